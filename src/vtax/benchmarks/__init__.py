@@ -1,0 +1,54 @@
+"""The benchmarks that vtax knows, by name. A new one is a file here, a line below and a folder of recorded outputs.
+
+Third parties add theirs through the entry point group `vtax.benchmarks`; one that cannot be loaded is reported and
+left out, the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import cast
+
+from vtax.benchmarks.base import Benchmark
+
+BUILT_IN = {
+    "hpcc": "vtax.benchmarks.hpcc:Hpcc",
+    "hpl": "vtax.benchmarks.hpl:Hpl",
+    "sysbench-cpu": "vtax.benchmarks.sysbench:SysbenchCpu",
+    "sysbench-memory": "vtax.benchmarks.sysbench:SysbenchMemory",
+    "sysbench-fileio": "vtax.benchmarks.sysbench:SysbenchFileio",
+    "stress-ng": "vtax.benchmarks.stress_ng:StressNg",
+    "iozone": "vtax.benchmarks.iozone:Iozone",
+    "iperf3": "vtax.benchmarks.iperf3:Iperf3",
+    "ping": "vtax.benchmarks.ping:Ping",
+}
+GROUP = "vtax.benchmarks"
+
+
+@cache
+def _found() -> tuple[Mapping[str, Benchmark], tuple[str, ...]]:
+    known: dict[str, Benchmark] = {}
+    for name, place in BUILT_IN.items():
+        module, attribute = place.split(":")
+        known[name] = cast(Benchmark, getattr(import_module(module), attribute)())
+    broken = []
+    for entry in entry_points(group=GROUP):
+        try:
+            benchmark = cast(Benchmark, entry.load()())
+            known.setdefault(benchmark.name, benchmark)
+        except (ImportError, AttributeError, TypeError, ValueError, SyntaxError) as error:
+            broken.append(f"plug-in {entry.name} ({entry.value}) is left out: {type(error).__name__}: {error}")
+    return known, tuple(broken)
+
+
+def benchmarks() -> Mapping[str, Benchmark]:
+    """Every benchmark by its name."""
+    return _found()[0]
+
+
+def broken_plugins() -> tuple[str, ...]:
+    """One sentence for each plug-in that could not be loaded."""
+    return _found()[1]

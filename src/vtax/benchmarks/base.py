@@ -1,0 +1,78 @@
+"""What a benchmark is: everything about one tool, nothing about machines, no input or output at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from vtax.errors import ParseError
+from vtax.launchers.mpirun import Mpirun
+from vtax.model import Measurement, Metric, Record, Scope, Step, Target, TrialRecord
+
+GRACE_S = 30.0  # what any step may take beyond its own run time before it counts as hung
+
+
+class Params(Record):
+    """Parameters of a benchmark as a study gives them; "auto" values are filled in by `resolve`, once, in the plan."""
+
+
+class Benchmark(Protocol):
+    """One tool. `resolve`, `steps`, `parse` and `estimate_s` are pure, so a dry run and golden tests come free."""
+
+    name: str
+    requires: tuple[str, ...]  # programs that the root file system must have
+    scopes: tuple[Scope, ...]  # in which it makes sense; the first ones are the default
+    default_scopes: tuple[Scope, ...]
+    metrics: tuple[Metric, ...]
+    params: type[Params]
+
+    def resolve(self, params: Any, target: Target) -> Any:
+        """Parameters with nothing left open, from the shape alone: never from inside an environment."""
+        ...
+
+    def steps(self, params: Any, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+        """What to run, for resolved parameters."""
+        ...
+
+    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
+        """All numbers of a trial that ran to its end, or ParseError."""
+        ...
+
+    def estimate_s(self, params: Any, target: Target) -> float:
+        """About how long one trial takes, for the progress line. Not a limit."""
+        ...
+
+
+def source_of(record: TrialRecord) -> str:
+    """How an error names a trial's output."""
+    return f"trials/{record.id}"
+
+
+def refuse(record: TrialRecord, what: str, text: str) -> ParseError:
+    """A ParseError that shows the end of the output that does not fit."""
+    tail = "\n".join(text.rstrip().splitlines()[-8:]) or "(no output)"
+    return ParseError(
+        f"{source_of(record)}: {what}",
+        detail=f"the output ends with:\n{tail}",
+        remedy="the raw output is kept; read it, and report it if the tool succeeded",
+    )
+
+
+def found(pattern: re.Pattern[str], text: str, record: TrialRecord) -> tuple[str, ...]:
+    """The groups of the only match of `pattern`. Raises ParseError when there is none, or more than one."""
+    matches: Sequence[re.Match[str]] = list(pattern.finditer(text))
+    if len(matches) != 1:
+        raise refuse(record, f"{len(matches)} matches instead of one for {pattern.pattern!r}", text)
+    return tuple(matches[0].groups())
+
+
+def number(text: str, record: TrialRecord) -> float:
+    """A finite number. Raises ParseError for anything else, so that "inf" and "nan" never become measurements."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise refuse(record, f"{text!r} is not a number", text) from None
+    if value != value or value in (float("inf"), float("-inf")):
+        raise refuse(record, f"{text!r} is not a finite number", text)
+    return value

@@ -1,0 +1,63 @@
+"""ping: round-trip time between two nodes, from the summary of iputils' ping."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field
+
+from vtax.benchmarks.base import GRACE_S, Params, found, number, refuse
+from vtax.launchers.mpirun import Mpirun
+from vtax.model import Kind, Measurement, Metric, Scope, Step, Target, TrialRecord
+
+PACKETS = re.compile(r"^(\d+) packets transmitted, (\d+) received,.*, time \d+ms$", re.MULTILINE)
+SUMMARY = re.compile(r"^rtt min/avg/max/mdev = ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms(?:, .*)?\n", re.MULTILINE)
+
+RTT_MIN = Metric(name="rtt_min", unit="s", kind=Kind.COST, meaning="fastest round trip")
+RTT_AVG = Metric(name="rtt_avg", unit="s", kind=Kind.COST, primary=True, meaning="mean round trip")
+RTT_MAX = Metric(name="rtt_max", unit="s", kind=Kind.COST, meaning="slowest round trip")
+RTT_MDEV = Metric(
+    name="rtt_mdev", unit="s", kind=Kind.COST, meaning="deviation as iputils computes it: sqrt(mean(x²) - mean(x)²)"
+)
+LOST = Metric(name="lost_fraction", unit="1", kind=Kind.PROPORTION, meaning="packets without an answer, of those sent")
+
+
+class PingParams(Params):
+    """`count` packets, one every `interval_s` seconds (below 0.002 only root may)."""
+
+    count: int = Field(100, ge=1, le=1_000_000)
+    interval_s: float = Field(0.02, ge=0.002, le=60)
+
+
+class Ping:
+    name = "ping"
+    requires = ("ping",)
+    scopes = (Scope.PAIRS,)
+    default_scopes = (Scope.PAIRS,)
+    metrics = (RTT_MIN, RTT_AVG, RTT_MAX, RTT_MDEV, LOST)
+    params = PingParams
+
+    def resolve(self, params: PingParams, target: Target) -> PingParams:
+        return params  # nothing depends on the machine
+
+    def steps(self, params: PingParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+        client, server = target.names
+        warm_arp = Step(nodes=(client,), argv=("ping", "-n", "-q", "-c", "1", "-W", "5", server), timeout_s=GRACE_S)
+        timed = ("ping", "-n", "-q", "-c", str(params.count), "-i", f"{params.interval_s:g}", server)
+        return (warm_arp, Step(nodes=(client,), argv=timed, timeout_s=params.count * params.interval_s + GRACE_S))
+
+    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
+        text = record.output()
+        sent, received = map(int, found(PACKETS, text, record))
+        if sent == 0 or received > sent:
+            raise refuse(record, f"{received} answers to {sent} packets", text)
+        labels = {"client": record.nodes[0], "server": record.nodes[1]}
+        lost = Measurement.of(record, LOST, 1 - received / sent, labels)
+        if received == 0:
+            return (lost,)  # no round trip to report: absent, not zero
+        times_s = [number(ms, record) / 1000 for ms in found(SUMMARY, text, record)]
+        metrics = (RTT_MIN, RTT_AVG, RTT_MAX, RTT_MDEV)
+        return (lost, *(Measurement.of(record, m, t, labels) for m, t in zip(metrics, times_s, strict=True)))
+
+    def estimate_s(self, params: PingParams, target: Target) -> float:
+        return params.count * params.interval_s + 0.5

@@ -1,0 +1,112 @@
+"""Everything that vtax can refuse to do, as one tree.
+
+    VtaxError                      exit code
+    ├── UsageError                 2    the command line or a file given by the user is wrong
+    │   └── StudyError             2    the study has mistakes; all of them, with their paths
+    ├── EnvironmentMissing         3    a program, daemon, right or amount of space is not there
+    │   ├── ImageError             3    the root file system cannot be built or used
+    │   └── StoreError             3    the campaign directory cannot be written or read
+    ├── ProvisionError             3    a cluster did not become ready
+    │   └── NotMatched             3    it became ready, but not as the plan says
+    ├── CommandError               3    a command of ours failed where it had to succeed
+    ├── ParseError                 4    a tool's output is not what the tool prints when it succeeds
+    ├── TrialsFailed               4    the campaign is complete, but some trials failed
+    ├── GateFailed                 5    a gate did not hold
+    └── Interrupted              130    Ctrl-C or SIGTERM, after cleaning up
+
+Each says what happened (`message`), why (`detail`) and what to do next (`remedy`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class VtaxError(Exception):
+    """Root of the tree: a message for a person, the evidence, and the next step."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, detail: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.detail:
+            lines += [f"  {line}" for line in self.detail.rstrip().splitlines()]
+        if self.remedy:
+            lines.append(f"  next: {self.remedy}")
+        return "\n".join(lines)
+
+
+class UsageError(VtaxError):
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake in a study: where it stands, what is wrong, what is allowed."""
+
+    path: str
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+
+
+class StudyError(UsageError):
+    """Every mistake of a study at once."""
+
+    def __init__(self, source: str, mistakes: Sequence[Mistake]) -> None:
+        count = f"{len(mistakes)} mistake" + ("s" if len(mistakes) != 1 else "")
+        super().__init__(
+            f"study {source}: {count}",
+            detail="\n".join(str(mistake) for mistake in mistakes),
+            remedy="mend the lines above; `vtax schema` prints every key, `vtax init` a commented example",
+        )
+        self.mistakes = tuple(mistakes)
+
+
+class EnvironmentMissing(VtaxError):
+    exit_code = 3
+
+
+class ImageError(EnvironmentMissing):
+    """The root file system cannot be built or used."""
+
+
+class StoreError(EnvironmentMissing):
+    """The campaign directory cannot be written or read."""
+
+
+class ProvisionError(VtaxError):
+    exit_code = 3
+
+
+class NotMatched(ProvisionError):
+    """The cluster is up, but what it has is not what the plan says."""
+
+
+class CommandError(VtaxError):
+    exit_code = 3
+
+
+class ParseError(VtaxError):
+    exit_code = 4
+
+
+class TrialsFailed(VtaxError):
+    exit_code = 4
+
+
+class GateFailed(VtaxError):
+    exit_code = 5
+
+
+class Interrupted(VtaxError):
+    exit_code = 130

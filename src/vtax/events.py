@@ -1,0 +1,92 @@
+"""What a running campaign tells whoever listens. Only `cli` draws them; a library user sees no output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Event:
+    """Root of all events."""
+
+
+@dataclass(frozen=True)
+class CampaignStarted(Event):
+    directory: str
+    rounds: int
+    cells: int
+    trials: int
+    done_trials: int
+    estimate_s: float
+
+
+@dataclass(frozen=True)
+class StageStarted(Event):
+    """A long stage other than a cell: the image build, the report. `estimate_s` 0 is unknown."""
+
+    stage: str
+    estimate_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class StageProgress(Event):
+    stage: str
+    message: str
+
+
+@dataclass(frozen=True)
+class StageFinished(Event):
+    stage: str
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class CellStarted(Event):
+    cell: str
+    round: int
+    environment: str
+    trials: int
+
+
+@dataclass(frozen=True)
+class ClusterReady(Event):
+    cell: str
+    nodes: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class TrialStarted(Event):
+    trial: str
+    estimate_s: float
+
+
+@dataclass(frozen=True)
+class TrialFinished(Event):
+    trial: str
+    status: str
+    failure: str
+    elapsed_s: float
+    remaining_s: float
+
+
+@dataclass(frozen=True)
+class CellFinished(Event):
+    cell: str
+    status: str
+    failure: str
+
+
+@dataclass(frozen=True)
+class Notice(Event):
+    """Something a person should know that is not an error."""
+
+    message: str
+
+
+Listener = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """The listener of those who do not listen."""

@@ -1,0 +1,1 @@
+"""How a parallel program is started: pure builders of argument vectors."""

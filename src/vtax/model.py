@@ -1,0 +1,438 @@
+"""The nouns of vtax: frozen records that one stage writes and the next reads. No behaviour beyond looking things up.
+
+    Study -> Plan -> Cluster (live, in `providers.base`) -> TrialRecord -> Measurement -> Analysis
+
+Units are part of the names (`memory_bytes`, `timeout_s`); values are in base units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+FORMAT = 1  # of every artefact; raised when a reader of the old one would go wrong
+
+Labels = Mapping[str, str]
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown fields and numbers that are not finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Role(StrEnum):
+    MASTER = "master"
+    WORKER = "worker"
+
+
+class Scope(StrEnum):
+    """Which nodes one trial of a benchmark uses."""
+
+    NODE = "node"  # every node alone, one trial each
+    WORKERS = "workers"  # all workers together
+    CLUSTER = "cluster"  # master and workers together
+    PAIRS = "pairs"  # every ordered pair of nodes (client, server)
+    SHARED = "shared"  # every worker alone, on the shared file system
+
+
+class Kind(StrEnum):
+    """How values of a metric combine (METHOD 1.6): decides the summary of a cell and the sign of an effect."""
+
+    COST = "cost"
+    RATE_FIXED_WORK = "rate, fixed work"
+    RATE_FIXED_TIME = "rate, fixed time"
+    RATIO = "ratio"
+    LATENCY_QUANTILE = "latency quantile"
+    PROPORTION = "proportion"
+    COUNT = "count"
+
+
+class Direction(StrEnum):
+    HIGHER = "higher is better"
+    LOWER = "lower is better"
+    NONE = "neither"
+
+
+LOWER_KINDS = frozenset({Kind.COST, Kind.LATENCY_QUANTILE, Kind.PROPORTION})
+
+
+class Metric(Record):
+    """What a benchmark can report under one name. `unit` is a base unit: flop/s, byte/s, bit/s, update/s, 1/s, s, 1."""
+
+    name: str
+    unit: str
+    kind: Kind
+    primary: bool = False
+    meaning: str = ""
+
+    @property
+    def direction(self) -> Direction:
+        if self.kind is Kind.COUNT:
+            return Direction.NONE
+        return Direction.LOWER if self.kind in LOWER_KINDS else Direction.HIGHER
+
+
+class NodeShape(Record):
+    """What one node must have in every environment. `cpu_ids` are CPUs of the host, `cpus` of them."""
+
+    name: str
+    role: Role
+    cpus: int
+    cpu_ids: tuple[int, ...]
+    memory_bytes: int
+    disk_bytes: int
+
+
+class ClusterShape(Record):
+    """Master first, then the workers in order."""
+
+    nodes: tuple[NodeShape, ...]
+
+    @property
+    def workers(self) -> tuple[NodeShape, ...]:
+        return tuple(node for node in self.nodes if node.role is Role.WORKER)
+
+    def node(self, name: str) -> NodeShape:
+        return next(node for node in self.nodes if node.name == name)
+
+
+class EnvironmentSpec(Record):
+    """A named way to get a cluster: a provider and its options, validated and with the defaults filled in."""
+
+    name: str
+    provider: str
+    options: Mapping[str, JsonValue] = Field(default_factory=dict)
+
+
+class ImageSpec(Record):
+    """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror."""
+
+    suite: str = "trixie"
+    mirror: str = "auto"
+    components: tuple[str, ...] = ("main", "non-free")
+    extra_packages: tuple[str, ...] = ()
+
+
+class Target(Record):
+    """The nodes of one trial, in the order that matters (client before server), and its directory on each of them."""
+
+    scope: Scope
+    nodes: tuple[NodeShape, ...]
+    directory: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def label(self) -> str:
+        together = self.scope in (Scope.WORKERS, Scope.CLUSTER)
+        return self.scope.value if together else "-".join(self.names)
+
+    @property
+    def filesystem(self) -> str:
+        return "shared" if self.scope is Scope.SHARED else "local"
+
+
+class InputFile(Record):
+    """A file that a step finds in its directory."""
+
+    name: str
+    content: str
+
+
+class Step(Record):
+    """One command, run at the same time on each of `nodes`, in the trial's directory.
+
+    A background step runs beside the steps that follow it and is stopped when they are done; `ready` is a regular
+    expression that its standard output must match before the next step starts. `outputs` are files that it writes
+    into its directory and that belong to the record.
+    """
+
+    nodes: tuple[str, ...]
+    argv: tuple[str, ...]
+    timeout_s: float
+    inputs: tuple[InputFile, ...] = ()
+    outputs: tuple[str, ...] = ()
+    background: bool = False
+    ready: str | None = None
+
+
+class BenchmarkSpec(Record):
+    """One `[[benchmarks]]` entry of a study. `params` are the benchmark's own, validated, not yet resolved."""
+
+    name: str
+    label: str
+    scopes: tuple[Scope, ...]
+    nodes: tuple[str, ...] = ()  # only these, in the scopes that take nodes one by one; () is all
+    warmup: int = 0
+    iterations: int = 1
+    params: Mapping[str, JsonValue] = Field(default_factory=dict)
+
+
+class Study(Record):
+    """A study file, validated, with every default filled in; sizes may still be "auto" (None)."""
+
+    name: str
+    seed: int
+    rounds: int
+    baseline: str
+    margin: float
+    settle_s: float
+    environments: tuple[EnvironmentSpec, ...]
+    workers: int
+    cpus: int | None
+    memory_bytes: int | None
+    disk_bytes: int | None
+    overrides: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
+    shared_path: str
+    image: ImageSpec
+    benchmarks: tuple[BenchmarkSpec, ...]
+
+
+class HostCapacity(Record):
+    """What the plan needs to know of the machine: its CPUs in the order in which they are given away, its memory."""
+
+    cpu_ids: tuple[int, ...]
+    memory_bytes: int
+
+
+class Severity(StrEnum):
+    BLOCKER = "blocker"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Problem(Record):
+    """Something found before anything runs; a blocker means that it cannot run."""
+
+    severity: Severity
+    message: str
+    remedy: str = ""
+
+
+class Finding(Record):
+    """Something the audit says about a campaign (METHOD section 3), and the metrics that it touches ("" is all)."""
+
+    id: str
+    severity: Severity
+    message: str
+    remedy: str
+    environment: str = ""
+    benchmark: str = ""
+
+
+class Work(Record):
+    """One trial's frozen work in one environment: what every round repeats."""
+
+    id: str
+    environment: str
+    benchmark: str
+    label: str
+    target: Target
+    params: Mapping[str, JsonValue]
+    steps: tuple[Step, ...]
+    estimate_s: float
+
+
+class PlannedTrial(Record):
+    id: str
+    work: str
+    iteration: int
+    warmup: bool
+
+
+class Cell(Record):
+    """One environment in one round, on a freshly provisioned cluster."""
+
+    id: str
+    round: int
+    environment: str
+    trials: tuple[PlannedTrial, ...]
+
+
+class Plan(Record):
+    """Every cell and trial in order, frozen before the first run. `sha256` is of all the rest, as canonical JSON."""
+
+    format: int = FORMAT
+    vtax_version: str
+    study: Study
+    capacity: HostCapacity
+    shape: ClusterShape
+    environments: tuple[EnvironmentSpec, ...]
+    work: tuple[Work, ...]
+    cells: tuple[Cell, ...]
+    left_out: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    estimate_s: float
+    sha256: str = ""
+
+    def work_of(self, environment: str, work: str) -> Work:
+        return next(item for item in self.work if item.environment == environment and item.id == work)
+
+
+class Image(Record):
+    """The root file system on this machine; `digest` is the sha256 of the archive that every environment starts from."""
+
+    recipe: str
+    digest: str
+    directory: str  # the unpacked tree
+    archive: str  # the same tree as a tar file
+    versions: Mapping[str, str] = Field(default_factory=dict)  # Debian package -> version
+
+
+class CommandResult(Record):
+    """One finished command. `exit_code` is negative for a signal, as in `subprocess`."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+    started: float  # Unix time, s
+    elapsed_s: float
+    timed_out: bool = False
+
+
+class StepRecord(Record):
+    """What one step did on one node. File names are relative to the trial's directory in the campaign."""
+
+    step: int
+    node: str
+    argv: tuple[str, ...]
+    exit_code: int
+    timed_out: bool
+    background: bool
+    started: float  # Unix time, s
+    elapsed_s: float
+    stdout: str
+    stderr: str
+    outputs: Mapping[str, str] = Field(default_factory=dict)  # name in the node -> file
+
+
+class Status(StrEnum):
+    OK = "ok"
+    FAILED = "failed"  # it ran and did not succeed; the log is there
+    TIMED_OUT = "timed out"
+    NOT_RUN = "not run"  # its cluster was gone
+
+
+class TrialRecord(Record):
+    """One execution of one benchmark in a cell, as it was. Written before anything is parsed.
+
+    `texts` maps each file that the record names to what it holds; the store fills it when a record is read.
+    """
+
+    format: int = FORMAT
+    id: str
+    environment: str
+    round: int
+    cell: str
+    work: str
+    benchmark: str
+    label: str
+    scope: Scope
+    nodes: tuple[str, ...]
+    iteration: int
+    warmup: bool
+    params: Mapping[str, JsonValue]
+    status: Status
+    failure: str = ""
+    started: float
+    elapsed_s: float
+    steps: tuple[StepRecord, ...]
+    texts: Annotated[Mapping[str, str], Field(default_factory=dict, exclude=True, repr=False)]
+
+    def step_on(self, step: int, node: str | None = None) -> StepRecord:
+        """The record of a step (negative: from the end) on a node (None: the first that ran it)."""
+        last = max((done.step for done in self.steps), default=-1)
+        wanted = step if step >= 0 else last + 1 + step
+        return next(done for done in self.steps if done.step == wanted and node in (None, done.node))
+
+    def output(self, step: int = -1, node: str | None = None) -> str:
+        """Standard output of a step, as text."""
+        return self.texts[self.step_on(step, node).stdout]
+
+    def file(self, name: str, step: int = -1, node: str | None = None) -> str | None:
+        """An output file of a step, as text; None when the step left none."""
+        path = self.step_on(step, node).outputs.get(name)
+        return None if path is None else self.texts[path]
+
+
+class Measurement(Record):
+    """One number, with everything needed to find where it came from."""
+
+    environment: str
+    round: int
+    cell: str
+    trial: str
+    iteration: int
+    warmup: bool
+    benchmark: str
+    label: str
+    metric: str
+    value: float
+    unit: str
+    kind: Kind
+    direction: Direction
+    primary: bool
+    labels: Labels = Field(default_factory=dict)
+    source: str  # file in the campaign, relative to its directory
+
+    @classmethod
+    def of(
+        cls, record: TrialRecord, metric: Metric, value: float, labels: Labels | None = None, source: str = ""
+    ) -> Measurement:
+        """A measurement of `record`; `source` is a file that the record names, its last standard output unless told."""
+        return cls(
+            environment=record.environment,
+            round=record.round,
+            cell=record.cell,
+            trial=record.id,
+            iteration=record.iteration,
+            warmup=record.warmup,
+            benchmark=record.benchmark,
+            label=record.label,
+            metric=metric.name,
+            value=value,
+            unit=metric.unit,
+            kind=metric.kind,
+            direction=metric.direction,
+            primary=metric.primary,
+            labels={"target": record_target(record), **(labels or {})},
+            source=f"trials/{record.id}/{source or record.steps[-1].stdout}",
+        )
+
+
+def record_target(record: TrialRecord) -> str:
+    """The label of the nodes that a trial ran on: `worker1`, `master-worker2`, `workers`."""
+    together = record.scope in (Scope.WORKERS, Scope.CLUSTER)
+    return record.scope.value if together else "-".join(record.nodes)
+
+
+class NodeFacts(Record):
+    """What one node says of itself. A field that could not be observed is absent from `values`, never guessed."""
+
+    node: str
+    values: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class CellRecord(Record):
+    """How one cell's cluster came to be: commands, times, facts of every node, checks passed."""
+
+    format: int = FORMAT
+    cell: str
+    environment: str
+    round: int
+    instance: int  # 1, or more when the cluster was lost and made again inside the cell
+    status: Status
+    failure: str = ""
+    started: float
+    provision_s: float
+    commands: tuple[tuple[str, ...], ...] = ()
+    facts: tuple[NodeFacts, ...] = ()
+    host_facts: Mapping[str, Any] = Field(default_factory=dict)
+    checks: tuple[str, ...] = ()

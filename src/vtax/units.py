@@ -1,0 +1,92 @@
+"""Sizes, durations and rates: read from a study, printed for a person. Stored values are always in base units."""
+
+from __future__ import annotations
+
+import math
+import re
+
+BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
+PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+SHORT = {"byte/s": "B/s", "byte": "B", "1": ""}
+
+
+def parse_bytes(text: str | int) -> int:
+    """Bytes from `"512 MiB"`, `"2 GB"` or a plain number. Raises ValueError with the allowed units."""
+    if isinstance(text, int):
+        if text <= 0:
+            raise ValueError("a size is larger than zero")
+        return text
+    units = BINARY | DECIMAL
+    match = SIZE.match(text)
+    if match is None or match[2] not in units:
+        raise ValueError(f'"{text}" is not a size; write a number and one of {", ".join(u for u in units if u)}')
+    size = float(match[1]) * units[match[2]]
+    if size < 1 or size != int(size):
+        raise ValueError(f'"{text}" is not a whole number of bytes above zero')
+    return int(size)
+
+
+def parse_seconds(text: str | float) -> float:
+    """Seconds from `"90 s"`, `"10 min"`, `"2 h"` or a plain number. Raises ValueError with the allowed units."""
+    if isinstance(text, (int, float)):
+        return float(text)
+    match = SIZE.match(text)
+    if match is None or match[2] not in SECONDS:
+        raise ValueError(f'"{text}" is not a duration; write a number and one of {", ".join(u for u in SECONDS if u)}')
+    return float(match[1]) * SECONDS[match[2]]
+
+
+def format_bytes(size: int) -> str:
+    """A memory or disk size, in the largest binary unit that keeps it exact to two decimals: `1.5 GiB`."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size >= BINARY[unit]:
+            return f"{size / BINARY[unit]:.2f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{size} B"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration for a progress line: `41 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
+    """The factor and the scaled unit in which `magnitude` reads well: (1e9, "Gflop/s").
+
+    Rates and sizes take decimal prefixes, durations go down to ns, fractions and plain counts stay as they are.
+    """
+    size = abs(magnitude)
+    short = SHORT.get(unit, unit)
+    if unit == "1" or size == 0 or not math.isfinite(size):
+        return 1.0, short
+    if unit == "s":
+        factor, prefix = next(((f, p) for f, p in SMALL if size >= f), SMALL[-1])
+    elif unit == "1/s":
+        return 1.0, "1/s"
+    else:
+        factor, prefix = next(((f, p) for f, p in PREFIXES if size >= f), PREFIXES[-1])
+    return factor, prefix + short
+
+
+def format_number(value: float, digits: int = 4) -> str:
+    """`value` to `digits` significant figures, without an exponent where a person would not write one."""
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}"
+
+
+def format_quantity(value: float, unit: str, digits: int = 4) -> str:
+    """A value with its scaled unit: `61.21 Gflop/s`, `10.87 µs`, `0.02`."""
+    factor, scaled = scale_of(value, unit)
+    return f"{format_number(value / factor, digits)} {scaled}".rstrip()
