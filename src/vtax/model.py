@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -276,7 +276,7 @@ class Plan(Record):
 
 
 class Image(Record):
-    """The root file system on this machine; `digest` is the sha256 of the archive that every environment starts from."""
+    """The root file system on this machine; `digest` is the sha256 of the archive that all environments start from."""
 
     recipe: str
     digest: str
@@ -344,7 +344,7 @@ class TrialRecord(Record):
     started: float
     elapsed_s: float
     steps: tuple[StepRecord, ...]
-    texts: Annotated[Mapping[str, str], Field(default_factory=dict, exclude=True, repr=False)]
+    texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
     def step_on(self, step: int, node: str | None = None) -> StepRecord:
         """The record of a step (negative: from the end) on a node (None: the first that ran it)."""

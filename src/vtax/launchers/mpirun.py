@@ -15,7 +15,7 @@ HOSTFILE = "hostfile"
 
 
 class Ranks(Record):
-    """How many ranks run where: `per_node` follows the order of the target's nodes; `threads` CPUs belong to each rank."""
+    """How many ranks run where: `per_node` in the order of the target's nodes; `threads` CPUs belong to each rank."""
 
     per_node: tuple[int, ...]
     threads: int = 1
@@ -53,6 +53,8 @@ class Mpirun(Record):
         if yield_when_idle:
             command += ["--mca", "mpi_yield_when_idle", "1"]
         command += ["--wdir", target.directory, "-x", f"OPENBLAS_NUM_THREADS={ranks.threads}"]
+        if self.one_machine and _shared_cpus(target):
+            command += ["-x", "VTAX_OVERCOMMIT=1"]
         return (*command, "vtax-rank", str(ranks.threads), *program)
 
     def _placement(self, ranks: Ranks) -> list[str]:
@@ -68,3 +70,9 @@ class Mpirun(Record):
             return ()
         lines = (f"{name} slots={slots}\n" for name, slots in zip(target.names, ranks.per_node, strict=True))
         return (InputFile(name=HOSTFILE, content="".join(lines)),)
+
+
+def _shared_cpus(target: Target) -> bool:
+    """Whether nodes of the target share CPUs, so that side by side on one machine some ranks must share one too."""
+    distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
+    return len(distinct) < sum(node.cpus for node in target.nodes)

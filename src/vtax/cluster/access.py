@@ -1,0 +1,60 @@
+"""How this machine reaches the nodes: an ssh_config of the cluster's own, and the wait for each node's SSH banner."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from vtax.cluster.keys import USER, public
+from vtax.errors import ProvisionError, StoreError
+from vtax.transport.ssh import banner_ready
+
+LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of its own
+POLL_S = 0.02
+
+
+def write_ssh_config(directory: Path, keys: Path, ports: Mapping[str, int]) -> Path:
+    """`ssh_config` and `known_hosts` for nodes behind loopback ports. Returns the configuration's path.
+
+    Nothing of the user's own SSH set-up is read or changed; one connection per node is shared by all commands.
+    """
+    config, hosts = directory / "ssh_config", directory / "known_hosts"
+    longest = max(len(str(directory / f"c-{name}")) for name in ports)
+    if longest > LONGEST_SOCKET:
+        raise StoreError(
+            f"{directory} is too deep for SSH's control sockets ({longest} characters, {LONGEST_SOCKET} at most)",
+            remedy="set XDG_STATE_HOME to a shorter path",
+        )
+    hosts.write_text("".join(f"{name} {public(keys, name)}\n" for name in ports))
+    blocks = [
+        f"Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias {name}\n  ControlPath {directory}/c-{name}\n"
+        for name, port in ports.items()
+    ]
+    common = (
+        f"Host *\n  User root\n  IdentityFile {keys / USER}\n  IdentitiesOnly yes\n  UserKnownHostsFile {hosts}\n"
+        "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n"
+        "  ControlMaster auto\n  ControlPersist 120\n  ConnectTimeout 10\n  ServerAliveInterval 5\n"
+        "  ServerAliveCountMax 6\n  HashKnownHosts no\n"
+    )
+    config.write_text("\n".join([*blocks, common]))
+    config.chmod(0o600)
+    return config
+
+
+def wait_for_banner(name: str, port: int, deadline: float) -> None:
+    """Return when the server behind a loopback port says that it speaks SSH. `deadline` is on the monotonic clock."""
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+                connection.settimeout(1)
+                if banner_ready(connection.recv(32)):
+                    return
+        except OSError:
+            pass  # not listening yet, or an accepted connection that is dropped at once
+        time.sleep(POLL_S)
+    raise ProvisionError(
+        f"{name}: no SSH server answered on 127.0.0.1:{port} in time",
+        remedy="the log of the node is in the detail above, if it wrote one; is the machine overloaded?",
+    )

@@ -1,0 +1,29 @@
+"""SSH keys of a campaign: one for the user, one host key a node; made once, known everywhere from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from vtax.transport import process
+
+USER = "user"
+
+
+def make_keys(directory: Path, nodes: Sequence[str]) -> None:
+    """Create `directory` with the keys `user` and one of each node's name; keys that are there stay."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def make(name: str) -> None:
+        if not (directory / name).exists():
+            command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"vtax {name}", "-f", str(directory / name))
+            process.run(command, timeout_s=20, check=True)
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        list(pool.map(make, [USER, *nodes]))
+
+
+def public(directory: Path, name: str) -> str:
+    """The public key `name` as `type base64`, without its comment."""
+    return " ".join((directory / f"{name}.pub").read_text().split()[:2])

@@ -1,0 +1,37 @@
+"""The seed: what makes one node of a cluster out of the common root file system, as one small tar archive.
+
+A container gets it by `cp`, a VM without a network. It holds secrets, so it exists in memory and on the node only.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from vtax.cluster.keys import USER, public
+
+
+def known_hosts(keys: Path, addresses: Mapping[str, str]) -> str:
+    """One line a node: its name and address, and its host key."""
+    return "".join(f"{name},{address} {public(keys, name)}\n" for name, address in addresses.items())
+
+
+def seed(keys: Path, node: str, addresses: Mapping[str, str]) -> bytes:
+    """The archive for `node`; `addresses` are name -> address of all nodes of the cluster."""
+    contents = (
+        ("etc/ssh/ssh_host_ed25519_key", 0o600, (keys / node).read_bytes()),
+        ("etc/ssh/ssh_host_ed25519_key.pub", 0o644, (keys / f"{node}.pub").read_bytes()),
+        ("etc/ssh/ssh_known_hosts", 0o644, known_hosts(keys, addresses).encode()),
+        ("root/.ssh/id_ed25519", 0o600, (keys / USER).read_bytes()),
+        ("root/.ssh/authorized_keys", 0o600, (keys / f"{USER}.pub").read_bytes()),
+        ("root/.hushlogin", 0o644, b""),
+    )
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, mode, content in contents:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), mode
+            archive.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()

@@ -1,0 +1,225 @@
+"""The proof that a cluster is what the plan says: asked of the nodes themselves, before the first trial.
+
+Every check that passes is a sentence in the cell's record; every one that does not is a line of one NotMatched error.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from vtax.errors import NotMatched, ProvisionError
+from vtax.facts import node as node_facts
+from vtax.launchers.mpirun import ranks_for
+from vtax.model import NodeFacts, NodeShape, Scope, Target
+from vtax.providers.base import SCRATCH, Cluster
+from vtax.units import format_bytes
+
+CHECK_S = 60.0
+PAGE = 4096
+PLACE = "/vtax-placement"
+RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
+TELL_RANK = (
+    'echo "vtax-rank-at $(cat /proc/sys/kernel/hostname) $OMPI_COMM_WORLD_RANK '
+    "$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)\""
+)
+
+
+def facts_of(cluster: Cluster) -> tuple[NodeFacts, ...]:
+    """What every node says of itself, all asked at the same time."""
+    script = node_facts.script(SCRATCH, cluster.shared_path)
+
+    def ask(name: str) -> NodeFacts:
+        result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
+        return node_facts.parse(name, result.stdout, SCRATCH, cluster.shared_path)
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return tuple(pool.map(ask, [node.name for node in cluster.nodes]))
+
+
+def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts, ...], tuple[str, ...]]:
+    """The facts of every node and the checks that passed. `targets` are the node sets of parallel programs.
+
+    Raises NotMatched with everything that differs from the plan.
+    """
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        asked = pool.submit(facts_of, cluster)
+        names = pool.submit(_names_and_keys, cluster)
+        shared = pool.submit(_shared, cluster)
+        facts = asked.result()
+        outcomes = [_limits(cluster, facts), names.result(), shared.result()]
+    outcomes += [_placement(cluster, target) for target in targets]
+    wrong = [line for _, mistakes in outcomes for line in mistakes]
+    if wrong:
+        raise NotMatched(
+            f"environment {cluster.environment.name!r} is up, but not as planned",
+            detail="\n".join(wrong),
+            remedy="nothing was measured; `vtax doctor` shows what this machine can limit",
+        )
+    return facts, tuple(line for passed, _ in outcomes for line in passed)
+
+
+def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target, ...]:
+    """The targets of parallel programs among `scopes`, with a directory of their own for the question."""
+    nodes = {Scope.WORKERS: cluster.shape.workers, Scope.CLUSTER: cluster.shape.nodes}
+    return tuple(
+        Target(scope=scope, nodes=nodes[scope], directory=f"{cluster.shared_path}{PLACE}-{scope.value}")
+        for scope in (Scope.WORKERS, Scope.CLUSTER)
+        if scope in scopes
+    )
+
+
+Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
+
+
+def _limits(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
+    passed: list[str] = []
+    wrong: list[str] = []
+    by_quota = cluster.environment.options.get("cpu_limit") == "quota"
+    for one in facts:
+        shape = cluster.shape.node(one.node)
+        mistakes = [
+            *([] if by_quota else cpus_differ(shape, one, cluster.capabilities.own_kernel)),
+            *quota_differs(shape, one, exact=by_quota),
+            *(memory_differs(shape, one) if cluster.capabilities.limits_memory else []),
+        ]
+        wrong += [f"{one.node}: {line}" for line in mistakes]
+        if not mistakes:
+            seen = one.values
+            memory = seen.get("memory_limit_bytes")
+            limit = format_bytes(memory) if memory is not None else "not limited"
+            quota = seen.get("cpu_quota_cpus")
+            passed.append(
+                f"limits of {one.node}: CPUs {seen.get('cpus_allowed', 'unknown')}, memory {limit}, "
+                f"CPU quota {'none' if quota is None else f'{quota:g}'}"
+            )
+    return passed, wrong
+
+
+def cpus_differ(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[str]:
+    """What is wrong with the CPUs that a node may use. A node with its own kernel numbers them from 0."""
+    seen = facts.values.get("cpus_allowed")
+    if seen is None:
+        return ["the CPUs that it may use cannot be read"]
+    wanted = set(range(shape.cpus)) if own_kernel else set(shape.cpu_ids)
+    if _cpu_set(str(seen)) != wanted:
+        return [f"may use CPUs {seen}, planned are {','.join(map(str, sorted(wanted)))}"]
+    return []
+
+
+def quota_differs(shape: NodeShape, facts: NodeFacts, exact: bool) -> list[str]:
+    """What is wrong with the CPU quota: it must not bind before the cpuset does, or be exactly the node's CPUs."""
+    seen = facts.values.get("cpu_quota_cpus")
+    if exact:
+        return [] if seen == shape.cpus else [f"has a CPU quota of {seen}, planned is {shape.cpus}"]
+    if seen is not None and float(seen) < shape.cpus:
+        return [f"has a CPU quota of {seen:g}, which binds before its {shape.cpus} CPUs do"]
+    return []
+
+
+def memory_differs(shape: NodeShape, facts: NodeFacts) -> list[str]:
+    """What is wrong with the memory limit, to the page."""
+    seen = facts.values.get("memory_limit_bytes")
+    if seen is None:
+        return [f"has no memory limit, planned is {format_bytes(shape.memory_bytes)}"]
+    if abs(int(seen) - shape.memory_bytes) >= PAGE:
+        return [f"has a memory limit of {format_bytes(int(seen))}, planned is {format_bytes(shape.memory_bytes)}"]
+    return []
+
+
+def _cpu_set(text: str) -> set[int]:
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def _names_and_keys(cluster: Cluster) -> Outcome:
+    """Every node finds every other by name and logs in without a question."""
+    if not cluster.capabilities.separate_nodes:
+        return [], []
+    names = [node.name for node in cluster.nodes]
+    addresses = {node.name: node.address for node in cluster.nodes}
+    script = "\n".join(
+        f"( echo vtax-name {name} $(getent hosts {name}); "
+        f"ssh -o BatchMode=yes -o ConnectTimeout=10 root@{name} echo vtax-login {name} ) 2>&1 &"
+        for name in names
+    )
+
+    def ask(name: str) -> tuple[str, str]:
+        result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=f"{script}\nwait\n")
+        return name, result.stdout
+
+    wrong = []
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        for name, text in pool.map(ask, names):
+            for other in names:
+                if f"vtax-login {other}\n" not in text:
+                    said = [line for line in text.splitlines() if not line.startswith("vtax-")]
+                    wrong.append(f"{name} cannot log in to {other}: {said[-1] if said else 'no answer'}")
+                found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
+                if other != name and (found is None or found[1] != addresses[other]):
+                    wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
+    return ([] if wrong else [f"SSH between all {len(names) ** 2} pairs of nodes"]), wrong
+
+
+def _shared(cluster: Cluster) -> Outcome:
+    """What the first node writes to the shared file system, every node reads."""
+    token, path = secrets.token_hex(8), f"{cluster.shared_path}/.vtax-token"
+    first = cluster.nodes[0]
+    written = first.transport.run(("sh", "-c", f"echo {token} >{path}"), timeout_s=CHECK_S)
+    if written.exit_code != 0:
+        return [], [f"{first.name} cannot write to {cluster.shared_path}: {written.stderr.strip()}"]
+    wrong = []
+    for node in cluster.nodes:
+        result = node.transport.run(("cat", path), timeout_s=CHECK_S)
+        if result.stdout.strip() != token:
+            wrong.append(f"{node.name} does not see what {first.name} wrote to {cluster.shared_path}")
+    first.transport.run(("rm", "-f", path), timeout_s=CHECK_S)
+    return ([] if wrong else [f"{cluster.shared_path} is the same on all {len(cluster.nodes)} nodes"]), wrong
+
+
+def _placement(cluster: Cluster, target: Target) -> Outcome:
+    """Every rank says where it runs and on which CPUs: as many on each node as planned, none sharing a CPU."""
+    ranks = ranks_for(target.nodes)
+    argv = cluster.launcher.argv(("sh", "-c", TELL_RANK), target, ranks)
+    transport = cluster.reach(target.names[0], target.names)
+    for file in cluster.launcher.inputs(target, ranks):
+        put = ("sh", "-c", 'cat >"$0"', file.name)
+        transport.run(put, timeout_s=CHECK_S, directory=target.directory, stdin=file.content)
+    result = transport.run(argv, timeout_s=CHECK_S, directory=target.directory)
+    transport.run(("rm", "-rf", target.directory), timeout_s=CHECK_S)
+    if result.exit_code != 0:
+        raise ProvisionError(
+            f"environment {cluster.environment.name!r}: mpirun does not start on {', '.join(target.names)}",
+            detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
+            remedy="`vtax ssh` gives a shell on the nodes while the cluster is up",
+        )
+    told = RANK.findall(result.stdout)
+    counts = Counter(host for host, _, _ in told)
+    if cluster.launcher.one_machine:
+        return _placed_beside(cluster, target, [cpus for _, _, cpus in told], ranks.total)
+    planned = dict(zip(target.names, ranks.per_node, strict=True))
+    if counts != planned:
+        return [], [f"ranks are placed as {dict(sorted(counts.items()))}, planned is {planned}"]
+    shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in told if h == host])]
+    where = " ".join(f"{name}={count}" for name, count in planned.items())
+    return ([] if shared else [f"mpi placement {target.label}: {where}"]), shared
+
+
+def _placed_beside(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
+    if len(cpus) != total:
+        return [], [f"{len(cpus)} ranks answered, planned are {total}"]
+    distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
+    if _share(cpus) and len(distinct) >= total:
+        return [], [f"ranks share CPUs: {' '.join(cpus)}"]
+    return [f"mpi placement {target.label}: {cluster.environment.name}={total} on CPUs {' '.join(sorted(cpus))}"], []
+
+
+def _share(cpus: list[str]) -> bool:
+    sets = [_cpu_set(text) for text in cpus]
+    return sum(map(len, sets)) > len(set().union(*sets))

@@ -1,0 +1,252 @@
+"""Everything one node says of itself, in one go: a POSIX shell script for its root file system, and a pure parser.
+
+The script needs coreutils, grep and sed; what other tools would tell is left out where they are missing. Every command
+has its own time limit, and none waits for input.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from vtax.facts import cgroup, nesting
+from vtax.facts.cpu import agreed, chosen, cpu_list, model_values
+from vtax.facts.sections import END, PRELUDE, contents, decimal, fields, kibibytes, present, split, whole
+from vtax.model import NodeFacts
+
+PACKAGES = "hpcc sysbench stress-ng iozone3 iperf3 iputils-ping openmpi-bin libopenblas0-pthread libc6"
+LIBRARY_HEAD_BYTES = 2**20  # holds the build id, and costs 1/40 of the whole library
+
+OVERRIDES = "^((OPENBLAS|GOTO|OMP|GOMP|KMP|MALLOC)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH|GLIBC_TUNABLES)="
+
+SCRIPT = f"""\
+section files
+try grep -as '' /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/kernel/randomize_va_space \\
+  /proc/sys/net/ipv4/tcp_congestion_control /proc/loadavg /proc/pressure/cpu /etc/os-release \\
+  /sys/devices/system/cpu/vulnerabilities/* /sys/devices/system/cpu/smt/control \\
+  /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor \\
+  /sys/devices/system/clocksource/clocksource0/*_clocksource /sys/kernel/mm/transparent_hugepage/enabled \\
+  /sys/class/dmi/id/product_name /sys/class/dmi/id/sys_vendor /sys/hypervisor/type /run/systemd/container
+section status
+try grep -aE '^(Cpus_allowed_list|CapEff|Seccomp):' /proc/self/status
+section memory
+try grep -aE '^(MemTotal|SwapTotal):' /proc/meminfo
+section cpuinfo
+try sed '/^$/q' /proc/cpuinfo
+section cpuid
+try lscpu | grep '^Hypervisor vendor:'
+section namespaces
+try readlink /proc/self/ns/ipc /proc/self/ns/pid /proc/self/ns/user /proc/self/ns/uts
+for marker in /.dockerenv /run/.containerenv; do [ -e "$marker" ] && echo "$marker"; done
+section cgroup
+try cat /proc/self/cgroup
+section levels
+cgroup_levels
+section mounts
+try sed '/ - cgroup /!s/ - \\([^ ]* [^ ]*\\) .*/ - \\1/' /proc/self/mountinfo
+section filesystems
+for path in / "$scratch" "$shared"; do printf '%s:' "$path"; try stat -f -c %T "$path" || echo; done
+section limits
+ulimit -Sn; ulimit -Hn
+section libc
+try getconf GNU_LIBC_VERSION
+section network
+try ip -j addr show
+section packages
+try dpkg-query -W -f '${{Package}} ${{Version}}\\n' {PACKAGES}
+section mpi
+try mpirun --version | head -n 1
+section environment
+env | grep -E '{OVERRIDES}'
+section blas
+try vtax-blas
+section hashes
+for program in hpcc xhpl; do
+  path=$(command -v "$program") && echo "$program $(try sha256sum "$path")"
+done
+for path in /usr/lib/*/libopenblas.so.0 /usr/lib64/libopenblas.so.0; do
+  [ -f "$path" ] || continue
+  echo "libopenblas $(try stat -L -c %s "$path") $(try head -c {LIBRARY_HEAD_BYTES} "$path" | sha256sum)"
+done
+"""
+
+HASH = re.compile(r"^(hpcc|xhpl) \\?([0-9a-f]{64}) ", re.MULTILINE)
+LIBRARY = re.compile(r"^libopenblas ([0-9]+) ([0-9a-f]{64}) ", re.MULTILINE)
+MOUNT = re.compile(r"^[0-9]+ [0-9]+ [0-9:]+ [^ ]+ ([^ ]+) .*? - ([^ ]+) ", re.MULTILINE)
+OCTAL = re.compile(r"\\([0-7]{3})")
+SECCOMP = {"0": "disabled", "1": "strict", "2": "filter"}
+VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/"
+
+
+def script(scratch: str = "/scratch", shared: str = "/shared") -> str:
+    """The script that prints all sections; `scratch` and `shared` are the directories whose file systems matter."""
+    paths = f"scratch={shlex.quote(scratch)} shared={shlex.quote(shared)}\n"
+    return PRELUDE + cgroup.SHELL + paths + SCRIPT + END
+
+
+def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/shared") -> NodeFacts:
+    """The facts in what `script` printed. What is missing or not understood is absent."""
+    parts = split(text)
+    files = contents(parts.get("files", ""))
+    values: dict[str, object] = {
+        **kernel_values(files),
+        **process_values(parts),
+        **model_values(parts.get("cpuinfo", "")),
+        **limit_values(parts),
+        **filesystem_values(parts, scratch, shared),
+        **program_values(parts),
+        "libc": parts.get("libc"),
+        "interfaces": interfaces(parts.get("network", "")),
+        "virtualization": virtualization(parts, files),
+    }
+    observed = dict(present(values))
+    if values["virtualization"] == []:
+        observed["virtualization"] = []  # looked, and found none
+    return NodeFacts(node=node, values=observed)
+
+
+def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
+    """What the kernel says in files of one line each."""
+    release = fields(files.get("/etc/os-release", ""), "=")
+    governors = [text for path, text in files.items() if path.endswith("/scaling_governor")]
+    pressure = re.match(r"some avg10=([0-9.]+) ", files.get("/proc/pressure/cpu", ""))
+    faults = {path: text for path, text in files.items() if path.startswith(VULNERABILITIES)}
+    return {
+        "hostname": files.get("/proc/sys/kernel/hostname"),
+        "kernel": files.get("/proc/sys/kernel/osrelease"),
+        "os": release.get("PRETTY_NAME", "").strip('"'),
+        "aslr": files.get("/proc/sys/kernel/randomize_va_space"),
+        "tcp_congestion_control": files.get("/proc/sys/net/ipv4/tcp_congestion_control"),
+        "mitigations": {path.removeprefix(VULNERABILITIES): text for path, text in sorted(faults.items())},
+        "smt": files.get("/sys/devices/system/cpu/smt/control"),
+        "governor": agreed(governors),
+        "clock_source": files.get("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "thp": chosen(files.get("/sys/kernel/mm/transparent_hugepage/enabled", "")),
+        "load1": decimal(files.get("/proc/loadavg", "").partition(" ")[0]),
+        "psi_cpu_some_avg10": None if pressure is None else decimal(pressure[1]),
+    }
+
+
+def process_values(parts: Mapping[str, str]) -> dict[str, object]:
+    """What holds for the processes of the node: CPUs, rights, open files, memory of the machine."""
+    status, memory = fields(parts.get("status", "")), fields(parts.get("memory", ""))
+    allowed = status.get("Cpus_allowed_list", "")
+    open_files = parts.get("limits", "").split()
+    soft, hard = open_files if len(open_files) == 2 else (None, None)
+    return {
+        "cpus_allowed": allowed if cpu_list(allowed) else None,
+        "cpus": len(cpu_list(allowed)) or None,
+        "capabilities": status.get("CapEff"),
+        "seccomp": SECCOMP.get(status.get("Seccomp", "")),
+        "memory_total_bytes": kibibytes(memory.get("MemTotal")),
+        "swap_total_bytes": kibibytes(memory.get("SwapTotal")),
+        "open_files_soft": whole(soft),
+        "open_files_hard": whole(hard),
+    }
+
+
+def limit_values(parts: Mapping[str, str]) -> dict[str, object]:
+    """What control groups allow, and what that has cost so far."""
+    groups = cgroup.levels(parts.get("levels", ""))
+    return {
+        "memory_limit_bytes": cgroup.memory_limit_bytes(groups),
+        "swap_limit_bytes": cgroup.swap_limit_bytes(groups),
+        "cpu_quota_cpus": cgroup.cpu_quota_cpus(groups),
+        **cgroup.throttling(groups),
+        "cgroup_version": cgroup.version(mounts(parts["mounts"]), parts.get("cgroup", ""))
+        if "mounts" in parts
+        else None,
+    }
+
+
+def mounts(text: str) -> tuple[tuple[str, str], ...]:
+    """Mount point and file system type of every line of mountinfo, in order."""
+    return tuple((OCTAL.sub(lambda code: chr(int(code[1], 8)), point), kind) for point, kind in MOUNT.findall(text))
+
+
+def filesystem_values(parts: Mapping[str, str], scratch: str, shared: str) -> dict[str, object]:
+    """File system types by the mount table; as statfs names them where a chroot hides its own root."""
+    if "filesystems" not in parts:
+        return {}
+    table, by_statfs = mounts(parts.get("mounts", "")), fields(parts["filesystems"])
+    exists = {path for path, name in by_statfs.items() if name}
+    names = {"root_filesystem": "/", "scratch_filesystem": scratch, "shared_filesystem": shared}
+    return {name: (mounted(path, table) or by_statfs[path]) if path in exists else None for name, path in names.items()}
+
+
+def mounted(path: str, table: tuple[tuple[str, str], ...]) -> str:
+    """The type of the file system that holds `path`; "" when no mount above it is listed. A later mount covers."""
+    best, kind = "", ""
+    for point, candidate in table:
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, candidate
+    return kind
+
+
+def program_values(parts: Mapping[str, str]) -> dict[str, object]:
+    """Versions and hashes of the programs that are measured with."""
+    blas = parts.get("blas", "").splitlines()
+    versions = dict(
+        line.split(" ", 1) for line in parts.get("packages", "").splitlines() if re.match(r"\S+ \S+$", line)
+    )
+    hashes = dict(HASH.findall(parts.get("hashes", "")))
+    for size, digest in LIBRARY.findall(parts.get("hashes", "")):
+        hashes["libopenblas"] = f"{digest} (of the first MiB; {size} bytes)"
+    return {
+        "environment_overrides": fields(parts.get("environment", ""), "="),
+        "blas_core": blas[0].strip() if len(blas) == 2 else None,
+        "blas_config": blas[1].strip() if len(blas) == 2 else None,
+        "mpi_version": parts.get("mpi"),
+        "versions": versions,
+        "binary_sha256": hashes,
+    }
+
+
+def interfaces(text: str) -> list[dict[str, Any]]:
+    """Name, MTU, MAC and addresses of every interface, from `ip -j addr`."""
+    try:
+        links = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    named = [link for link in records(links) if isinstance(link.get("ifname"), str)]
+    return [interface(link) for link in named]
+
+
+def interface(link: Mapping[str, Any]) -> dict[str, Any]:
+    """One interface of `ip -j addr`, without what is not there."""
+    known = {
+        "mtu": link.get("mtu") if isinstance(link.get("mtu"), int) else None,
+        "mac": link.get("address") if link.get("link_type") == "ether" else None,
+    }
+    addresses = [f"{entry.get('local')}/{entry.get('prefixlen')}" for entry in records(link.get("addr_info"))]
+    return {"name": link["ifname"], **dict(present(known)), "addresses": addresses}
+
+
+def records(value: object) -> list[dict[str, Any]]:
+    """The objects of a JSON list; nothing for anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def virtualization(parts: Mapping[str, str], files: Mapping[str, str]) -> list[str] | None:
+    """What the node runs inside of, outermost first; None when the evidence is not complete."""
+    if not {"files", "cpuinfo", "cpuid", "namespaces", "cgroup"} <= parts.keys() or not parts["cpuinfo"]:
+        return None
+    cpu = model_values(parts["cpuinfo"])
+    flags = cpu["cpu_flags"]
+    evidence = nesting.Evidence(
+        flags=tuple(flags) if isinstance(flags, list) else (),
+        cpu_model=str(cpu["cpu_model"] or ""),
+        dmi=" ".join(files.get(f"/sys/class/dmi/id/{name}", "") for name in ("product_name", "sys_vendor")),
+        vendor=fields(parts["cpuid"]).get("Hypervisor vendor", ""),
+        hypervisor_type=files.get("/sys/hypervisor/type", ""),
+        clock_sources=files.get("/sys/devices/system/clocksource/clocksource0/available_clocksource", ""),
+        namespaces=nesting.namespaces(parts["namespaces"]),
+        markers=tuple(line for line in parts["namespaces"].splitlines() if line.startswith("/")),
+        container=files.get("/run/systemd/container", ""),
+        membership=parts["cgroup"],
+    )
+    return nesting.stack(evidence)

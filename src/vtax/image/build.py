@@ -1,0 +1,195 @@
+"""Build, find, list and remove cached root file systems.
+
+Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree), `rootfs.tar` and `image.json`. A build happens
+in a directory beside it and is renamed when complete, so a half-built image is never seen.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vtax.errors import EnvironmentMissing, ImageError
+from vtax.events import Listener, StageFinished, StageProgress, StageStarted
+from vtax.image.recipe import Recipe, command, guest_files, machine_mirror
+from vtax.model import Image
+from vtax.transport import process
+
+STAGE = "root file system"
+ESTIMATE_S = 90.0
+TIMEOUT_S = 3600.0
+POLL_S = 0.2
+NEEDED_BYTES = 5 * 2**30
+
+
+def find_machine_mirror() -> str:
+    """The mirror of this machine's own apt, "" when it has none that serves Debian."""
+    release = Path("/etc/os-release")
+    places = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
+    texts = [
+        place.read_text(errors="replace")
+        for place in places
+        if place.suffix in (".list", ".sources") and place.exists()
+    ]
+    return machine_mirror(release.read_text() if release.exists() else "", texts)
+
+
+def cached(cache: Path, made: Recipe) -> Image | None:
+    """The image of a recipe, when it is in the cache."""
+    manifest = cache / made.key / "image.json"
+    return Image.model_validate_json(manifest.read_text()) if manifest.exists() else None
+
+
+def images(cache: Path) -> tuple[Image, ...]:
+    """Every image in the cache."""
+    return tuple(Image.model_validate_json(path.read_text()) for path in sorted(cache.glob("*/image.json")))
+
+
+def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
+    """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with _locked(cache / f"{made.key}.lock"):
+        return cached(cache, made) or _build(cache, made, listener)
+
+
+def remove(cache: Path, key: str) -> None:
+    """Delete an image from the cache. Raises ImageError when there is none of that key."""
+    place = cache / key
+    if not (place / "image.json").exists():
+        raise ImageError(f"there is no image {key!r} in the cache", remedy="`vtax image list` shows all")
+    (place / "image.json").unlink()
+    delete(place)
+    (cache / f"{key}.lock").unlink(missing_ok=True)
+
+
+def delete(place: Path) -> None:
+    """Delete a tree that may hold files of the user's subordinate ids."""
+    if os.geteuid() == 0 or not place.exists():
+        shutil.rmtree(place, ignore_errors=False) if place.exists() else None
+        return
+    process.run((*as_root_here(), "rm", "-rf", "--", str(place)), timeout_s=300, check=True)
+
+
+def as_root_here() -> tuple[str, ...]:
+    """What an ordinary user puts before a command that needs root's view of the file system; nothing for root."""
+    return () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--map-auto")
+
+
+def missing() -> str:
+    """Why this user cannot build or unpack an image here; "" when nothing is missing."""
+    if shutil.which("mmdebstrap") is None:
+        return "mmdebstrap is not installed"
+    if os.geteuid() == 0:
+        return ""
+    probe = process.run((*as_root_here(), "true"), timeout_s=10)
+    return "" if probe.exit_code == 0 else f"user namespaces do not work for this user: {probe.stderr.strip()}"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
+    _demand(cache)
+    clock = time.monotonic()
+    listener(StageStarted(STAGE, ESTIMATE_S))
+    work = Path(tempfile.mkdtemp(prefix=f".building-{made.key}-", dir=cache))
+    try:
+        _bootstrap(work, made, listener)
+        listener(StageProgress(STAGE, "unpacking"))
+        tree = work / "rootfs"
+        tree.mkdir()
+        unpack = ("tar", "-C", str(tree), "--exclude=./dev/*", "--numeric-owner", "-xpf", str(work / "rootfs.tar"))
+        process.run((*as_root_here(), *unpack), timeout_s=TIMEOUT_S, check=True)
+        image = Image(
+            recipe=made.key,
+            digest=_sha256(work / "rootfs.tar"),
+            directory=str(cache / made.key / "rootfs"),
+            archive=str(cache / made.key / "rootfs.tar"),
+            versions=_versions(tree / "usr/local/lib/vtax/packages"),
+        )
+        shutil.rmtree(work / "guest")
+        (work / "recipe.json").write_text(json.dumps(made.model_dump(mode="json"), indent=1, sort_keys=True))
+        (work / "image.json").write_text(image.model_dump_json(indent=1))
+        work.chmod(0o755)
+        work.rename(cache / made.key)
+    except BaseException:
+        delete(work)
+        raise
+    listener(StageFinished(STAGE, time.monotonic() - clock))
+    return image
+
+
+def _demand(cache: Path) -> None:
+    reason = missing()
+    if reason:
+        raise EnvironmentMissing(
+            f"the root file system cannot be built: {reason}",
+            remedy="as root: apt-get install mmdebstrap uidmap; `vtax doctor` says what else is missing",
+        )
+    free = shutil.disk_usage(cache).free
+    if free < NEEDED_BYTES:
+        raise ImageError(
+            f"{cache} has {free / 2**30:.1f} GiB free, the build needs {NEEDED_BYTES / 2**30:.0f}",
+            remedy="free some space, or set XDG_CACHE_HOME to a larger file system",
+        )
+
+
+def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
+    """mmdebstrap into `rootfs.tar`, its steps passed on as events."""
+    guest = work / "guest"
+    guest.mkdir()
+    for name, content in guest_files().items():
+        (guest / name).write_bytes(content)
+    log = work / "log"
+    root = os.geteuid() == 0
+    temporary = work / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)} if root else dict(os.environ)
+    environment |= {"LC_ALL": "C.UTF-8"}
+    argv = command(made, str(guest), "root" if root else "unshare")
+    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment)
+    told = 0
+    try:
+        while running.process.poll() is None and time.monotonic() - running.clock < TIMEOUT_S:
+            told = _tell(log, told, listener)
+            time.sleep(POLL_S)
+    finally:
+        result = running.stop()
+    if result.exit_code != 0 or (work / "rootfs.tar").stat().st_size == 0:
+        tail = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-15:]
+        raise ImageError(
+            f"the root file system was not built: mmdebstrap ended with exit code {result.exit_code}",
+            detail="\n".join(tail),
+            remedy="is the mirror reachable and the suite spelled right? [image] in the study sets both",
+        )
+    log.unlink()
+    delete(temporary)
+
+
+def _tell(log: Path, told: int, listener: Listener) -> int:
+    lines = log.read_text(errors="replace").splitlines()
+    for line in lines[told:]:
+        if line.startswith(("I: ", "vtax: ")):
+            listener(StageProgress(STAGE, line.partition(": ")[2]))
+    return len(lines)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _versions(listing: Path) -> dict[str, str]:
+    return dict(line.split(" ", 1) for line in listing.read_text().splitlines())

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Runs inside the new root file system: builds our four small programs, sets up SSH, removes the compiler again.
+set -eu
+here=/usr/local/lib/vtax/guest
+build=/tmp/vtax-build
+export DEBIAN_FRONTEND=noninteractive
+mkdir -p "$build/objects"
+cd "$build"
+
+echo "vtax: fetching the source of hpcc"
+sed 's/^deb /deb-src /' /etc/apt/sources.list >/etc/apt/sources.list.d/vtax-source.list
+apt-get -qq update
+# Only the upstream archive is needed; mirrors that lack the packaging files still have it. apt checks its hash.
+apt-get -qq source --download-only hpcc || true
+rm /etc/apt/sources.list.d/vtax-source.list
+tar -xzf hpcc_*.orig.tar.gz
+cd hpcc-*/
+
+echo "vtax: compiling xhpl"
+flags="-std=gnu11 -O3 -w -DHPL_CALL_CBLAS -DOMPI_OMIT_MPI1_COMPAT_DECLS=1 -DMPI_Type_struct=MPI_Type_create_struct"
+flags="$flags -DMPI_Address=MPI_Get_address -Ihpl/include -Iinclude"
+export flags build
+# shellcheck disable=SC2016
+find hpl/src hpl/testing -name '*.c' | sort | xargs -P "$(nproc)" -n 12 sh -ec \
+  'for f; do mpicc $flags -c "$f" -o "$build/objects/$(echo "$f" | tr / _).o"; done' compile
+# shellcheck disable=SC2086
+mpicc $flags "$here/xhpl.c" "$build"/objects/*.o -lopenblas -lm -o /usr/local/bin/xhpl
+gcc -O2 "$here/vtax-blas.c" -lopenblas -o /usr/local/bin/vtax-blas
+gcc -O2 "$here/vtax-rank.c" -o /usr/local/bin/vtax-rank
+install -m 755 "$here/node-init" /usr/local/bin/node-init
+
+echo "vtax: removing the compiler"
+cd /
+rm -rf "$build"
+# shellcheck disable=SC2086
+apt-get -qq purge --autoremove $VTAX_BUILD_PACKAGES >/dev/null
+
+echo "vtax: setting up nodes"
+mkdir -p /scratch /shared /root/.ssh /run/sshd
+chmod 700 /root/.ssh
+chmod 1777 /scratch /shared
+rm -f /etc/ssh/ssh_host_*
+cat >/etc/ssh/sshd_config.d/vtax.conf <<'SSHD'
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UseDNS no
+UsePAM no
+PrintMotd no
+HostKey /etc/ssh/ssh_host_ed25519_key
+MaxStartups 100:30:200
+MaxSessions 100
+SSHD
+# OpenSSH 10 punishes those who look for the banner of a server that is still starting.
+if sshd -V 2>&1 | grep -q 'OpenSSH_\(9\.[89]\|1[0-9]\)'; then
+  echo 'PerSourcePenalties no' >>/etc/ssh/sshd_config.d/vtax.conf
+fi
+printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' >/etc/hosts
+: >/etc/machine-id
+rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/log/*.log /var/log/apt
+for program in $VTAX_PROGRAMS; do
+  command -v "$program" >/dev/null || { echo "vtax: $program is not there after the build" >&2; exit 1; }
+done
+dpkg-query -W -f '${Package} ${Version}\n' >/usr/local/lib/vtax/packages

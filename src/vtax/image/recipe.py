@@ -1,0 +1,131 @@
+"""The recipe of the root file system: what goes in, as data, and the command that makes it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+
+from vtax.model import ImageSpec, Record
+
+PACKAGES = (
+    "ca-certificates",
+    "hpcc",
+    "iozone3",
+    "iperf3",
+    "iproute2",
+    "iputils-ping",
+    "libopenblas0-pthread",
+    "numactl",
+    "openmpi-bin",
+    "openssh-client",
+    "openssh-server",
+    "procps",
+    "stress-ng",
+    "sysbench",
+    "util-linux",
+)
+BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev")
+PROGRAMS = (
+    "hpcc",
+    "iozone",
+    "iperf3",
+    "ip",
+    "mpirun",
+    "numactl",
+    "ping",
+    "sshd",
+    "stress-ng",
+    "sysbench",
+    "vtax-blas",
+    "vtax-rank",
+    "xhpl",
+    "node-init",
+)
+GUEST = ("build.sh", "node-init", "vtax-blas.c", "vtax-rank.c", "xhpl.c")
+LEAN = (
+    "--aptopt=APT::Install-Recommends false",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+    "--dpkgopt=path-exclude=/usr/share/locale/*",
+)
+SOURCE_FIELD = re.compile(r"^(URIs|Suites|Components|Types):\s*(.+)$", re.MULTILINE)
+SOURCE_LINE = re.compile(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+(.+)$", re.MULTILINE)
+
+
+class Recipe(Record):
+    """Everything that decides what the root file system holds; its hash names the cached image."""
+
+    suite: str
+    mirror: str  # "" is mmdebstrap's own choice for the suite
+    components: tuple[str, ...]
+    packages: tuple[str, ...]
+    build_packages: tuple[str, ...]
+    guest: Mapping[str, str]  # name -> sha256 of our own files in it
+
+    @property
+    def key(self) -> str:
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def guest_files() -> dict[str, bytes]:
+    """Our own files that go into the root file system, by name."""
+    folder = files("vtax.image") / "guest"
+    return {name: (folder / name).read_bytes() for name in GUEST}
+
+
+def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
+    """The recipe for a study's image; `machine_mirror` stands in for mirror "auto"."""
+    return Recipe(
+        suite=spec.suite,
+        mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
+        components=spec.components,
+        packages=tuple(sorted({*PACKAGES, *spec.extra_packages})),
+        build_packages=BUILD_PACKAGES,
+        guest={name: hashlib.sha256(content).hexdigest() for name, content in guest_files().items()},
+    )
+
+
+def command(made: Recipe, guest_directory: str, mode: str) -> tuple[str, ...]:
+    """The mmdebstrap call that writes the root file system as a tar archive to its standard output."""
+    place = "/usr/local/lib/vtax"
+    settings = f"VTAX_BUILD_PACKAGES='{' '.join(made.build_packages)}' VTAX_PROGRAMS='{' '.join(PROGRAMS)}'"
+    return (
+        "mmdebstrap",
+        f"--mode={mode}",
+        "--variant=minbase",
+        "--format=tar",
+        f"--components={','.join(made.components)}",
+        *LEAN,
+        f"--include={','.join((*made.packages, *made.build_packages))}",
+        f'--customize-hook=mkdir -p "$1{place}"',
+        f"--customize-hook=copy-in {guest_directory} {place}",
+        f'--customize-hook={settings} chroot "$1" sh {place}/guest/build.sh',
+        made.suite,
+        "-",
+        *((made.mirror,) if made.mirror else ()),
+    )
+
+
+def machine_mirror(os_release: str, sources: Iterable[str]) -> str:
+    """The mirror that this machine's own apt uses, from /etc/os-release and the texts of its apt sources.
+
+    Only a Debian machine has one that serves Debian suites; elsewhere "" leaves the choice to mmdebstrap.
+    """
+    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', os_release, re.MULTILINE))
+    codename = release.get("VERSION_CODENAME", "")
+    if release.get("ID") != "debian" or not codename:
+        return ""
+    for text in sources:
+        for paragraph in re.split(r"\n\s*\n", text):
+            fields = dict(SOURCE_FIELD.findall(paragraph))
+            if codename in fields.get("Suites", "").split() and "main" in fields.get("Components", "").split():
+                return str(fields["URIs"].split()[0])
+        for uri, suite, components in SOURCE_LINE.findall(text):
+            if suite == codename and "main" in components.split():
+                return str(uri)
+    return ""

@@ -1,0 +1,209 @@
+"""The plan: every cell and every trial in order, with its exact commands, frozen before the first run. Pure.
+
+The same study on the same machine with the same seed gives the same plan, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from vtax import __version__
+from vtax.benchmarks import benchmarks
+from vtax.model import (
+    BenchmarkSpec,
+    Cell,
+    ClusterShape,
+    EnvironmentSpec,
+    HostCapacity,
+    NodeShape,
+    Plan,
+    PlannedTrial,
+    Problem,
+    Scope,
+    Study,
+    Target,
+    Work,
+)
+from vtax.providers.base import SCRATCH, Provider
+from vtax.shape import cluster_shape
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
+
+
+def make_plan(
+    study: Study,
+    capacity: HostCapacity,
+    providers: Mapping[str, Provider],
+    *,
+    left_out: Sequence[str] = (),
+    problems: Sequence[Problem] = (),
+) -> Plan:
+    """The plan of `study` for the environments in `providers` (name -> provider), in the study's order.
+
+    `left_out` says in sentences what of the study is not run and why. Raises UsageError for parameters that do not
+    fit the shape.
+    """
+    shape, shape_problems = cluster_shape(study, capacity)
+    environments = tuple(spec for spec in study.environments if spec.name in providers)
+    frozen = _freeze(study, shape)
+    work: list[Work] = []
+    skipped = list(left_out)
+    for spec in environments:
+        mine, reasons = _work_of(spec, providers[spec.name], frozen)
+        work += mine
+        skipped += reasons
+    cells = tuple(_cells(study, environments, frozen, work))
+    seconds = {(item.environment, item.id): item.estimate_s + ORCHESTRATION_S for item in work}
+    estimate_s = sum(
+        providers[cell.environment].provision_estimate_s
+        + study.settle_s
+        + sum(seconds[cell.environment, trial.work] for trial in cell.trials)
+        for cell in cells
+    )
+    return _sealed(
+        Plan(
+            vtax_version=__version__,
+            study=study,
+            capacity=capacity,
+            shape=shape,
+            environments=environments,
+            work=tuple(work),
+            cells=cells,
+            left_out=tuple(skipped),
+            problems=(*problems, *shape_problems),
+            estimate_s=round(estimate_s, 1),
+        )
+    )
+
+
+def _sealed(plan: Plan) -> Plan:
+    return plan.model_copy(update={"sha256": digest(plan)})
+
+
+def digest(plan: Plan) -> str:
+    """The sha256 of everything in the plan but the field itself, as canonical JSON."""
+    content = plan.model_dump(mode="json", exclude={"sha256"})
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+class _Frozen:
+    """One benchmark on one target, its parameters resolved once for all environments."""
+
+    def __init__(self, spec: BenchmarkSpec, target: Target) -> None:
+        benchmark = benchmarks()[spec.name]
+        self.spec = spec
+        self.target = target
+        self.id = f"{spec.label}.{target.label}"
+        self.params = benchmark.resolve(benchmark.params.model_validate(dict(spec.params)), target)
+
+    def work(self, environment: str, provider: Provider, options: Mapping[str, object]) -> Work:
+        benchmark = benchmarks()[self.spec.name]
+        launcher = provider.launcher(provider.options.model_validate(dict(options)))
+        return Work(
+            id=self.id,
+            environment=environment,
+            benchmark=self.spec.name,
+            label=self.spec.label,
+            target=self.target,
+            params=self.params.model_dump(mode="json"),
+            steps=benchmark.steps(self.params, self.target, launcher),
+            estimate_s=round(benchmark.estimate_s(self.params, self.target), 1),
+        )
+
+
+def _freeze(study: Study, shape: ClusterShape) -> tuple[_Frozen, ...]:
+    return tuple(
+        _Frozen(spec, target)
+        for spec in study.benchmarks
+        for scope in spec.scopes
+        for target in targets(spec, scope, shape, study.shared_path)
+    )
+
+
+def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str) -> tuple[Target, ...]:
+    """The node sets on which one scope of a benchmark runs, in order.
+
+    Parallel programs work in a directory that all their nodes see; everything else on the node's own disk.
+    """
+
+    def target(nodes: Sequence[NodeShape], root: str) -> Target:
+        bare = Target(scope=scope, nodes=tuple(nodes), directory=root)
+        return bare.model_copy(update={"directory": f"{root}/{spec.label}.{bare.label}"})
+
+    chosen = [node for node in shape.nodes if not spec.nodes or node.name in spec.nodes]
+    match scope:
+        case Scope.NODE:
+            return tuple(target([node], SCRATCH) for node in chosen)
+        case Scope.SHARED:
+            workers = [node for node in chosen if node in shape.workers]
+            return tuple(target([node], shared_path) for node in workers)
+        case Scope.PAIRS:
+            return tuple(target([a, b], SCRATCH) for a in chosen for b in chosen if a != b)
+        case Scope.WORKERS:
+            return (target(shape.workers, shared_path),)
+        case Scope.CLUSTER:
+            return (target(shape.nodes, shared_path),)
+
+
+def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen]) -> tuple[list[Work], list[str]]:
+    """The work of one environment, and why some of it makes no sense there."""
+    work, reasons = [], []
+    for item in frozen:
+        if item.target.scope is Scope.PAIRS and not provider.capabilities.separate_nodes:
+            reason = f"{item.spec.label} between nodes is not run on {spec.name}: its nodes share one network stack"
+            if reason not in reasons:
+                reasons.append(reason)
+            continue
+        work.append(item.work(spec.name, provider, spec.options))
+    return work, reasons
+
+
+def _cells(
+    study: Study, environments: Sequence[EnvironmentSpec], frozen: Sequence[_Frozen], work: Sequence[Work]
+) -> list[Cell]:
+    """All cells in the order in which they run: rounds are blocks, environments in balanced random order inside."""
+    has = {(item.environment, item.id) for item in work}
+    cells = []
+    orders = _orders(study, len(environments))
+    for number, order in enumerate(orders, start=1):
+        items = [frozen[i] for i in _generator(study.seed, number).permutation(len(frozen))]
+        for position in order:
+            environment = environments[position].name
+            cell = f"r{number:03d}-{environment}"
+            trials = tuple(trial for item in items if (environment, item.id) in has for trial in _trials(cell, item))
+            cells.append(Cell(id=cell, round=number, environment=environment, trials=trials))
+    return cells
+
+
+def _trials(cell: str, item: _Frozen) -> list[PlannedTrial]:
+    """Warm-ups first (stored, never analysed), then the measured iterations."""
+    names = [(f"w{i}", i, True) for i in range(1, item.spec.warmup + 1)]
+    names += [(f"{i}", i, False) for i in range(1, item.spec.iterations + 1)]
+    return [
+        PlannedTrial(id=f"{cell}/{item.id}.{suffix}", work=item.id, iteration=i, warmup=warmup)
+        for suffix, i, warmup in names
+    ]
+
+
+def _orders(study: Study, environments: int) -> list[list[int]]:
+    """For every round, the order of the environments: rows of random Latin squares, so that in each block of as many
+    rounds as there are environments, each comes once at every position (METHOD 1.3)."""
+    orders: list[list[int]] = []
+    while environments and len(orders) < study.rounds:
+        random = _generator(study.seed, len(orders) + 1)
+        symbols = [int(i) for i in random.permutation(environments)]
+        shifts = [int(i) for i in random.permutation(environments)]
+        orders += [[symbols[(i + shift) % environments] for i in range(environments)] for shift in shifts]
+    return orders[: study.rounds]
+
+
+def _generator(seed: int, number: int) -> Generator:
+    from numpy.random import PCG64, Generator, SeedSequence
+
+    return Generator(PCG64(SeedSequence([seed, number])))

@@ -1,0 +1,116 @@
+"""Who supplies nodes: the protocol that every provider keeps, and the live cluster that it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from vtax.launchers.mpirun import Mpirun
+from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, NodeShape, Problem, Record
+from vtax.transport.base import Transport
+
+LABEL = "vtax.campaign"  # on everything that is created; its value is the campaign's id
+SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use local storage
+
+
+class Options(Record):
+    """Options of an environment, beyond `provider`."""
+
+
+class Capabilities(Record):
+    """What a provider can enforce, and what its nodes are. The audit and the planner read these, never the name."""
+
+    limits_cpu: bool
+    limits_memory: bool
+    own_kernel: bool
+    separate_nodes: bool  # every node has a network stack and a file system of its own
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where one cluster lives on this machine, and whose it is."""
+
+    campaign: str  # the label
+    directory: Path  # keys, configuration and run-time files of this cluster, readable only by its owner
+    image: Image
+    keys: Path  # the campaign's SSH keys
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    address: str
+    shape: NodeShape
+    transport: Transport
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A live cluster. `commands` is what was run to make it, for the report."""
+
+    environment: EnvironmentSpec
+    shape: ClusterShape
+    nodes: tuple[Node, ...]
+    capabilities: Capabilities
+    launcher: Mpirun
+    shared_path: str
+    commands: tuple[tuple[str, ...], ...] = field(default=())
+    together: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # nodes of one machine, used as one
+
+    def node(self, name: str) -> Node:
+        return next(node for node in self.nodes if node.name == name)
+
+    def reach(self, name: str, target: Sequence[str]) -> Transport:
+        """The transport of a node for a command that uses all of `target`: on one machine that is the nodes' union."""
+        return self.together.get(frozenset(target), self.node(name).transport)
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.transport.close()
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something that a run left behind: what `vtax clean` removes."""
+
+    provider: str
+    kind: str
+    name: str
+    campaign: str
+
+
+class Provider(Protocol):
+    name: str
+    options: type[Options]
+    capabilities: Capabilities
+    provision_estimate_s: float
+
+    def launcher(self, options: Any) -> Mpirun:
+        """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
+        ...
+
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+        """What `create` runs, for the plan, with CAMPAIGN in the place of the id. Starts nothing."""
+        ...
+
+    def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
+        """Everything that keeps this environment from working here, at once. Changes nothing."""
+        ...
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        """A cluster whose nodes answer. Everything it makes carries the label; after a failure nothing is left."""
+        ...
+
+    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        """The cluster that `create` made earlier at this site, for another process."""
+        ...
+
+    def destroy(self, campaign: str) -> None:
+        """Remove all that carries the label. Twice is fine; needs nothing but the label."""
+        ...
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """All that carries any campaign's label."""
+        ...

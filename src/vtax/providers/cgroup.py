@@ -1,0 +1,113 @@
+"""Control groups of our own, for the host environment: the same CPUs and memory limit that a container gets.
+
+Version 1 has a tree for each controller, version 2 one for all. Only root can make groups at the top; without them the
+host environment pins CPUs and says that its memory is not limited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PREFIX = "vtax-"
+ROOT = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Where groups are made: one directory for version 2, one per controller for version 1."""
+
+    version: int
+    cpuset: Path
+    memory: Path
+
+    @property
+    def trees(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((self.cpuset, self.memory)))
+
+
+def find(root: Path = ROOT) -> Hierarchy | None:
+    """The hierarchy in which this process may make groups with CPU and memory limits, None when there is none."""
+    if (root / "cgroup.controllers").exists():
+        controllers = (root / "cgroup.controllers").read_text().split()
+        usable = {"cpuset", "memory"} <= set(controllers) and os.access(root / "cgroup.subtree_control", os.W_OK)
+        return Hierarchy(2, root, root) if usable and os.access(root, os.W_OK) else None
+    cpuset, memory = root / "cpuset", root / "memory"
+    if all((tree / "cgroup.procs").exists() and os.access(tree, os.W_OK) for tree in (cpuset, memory)):
+        return Hierarchy(1, cpuset, memory)
+    return None
+
+
+def make(where: Hierarchy, campaign: str, group: str, cpus: Sequence[int], memory_bytes: int) -> tuple[Path, ...]:
+    """A group with these limits. Returns the directories whose `cgroup.procs` a process must enter."""
+    text = ",".join(map(str, cpus))
+    if where.version == 2:
+        _enable(where.cpuset)
+        parent = where.cpuset / f"{PREFIX}{campaign}"
+        parent.mkdir(exist_ok=True)
+        _enable(parent)
+        place = parent / group
+        place.mkdir(exist_ok=True)
+        (place / "cpuset.cpus").write_text(text)
+        (place / "memory.max").write_text(str(memory_bytes))
+        with contextlib.suppress(OSError):  # the kernel may lack swap accounting
+            (place / "memory.swap.max").write_text("0")
+        return (place,)
+    places = []
+    for tree in where.trees:
+        parent = tree / f"{PREFIX}{campaign}"
+        parent.mkdir(exist_ok=True)
+        place = parent / group
+        place.mkdir(exist_ok=True)
+        places.append(place)
+    for place in (places[0].parent, places[0]):
+        (place / "cpuset.mems").write_text((where.cpuset / "cpuset.mems").read_text())
+        everything = (where.cpuset / "cpuset.cpus").read_text()
+        (place / "cpuset.cpus").write_text(text if place == places[0] else everything)
+    (places[1] / "memory.limit_in_bytes").write_text(str(memory_bytes))
+    with contextlib.suppress(OSError):
+        (places[1] / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
+    return tuple(places)
+
+
+def _enable(place: Path) -> None:
+    (place / "cgroup.subtree_control").write_text("+cpuset +memory")
+
+
+def campaigns(where: Hierarchy) -> tuple[str, ...]:
+    """The campaigns that have groups now."""
+    found = {place.name.removeprefix(PREFIX) for tree in where.trees for place in tree.glob(f"{PREFIX}*")}
+    return tuple(sorted(found))
+
+
+def remove(where: Hierarchy, campaign: str) -> None:
+    """End whatever runs in the campaign's groups, and remove them. Twice is fine."""
+    for tree in where.trees:
+        top = tree / f"{PREFIX}{campaign}"
+        if not top.exists():
+            continue
+        for place in [*(place for place in top.iterdir() if place.is_dir()), top]:
+            _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """End what is in the group until it is empty: it can be removed a moment after its last process is gone."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            for line in (place / "cgroup.procs").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(line), signal.SIGKILL)
+            place.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)

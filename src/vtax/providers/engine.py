@@ -1,0 +1,153 @@
+"""The command lines of Docker and Podman: pure, and the same but for a few words.
+
+CPU limits are a cpuset, plus a quota that never binds first (half a CPU above the cpuset), so that a node never gets
+more than its share even if the cpuset were lost, and is never throttled while it is there. With `cpu_limit = "quota"`
+there is no cpuset and the quota is exact: that is how many people limit containers, and another thing altogether.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from vtax.model import Image, NodeShape
+from vtax.providers.base import LABEL, Options
+from vtax.units import parse_bytes
+
+PERIOD_US = 100_000
+SPARE_QUOTA_US = 50_000
+IMAGE_LABEL = "vtax.image"
+NETWORKS = 200  # candidates 10.213.1.0/24 ... 10.213.200.0/24
+
+
+def _size(value: object) -> object:
+    return parse_bytes(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+
+
+class ContainerOptions(Options):
+    """`cpu_limit` "quota" limits CPU time instead of giving CPUs away. `runtime` is the OCI runtime (engine's own when
+    absent). `shm` is the size of /dev/shm, which ranks on one node use to talk. `mpi_transport` "tcp" forces TCP."""
+
+    cpu_limit: Literal["cpuset", "quota"] = "cpuset"
+    runtime: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")] | None = None
+    shm: Annotated[int, BeforeValidator(_size), Field(ge=2**20)] = 256 * 2**20
+    mpi_transport: Literal["auto", "tcp"] = "auto"
+
+
+def image_tag(image: Image) -> str:
+    return f"vtax-rootfs:{image.digest[:12]}"
+
+
+def import_image(engine: str, image: Image) -> tuple[str, ...]:
+    """The root file system becomes the container image as it is, with a first process and nothing else."""
+    changes = ('CMD ["/usr/local/bin/node-init"]', f"LABEL {IMAGE_LABEL}={image.digest[:12]}")
+    flags = [word for change in changes for word in ("--change", change)]
+    return (engine, "import", *flags, image.archive, image_tag(image))
+
+
+def name_of(campaign: str, node: str) -> str:
+    return f"vtax-{campaign}-{node}"
+
+
+def network_name(campaign: str) -> str:
+    return f"vtax-{campaign}"
+
+
+def subnet(campaign: str, attempt: int) -> str:
+    """A private /24 for a campaign: another one for each attempt, spread by the campaign's name."""
+    start = int(hashlib.sha256(campaign.encode()).hexdigest(), 16)
+    return f"10.213.{(start + attempt) % NETWORKS + 1}"
+
+
+def routed(prefix: str, routes: str) -> bool:
+    """Whether this machine has a route into `prefix` already; `routes` is /proc/net/route (hexadecimal, reversed)."""
+    wanted = "".join(f"{int(part):02X}" for part in reversed([*prefix.split("."), "0"]))
+    return any(line.split()[1:2] == [wanted] for line in routes.splitlines())
+
+
+def addresses(prefix: str, names: tuple[str, ...]) -> Mapping[str, str]:
+    """Fixed addresses, known before anything starts: .10, .11, ... in the order of the nodes."""
+    return {name: f"{prefix}.{10 + index}" for index, name in enumerate(names)}
+
+
+def create_network(engine: str, campaign: str, prefix: str) -> tuple[str, ...]:
+    label = f"{LABEL}={campaign}"
+    return (engine, "network", "create", "--subnet", f"{prefix}.0/24", "--label", label, network_name(campaign))
+
+
+def create_volume(engine: str, campaign: str) -> tuple[str, ...]:
+    return (engine, "volume", "create", "--label", f"{LABEL}={campaign}", network_name(campaign))
+
+
+def create_node(
+    engine: str,
+    campaign: str,
+    node: NodeShape,
+    options: ContainerOptions,
+    image: str,
+    places: Mapping[str, str],
+    shared_path: str,
+) -> tuple[str, ...]:
+    """One node, not started: its limits, its address, the names of all nodes, SSH on a loopback port."""
+    others = [
+        word for name, address in places.items() if name != node.name for word in ("--add-host", f"{name}:{address}")
+    ]
+    quota = node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+    pins = ("--cpuset-cpus", ",".join(map(str, node.cpu_ids))) if options.cpu_limit == "cpuset" else ()
+    return (
+        *(engine, "create", "--name", name_of(campaign, node.name), "--hostname", node.name),
+        *("--label", f"{LABEL}={campaign}"),
+        *(("--runtime", options.runtime) if options.runtime else ()),
+        *("--network", network_name(campaign), "--ip", places[node.name], *others),
+        *("--publish", "127.0.0.1::22"),
+        *pins,
+        *("--cpu-period", str(PERIOD_US), "--cpu-quota", str(quota)),
+        *("--memory", str(node.memory_bytes), "--memory-swap", str(node.memory_bytes)),
+        *("--shm-size", str(options.shm)),
+        *("--volume", f"{network_name(campaign)}:{shared_path}"),
+        image,
+    )
+
+
+def compose(
+    campaign: str, nodes: tuple[NodeShape, ...], options: ContainerOptions, image: str, prefix: str, shared_path: str
+) -> str:
+    """The same cluster as a Compose file, for those who go on by hand. Keys are not in it: Compose mounts them."""
+    places = addresses(prefix, tuple(node.name for node in nodes))
+    lines = [
+        "# Written by `vtax compose`. The image comes from `vtax image build` and `docker import`.",
+        "# SSH keys are left out: put your own into each service's /root/.ssh and /etc/ssh, as `vtax up` does.",
+        f"name: vtax-{campaign}",
+        "services:",
+    ]
+    for node in nodes:
+        quota = node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+        lines += [
+            f"  {node.name}:",
+            f"    image: {image}",
+            f"    hostname: {node.name}",
+            *([f"    runtime: {options.runtime}"] if options.runtime else []),
+            *([f'    cpuset: "{",".join(map(str, node.cpu_ids))}"'] if options.cpu_limit == "cpuset" else []),
+            f"    cpu_period: {PERIOD_US}",
+            f"    cpu_quota: {quota}",
+            f"    mem_limit: {node.memory_bytes}",
+            f"    memswap_limit: {node.memory_bytes}",
+            f"    shm_size: {options.shm}",
+            '    ports: ["127.0.0.1::22"]',
+            f'    volumes: ["shared:{shared_path}"]',
+            "    extra_hosts:",
+            *[f'      - "{name}:{address}"' for name, address in places.items() if name != node.name],
+            "    networks:",
+            f"      cluster: {{ipv4_address: {places[node.name]}}}",
+        ]
+    lines += [
+        "volumes:",
+        "  shared: {}",
+        "networks:",
+        "  cluster:",
+        f"    ipam: {{config: [{{subnet: {prefix}.0/24}}]}}",
+    ]
+    return "\n".join(lines) + "\n"

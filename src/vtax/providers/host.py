@@ -1,0 +1,191 @@
+"""The bare host: the same root file system entered by chroot, the same CPUs and memory, no virtualization.
+
+There is one machine, so "nodes" are sets of CPUs of it: they share a kernel, a network stack and a disk. Every command
+runs in a mount and process namespace of its own, which ends with it. Root limits memory by control groups; an ordinary
+user works in a user namespace, pins CPUs with `taskset`, and has no memory limit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Literal
+
+from vtax.launchers.mpirun import Mpirun
+from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, NodeShape, Problem, Severity
+from vtax.providers import cgroup
+from vtax.providers.base import LABEL, SCRATCH, Capabilities, Cluster, Leftover, Node, Options, Site
+from vtax.transport import process
+from vtax.transport.local import LocalTransport
+
+NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child")
+AS_ROOT_HERE = ("--user", "--map-root-user", "--map-auto")
+JOIN = 'for group in $1; do echo $$ >"$group/cgroup.procs"; done; shift; exec "$@"'
+
+
+class HostOptions(Options):
+    """`mpi_transport` "tcp" makes ranks talk over TCP as they must between nodes, so that it can be told apart."""
+
+    mpi_transport: Literal["auto", "tcp"] = "auto"
+
+
+class Host:
+    name = "host"
+    options = HostOptions
+    provision_estimate_s = 1.0
+
+    def __init__(self, runtime: Path) -> None:
+        self.runtime = runtime
+        self.groups = cgroup.find() if os.geteuid() == 0 else None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            limits_cpu=True, limits_memory=self.groups is not None, own_kernel=False, separate_nodes=False
+        )
+
+    def launcher(self, options: HostOptions) -> Mpirun:
+        return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
+
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+        site = Path("CAMPAIGN")
+        wrap = wrapper("CAMPAIGN", "ROOTFS", site / "worker1", site / "shared", shared_path, shape.nodes[1].cpu_ids, ())
+        return (wrap("DIRECTORY", ("COMMAND",)),)
+
+    def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
+        problems = []
+        for program, package in (("unshare", "util-linux"), ("taskset", "util-linux"), ("chroot", "coreutils")):
+            if shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None:
+                problems.append(_blocker(f"{program} is not installed", f"apt-get install {package}"))
+        if problems or os.geteuid() == 0:
+            return problems
+        probe = process.run(("unshare", *AS_ROOT_HERE, *NAMESPACES, "true"), timeout_s=10)
+        if probe.exit_code != 0:
+            problems.append(
+                _blocker(
+                    f"user namespaces do not work for this user: {probe.stderr.strip()}",
+                    "as root: apt-get install uidmap, and a line for this user in /etc/subuid and /etc/subgid",
+                )
+            )
+        return problems
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        for name, nodes in _groups(shape):
+            for part in ("scratch", "tmp", "run"):
+                (site.directory / name / part).mkdir(parents=True, exist_ok=True)
+            if self.groups:
+                cpus = sorted({cpu for node in nodes for cpu in node.cpu_ids})
+                cgroup.make(self.groups, site.campaign, name, cpus, sum(node.memory_bytes for node in nodes))
+        (site.directory / "shared").mkdir(exist_ok=True)
+        for place in (SCRATCH, shared_path):
+            (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
+        return self.connect(spec, shape, shared_path, site)
+
+    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        transports = {
+            name: LocalTransport(self._wrapper(name, nodes, shared_path, site)) for name, nodes in _groups(shape)
+        }
+        together = {
+            frozenset(node.name for node in nodes): transports[name] for name, nodes in _groups(shape) if len(nodes) > 1
+        }
+        return Cluster(
+            environment=spec,
+            shape=shape,
+            nodes=tuple(Node(node.name, "127.0.0.1", node, transports[node.name]) for node in shape.nodes),
+            capabilities=self.capabilities,
+            launcher=self.launcher(HostOptions.model_validate(dict(spec.options))),
+            shared_path=shared_path,
+            commands=(transports[shape.nodes[-1].name].wrap("DIRECTORY", ("COMMAND",)),),
+            together=together,
+        )
+
+    def _wrapper(
+        self, name: str, nodes: Sequence[NodeShape], shared_path: str, site: Site
+    ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
+        top = f"{cgroup.PREFIX}{site.campaign}"
+        trees = self.groups.trees if self.groups else ()
+        return wrapper(
+            site.campaign,
+            site.image.directory,
+            site.directory / name,
+            site.directory / "shared",
+            shared_path,
+            sorted({cpu for node in nodes for cpu in node.cpu_ids}),
+            [tree / top / name for tree in trees],
+        )
+
+    def destroy(self, campaign: str) -> None:
+        for pid in _processes(campaign):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.groups:
+            cgroup.remove(self.groups, campaign)
+
+    def leftovers(self) -> Sequence[Leftover]:
+        groups = cgroup.campaigns(self.groups) if self.groups else ()
+        found = [Leftover(self.name, "control group", f"{cgroup.PREFIX}{name}", name) for name in groups]
+        found += [
+            Leftover(self.name, "process", str(pid), campaign)
+            for campaign, pids in _labelled_processes().items()
+            for pid in pids
+        ]
+        return found
+
+
+def wrapper(
+    campaign: str,
+    root: str,
+    site: Path,
+    shared: Path,
+    mountpoint: str,
+    cpus: Sequence[int],
+    groups: Sequence[Path],
+) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
+    """What puts a command into the root file system with a node's CPUs: by control groups, or else by `taskset`."""
+    with as_file(files("vtax.providers") / "enter.sh") as script:
+        enter = ("sh", str(script), f"{LABEL}={campaign}", root, str(site), str(shared), mountpoint)
+    user = () if os.geteuid() == 0 else AS_ROOT_HERE
+    limited = (
+        ("sh", "-c", JOIN, "join", " ".join(map(str, groups)))
+        if groups
+        else ("taskset", "-c", ",".join(map(str, cpus)))
+    )
+
+    def wrap(directory: str, argv: Sequence[str]) -> tuple[str, ...]:
+        return (*limited, "unshare", *user, *NAMESPACES, *enter, directory, *argv)
+
+    return wrap
+
+
+def _groups(shape: ClusterShape) -> tuple[tuple[str, tuple[NodeShape, ...]], ...]:
+    """The sets of nodes that commands use: each alone, the workers together, all together."""
+    alone = tuple((node.name, (node,)) for node in shape.nodes)
+    workers = (("workers", shape.workers),) if len(shape.workers) > 1 else ()
+    return (*alone, *workers, ("cluster", shape.nodes))
+
+
+def _blocker(message: str, remedy: str) -> Problem:
+    return Problem(severity=Severity.BLOCKER, message=message, remedy=remedy)
+
+
+def _labelled_processes() -> dict[str, list[int]]:
+    """Processes that run inside an environment of ours, by campaign: the label stands in their command line."""
+    found: dict[str, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # gone meanwhile
+        labels = [word.partition("=")[2] for word in words if word.startswith(f"{LABEL}=")]
+        if labels and "enter.sh" in " ".join(words):
+            found.setdefault(labels[0], []).append(int(place.parent.name))
+    return found
+
+
+def _processes(campaign: str) -> list[int]:
+    return _labelled_processes().get(campaign, [])

@@ -1,0 +1,80 @@
+"""From an environment's specification to a live, verified cluster, or to an error with nothing left behind."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from vtax.cluster.verify import parallel_targets, verify
+from vtax.errors import CommandError, NotMatched, ProvisionError
+from vtax.model import ClusterShape, EnvironmentSpec, NodeFacts, Scope
+from vtax.providers.base import Cluster, Provider, Site
+
+ATTEMPTS = 2  # a second one only for what may pass: a time-out, a port or an address taken meanwhile
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A verified cluster and how it came to be."""
+
+    cluster: Cluster
+    facts: tuple[NodeFacts, ...]
+    checks: tuple[str, ...]
+    elapsed_s: float
+
+
+def provision(
+    provider: Provider,
+    spec: EnvironmentSpec,
+    shape: ClusterShape,
+    shared_path: str,
+    site: Site,
+    scopes: Sequence[Scope],
+) -> Ready:
+    """Create and verify. Raises ProvisionError or NotMatched after destroying what was made."""
+    clock = time.monotonic()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _attempt(provider, spec, shape, shared_path, site, scopes, clock)
+        except NotMatched:
+            raise
+        except (ProvisionError, CommandError):
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _attempt(
+    provider: Provider,
+    spec: EnvironmentSpec,
+    shape: ClusterShape,
+    shared_path: str,
+    site: Site,
+    scopes: Sequence[Scope],
+    clock: float,
+) -> Ready:
+    site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        cluster = provider.create(spec, shape, shared_path, site)
+        facts, checks = verify(cluster, parallel_targets(cluster, scopes))
+    except BaseException:
+        destroy(provider, site, None)
+        raise
+    return Ready(cluster, facts, checks, time.monotonic() - clock)
+
+
+def destroy(provider: Provider, site: Site, cluster: Cluster | None) -> None:
+    """Close the connections, remove all that carries the label, and the site's files."""
+    if cluster is not None:
+        with suppress(CommandError, OSError):
+            cluster.close()
+    provider.destroy(site.campaign)
+    remove_site(site)
+
+
+def remove_site(site: Site) -> None:
+    """The cluster's files on this machine."""
+    shutil.rmtree(site.directory, ignore_errors=True)

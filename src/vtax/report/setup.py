@@ -1,0 +1,199 @@
+"""How the numbers came to be, as tables: what was matched, the machine, versions, the plan, the commands, failures."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vtax.model import CellRecord, Status
+from vtax.report.records import ReportInput
+from vtax.report.tables import Cell, Column, Row, Table
+from vtax.units import format_bytes, format_seconds
+
+UNKNOWN = "unknown"
+FACTS = {
+    "cpus_allowed": "CPUs allowed",
+    "cpus": "CPUs seen",
+    "cpu_quota_cpus": "CPU quota",
+    "memory_limit_bytes": "memory limit",
+    "memory_total_bytes": "memory seen",
+    "kernel": "kernel",
+    "os": "operating system",
+    "libc": "C library",
+    "cpu_model": "CPU model",
+    "blas_core": "BLAS kernel",
+    "blas_config": "BLAS build",
+    "mpi_version": "MPI",
+    "scratch_filesystem": "file system of scratch",
+    "shared_filesystem": "file system of the shared directory",
+    "clock_source": "clock source",
+    "thp": "transparent huge pages",
+    "cgroup_version": "cgroup version",
+    "virtualization": "virtualization seen from inside",
+}
+ABSENT_MEANS = {"cpu_quota_cpus": "none"}
+HPL_PARAMS = ("N", "NB", "P", "Q")
+
+
+def pairs_table(title: str, pairs: Sequence[tuple[str, str]], columns: tuple[str, str]) -> Table:
+    rows = tuple(Row((Cell(name), Cell(value))) for name, value in pairs)
+    return Table(title, tuple(Column(name) for name in columns), rows)
+
+
+def matched(report: ReportInput) -> Table:
+    """Each fact in each environment, side by side, as the nodes themselves reported it, and what the plan asked for."""
+    environments = report.analysis.environments
+    seen = {name: _facts_of(report.cells, name) for name in environments}
+    extra = {key for facts in seen.values() for values in facts.values() for key in values} - set(FACTS)
+    rows = []
+    for key in (*FACTS, *sorted(extra)):
+        texts = [_compressed(seen[name], key) for name in environments]
+        cells = [Cell(FACTS.get(key, key)), Cell(_planned(report, key)), *map(Cell, texts)]
+        rows.append(Row((*cells, Cell("", badge=_agreement(texts)))))
+    columns = [Column("Fact"), Column("planned")]
+    columns += [Column(name, place) for place, name in enumerate(environments)]
+    return Table("What was matched and what was not", (*columns, Column("across environments")), tuple(rows))
+
+
+def _facts_of(cells: Sequence[CellRecord], environment: str) -> dict[str, dict[str, list[str]]]:
+    """Node -> fact -> every value that it had in any round, in order."""
+    nodes: dict[str, dict[str, list[str]]] = {}
+    for cell in sorted(cells, key=lambda cell: (cell.round, cell.instance)):
+        if cell.environment != environment:
+            continue
+        for facts in cell.facts:
+            values = nodes.setdefault(facts.node, {})
+            for key, value in facts.values.items():
+                texts = values.setdefault(key, [])
+                if fact_text(key, value) not in texts:
+                    texts.append(fact_text(key, value))
+    return nodes
+
+
+def _compressed(nodes: Mapping[str, Mapping[str, list[str]]], key: str) -> str:
+    """One value where all nodes agree; otherwise each node's own."""
+    if not nodes:
+        return UNKNOWN
+    texts = {node: " or ".join(values.get(key, [])) or ABSENT_MEANS.get(key, UNKNOWN) for node, values in nodes.items()}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{node} {text}" for node, text in texts.items())
+
+
+def _agreement(texts: Sequence[str]) -> str:
+    if UNKNOWN in texts:
+        return "unknown" if set(texts) == {UNKNOWN} else "partly unknown"
+    return "equal" if len(set(texts)) == 1 else "different"
+
+
+def _planned(report: ReportInput, key: str) -> str:
+    nodes = report.plan.shape.nodes
+    planned = {
+        "cpus": [str(node.cpus) for node in nodes],
+        "cpus_allowed": [ranges(node.cpu_ids) for node in nodes],
+        "memory_limit_bytes": [format_bytes(node.memory_bytes) for node in nodes],
+    }.get(key)
+    if planned is None:
+        return ""
+    if len(set(planned)) == 1:
+        return planned[0]
+    return "; ".join(f"{node.name} {text}" for node, text in zip(nodes, planned, strict=True))
+
+
+def ranges(ids: Sequence[int]) -> str:
+    """`0-1,4` from (0, 1, 4), as Linux writes CPU lists."""
+    parts: list[list[int]] = []
+    for number in sorted(ids):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def fact_text(key: str, value: Any) -> str:
+    """A fact as a person reads it."""
+    if isinstance(value, int) and not isinstance(value, bool) and key.endswith("_bytes"):
+        return format_bytes(value)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+
+
+def machine(report: ReportInput) -> Table:
+    facts = report.host_facts or next((cell.host_facts for cell in report.cells if cell.host_facts), {})
+    names = {key: FACTS.get(key, key.removesuffix("_bytes").replace("_", " ")) for key in facts}
+    pairs = [(names[key], fact_text(key, facts[key])) for key in facts]
+    return pairs_table("The machine", pairs, ("Fact", "Host"))
+
+
+def versions(report: ReportInput) -> Table:
+    pairs = [("vtax", report.plan.vtax_version), *sorted(report.versions.items())]
+    return pairs_table("Versions", pairs, ("Package", "Version"))
+
+
+def built(report: ReportInput) -> tuple[tuple[str, str], ...]:
+    """For each environment the commands that made its first cluster, as they would be typed."""
+    texts = []
+    for name in report.analysis.environments:
+        cells = [cell for cell in report.cells if cell.environment == name and cell.commands]
+        if cells:
+            first = min(cells, key=lambda cell: (cell.round, cell.instance))
+            texts.append((name, "\n".join(shlex.join(argv) for argv in first.commands)))
+    return tuple(texts)
+
+
+def plan(report: ReportInput) -> Table:
+    plan, analysis = report.plan, report.analysis
+    pairs = [
+        ("seed", str(plan.study.seed)),
+        ("rounds", f"{plan.study.rounds} planned, {analysis.rounds_complete} complete"),
+        ("trials", f"{analysis.trials_planned} planned, {analysis.trials_recorded} recorded"),
+        ("margin of equivalence", f"{100 * plan.study.margin:g} %"),
+        ("plan frozen before the first run, sha256", plan.sha256),
+    ]
+    pairs += [(f"round {number}, as run", order) for number, order in _order_as_run(report.cells)]
+    pairs += [("left out", text) for text in plan.left_out]
+    return pairs_table("The plan", pairs, ("Item", "Value"))
+
+
+def _order_as_run(cells: Sequence[CellRecord]) -> list[tuple[int, str]]:
+    rounds: dict[int, list[CellRecord]] = {}
+    for cell in sorted(cells, key=lambda cell: (cell.started, cell.cell, cell.instance)):
+        rounds.setdefault(cell.round, []).append(cell)
+    words = {
+        number: ", ".join(
+            cell.environment + (f" (provisioned in {format_seconds(cell.provision_s)})" if cell.provision_s else "")
+            for cell in several
+        )
+        for number, several in rounds.items()
+    }
+    return sorted(words.items())
+
+
+def frozen_work(report: ReportInput) -> Table:
+    """The parameters of every benchmark entry, the same in every environment; HPL's sizes first."""
+    rows: dict[tuple[str, str, str], Row] = {}
+    for work in report.plan.work:
+        params = dict(work.params)
+        hpl = [f"{name} = {params.pop(name)}" for name in HPL_PARAMS if name in params]
+        rest = [f"{name} = {fact_text(name, value)}" for name, value in sorted(params.items())]
+        text = ", ".join(hpl + rest) or "no parameters"
+        key = (work.label, work.target.scope, text)
+        rows.setdefault(key, Row((Cell(work.label, work.benchmark), Cell(work.target.scope), Cell(text))))
+    columns = (Column("Benchmark"), Column("Scope"), Column("Parameters"))
+    return Table("The work, frozen in the plan", columns, tuple(rows.values()))
+
+
+def failures(report: ReportInput) -> Table:
+    """Trials without a result, and clusters that did not come up."""
+    rows = [
+        Row((Cell(item.trial, "warm-up" if item.warmup else ""), Cell(item.status), Cell(item.reason or UNKNOWN)))
+        for item in report.analysis.failures
+    ]
+    rows += [
+        Row((Cell(cell.cell, "provisioning"), Cell(cell.status), Cell(cell.failure or UNKNOWN)))
+        for cell in sorted(report.cells, key=lambda cell: (cell.round, cell.cell, cell.instance))
+        if cell.status is not Status.OK
+    ]
+    return Table("Failures", (Column("Trial"), Column("Status"), Column("Reason")), tuple(rows))

@@ -1,0 +1,222 @@
+"""Results as tables of cells, the same for HTML and Markdown: the overview, one table a benchmark, size matrices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vtax.analysis.records import Comparison, Level, Verdict
+from vtax.analysis.summary import Series, series_of
+from vtax.report.groups import Group, group_of
+from vtax.report.numbers import ABSENT, interval_text, labels_text, mean_sd, natural, ratio_text, unit_for
+from vtax.report.records import ReportInput
+from vtax.units import format_number
+
+COLLAPSE_FROM = 7  # series of one metric that the overview shows as one row
+PLACES = frozenset({"client", "server", "target"})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text, a line of smaller text, and a word that stands out."""
+
+    text: str
+    note: str = ""
+    badge: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    cells: tuple[Cell, ...]  # the first names the row; a heading has no other
+    heading: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    environment: int | None = None  # its place in the plan: the colour of its swatch
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Levels and comparisons by series, in the order in which the benchmarks declare their metrics."""
+
+    environments: tuple[str, ...]
+    baseline: str
+    levels: Mapping[Series, Mapping[str, Level]]
+    comparisons: Mapping[Series, Mapping[str, Comparison]]
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(name for name in self.environments if name != self.baseline)
+
+    def first(self, series: Series) -> Level:
+        return next(iter(self.levels[series].values()))
+
+    def group(self, series: Series) -> Group:
+        return group_of(self.first(series))
+
+
+def results_of(report: ReportInput) -> Results:
+    """The analysis, looked up by series; entries of the study in their order, metrics as declared, labels as read."""
+    analysis = report.analysis
+    levels: dict[Series, dict[str, Level]] = {}
+    comparisons: dict[Series, dict[str, Comparison]] = {}
+    for level in analysis.levels:
+        levels.setdefault(series_of(level), {})[level.environment] = level
+    for item in analysis.comparisons:
+        series = Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
+        comparisons.setdefault(series, {})[item.environment] = item
+    entries = [spec.label for spec in report.plan.study.benchmarks]
+
+    def place(series: Series) -> tuple[object, ...]:
+        declared = list(report.meanings.get(series.benchmark, ()))
+        metric = declared.index(series.metric) if series.metric in declared else len(declared)
+        entry = entries.index(series.label) if series.label in entries else len(entries)
+        return (entry, series.label, metric, natural(series.metric), natural(repr(series.labels)))
+
+    ordered = {series: levels[series] for series in sorted(levels, key=place)}
+    return Results(analysis.environments, analysis.baseline, ordered, comparisons)
+
+
+def columns_of(results: Results, first: str) -> tuple[Column, ...]:
+    """Each environment, and beside it (but for the baseline) how it compares."""
+    columns = [Column(first)]
+    for place, name in enumerate(results.environments):
+        columns.append(Column(name, place))
+        if name != results.baseline:
+            columns.append(Column(f"{name} / {results.baseline}"))
+    return tuple(columns)
+
+
+def overview(results: Results) -> Table:
+    """Every primary metric; many series of one metric, such as all pairs of nodes, as one row of ranges."""
+    rows: list[Row] = []
+    for group in Group:
+        primary = [s for s in results.levels if results.first(s).primary and results.group(s) is group]
+        if primary:
+            rows.append(Row((Cell(group),), heading=True))
+        for several in bundles(primary):
+            if len(several) < COLLAPSE_FROM:
+                rows += [_overview_row(results, series) for series in several]
+            else:
+                rows.append(_range_row(results, several))
+    note = f"mean ± standard deviation over n rounds; beside it the performance relative to {results.baseline}"
+    return Table("Every primary metric", columns_of(results, "Metric"), tuple(rows), note)
+
+
+def bundles(several: Iterable[Series]) -> list[list[Series]]:
+    """Series that differ only in sizes and in the nodes they ran on, together."""
+    found: dict[tuple[object, ...], list[Series]] = {}
+    for series in several:
+        kept = tuple((k, v) for k, v in series.labels if k not in PLACES and not v.isdecimal())
+        found.setdefault((series.label, series.metric, kept), []).append(series)
+    return list(found.values())
+
+
+def _overview_row(results: Results, series: Series) -> Row:
+    factor, unit = unit_for(results.levels[series].values())
+    name = Cell(named(series.metric, unit), f"{series.label}, {labels_text(dict(series.labels))}")
+    cells = [name]
+    for environment in results.environments:
+        level = results.levels[series].get(environment)
+        cells.append(level_cell(level, factor, median=False))
+        if environment != results.baseline:
+            cells.append(ratio_cell(results.comparisons.get(series, {}).get(environment), explain=True))
+    return Row(tuple(cells))
+
+
+def _range_row(results: Results, several: Sequence[Series]) -> Row:
+    levels = [level for series in several for level in results.levels[series].values()]
+    factor, unit = unit_for(levels)
+    shared = set.intersection(*(set(series.labels) for series in several))
+    where = labels_text({k: v for k, v in shared if k not in PLACES})
+    words = ", ".join(word for word in (several[0].label, where, f"{len(several)} rows in the table below") if word)
+    cells = [Cell(named(several[0].metric, unit), words)]
+    for environment in results.environments:
+        means = [level.mean / factor for level in levels if level.environment == environment]
+        cells.append(Cell(span(means, format_number)))
+        if environment != results.baseline:
+            found = [results.comparisons.get(series, {}).get(environment) for series in several]
+            cells.append(range_cell([item for item in found if item is not None]))
+    return Row(tuple(cells))
+
+
+def range_cell(found: Sequence[Comparison]) -> Cell:
+    """The smallest and largest ratio of several comparisons, and how often each verdict was given."""
+    ratios = [item.ratio for item in found if item.ratio is not None]
+    counts = Counter(item.verdict for item in found)
+    words = ", ".join(f"{counts[word]} × {word}" for word in Verdict if counts[word])
+    if len(counts) == 1:
+        return Cell(span(ratios, ratio_text), badge=str(next(iter(counts))))
+    return Cell(span(ratios, ratio_text), words)
+
+
+def span(values: Sequence[float], words: Callable[[float], str]) -> str:
+    """`0.93 to 0.97`."""
+    if not values:
+        return ABSENT
+    low, high = words(min(values)), words(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def level_cell(level: Level | None, factor: float, *, median: bool = True) -> Cell:
+    """`5.516 ± 0.027` over `n 3, median 5.51`."""
+    if level is None:
+        return Cell(ABSENT)
+    sd = None if level.sd is None else level.sd / factor
+    note = f"n {level.n}" + (f", median {format_number(level.median / factor)}" if median else "")
+    return Cell(mean_sd(level.mean / factor, sd), note)
+
+
+def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
+    """`0.984 [0.962, 1.007]` with the verdict; in words where the verdict alone would not do."""
+    if item is None:
+        return Cell(ABSENT)
+    telling = explain and item.verdict not in (Verdict.PILOT, Verdict.DATA_ONLY, Verdict.DIFFERENCE_ONLY)
+    if item.difference is not None:
+        return Cell(f"{item.difference:+.3g}", "difference")
+    text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
+    return Cell(text, item.sentence if telling else "", item.verdict)
+
+
+def named(metric: str, unit: str) -> str:
+    return f"{metric} ({unit})" if unit else metric
+
+
+def benchmark_table(results: Results, several: Sequence[Series], meanings: Mapping[str, str]) -> Table | None:
+    """One row for each series, under its metric where a metric has several. None when all are in matrices."""
+    rows: list[Row] = []
+    by_metric: dict[str, list[Series]] = {}
+    for series in several:
+        by_metric.setdefault(series.metric, []).append(series)
+    for metric, members in by_metric.items():
+        factor, unit = unit_for(level for series in members for level in results.levels[series].values())
+        title = Cell(named(metric, unit), meanings.get(metric, ""))
+        if len(members) > 1:
+            rows.append(Row((title,), heading=True))
+            rows += [_series_row(results, s, factor, Cell(labels_text(dict(s.labels)))) for s in members]
+        else:
+            where = labels_text(dict(members[0].labels))
+            note = "; ".join(text for text in (title.note, where) if text)
+            rows.append(_series_row(results, members[0], factor, Cell(title.text, note)))
+    return Table(several[0].label, columns_of(results, "Metric"), tuple(rows)) if rows else None
+
+
+def _series_row(results: Results, series: Series, factor: float, title: Cell) -> Row:
+    cells = [title]
+    for environment in results.environments:
+        cells.append(level_cell(results.levels[series].get(environment), factor))
+        comparison = results.comparisons.get(series, {}).get(environment)
+        if environment != results.baseline:
+            cells.append(ratio_cell(comparison))
+    return Row(tuple(cells))

@@ -1,0 +1,119 @@
+"""From a study's sizes and the machine's capacity to the shape that every environment must have. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vtax.model import ClusterShape, HostCapacity, NodeShape, Problem, Role, Severity, Study
+from vtax.units import format_bytes
+
+MEMORY_STEP = 256 * 2**20
+AUTO_MEMORY_SHARE = 0.6  # of the host's memory, for all nodes together: the rest is the host's own
+AUTO_MEMORY_MOST = 4 * 2**30
+AUTO_DISK = 4 * 2**30
+SMALLEST_MEMORY = 256 * 2**20  # below this, OpenSSH, Open MPI and a benchmark do not fit beside each other
+
+
+def cluster_shape(study: Study, capacity: HostCapacity) -> tuple[ClusterShape, tuple[Problem, ...]]:
+    """The shape, and what is wrong with it: a blocker when the host has less than the study asks for.
+
+    Workers get their CPUs first, one after the other, so that they share none as long as the host has enough; the
+    master takes what is left and shares when nothing is.
+    """
+    names = ["master", *(f"worker{number}" for number in range(1, study.workers + 1))]
+    sizes = {name: _sizes(name, study, capacity) for name in names}
+    given: dict[str, tuple[int, ...]] = {}
+    position = 0
+    for name in [*names[1:], names[0]]:
+        cpus = sizes[name][0]
+        ids = [capacity.cpu_ids[(position + i) % len(capacity.cpu_ids)] for i in range(cpus)]
+        given[name] = tuple(sorted(set(ids)))
+        position += cpus
+    nodes = tuple(
+        NodeShape(
+            name=name,
+            role=Role.MASTER if name == "master" else Role.WORKER,
+            cpus=sizes[name][0],
+            cpu_ids=given[name],
+            memory_bytes=sizes[name][1],
+            disk_bytes=sizes[name][2],
+        )
+        for name in names
+    )
+    return ClusterShape(nodes=nodes), _problems(nodes, capacity)
+
+
+def _sizes(name: str, study: Study, capacity: HostCapacity) -> tuple[int, int, int]:
+    override = study.overrides.get(name, {})
+    cpus = override.get("cpus", study.cpus) or _auto_cpus(study.workers, len(capacity.cpu_ids))
+    memory = override.get("memory_bytes", study.memory_bytes) or _auto_memory(study.workers, capacity.memory_bytes)
+    return cpus, memory, override.get("disk_bytes", study.disk_bytes) or AUTO_DISK
+
+
+def _auto_cpus(workers: int, available: int) -> int:
+    """Equal shares for all nodes; where that is less than one CPU, for the workers alone."""
+    return available // (workers + 1) or max(1, available // workers)
+
+
+def _auto_memory(workers: int, available: int) -> int:
+    share = int(available * AUTO_MEMORY_SHARE / (workers + 1))
+    return max(MEMORY_STEP, min(AUTO_MEMORY_MOST, share // MEMORY_STEP * MEMORY_STEP))
+
+
+def _problems(nodes: Sequence[NodeShape], capacity: HostCapacity) -> tuple[Problem, ...]:
+    return (*_cpu_problems(nodes, len(capacity.cpu_ids)), *_memory_problems(nodes, capacity.memory_bytes))
+
+
+def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, ...]:
+    problems = []
+    for node in nodes:
+        if node.cpus > available:
+            problems.append(
+                Problem(
+                    severity=Severity.BLOCKER,
+                    message=f"{node.name} wants {node.cpus} CPUs, this machine lends {available}",
+                    remedy=f'set cpus to at most {available}, or to "auto"',
+                )
+            )
+    together = sum(node.cpus for node in nodes if node.role is Role.WORKER)
+    if together > available and not problems:
+        problems.append(
+            Problem(
+                severity=Severity.BLOCKER,
+                message=f"the workers want {together} CPUs together, this machine lends {available}",
+                remedy="fewer workers or fewer CPUs: workers that share CPUs measure each other",
+            )
+        )
+    shared = [node.name for node in nodes[1:] if set(node.cpu_ids) & set(nodes[0].cpu_ids)]
+    if shared and not problems:
+        problems.append(
+            Problem(
+                severity=Severity.WARNING,
+                message=f"master shares CPUs with {', '.join(shared)}: this machine lends only {available}",
+                remedy="figures between master and these nodes include the sharing, in every environment alike",
+            )
+        )
+    return tuple(problems)
+
+
+def _memory_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, ...]:
+    problems = []
+    wanted = sum(node.memory_bytes for node in nodes)
+    if wanted > available:
+        problems.append(
+            Problem(
+                severity=Severity.BLOCKER,
+                message=f"the nodes want {format_bytes(wanted)} together, this machine has {format_bytes(available)}",
+                remedy='lower memory, or set it to "auto"',
+            )
+        )
+    for node in nodes:
+        if node.memory_bytes < SMALLEST_MEMORY:
+            problems.append(
+                Problem(
+                    severity=Severity.BLOCKER,
+                    message=f"{node.name} has {format_bytes(node.memory_bytes)} of memory",
+                    remedy=f"at least {format_bytes(SMALLEST_MEMORY)}",
+                )
+            )
+    return tuple(problems)

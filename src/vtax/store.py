@@ -1,0 +1,195 @@
+"""The campaign directory: the only database there is. Plain files, each written whole or not at all.
+
+study.toml  plan.json  campaign.json
+cells/<cell>.<instance>.json
+trials/<trial>/record.json and the raw output that it names
+analysis.json  report/
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from vtax.errors import StoreError, UsageError
+from vtax.model import CellRecord, Plan, Record, TrialRecord
+
+R = TypeVar("R", bound=Record)
+FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write under a temporary name, flush to the disk, rename. Raises StoreError; the old file is then untouched."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{path} cannot be written: {error.strerror or error}",
+        remedy="everything recorded so far is safe; free some space and go on with `vtax run --resume`",
+    )
+
+
+class Campaign:
+    """One campaign's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def create(cls, directory: Path, study_text: bytes, plan: Plan, about: Mapping[str, Any]) -> Campaign:
+        """A new directory with study, frozen plan and provenance. Raises UsageError when it is not empty."""
+        if directory.exists() and any(directory.iterdir()):
+            raise UsageError(
+                f"{directory} is not empty",
+                remedy="choose another directory, or go on with what it holds: `vtax run --resume`",
+            )
+        campaign = cls(directory)
+        write_atomic(directory / "study.toml", study_text)
+        campaign._save(directory / "campaign.json", dict(about))
+        campaign._save(directory / "plan.json", plan)
+        return campaign
+
+    @classmethod
+    def open(cls, directory: Path) -> Campaign:
+        """An existing campaign. Raises UsageError when the directory is none."""
+        if not (directory / "plan.json").exists():
+            raise UsageError(f"{directory} is not a campaign: it has no plan.json", remedy="`vtax run` makes one")
+        return cls(directory)
+
+    def _save(self, path: Path, content: Record | Mapping[str, Any]) -> None:
+        data = content.model_dump(mode="json") if isinstance(content, Record) else content
+        write_atomic(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+
+    def plan(self) -> Plan:
+        return _read(Plan, self.directory / "plan.json")
+
+    def about(self) -> dict[str, Any]:
+        """What was noted when the campaign began: its id, the machine, the image."""
+        content: dict[str, Any] = json.loads((self.directory / "campaign.json").read_text())
+        return content
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Only one process runs a campaign. Raises UsageError when another does."""
+        with (self.directory / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UsageError(
+                    f"{self.directory} is being run by another process", remedy="wait for it, or end it"
+                ) from error
+            yield
+
+    def has(self, trial: str) -> bool:
+        return (self.directory / "trials" / trial / "record.json").exists()
+
+    @contextlib.contextmanager
+    def new_trial(self, trial: str) -> Iterator[Path]:
+        """A directory for a trial's raw output that gets its name only when all is written, record included."""
+        place = self.directory / "trials" / trial
+        work = place.with_name(f".{place.name}.tmp")
+        try:
+            if work.exists():
+                shutil.rmtree(work)
+            work.mkdir(parents=True)
+            if shutil.disk_usage(work).free < FREE_BYTES:
+                raise OSError(28, f"less than {FREE_BYTES // 2**20} MiB free")
+            yield work
+            _sync(work)
+            work.rename(place)
+            _sync_directory(place.parent)
+        except OSError as error:
+            shutil.rmtree(work, ignore_errors=True)
+            raise _unwritable(place, error) from error
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+
+    def save_cell(self, cell: CellRecord) -> None:
+        self._save(self.directory / "cells" / f"{cell.cell}.{cell.instance}.json", cell)
+
+    def cells(self) -> tuple[CellRecord, ...]:
+        """Every cell's record, in the order of time."""
+        found = [_read(CellRecord, path) for path in (self.directory / "cells").glob("*.json")]
+        return tuple(sorted(found, key=lambda cell: (cell.started, cell.cell, cell.instance)))
+
+    def trials(self, texts: bool = True) -> tuple[TrialRecord, ...]:
+        """Every trial's record, in the order of time; with `texts`, all raw output that it names."""
+        paths = (self.directory / "trials").glob("*/*/record.json")
+        found = [self._trial(path, texts) for path in paths if not path.parent.name.startswith(".")]
+        return tuple(sorted(found, key=lambda trial: (trial.started, trial.id)))
+
+    def _trial(self, path: Path, texts: bool) -> TrialRecord:
+        record = _read(TrialRecord, path)
+        if not texts:
+            return record
+        names = {name for step in record.steps for name in (step.stdout, step.stderr, *step.outputs.values())}
+        held = {}
+        for name in sorted(names):
+            try:
+                held[name] = (path.parent / name).read_text(encoding="utf-8", errors="replace")
+            except OSError as error:
+                raise StoreError(
+                    f"{path.parent / name} cannot be read: {error.strerror}",
+                    remedy="the campaign is damaged: restore the file, or remove that trial's directory and resume",
+                ) from error
+        return record.model_copy(update={"texts": held})
+
+    def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
+        """Write a derived file (analysis.json, report/...). Returns its path."""
+        path = self.directory / name
+        if isinstance(content, bytes):
+            write_atomic(path, content)
+        else:
+            self._save(path, content)
+        return path
+
+
+def _read(kind: type[R], path: Path) -> R:
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}", remedy="is this the campaign's directory?"
+        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise StoreError(
+            f"{path} is damaged, or of another version: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            remedy="restore the file, or read it with the version of vtax that wrote it",
+        ) from error
+
+
+def _sync(directory: Path) -> None:
+    for path in directory.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

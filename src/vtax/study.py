@@ -1,0 +1,343 @@
+"""The study: a TOML file, checked as a whole before anything else happens.
+
+`parse` reports every mistake at once, each with its path, what is allowed and the nearest right spelling. The JSON
+Schema that `vtax schema` prints is made from the same records, so the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from vtax.benchmarks import benchmarks
+from vtax.errors import Mistake, StudyError, UsageError
+from vtax.model import BenchmarkSpec, EnvironmentSpec, ImageSpec, Record, Scope, Study
+from vtax.providers import option_models
+from vtax.units import parse_bytes, parse_seconds
+
+M = TypeVar("M", bound=BaseModel)
+NAME = r"^[a-z][a-z0-9-]{0,30}$"
+
+
+def _size(value: Any) -> Any:
+    return parse_bytes(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+
+
+def _size_or_auto(value: Any) -> Any:
+    return value if value == "auto" else _size(value)
+
+
+def _duration(value: Any) -> Any:
+    return parse_seconds(value) if isinstance(value, str) else value
+
+
+SIZE_SCHEMA = {"type": ["string", "integer"], "examples": ["512 MiB", "2 GB"]}
+Name = Annotated[str, Field(pattern=NAME)]
+Size = Annotated[int, BeforeValidator(_size), Field(ge=1, json_schema_extra=SIZE_SCHEMA)]
+SizeOrAuto = Annotated[Literal["auto"] | int, BeforeValidator(_size_or_auto)]
+Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0)]
+Count = Annotated[int, Field(ge=1, le=1024)]
+
+
+class Table(Record):
+    """A table of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=False)
+
+
+class NodeOverride(Table):
+    """What differs on one node."""
+
+    cpus: Count | None = None
+    memory: Size | None = None
+    disk: Size | None = None
+
+
+class NodesTable(Table):
+    """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` says else."""
+
+    workers: Annotated[int, Field(ge=1, le=64)] = 2
+    cpus: Literal["auto"] | Count = "auto"
+    memory: SizeOrAuto = "auto"
+    disk: SizeOrAuto = "auto"
+    overrides: dict[str, NodeOverride] = Field(default_factory=dict)
+
+
+class SharedTable(Table):
+    """Where every node sees the cluster's shared file system."""
+
+    path: Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")] = "/shared"
+
+
+class ImageTable(Table):
+    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror."""
+
+    suite: Annotated[str, Field(pattern=r"^[a-z][a-z-]*$")] = "trixie"
+    mirror: str = "auto"
+    components: list[str] = Field(default_factory=lambda: ["main", "non-free"])
+    extra_packages: list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]] = Field(default_factory=list)
+
+
+class BenchmarkTable(BaseModel):
+    """One `[[benchmarks]]` entry: what every benchmark has. All other keys are the benchmark's own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+    label: Name | None = None
+    scopes: list[Scope] | None = None
+    nodes: list[str] = Field(default_factory=list)
+    warmup: Annotated[int, Field(ge=0, le=100)] = 0
+    iterations: Annotated[int, Field(ge=1, le=1000)] = 1
+
+
+class StudyFile(Table):
+    """A whole study file."""
+
+    name: Name
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    rounds: Annotated[int, Field(ge=1, le=1000)] = 6
+    baseline: str
+    margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    settle: Duration = 0.0
+    environments: dict[Name, dict[str, Any]] = Field(min_length=1)
+    nodes: NodesTable = Field(default_factory=NodesTable)
+    shared: SharedTable = Field(default_factory=SharedTable)
+    image: ImageTable = Field(default_factory=ImageTable)
+    benchmarks: list[dict[str, Any]] = Field(min_length=1)
+
+
+def load(path: Path) -> Study:
+    """The study in a file. Raises UsageError when it cannot be read, StudyError with all its mistakes."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise UsageError(
+            f"the study {path} cannot be read: {error.strerror}", remedy="`vtax init` writes one"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
+    return parse(text, str(path))
+
+
+def parse(text: str, source: str) -> Study:
+    """The study in `text`. Raises StudyError with every mistake at once."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(source, [Mistake("(file)", f"not valid TOML: {error}")]) from error
+    mistakes: list[Mistake] = []
+    table = _validated(StudyFile, raw, "", mistakes)
+    environments = tuple(_environments(raw.get("environments"), mistakes))
+    nodes = _node_names(raw)
+    entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
+    mistakes += _cross_checks(raw, [spec.name for spec in environments], entries, nodes)
+    if mistakes or table is None:
+        raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
+    return _study(table, environments, entries)
+
+
+def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries: tuple[BenchmarkSpec, ...]) -> Study:
+    def fixed(value: int | str) -> int | None:
+        return None if isinstance(value, str) else value
+
+    overrides = {
+        node: {
+            key: value
+            for key, value in (("cpus", one.cpus), ("memory_bytes", one.memory), ("disk_bytes", one.disk))
+            if value is not None
+        }
+        for node, one in sorted(table.nodes.overrides.items())
+    }
+    return Study(
+        name=table.name,
+        seed=table.seed,
+        rounds=table.rounds,
+        baseline=table.baseline,
+        margin=table.margin,
+        settle_s=table.settle,
+        environments=environments,
+        workers=table.nodes.workers,
+        cpus=fixed(table.nodes.cpus),
+        memory_bytes=fixed(table.nodes.memory),
+        disk_bytes=fixed(table.nodes.disk),
+        overrides=overrides,
+        shared_path=table.shared.path,
+        image=ImageSpec(
+            suite=table.image.suite,
+            mirror=table.image.mirror,
+            components=tuple(table.image.components),
+            extra_packages=tuple(sorted(table.image.extra_packages)),
+        ),
+        benchmarks=entries,
+    )
+
+
+def _environments(raw: Any, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec]:
+    models = option_models()
+    for name, table in raw.items() if isinstance(raw, dict) else ():
+        path = f"environments.{name}"
+        if not isinstance(table, dict):
+            continue  # the file's own validation has said so
+        provider = table.get("provider")
+        if not isinstance(provider, str) or provider not in models:
+            mistakes.append(_choice(f"{path}.provider", provider, models, "provider"))
+            yield EnvironmentSpec(name=name, provider="")
+            continue
+        options = {key: value for key, value in table.items() if key != "provider"}
+        valid = _validated(models[provider], options, path, mistakes)
+        yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})
+
+
+def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iterable[BenchmarkSpec]:
+    known = benchmarks()
+    common = set(BenchmarkTable.model_fields)
+    for index, entry in enumerate(raw if isinstance(raw, list) else ()):
+        path = f"benchmarks[{index}]"
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or name not in known:
+            mistakes.append(_choice(f"{path}.name", name, known, "benchmark"))
+            continue
+        benchmark = known[name]
+        own = {key: value for key, value in entry.items() if key not in common}
+        allowed = (*common, *benchmark.params.model_fields)
+        table = _validated(BenchmarkTable, {k: v for k, v in entry.items() if k in common}, path, mistakes)
+        params = _validated(benchmark.params, own, path, mistakes, allowed)
+        for scope in (table.scopes or ()) if table else ():
+            if scope not in benchmark.scopes:
+                mistakes.append(_choice(f"{path}.scopes", scope.value, [s.value for s in benchmark.scopes], "scope"))
+        for node in table.nodes if table else ():
+            if node not in nodes:
+                mistakes.append(_choice(f"{path}.nodes", node, nodes, "node"))
+        if table and params:
+            yield BenchmarkSpec(
+                name=name,
+                label=table.label or name,
+                scopes=tuple(dict.fromkeys(table.scopes or benchmark.default_scopes)),
+                nodes=tuple(table.nodes),
+                warmup=table.warmup,
+                iterations=table.iterations,
+                params=params.model_dump(mode="json"),
+            )
+
+
+def _cross_checks(
+    raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec], nodes: Sequence[str]
+) -> Iterable[Mistake]:
+    baseline = raw.get("baseline")
+    if isinstance(baseline, str) and baseline not in environments:
+        yield _choice("baseline", baseline, environments, "environment")
+    table = raw.get("nodes")
+    overrides = table.get("overrides") if isinstance(table, dict) else None
+    for node in overrides if isinstance(overrides, dict) else ():
+        if node not in nodes:
+            yield _choice(f"nodes.overrides.{node}", node, nodes, "node")
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.label in seen:
+            yield Mistake("benchmarks", f'two entries have the label "{entry.label}"', "give one a label of its own")
+        seen.add(entry.label)
+
+
+def _node_names(raw: Mapping[str, Any]) -> list[str]:
+    table = raw.get("nodes")
+    workers = table.get("workers", 2) if isinstance(table, dict) else 2
+    count = workers if isinstance(workers, int) and 1 <= workers <= 64 else 2
+    return ["master", *(f"worker{number}" for number in range(1, count + 1))]
+
+
+def _validated(model: type[M], raw: Any, prefix: str, mistakes: list[Mistake], allowed: Iterable[str] = ()) -> M | None:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        mistakes += [_translated(dict(one), prefix, model, allowed) for one in error.errors()]
+        return None
+
+
+def _translated(error: Mapping[str, Any], prefix: str, model: type[BaseModel], allowed: Iterable[str]) -> Mistake:
+    """One pydantic error as a sentence for a person."""
+    parts = [part for part in error["loc"] if not _is_branch(part)]
+    path = prefix
+    for part in parts:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            names = list(allowed) or _keys_at(model, parts[:-1])
+            return Mistake(path, f'unknown key "{parts[-1]}"', _nearest(str(parts[-1]), names))
+        case "missing":
+            return Mistake(path, "is missing")
+        case "literal_error" | "enum":
+            options = re.findall(r"'([^']*)'", str(context.get("expected", "")))
+            return Mistake(path, f"{error['input']!r} is not allowed", _nearest(str(error["input"]), options))
+        case "value_error":
+            return Mistake(path, str(context.get("error", error["msg"])))
+        case "string_pattern_mismatch":
+            return Mistake(path, f"{error['input']!r} is not allowed", f"must match {context.get('pattern')}")
+    return Mistake(path or "(file)", f"{error['input']!r}: {error['msg'][0].lower()}{error['msg'][1:]}")
+
+
+def _is_branch(part: Any) -> bool:
+    """Whether a location part names a branch of a union (or a dictionary key marker), which no user wrote."""
+    return isinstance(part, str) and (part == "[key]" or "[" in part or part in ("int", "float", "str", "bool"))
+
+
+def _keys_at(model: type[BaseModel], parts: Sequence[Any]) -> list[str]:
+    """The keys allowed in the table at `parts`, found by walking the model."""
+    current: Any = model
+    for part in parts:
+        if not (isinstance(current, type) and issubclass(current, BaseModel)) or part not in current.model_fields:
+            return list(NodeOverride.model_fields) if "overrides" in parts else []
+        current = current.model_fields[part].annotation
+    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+
+
+def _nearest(word: str, options: Iterable[str]) -> str:
+    names = sorted(options)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    meant = f'did you mean "{close[0]}"? ' if close else ""
+    return f"{meant}allowed: {', '.join(names)}" if names else meant.strip()
+
+
+def _choice(path: str, value: Any, options: Iterable[str], what: str) -> Mistake:
+    if value is None:
+        return Mistake(path, "is missing", _nearest("", options))
+    return Mistake(path, f"there is no {what} {value!r}", _nearest(str(value), options))
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a study file, with every provider's options and every benchmark's parameters."""
+    schema = StudyFile.model_json_schema()
+    definitions = schema.setdefault("$defs", {})
+
+    def own(model: type[BaseModel], constant: Mapping[str, str], common: Mapping[str, Any]) -> dict[str, Any]:
+        part = model.model_json_schema()
+        definitions.update(part.pop("$defs", {}))
+        part["properties"] = {
+            **{key: {"const": value} for key, value in constant.items()},
+            **common,
+            **part.get("properties", {}),
+        }
+        part["required"] = sorted({*part.get("required", ()), *constant})
+        part["additionalProperties"] = False
+        return part
+
+    table = BenchmarkTable.model_json_schema()
+    definitions.update(table.pop("$defs", {}))
+    common = {key: value for key, value in table["properties"].items() if key != "name"}
+    environments = [own(model, {"provider": name}, {}) for name, model in sorted(option_models().items())]
+    entries = [own(known.params, {"name": name}, common) for name, known in sorted(benchmarks().items())]
+    schema["properties"]["environments"]["additionalProperties"] = {"oneOf": environments}
+    schema["properties"]["environments"].pop("patternProperties", None)
+    schema["properties"]["benchmarks"]["items"] = {"oneOf": entries}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "vtax study",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }

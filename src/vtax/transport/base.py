@@ -1,0 +1,56 @@
+"""How a command reaches a node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from vtax.model import CommandResult
+
+
+class Background(Protocol):
+    """A command that goes on while others run."""
+
+    def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
+        """True when its standard output matches within the time; False when the time is over or it has ended."""
+        ...
+
+    def stop(self) -> CommandResult:
+        """End it (it may have ended by itself) and say how it went."""
+        ...
+
+
+class Transport(Protocol):
+    """A node's command line and files. A command that outlives `timeout_s` is ended, on the node too."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        stdout: Path | None = None,
+        stderr: Path | None = None,
+    ) -> CommandResult:
+        """Run to the end. With `stdout`/`stderr`, output goes to these files and the result's texts stay empty."""
+        ...
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdout: Path,
+        stderr: Path,
+    ) -> Background: ...
+
+    def shell(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The command line that gives a person a terminal on the node (running `argv`, or a login shell)."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,59 @@
+"""A node that is this machine: commands run beside us, wrapped by a prefix that puts them where the node is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vtax.model import CommandResult
+from vtax.transport import process
+
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "USER": "root",
+    "LOGNAME": "root",
+    "SHELL": "/bin/sh",
+}
+
+
+@dataclass(frozen=True)
+class LocalTransport:
+    """`wrap` turns a directory and a command into the command line that runs it there."""
+
+    wrap: Callable[[str, Sequence[str]], tuple[str, ...]]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        stdout: Path | None = None,
+        stderr: Path | None = None,
+    ) -> CommandResult:
+        result = process.run(
+            self.wrap(directory, argv),
+            timeout_s=timeout_s,
+            stdin=stdin,
+            env={**ENVIRONMENT, **(env or {})},
+            stdout=stdout,
+            stderr=stderr,
+        )
+        return result.model_copy(update={"argv": tuple(argv)})
+
+    def start(
+        self, argv: Sequence[str], *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path
+    ) -> process.Running:
+        limited = ("timeout", "-k", "5", f"{timeout_s:g}", *argv)
+        return process.start(self.wrap(directory, limited), stdout=stdout, stderr=stderr, env=ENVIRONMENT)
+
+    def shell(self, argv: Sequence[str]) -> tuple[str, ...]:
+        settings = (f"{name}={value}" for name, value in ENVIRONMENT.items())
+        return ("env", "-i", *settings, *self.wrap("/", tuple(argv) or ("/bin/bash", "-l")))
+
+    def close(self) -> None:
+        """Nothing is kept open."""

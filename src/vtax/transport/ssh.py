@@ -1,0 +1,68 @@
+"""A node behind OpenSSH: one authenticated connection per node, shared by all commands (ControlMaster).
+
+Time limits are kept on the node itself, by coreutils' `timeout`, so a command ends even when the connection is lost.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vtax.model import CommandResult
+from vtax.transport import process
+
+MARGIN_S = 15.0  # what the connection may add to a command's own limit
+LOST = 255  # ssh's exit code for its own failures
+
+
+@dataclass(frozen=True)
+class SshTransport:
+    """`config` is the cluster's own ssh_config; `host` a name in it."""
+
+    config: Path
+    host: str
+
+    def command(self, argv: Sequence[str], timeout_s: float, directory: str, env: Mapping[str, str]) -> tuple[str, ...]:
+        """The local command line that runs `argv` in `directory` on the node for at most `timeout_s`."""
+        settings = [f"{name}={value}" for name, value in sorted(env.items())]
+        limited = ["timeout", "-k", "5", f"{timeout_s:g}", *(["env", *settings] if settings else []), *argv]
+        remote = f"mkdir -p {shlex.quote(directory)} && cd {shlex.quote(directory)} && exec {shlex.join(limited)}"
+        return ("ssh", "-F", str(self.config), self.host, "--", remote)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        stdout: Path | None = None,
+        stderr: Path | None = None,
+    ) -> CommandResult:
+        command = self.command(argv, timeout_s, directory, env or {})
+        result = process.run(command, timeout_s=timeout_s + MARGIN_S, stdin=stdin, stdout=stdout, stderr=stderr)
+        expired = result.timed_out or (result.exit_code in (124, 137) and result.elapsed_s >= timeout_s)
+        return result.model_copy(update={"argv": tuple(argv), "timed_out": expired})
+
+    def start(
+        self, argv: Sequence[str], *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path
+    ) -> process.Running:
+        # A terminal (-tt) makes the node end the command when the connection goes.
+        command = list(self.command(argv, timeout_s, directory, {}))
+        command.insert(1, "-tt")
+        return process.start(command, stdout=stdout, stderr=stderr)
+
+    def shell(self, argv: Sequence[str]) -> tuple[str, ...]:
+        return ("ssh", "-F", str(self.config), "-t", self.host, *((["--", shlex.join(argv)]) if argv else []))
+
+    def close(self) -> None:
+        process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5)
+
+
+def banner_ready(text: bytes) -> bool:
+    """Whether a server has said that it speaks SSH: an accepted connection alone proves nothing."""
+    return re.match(rb"SSH-2\.0-", text) is not None
