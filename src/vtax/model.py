@@ -7,7 +7,7 @@ Units are part of the names (`memory_bytes`, `timeout_s`); values are in base un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -117,6 +117,13 @@ class ImageSpec(Record):
     extra_packages: tuple[str, ...] = ()
 
 
+def target_label(scope: Scope, nodes: Sequence[str]) -> str:
+    """What a set of nodes is called in one scope: `worker1`, `worker1.shared`, `master-worker2`, `workers`."""
+    if scope in (Scope.WORKERS, Scope.CLUSTER):
+        return scope.value
+    return f"{nodes[0]}.shared" if scope is Scope.SHARED else "-".join(nodes)
+
+
 class Target(Record):
     """The nodes of one trial, in the order that matters (client before server), and its directory on each of them."""
 
@@ -130,8 +137,7 @@ class Target(Record):
 
     @property
     def label(self) -> str:
-        together = self.scope in (Scope.WORKERS, Scope.CLUSTER)
-        return self.scope.value if together else "-".join(self.names)
+        return target_label(self.scope, self.names)
 
     @property
     def filesystem(self) -> str:
@@ -344,6 +350,7 @@ class TrialRecord(Record):
     started: float
     elapsed_s: float
     steps: tuple[StepRecord, ...]
+    counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
     def step_on(self, step: int, node: str | None = None) -> StepRecord:
@@ -402,15 +409,9 @@ class Measurement(Record):
             kind=metric.kind,
             direction=metric.direction,
             primary=metric.primary,
-            labels={"target": record_target(record), **(labels or {})},
+            labels={"target": target_label(record.scope, record.nodes), **(labels or {})},
             source=f"trials/{record.id}/{source or record.steps[-1].stdout}",
         )
-
-
-def record_target(record: TrialRecord) -> str:
-    """The label of the nodes that a trial ran on: `worker1`, `master-worker2`, `workers`."""
-    together = record.scope in (Scope.WORKERS, Scope.CLUSTER)
-    return record.scope.value if together else "-".join(record.nodes)
 
 
 class NodeFacts(Record):

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from vtax.cluster.verify import parallel_targets, verify
 from vtax.errors import CommandError, NotMatched, ProvisionError
 from vtax.model import ClusterShape, EnvironmentSpec, NodeFacts, Scope
 from vtax.providers.base import Cluster, Provider, Site
+from vtax.verify import parallel_targets, verify
 
 ATTEMPTS = 2  # a second one only for what may pass: a time-out, a port or an address taken meanwhile
 

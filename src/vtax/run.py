@@ -6,11 +6,11 @@ import re
 import shlex
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
+from vtax.facts.counters import counters_script, delta, parse_counters
 from vtax.model import (
     Cell,
     CommandResult,
@@ -22,9 +22,11 @@ from vtax.model import (
     TrialRecord,
     Work,
 )
+from vtax.parallel import each
 from vtax.providers.base import Cluster
 from vtax.transport.base import Background, Transport
 
+ASK_S = 20.0
 CARRY_S = 60.0  # for moving a file to or from a node
 READY_S = 20.0
 TAIL_LINES = 12
@@ -36,6 +38,7 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
 
     A command that fails or takes too long is a recorded failure, not an exception.
     """
+    before = _counters(cluster, work)
     started, clock = time.time(), time.monotonic()
     records: list[StepRecord] = []
     status, failure = Status.OK, ""
@@ -57,12 +60,15 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
     finally:
         for number, step, running in background:
             records.append(_stopped(number, step, running))
+    elapsed_s = time.monotonic() - clock
+    after = _counters(cluster, work)
     done = _blank(cell, trial, work).model_copy(
         update={
             "status": status,
             "failure": failure,
             "started": started,
-            "elapsed_s": time.monotonic() - clock,
+            "elapsed_s": elapsed_s,
+            "counters": {node: delta(before[node], after[node]) for node in before if node in after},
             "steps": tuple(sorted(records, key=lambda record: (record.step, record.node))),
         }
     )
@@ -101,6 +107,18 @@ def _blank(cell: Cell, trial: PlannedTrial, work: Work) -> TrialRecord:
     )
 
 
+def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
+    """The counters of the trial's nodes, read where its commands run; a node that does not answer has none."""
+    parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER)
+
+    def ask(node: str) -> tuple[str, dict[str, float] | None]:
+        transport = cluster.reach(node, work.target.names if parallel else (node,))
+        result = transport.run(("sh", "-s"), timeout_s=ASK_S, stdin=counters_script())
+        return node, parse_counters(result.stdout) if result.exit_code == 0 else None
+
+    return {node: values for node, values in each(ask, work.target.names, abandon=True) if values is not None}
+
+
 def _transport(cluster: Cluster, step: Step, node: str, work: Work) -> Transport:
     """A step on one node of a parallel target uses all of the target (on one machine: all of its CPUs)."""
     parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER) and len(step.nodes) == 1
@@ -135,10 +153,7 @@ def _run_step(cluster: Cluster, number: int, step: Step, work: Work, place: Path
         outputs = _fetch(transport, number, node, step.outputs, work.target.directory, place)
         return _record(number, node, step, result, outputs)
 
-    if len(step.nodes) == 1:
-        return [one(step.nodes[0])]
-    with ThreadPoolExecutor(max_workers=len(step.nodes)) as pool:
-        return list(pool.map(one, step.nodes))
+    return each(one, step.nodes, abandon=True)
 
 
 def _start(

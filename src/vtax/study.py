@@ -132,6 +132,11 @@ def parse(text: str, source: str) -> Study:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(source, [Mistake("(file)", f"not valid TOML: {error}")]) from error
+    return check(raw, source)
+
+
+def check(raw: Mapping[str, Any], source: str) -> Study:
+    """The study in a table that was read from TOML. Raises StudyError with every mistake at once."""
     mistakes: list[Mistake] = []
     table = _validated(StudyFile, raw, "", mistakes)
     environments = tuple(_environments(raw.get("environments"), mistakes))

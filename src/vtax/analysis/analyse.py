@@ -117,9 +117,11 @@ def _claims(pairs: Sequence[Pair], delta: float) -> dict[int, Claim]:
 def _comparison(pair: Pair, claim: Claim | None, study: Study, failing: frozenset[tuple[str, str]]) -> Comparison:
     level, found = pair.level, pair.found
     word, sentence = _judgement(pair, claim, study)
-    among = {(level.environment, level.label), (study.baseline, level.label)} & failing
-    if among and word not in (Verdict.NOT_COMPARABLE, Verdict.DATA_ONLY):
-        sentence += "; among successful runs"
+    remarks = []
+    if found is not None and claim is not None:
+        remarks.append(verdict.remark_of(word, found, study.margin, claim.family))
+    if {(level.environment, level.label), (study.baseline, level.label)} & failing:
+        remarks.append("among successful runs")
     logged = found is not None and level.kind not in UNLOGGED
     plain = found is not None and not logged
     low, high = (found.low, found.high) if found is not None else (None, None)
@@ -147,6 +149,7 @@ def _comparison(pair: Pair, claim: Claim | None, study: Study, failing: frozense
         p_adjusted=claim.p_adjusted if claim is not None else None,
         verdict=word,
         sentence=sentence if level.primary else f"{sentence} (exploratory)",
+        remark="; ".join(remark for remark in remarks if remark),
     )
 
 
@@ -164,7 +167,7 @@ def _judgement(pair: Pair, claim: Claim | None, study: Study) -> tuple[Verdict, 
         differs=claim is not None and claim.differs,
         within=claim is not None and claim.within,
     )
-    return word, verdict.sentence_of(word, pair.found, study.margin, claim.family if claim is not None else 0)
+    return word, verdict.sentence_of(word, pair.found, study.margin)
 
 
 def _ordered_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:

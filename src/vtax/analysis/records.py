@@ -86,6 +86,7 @@ class Comparison(Record):
     p_adjusted: float | None = None
     verdict: Verdict
     sentence: str
+    remark: str = ""  # what to add to the sentence, such as the rounds that could decide
 
 
 class Failure(Record):

@@ -76,7 +76,7 @@ def word_of(found: Estimate, delta: float, *, differs: bool, within: bool) -> Ve
     return Verdict.FASTER if found.mean > 0 else Verdict.SLOWER
 
 
-def sentence_of(word: Verdict, found: Estimate, margin: float, family: int) -> str:
+def sentence_of(word: Verdict, found: Estimate, margin: float) -> str:
     """The verdict in words, with the size of the effect and its interval."""
     ratio, low, high = exponential(found.mean), found.low, found.high
     bounds = None if low is None or high is None else (exponential(low), exponential(high))
@@ -91,11 +91,20 @@ def sentence_of(word: Verdict, found: Estimate, margin: float, family: int) -> s
     if word is Verdict.UNADJUSTED:
         inside = low is not None and high is not None and -math.log1p(margin) < low and high < math.log1p(margin)
         leaning = "equivalent" if inside else "faster" if ratio > 1 else "slower"
-        return f"leans {leaning}: {change}; not confirmed over {family} comparisons"
+        return f"leans {leaning}: {change}"
     if word is Verdict.INCONCLUSIVE:
-        return f"inconclusive: {change}; {rounds_needed(found, math.log1p(margin))}"
+        return f"inconclusive: {change}"
     rounds = f"{found.n} round" + ("s" if found.n != 1 else "")
     return f"{word} ({rounds}): {change}"
+
+
+def remark_of(word: Verdict, found: Estimate, margin: float, family: int) -> str:
+    """What the verdict needs to be understood: what did not confirm it, or how many rounds could decide."""
+    if word is Verdict.UNADJUSTED:
+        return f"not confirmed over {family} comparisons"
+    if word is Verdict.INCONCLUSIVE:
+        return rounds_needed(found, math.log1p(margin))
+    return ""
 
 
 def difference_of(found: Estimate) -> str:

@@ -13,7 +13,9 @@ Auto = Literal["auto"]
 
 
 def _bytes(value: Any) -> Any:
-    return parse_bytes(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+    if isinstance(value, bool):
+        raise ValueError("true and false are not sizes")
+    return parse_bytes(value) if isinstance(value, (str, int)) else value
 
 
 Bytes = Annotated[

@@ -44,8 +44,8 @@ TESTS = {  # what `-i` takes -> the columns it fills
 }
 ALL = tuple(column for columns in TESTS.values() for column in columns)  # in the order of the table
 KBYTES, OPS = "Output is in kBytes/sec", "OPS Mode. Output is in operations per second."
-UNITS = re.compile(r"^\t*((?:OPS Mode\. )?Output is in .+?)\s*$", re.MULTILINE)
-COMMAND = re.compile(r"^\t*Command line used: (.+)$", re.MULTILINE)
+UNITS = re.compile(r"^[ \t]*((?:OPS Mode\. )?Output is in .+?)\s*$", re.MULTILINE)
+COMMAND = re.compile(r"^[ \t]*Command line used: (.+)$", re.MULTILINE)
 TABLE = re.compile(
     r"^ +random +random +bkwd +record +stride *\n"
     r" +kB +reclen +write +rewrite +read +reread +read +write +read +rewrite +read"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from vtax.benchmarks.base import GRACE_S, Params, found, number, refuse
 from vtax.benchmarks.fields import Bytes, Threads, threads_on
@@ -40,8 +40,10 @@ HEADER = re.compile(
     re.MULTILINE,
 )
 ROW = re.compile(
-    PREFIX + r"([a-z][\w-]*) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)(?: +[\d.]+ +\d+)?$", re.MULTILINE
+    PREFIX + r"([a-z][\w-]*) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)(?: +[\d.]+(?: +\d+)?)?\n",
+    re.MULTILINE,
 )
+# Not always the last line: before 0.14 the metrics follow it, so a row counts only with its newline.
 END = re.compile(r"^stress-ng: info:  ?\[\d+\] successful run completed in .+$", re.MULTILINE)
 BAD = re.compile(
     r"^stress-ng: (?:fail|error): .*$"
@@ -68,6 +70,13 @@ class StressNgParams(Params):
     vm_bytes: Bytes = 512 * 2**20
     vm_method: str = Field("flip", pattern=r"^[a-z][a-z0-9-]*$")
     hdd_bytes: Bytes = 2**30
+
+    @field_validator("stressors")
+    @classmethod
+    def _each_once(cls, stressors: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(stressors)) < len(stressors):
+            raise ValueError("each stressor once: use iterations to repeat it")
+        return stressors
 
 
 class StressNg:

@@ -103,9 +103,10 @@ class SysbenchCpu:
             values = {
                 EVENTS_RATE: positive(rate, record, "the rate of events"),
                 LATENCY_AVG: report.latency_avg_s,
-                LATENCY_P95: report.latency_p95_s,
                 LATENCY_SUM: report.latency_sum_s,
             }
+            if report.latency_p95_s > 0:  # printed to 10 µs: 0.00 is too short to tell, not none
+                values[LATENCY_P95] = report.latency_p95_s
             measurements += [Measurement.of(record, m, value, labels, done.stdout) for m, value in values.items()]
         return tuple(measurements)
 

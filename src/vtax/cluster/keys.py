@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from vtax.parallel import each
 from vtax.transport import process
 
 USER = "user"
@@ -20,8 +20,7 @@ def make_keys(directory: Path, nodes: Sequence[str]) -> None:
             command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"vtax {name}", "-f", str(directory / name))
             process.run(command, timeout_s=20, check=True)
 
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        list(pool.map(make, [USER, *nodes]))
+    each(make, [USER, *nodes])
 
 
 def public(directory: Path, name: str) -> str:

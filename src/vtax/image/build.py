@@ -193,3 +193,11 @@ def _sha256(path: Path) -> str:
 
 def _versions(listing: Path) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in listing.read_text().splitlines())
+
+
+def blas_core(image: Image) -> str:
+    """The kernel that OpenBLAS chooses on this CPU, asked of the image itself; "" when it cannot be asked."""
+    command = (*as_root_here(), "chroot", image.directory, "/usr/local/bin/vtax-blas")
+    clean = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    result = process.run(command, timeout_s=10, env=clean)
+    return result.stdout.splitlines()[0] if result.exit_code == 0 and result.stdout else ""

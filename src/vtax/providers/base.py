@@ -84,8 +84,11 @@ class Leftover:
 class Provider(Protocol):
     name: str
     options: type[Options]
-    capabilities: Capabilities
+    mend: str  # what makes it work where it does not
     provision_estimate_s: float
+
+    @property
+    def capabilities(self) -> Capabilities: ...
 
     def launcher(self, options: Any) -> Mpirun:
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
@@ -93,6 +96,10 @@ class Provider(Protocol):
 
     def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
         """What `create` runs, for the plan, with CAMPAIGN in the place of the id. Starts nothing."""
+        ...
+
+    def unavailable(self) -> str:
+        """Why nothing can be created here whatever the study says; "" when something can."""
         ...
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
@@ -113,4 +120,8 @@ class Provider(Protocol):
 
     def leftovers(self) -> Sequence[Leftover]:
         """All that carries any campaign's label."""
+        ...
+
+    def remove_image(self, image: Image) -> None:
+        """Forget what was made of a root file system for all clusters; fine when there is nothing."""
         ...

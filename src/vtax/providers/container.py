@@ -19,9 +19,10 @@ from typing import Any
 from vtax.cluster.access import wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
-from vtax.errors import EnvironmentMissing, ProvisionError
+from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, CommandResult, EnvironmentSpec, HostCapacity, Image, Problem, Severity
+from vtax.parallel import each
 from vtax.providers import engine as lines
 from vtax.providers.base import LABEL, Capabilities, Cluster, Leftover, Node, Site
 from vtax.providers.engine import ContainerOptions
@@ -29,6 +30,7 @@ from vtax.transport import process
 from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
+MOST_PROCESSES = 4096  # per user; Podman asks for more than kernels without CAP_SYS_RESOURCE grant
 ROUTES = Path("/proc/net/route")
 COMMAND_S = 120.0
 IMPORT_S = 900.0
@@ -103,7 +105,7 @@ class Container:
         deadline = time.monotonic() + READY_S
         names = tuple(node.name for node in shape.nodes)
         image = self.ensure_image(site.image)
-        with ThreadPoolExecutor(max_workers=2 + len(names)) as pool:
+        with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
             volume = pool.submit(self._must, lines.create_volume(self.name, site.campaign))
             prefix = self._network(site.campaign)
@@ -118,9 +120,9 @@ class Container:
                 self._must((self.name, "cp", "-", f"{container}:/"), stdin=seed(site.keys, names[index], places))
                 self._must((self.name, "start", container))
 
-            list(pool.map(start, range(len(names))))
+            each(start, range(len(names)))
             ports = self._ports(site.campaign, names)
-            list(pool.map(lambda name: self._await(site.campaign, name, ports[name], deadline), names))
+            each(lambda name: self._await(site.campaign, name, ports[name], deadline), names)
         write_ssh_config(site.directory, site.keys, ports)
         (site.directory / "commands.json").write_text(json.dumps(commands))
         return self.connect(spec, shape, shared_path, site)
@@ -252,7 +254,7 @@ class Podman(Container):
         place = self.runtime / "containers.conf"
         text = containers_conf(
             nofile=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
-            nproc=resource.getrlimit(resource.RLIMIT_NPROC)[1],
+            nproc=min(MOST_PROCESSES, resource.getrlimit(resource.RLIMIT_NPROC)[1]),
             systemd=Path("/run/systemd/system").exists(),
             hybrid=Path("/sys/fs/cgroup/unified").exists() or not Path("/sys/fs/cgroup/cgroup.controllers").exists(),
             netavark=any((Path(folder) / "netavark").exists() for folder in ("/usr/lib/podman", "/usr/libexec/podman")),
@@ -289,14 +291,3 @@ def containers_conf(nofile: int, nproc: int, systemd: bool, hybrid: bool, netava
     if hybrid and shutil.which("runc"):
         parts.append('runtime = "runc"')
     return "\n".join(parts) + "\n"
-
-
-def available_engine(candidates: Sequence[Container]) -> Container:
-    """The first engine that answers. Raises EnvironmentMissing with every reason when none does."""
-    reasons = []
-    for one in candidates:
-        reason = one.unavailable()
-        if not reason:
-            return one
-        reasons.append(reason)
-    raise EnvironmentMissing("no container engine works here", detail="\n".join(reasons), remedy=candidates[-1].mend)

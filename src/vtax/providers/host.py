@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, NodeShape, Problem, Severity
+from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, NodeShape, Problem, Severity
 from vtax.providers import cgroup
 from vtax.providers.base import LABEL, SCRATCH, Capabilities, Cluster, Leftover, Node, Options, Site
 from vtax.transport import process
@@ -37,6 +37,7 @@ class HostOptions(Options):
 class Host:
     name = "host"
     options = HostOptions
+    mend = "as root: apt-get install util-linux uidmap, and a line for this user in /etc/subuid and /etc/subgid"
     provision_estimate_s = 1.0
 
     def __init__(self, runtime: Path) -> None:
@@ -58,21 +59,18 @@ class Host:
         return (wrap("DIRECTORY", ("COMMAND",)),)
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
-        problems = []
-        for program, package in (("unshare", "util-linux"), ("taskset", "util-linux"), ("chroot", "coreutils")):
-            if shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None:
-                problems.append(_blocker(f"{program} is not installed", f"apt-get install {package}"))
-        if problems or os.geteuid() == 0:
-            return problems
+        reason = self.unavailable()
+        return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)] if reason else []
+
+    def unavailable(self) -> str:
+        search = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+        for program in ("unshare", "taskset", "chroot"):
+            if shutil.which(program, path=search) is None:
+                return f"{program} is not installed"
+        if os.geteuid() == 0:
+            return ""
         probe = process.run(("unshare", *AS_ROOT_HERE, *NAMESPACES, "true"), timeout_s=10)
-        if probe.exit_code != 0:
-            problems.append(
-                _blocker(
-                    f"user namespaces do not work for this user: {probe.stderr.strip()}",
-                    "as root: apt-get install uidmap, and a line for this user in /etc/subuid and /etc/subgid",
-                )
-            )
-        return problems
+        return "" if probe.exit_code == 0 else f"user namespaces do not work for this user: {probe.stderr.strip()}"
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         for name, nodes in _groups(shape):
@@ -136,6 +134,9 @@ class Host:
         ]
         return found
 
+    def remove_image(self, image: Image) -> None:
+        """The cached tree itself is what this environment runs in."""
+
 
 def wrapper(
     campaign: str,
@@ -167,10 +168,6 @@ def _groups(shape: ClusterShape) -> tuple[tuple[str, tuple[NodeShape, ...]], ...
     alone = tuple((node.name, (node,)) for node in shape.nodes)
     workers = (("workers", shape.workers),) if len(shape.workers) > 1 else ()
     return (*alone, *workers, ("cluster", shape.nodes))
-
-
-def _blocker(message: str, remedy: str) -> Problem:
-    return Problem(severity=Severity.BLOCKER, message=message, remedy=remedy)
 
 
 def _labelled_processes() -> dict[str, list[int]]:

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from vtax.analysis.records import Level
 from vtax.analysis.summary import Series
 from vtax.model import Direction, Kind
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices
-from vtax.report.numbers import label_value, labels_text
+from vtax.report.numbers import labels_text
 from vtax.report.tables import Results, bundles
 from vtax.units import scale_of
 
@@ -36,9 +38,10 @@ COLOURS = (
     "#B8A800",
     "#888888",
 )  # after Okabe and Ito
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "----")
+HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||", "++++", "//")  # lines only: dots make large files
 INK = "#010203"  # replaced by currentColor
 DECADES = 100.0  # a logarithmic axis beyond this spread
+SUITES = frozenset({"hpcc"})
 CATEGORIES = 10  # in one panel, before its metrics get one each
 CATEGORIES_MAX = 16
 WIDTH_IN = 4.6
@@ -71,19 +74,28 @@ class Panel:
 
 
 def panels(results: Results, group: Group) -> tuple[Panel, ...]:
-    """What the figure of a group shows: its primary metrics, or all that can be compared when it has none."""
-    several = [series for series in results.levels if results.group(series) is group]
-    measured = [series for series in several if results.first(series).kind not in (Kind.COUNT, Kind.PROPORTION)]
-    shown = [series for series in measured if results.first(series).primary] or measured
+    """What the figure of a group shows: of a suite such as HPCC all rates and costs, else the primary metrics."""
+    several = [series for series in results.levels if results.group(series) is group and _drawn(results, series)]
     by_unit: dict[tuple[str, str, Direction], list[Series]] = {}
-    for series in _largest_files(shown):
+    for series in _largest_files(several):
         first = results.first(series)
         by_unit.setdefault((series.label, first.unit, first.direction), []).append(series)
     found = []
     for (label, unit, better), members in by_unit.items():
-        parts = [members] if len(members) <= CATEGORIES else bundles(members)
-        found += [_panel(label, unit, better, part, alone=len(parts) > 1) for part in parts]
+        bundled = bundles(members)
+        parts = [members] if len(members) <= CATEGORIES and len(bundled) == len(members) else bundled
+        found += [_panel(label, unit, better, part) for part in parts]
     return tuple(found)
+
+
+def _drawn(results: Results, series: Series) -> bool:
+    first = results.first(series)
+    if first.kind in (Kind.COUNT, Kind.PROPORTION):
+        return False
+    if series.benchmark in SUITES:
+        return not series.metric.endswith("_time")  # says the same as its rate
+    alone = not any(results.first(other).primary for other in results.levels if other.label == series.label)
+    return first.primary or alone
 
 
 def _largest_files(several: Sequence[Series]) -> list[Series]:
@@ -95,7 +107,7 @@ def _largest_files(several: Sequence[Series]) -> list[Series]:
     return [series for series in several if series not in left_out]
 
 
-def _panel(label: str, unit: str, better: Direction, members: Sequence[Series], *, alone: bool) -> Panel:
+def _panel(label: str, unit: str, better: Direction, members: Sequence[Series]) -> Panel:
     """Whatever all the series share goes into the title, the rest names the categories."""
     shared = set.intersection(*(set(series.labels) for series in members))
     metrics = {series.metric for series in members}
@@ -103,30 +115,33 @@ def _panel(label: str, unit: str, better: Direction, members: Sequence[Series], 
     words = [label]
     if one_metric:
         words.append(members[0].metric)
-    if shared and (alone or len(members) > 1):
+    if shared:
         words.append(labels_text(dict(shared)))
     if len(members) > CATEGORIES_MAX:
         words.append(f"first {CATEGORIES_MAX} of {len(members)}")
     categories = []
     for series in members[:CATEGORIES_MAX]:
-        own = {name: value for name, value in series.labels if (name, value) not in shared}
-        text = labels_text(own)
-        if len(own) == 1 and "target" not in own:
-            name, value = next(iter(own.items()))
-            text = f"{label_value(name, value)}"
-        parts = [text] if one_metric and text else [part for part in (series.metric, text) if part]
-        categories.append((" ".join(parts), series))
+        text = labels_text({name: value for name, value in series.labels if (name, value) not in shared})
+        categories.append((text if one_metric else f"{series.metric} {text}".strip(), series))
     return Panel(" · ".join(word for word in words if word), unit, tuple(categories), better)
+
+
+def salted_panels(results: Results, group: Group) -> tuple[tuple[str, Panel], ...]:
+    """The panels of a group, each with a short name of its own."""
+    return tuple((f"{group.name.lower()}{number}", panel) for number, panel in enumerate(panels(results, group), 1))
 
 
 def figure(results: Results, panel: Panel, salt: str) -> str:
     """One panel as SVG for a page: the same text for the same input; `salt` keeps its ids apart from other figures'."""
-    with matplotlib.rc_context({**RC, "svg.hashsalt": salt}), warnings.catch_warnings():
+    style: Any = {**RC, "svg.hashsalt": salt}  # the stubs want every key as a literal
+    with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # the browser has the glyph
+        title = "\n".join(textwrap.wrap(_shown(panel.title, 110), 56))
         bars = len(panel.categories) * (len(results.environments) + 1)
-        canvas = Figure(figsize=(WIDTH_IN, 1.15 + BAR_IN * bars), layout="constrained")
+        canvas = Figure(figsize=(WIDTH_IN, 1.1 + BAR_IN * (bars + title.count("\n"))), layout="constrained")
         FigureCanvasSVG(canvas)
         _draw(canvas.add_subplot(), results, panel)
+        canvas.suptitle(title, x=0.01, ha="left", fontsize=9.0, fontweight="bold")
         handles, names = canvas.axes[0].get_legend_handles_labels()
         canvas.legend(handles, names, loc="outside lower center", ncols=min(4, len(names)), frameon=False)
         text = io.StringIO()
@@ -155,14 +170,15 @@ def _draw(axes: Axes, results: Results, panel: Panel) -> None:
     if logarithmic:
         axes.set_xlim(left=floor)
         axes.xaxis.set_major_locator(LogLocator(numticks=7))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axes.set_yticks(range(len(levels)), [_shown(name, 34) for name, _ in panel.categories])
     axes.set_ylim(len(levels) - 0.5, -0.5)  # the first on top
     scale = ", logarithmic" if logarithmic else ""
     better = "" if panel.better is Direction.NONE else f" ({panel.better}{scale})"
     axes.set_xlabel(f"{unit}{better}".strip())
-    axes.set_title(_shown(panel.title, 60), loc="left", fontsize=9.5, fontweight="bold")
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=INK, alpha=0.15, linewidth=0.5)
@@ -188,7 +204,7 @@ def _bars(
         hatch=HATCHES[place % len(HATCHES)],
         edgecolor=INK,
         linewidth=0.5,
-        label=_shown(environment, 24),
+        label=_shown(environment, 24).lstrip("_"),
     )
     xs, ys = [], []
     for y, level in found:

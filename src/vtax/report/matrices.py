@@ -24,21 +24,22 @@ class Matrix:
 
 
 def matrices(several: Sequence[Series]) -> tuple[Matrix, ...]:
-    """Those of the series that form matrices: two labels that are whole numbers, each with two values or more."""
-    found: dict[tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]], list[Series]] = {}
+    """Those of the series that form matrices: exactly two of their labels with whole numbers have several values."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], list[Series]] = {}
     for series in several:
-        sizes = tuple(sorted(name for name, value in series.labels if value.isdecimal()))
         rest = tuple((name, value) for name, value in series.labels if not value.isdecimal())
-        found.setdefault((series.metric, rest, sizes), []).append(series)
-    result = []
-    for (_, _, sizes), members in found.items():
-        if len(sizes) != 2:
-            continue
-        outer, inner = sorted(sizes, key=lambda name: ("file" not in name, name))
-        matrix = Matrix(outer, inner, tuple(members))
-        if len(matrix.values(outer)) > 1 and len(matrix.values(inner)) > 1:
-            result.append(matrix)
-    return tuple(result)
+        found.setdefault((series.metric, rest), []).append(series)
+    return tuple(matrix for members in found.values() if (matrix := _matrix(members)) is not None)
+
+
+def _matrix(members: Sequence[Series]) -> Matrix | None:
+    names = set.intersection(*({name for name, value in series.labels if value.isdecimal()} for series in members))
+    sizes = [name for name in names if len({dict(series.labels)[name] for series in members}) > 1]
+    if len(sizes) != 2:
+        return None
+    outer, inner = sorted(sizes, key=lambda name: ("file" not in name, name))
+    places = {(dict(series.labels)[outer], dict(series.labels)[inner]) for series in members}
+    return Matrix(outer, inner, tuple(members)) if len(places) == len(members) else None
 
 
 def matrix_table(results: Results, matrix: Matrix) -> Table:
@@ -54,10 +55,10 @@ def matrix_table(results: Results, matrix: Matrix) -> Table:
     rows = []
     for outer in matrix.values(matrix.outer):
         rows.append(Row((Cell(f"{_title(matrix.outer)} {label_value(matrix.outer, outer)}"),), heading=True))
-        for environment in results.environments:
+        for place, environment in enumerate(results.environments):
             keys = [by_sizes.get((outer, inner)) for inner in matrix.values(matrix.inner)]
             cells = (_cell(results, series, environment, factor) for series in keys)
-            rows.append(Row((Cell(environment), *cells)))
+            rows.append(Row((Cell(environment, environment=place), *cells)))
     note = f"mean in {unit or '1'}; below it the performance relative to {results.baseline}"
     title = " · ".join(text for text in (named(first.metric, unit), labels_text(where)) if text)
     return Table(title, tuple(columns), tuple(rows), note)

@@ -54,14 +54,16 @@ def label_value(name: str, value: str) -> str:
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
-    """`master → worker1, stressor cpu`: the pair of nodes or the target first."""
+    """`master → worker1, stressor cpu, record size 4 KiB`: the pair of nodes or the target first, sizes last."""
     rest = dict(labels)
     target = rest.pop("target", "")
+    if rest.get("node") == target:
+        del rest["node"]
     words = []
     if "client" in rest and "server" in rest:
         words.append(f"{rest.pop('client')} → {rest.pop('server')}")
     elif target:
         words.append(target)
-    for name, value in sorted(rest.items()):
+    for name, value in sorted(rest.items(), key=lambda item: (item[1].isdecimal(), item)):
         words.append(f"{name.removesuffix('_bytes').replace('_', ' ')} {label_value(name, value)}")
     return ", ".join(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vtax.model import CellRecord, Status
@@ -31,8 +31,30 @@ FACTS = {
     "clock_source": "clock source",
     "thp": "transparent huge pages",
     "cgroup_version": "cgroup version",
+    "governor": "frequency governor",
+    "smt": "simultaneous multithreading",
+    "seccomp": "seccomp",
+    "tcp_congestion_control": "TCP congestion control",
     "virtualization": "virtualization seen from inside",
 }
+MACHINE = {
+    "cpu_model": "CPU model",
+    "cpus": "CPUs",
+    "smt": "simultaneous multithreading",
+    "governor": "frequency governor",
+    "memory_total_bytes": "memory",
+    "kernel": "kernel",
+    "os": "operating system",
+    "virtualization": "virtualization around it",
+    "hypervisor": "hypervisor",
+    "kvm": "KVM",
+    "dmi_vendor": "vendor",
+    "dmi_product": "product",
+    "clock_source": "clock source",
+    "thp": "transparent huge pages",
+    "cgroup_version": "cgroup version",
+}
+LONG = 160  # characters of a fact that are shown
 ABSENT_MEANS = {"cpu_quota_cpus": "none"}
 HPL_PARAMS = ("N", "NB", "P", "Q")
 
@@ -43,18 +65,27 @@ def pairs_table(title: str, pairs: Sequence[tuple[str, str]], columns: tuple[str
 
 
 def matched(report: ReportInput) -> Table:
-    """Each fact in each environment, side by side, as the nodes themselves reported it, and what the plan asked for."""
+    """The facts that decide whether a comparison is one, in each environment, and what the plan asked for."""
+    return _side_by_side("What was matched and what was not", report, tuple(FACTS))
+
+
+def other_facts(report: ReportInput) -> Table:
+    """All that the nodes reported beside that; a fact with parts, such as package versions, has a row for each part."""
+    seen = {key for cell in report.cells for facts in cell.facts for key, _ in _flat(facts.values)}
+    return _side_by_side("Other facts of the nodes", report, tuple(sorted(seen - set(FACTS))))
+
+
+def _side_by_side(title: str, report: ReportInput, keys: Sequence[str]) -> Table:
     environments = report.analysis.environments
     seen = {name: _facts_of(report.cells, name) for name in environments}
-    extra = {key for facts in seen.values() for values in facts.values() for key in values} - set(FACTS)
     rows = []
-    for key in (*FACTS, *sorted(extra)):
+    for key in keys:
         texts = [_compressed(seen[name], key) for name in environments]
-        cells = [Cell(FACTS.get(key, key)), Cell(_planned(report, key)), *map(Cell, texts)]
+        cells = [Cell(fact_name(key)), Cell(_planned(report, key)), *(Cell(_cut(text)) for text in texts)]
         rows.append(Row((*cells, Cell("", badge=_agreement(texts)))))
     columns = [Column("Fact"), Column("planned")]
     columns += [Column(name, place) for place, name in enumerate(environments)]
-    return Table("What was matched and what was not", (*columns, Column("across environments")), tuple(rows))
+    return Table(title, (*columns, Column("across environments")), tuple(rows))
 
 
 def _facts_of(cells: Sequence[CellRecord], environment: str) -> dict[str, dict[str, list[str]]]:
@@ -65,11 +96,24 @@ def _facts_of(cells: Sequence[CellRecord], environment: str) -> dict[str, dict[s
             continue
         for facts in cell.facts:
             values = nodes.setdefault(facts.node, {})
-            for key, value in facts.values.items():
+            for key, text in _flat(facts.values):
                 texts = values.setdefault(key, [])
-                if fact_text(key, value) not in texts:
-                    texts.append(fact_text(key, value))
+                if text not in texts:
+                    texts.append(text)
     return nodes
+
+
+def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every fact as text; of a fact with parts each part, named `versions hpcc`."""
+    for key, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key} {part}", fact_text(key, inner)) for part, inner in value.items())
+        else:
+            yield key, fact_text(key, value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONG else f"{text[:LONG]}… ({len(text)} characters)"
 
 
 def _compressed(nodes: Mapping[str, Mapping[str, list[str]]], key: str) -> str:
@@ -113,18 +157,33 @@ def ranges(ids: Sequence[int]) -> str:
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
+def fact_name(key: str) -> str:
+    return FACTS.get(key, key).removesuffix("_bytes").replace("_", " ")
+
+
 def fact_text(key: str, value: Any) -> str:
     """A fact as a person reads it."""
-    if isinstance(value, int) and not isinstance(value, bool) and key.endswith("_bytes"):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and key.endswith("_bytes"):
         return format_bytes(value)
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
+        return ", ".join(map(str, value)) or "none"
+    return json.dumps(value, sort_keys=True, default=str)
 
 
-def machine(report: ReportInput) -> Table:
-    facts = report.host_facts or next((cell.host_facts for cell in report.cells if cell.host_facts), {})
-    names = {key: FACTS.get(key, key.removesuffix("_bytes").replace("_", " ")) for key in facts}
-    pairs = [(names[key], fact_text(key, facts[key])) for key in facts]
-    return pairs_table("The machine", pairs, ("Fact", "Host"))
+def machine(report: ReportInput) -> tuple[Table, Table]:
+    """The host: what matters most, and the rest."""
+    facts = dict(report.host_facts or next((cell.host_facts for cell in report.cells if cell.host_facts), {}))
+    if isinstance(facts.get("cpus"), (list, tuple)):
+        facts["cpus"] = len(facts["cpus"])
+    texts = dict(_flat(facts))
+    first = [(name, texts.pop(key)) for key, name in MACHINE.items() if key in texts]
+    rest = [(fact_name(key), _cut(text)) for key, text in texts.items()]
+    columns = ("Fact", "Host")
+    return pairs_table("The machine", first, columns), pairs_table("More about the machine", rest, columns)
 
 
 def versions(report: ReportInput) -> Table:

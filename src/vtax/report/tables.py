@@ -14,7 +14,7 @@ from vtax.report.records import ReportInput
 from vtax.units import format_number
 
 COLLAPSE_FROM = 7  # series of one metric that the overview shows as one row
-PLACES = frozenset({"client", "server", "target"})
+PLACES = frozenset({"client", "server", "target", "node"})
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Cell:
     text: str
     note: str = ""
     badge: str = ""
+    environment: int | None = None  # its place in the plan: the colour of its swatch
 
 
 @dataclass(frozen=True)
@@ -179,14 +180,19 @@ def level_cell(level: Level | None, factor: float, *, median: bool = True) -> Ce
 
 
 def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
-    """`0.984 [0.962, 1.007]` with the verdict; in words where the verdict alone would not do."""
+    """`0.984 [0.962, 1.007]` with the verdict, and what the verdict needs to be understood."""
     if item is None:
         return Cell(ABSENT)
-    telling = explain and item.verdict not in (Verdict.PILOT, Verdict.DATA_ONLY, Verdict.DIFFERENCE_ONLY)
     if item.difference is not None:
         return Cell(f"{item.difference:+.3g}", "difference")
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
-    return Cell(text, item.sentence if telling else "", item.verdict)
+    return Cell(text, explanation(item) if explain else "", item.verdict)
+
+
+def explanation(item: Comparison) -> str:
+    """What the number and the verdict beside it do not say."""
+    whole = item.verdict is Verdict.NOT_COMPARABLE or item.ratio is None
+    return item.sentence if whole else item.remark
 
 
 def named(metric: str, unit: str) -> str:

@@ -15,6 +15,7 @@ from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
 from vtax.launchers.mpirun import ranks_for
 from vtax.model import NodeFacts, NodeShape, Scope, Target
+from vtax.parallel import each
 from vtax.providers.base import SCRATCH, Cluster
 from vtax.units import format_bytes
 
@@ -36,8 +37,7 @@ def facts_of(cluster: Cluster) -> tuple[NodeFacts, ...]:
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
         return node_facts.parse(name, result.stdout, SCRATCH, cluster.shared_path)
 
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        return tuple(pool.map(ask, [node.name for node in cluster.nodes]))
+    return tuple(each(ask, [node.name for node in cluster.nodes]))
 
 
 def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts, ...], tuple[str, ...]]:
@@ -155,15 +155,14 @@ def _names_and_keys(cluster: Cluster) -> Outcome:
         return name, result.stdout
 
     wrong = []
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        for name, text in pool.map(ask, names):
-            for other in names:
-                if f"vtax-login {other}\n" not in text:
-                    said = [line for line in text.splitlines() if not line.startswith("vtax-")]
-                    wrong.append(f"{name} cannot log in to {other}: {said[-1] if said else 'no answer'}")
-                found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
-                if other != name and (found is None or found[1] != addresses[other]):
-                    wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
+    for name, text in each(ask, names):
+        for other in names:
+            if f"vtax-login {other}\n" not in text:
+                said = [line for line in text.splitlines() if not line.startswith("vtax-")]
+                wrong.append(f"{name} cannot log in to {other}: {said[-1] if said else 'no answer'}")
+            found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
+            if other != name and (found is None or found[1] != addresses[other]):
+                wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
     return ([] if wrong else [f"SSH between all {len(names) ** 2} pairs of nodes"]), wrong
 
 

@@ -1,0 +1,26 @@
+# Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
+
+.PHONY: run test check bench clean docs
+
+run:
+	@scripts/bootstrap run
+	@.venv/bin/vtax run examples/quick.toml --available
+
+test:
+	@scripts/bootstrap test
+	@scripts/check
+	@.venv/bin/pytest -q -m integration
+
+check:
+	@scripts/bootstrap run
+	@scripts/check
+
+bench:
+	@scripts/bootstrap test
+	@.venv/bin/python bench/bench.py
+
+docs:
+	@.venv/bin/python scripts/metrics-reference
+
+clean:
+	@.venv/bin/vtax clean

@@ -1,0 +1,116 @@
+"""H: whether HPL was large enough to tell, and is not better than the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from vtax.audit.evidence import Evidence, blocker, values_of, warning
+from vtax.audit.programs import BLAS_BENCHMARKS
+from vtax.model import Finding, NodeShape, Work
+from vtax.units import format_bytes, format_quantity
+
+SHORTEST_S = 60.0
+MEMORY_SHARE = 0.25
+LEAST_OF_PEAK = 0.05
+FASTEST_CLOCK_HZ = 6.5e9  # no CPU on sale clocks higher, so a higher rate is a mistake
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What HPL reached in one environment under one label: its frozen work and the median rate."""
+
+    environment: str
+    label: str
+    nodes: tuple[NodeShape, ...]
+    order: int | None  # N
+    flops: float
+
+    @property
+    def time_s(self) -> float | None:
+        """How long that takes, by HPL's own count of operations."""
+        return None if self.order is None else (2 / 3 * self.order**3 + 3 / 2 * self.order**2) / self.flops
+
+    @property
+    def cpus(self) -> int:
+        return len({cpu for node in self.nodes for cpu in node.cpu_ids}) or sum(node.cpus for node in self.nodes)
+
+
+def solved(evidence: Evidence) -> Iterator[Solved]:
+    """HPL of every environment that has a result."""
+    for work in evidence.plan.work:
+        if work.benchmark not in BLAS_BENCHMARKS:
+            continue
+        rates = [
+            one.value
+            for one in evidence.measurements
+            if (one.environment, one.label, one.metric) == (work.environment, work.label, "HPL")
+            and one.value > 0
+            and not one.warmup
+        ]
+        if rates:
+            yield Solved(work.environment, work.label, work.target.nodes, order_of(work), median(rates))
+
+
+def order_of(work: Work) -> int | None:
+    """N, under the name that HPL gives it."""
+    found = work.params.get("N", work.params.get("n"))
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def flops_per_cycle(flags: set[str]) -> tuple[int, int]:
+    """The fewest and the most double precision operations that one core with these flags does in a cycle."""
+    if "avx512f" in flags:
+        return 16, 32
+    if "fma" in flags:
+        return 8, 16
+    return (4, 8) if "avx" in flags else (2, 4)
+
+
+def implausible(evidence: Evidence) -> tuple[Finding, ...]:
+    """H02: HPL above what the CPUs can do at all, or below a twentieth of what they should."""
+    found = []
+    for one in solved(evidence):
+        every = values_of(evidence, one.environment, "cpu_flags").values()
+        flags = {flag for values in every for value in values for flag in value}
+        if not flags:
+            continue
+        fewest, most = flops_per_cycle(flags)
+        ceiling = one.cpus * most * FASTEST_CLOCK_HZ
+        clocks = [mhz for values in values_of(evidence, one.environment, "cpu_mhz").values() for mhz in values]
+        floor = LEAST_OF_PEAK * one.cpus * fewest * max(clocks, default=0.0) * 1e6
+        rate, cpus = format_quantity(one.flops, "flop/s"), f"{one.cpus} CPU{'s' if one.cpus != 1 else ''}"
+        where = (one.environment, one.label)
+        if one.flops > ceiling:
+            limit = format_quantity(ceiling, "flop/s")
+            message = f"HPL in {one.environment} is {rate}, more than {cpus} can do ({limit}): a unit is wrong"
+            found.append(blocker("H02", message, "look at the raw output, and at the unit of the result", *where))
+        elif one.flops < floor:
+            usual = format_quantity(floor / LEAST_OF_PEAK, "flop/s")
+            message = (
+                f"HPL in {one.environment} is {rate}, below 5 % of what {cpus} should do ({usual}): something else"
+            )
+            message += " than arithmetic decides it"
+            found.append(warning("H02", message, "raise N, and look at the BLAS kernel and at the load", *where))
+    return tuple(found)
+
+
+def too_small(evidence: Evidence) -> tuple[Finding, ...]:
+    """H03: HPL too short, on too little of the memory, or on more than there is."""
+    found = []
+    for one in solved(evidence):
+        if one.order is None or one.time_s is None:
+            continue
+        matrix, memory = 8 * one.order**2, sum(node.memory_bytes for node in one.nodes)
+        where = (one.environment, one.label)
+        if matrix > memory:
+            message = f"HPL in {one.environment} needs {format_bytes(matrix)}, its nodes have {format_bytes(memory)}"
+            found.append(blocker("H03", f"{message}: swap decides", "lower N", *where))
+        elif one.time_s < SHORTEST_S or matrix < MEMORY_SHARE * memory:
+            message = (
+                f"HPL in {one.environment} is short: about {one.time_s:.3g} s for N = {one.order}, "
+                f"{matrix / memory:.0%} of the memory; start-up and noise weigh more than in a full run"
+            )
+            found.append(warning("H03", message, f"raise N until it takes {SHORTEST_S:g} s or more", *where))
+    return tuple(found)

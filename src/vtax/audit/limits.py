@@ -1,0 +1,156 @@
+"""C: whether every environment really had the CPUs and the memory of the plan, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from vtax.audit.evidence import Evidence, blocker, observed, unknown, values_of, warning
+from vtax.facts.cpu import cpu_list
+from vtax.model import Finding, NodeShape
+from vtax.units import format_bytes
+
+OWN_KERNEL = frozenset({"qemu", "virtualbox"})  # there the memory of the machine is the limit, and CPUs count from 0
+MEMORY_TOLERANCE = 0.01  # limits are rounded to pages
+KERNEL_SHARE = 0.10  # of a guest's memory that its own kernel takes before it counts
+DURING = "during the trials"
+THROTTLED = 0.01  # of all periods
+
+
+def not_applied(evidence: Evidence) -> tuple[Finding, ...]:
+    """C01: a limit of the plan that the node does not have."""
+    shapes = {node.name: node for node in evidence.plan.shape.nodes}
+    found: dict[tuple[str, str], Finding] = {}
+    for environment in evidence.environments:
+        provider = evidence.provider(environment)
+        for node, values in observed(evidence, environment):
+            if node in shapes:
+                for finding in node_limits(environment, provider, shapes[node], values):
+                    found.setdefault((environment, f"{node} {finding.message}"), finding)
+    return tuple(found.values())
+
+
+def node_limits(environment: str, provider: str, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is wrong with one node's limits."""
+    yield from cpu_limits(environment, provider, shape, values)
+    name, seen = f"{shape.name} in {environment}", memory_of(provider, values)
+    planned = format_bytes(shape.memory_bytes)
+    if seen is None and provider == "host":
+        message = f"{name} has no memory limit ({planned} planned): the baseline may use all memory of the machine"
+        yield warning("C01", message, "run as root, so that control groups can limit the host too", environment)
+    elif seen is None:
+        message = f"{name} has no memory limit, {planned} planned: it could use the whole host"
+        yield blocker("C01", message, "check the provider's memory option, and `vtax doctor`", environment)
+    elif seen > shape.memory_bytes * (1 + MEMORY_TOLERANCE):
+        message = f"{name} has {format_bytes(seen)} of memory, {planned} planned: more than the plan gives it"
+        yield blocker("C01", message, "check the provider's memory option, and `vtax doctor`", environment)
+
+
+def cpu_limits(environment: str, provider: str, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is wrong with one node's CPUs."""
+    name = f"{shape.name} in {environment}"
+    allowed, quota = cpu_list(str(values.get("cpus_allowed", ""))), values.get("cpu_quota_cpus")
+    if not allowed:
+        yield unknown("C01", f"the CPUs that {shape.name} may use are not known", environment)
+        return
+    planned = tuple(range(shape.cpus)) if provider in OWN_KERNEL else tuple(sorted(shape.cpu_ids))
+    said = f"{name} may use CPUs {values['cpus_allowed']}, planned are {','.join(map(str, planned))}"
+    if set(allowed) == set(planned):
+        return
+    if quota is not None and quota <= shape.cpus < len(allowed):
+        message = f"{said}: a quota of {quota:g} limits it, which moves work between CPUs where a cpuset does not"
+        yield warning("C01", message, "compare it with an environment that pins CPUs", environment)
+    else:
+        message = f"{said}: it is not limited as planned"
+        yield blocker("C01", message, "check the provider's CPU options, and `vtax doctor`", environment)
+
+
+def throttled(evidence: Evidence) -> tuple[Finding, ...]:
+    """C02: a quota that stopped the node, while another environment is only pinned."""
+    found = []
+    for environment in evidence.environments:
+        stopped, periods, source = throttling(evidence, environment)
+        if periods > 0 and stopped / periods > THROTTLED:
+            message = (
+                f"{environment} was stopped by its CPU quota in {stopped:.0f} of {periods:.0f} periods "
+                f"({stopped / periods:.1%}, {source}): a quota and pinned CPUs are not the same resource"
+            )
+            remedy = "limit CPUs by a cpuset, with a quota that never binds first"
+            said = blocker if source == DURING else warning
+            found.append(said("C02", message, remedy, environment))
+        elif source == "" and values_of(evidence, environment, "cpu_quota_cpus"):
+            found.append(unknown("C02", "there is a CPU quota, but nothing counted how often it bound", environment))
+    return tuple(found)
+
+
+def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]:
+    """Throttled periods, periods, and where that is known from: counters of trials, or else facts of nodes."""
+    trials = {trial.id for trial in evidence.trials if trial.environment == environment}
+    counted = [node for trial in trials for node in evidence.counters.get(trial, {}).values() if "cpu_periods" in node]
+    source = DURING
+    if not counted:
+        counted = [dict(values) for _, values in observed(evidence, environment) if "cpu_periods" in values]
+        source = "until the trials began"
+    stopped = sum(node.get("cpu_throttled_periods", 0) for node in counted)
+    return stopped, sum(node["cpu_periods"] for node in counted), source if counted else ""
+
+
+def unequal(evidence: Evidence) -> tuple[Finding, ...]:
+    """C03: CPUs or memory of a node differ from the same node of the reference."""
+    found = []
+    for environment in evidence.compared:
+        ours, theirs = resources(evidence, evidence.reference), resources(evidence, environment)
+        for node in (node for node in theirs if node in ours):
+            guests = {evidence.provider(name) for name in (environment, evidence.reference)} & OWN_KERNEL
+            tolerance = KERNEL_SHARE if guests else MEMORY_TOLERANCE
+            if wrong := unlike(theirs[node], ours[node], tolerance):
+                message = f"{node} in {environment} has {wrong[0]}, in {evidence.reference} {wrong[1]}"
+                remedy = "give all environments the same shape; the provider's options decide what it is"
+                found.append(blocker("C03", f"{message}: unequal machines", remedy, environment))
+                break
+    return tuple(found)
+
+
+Resources = tuple[float | None, int | None]  # CPUs, memory in bytes; None where unknown or not limited
+
+
+def resources(evidence: Evidence, environment: str) -> dict[str, Resources]:
+    """Node -> CPUs and memory that it could really use."""
+    provider = evidence.provider(environment)
+    return {node: (cpus_of(values), memory_of(provider, values)) for node, values in observed(evidence, environment)}
+
+
+def unlike(theirs: Resources, ours: Resources, tolerance: float) -> tuple[str, str] | None:
+    """Two descriptions that differ, or None."""
+    if None not in (theirs[0], ours[0]) and theirs[0] != ours[0]:
+        return f"{theirs[0]:g} CPU{'' if theirs[0] == 1 else 's'}", f"{ours[0]:g}"
+    if theirs[1] is not None and ours[1] is not None and abs(theirs[1] - ours[1]) > tolerance * max(theirs[1], ours[1]):
+        return f"{format_bytes(theirs[1])} of memory", format_bytes(ours[1])
+    return None
+
+
+def cpus_of(values: Mapping[str, Any]) -> float | None:
+    """CPUs that a node may use at a time: allowed ones, or the quota if it is smaller."""
+    if "cpus" not in values:
+        return None
+    return float(min(values["cpus"], values.get("cpu_quota_cpus", values["cpus"])))
+
+
+def memory_of(provider: str, values: Mapping[str, Any]) -> int | None:
+    """The memory that a node may use at most, None when nothing limits it."""
+    found = values.get("memory_total_bytes" if provider in OWN_KERNEL else "memory_limit_bytes")
+    return None if found is None else int(found)
+
+
+def shared_cpus(evidence: Evidence) -> tuple[Finding, ...]:
+    """C04: nodes of the plan that share CPUs."""
+    shared = [
+        f"{one.name} and {two.name} (CPU {','.join(map(str, sorted(set(one.cpu_ids) & set(two.cpu_ids))))})"
+        for one, two in combinations(evidence.plan.shape.nodes, 2)
+        if set(one.cpu_ids) & set(two.cpu_ids)
+    ]
+    if not shared:
+        return ()
+    message = f"nodes share CPUs: {'; '.join(shared)}. What uses both at once measures the sharing too"
+    return (warning("C04", message, "fewer or smaller nodes, or a machine with more CPUs"),)

@@ -1,0 +1,150 @@
+"""T01, T07: whether every environment ran the same programs, with the same kernels inside of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from vtax.audit.evidence import (
+    Evidence,
+    blocker,
+    canonical,
+    differences,
+    info,
+    shown,
+    unknown,
+    unobserved,
+    values_of,
+    warning,
+)
+from vtax.model import Finding
+
+BLAS_BENCHMARKS = ("hpcc", "hpl")
+ONE_IMAGE = "give all environments the same root file system"
+
+# Kernels of OpenBLAS by the widest vectors that they use (lower case).
+AVX512_CORES = frozenset({"skylakex", "cooperlake", "sapphirerapids"})
+AVX2_CORES = frozenset({"haswell", "zen", "excavator"})
+
+
+def different(evidence: Evidence) -> tuple[Finding, ...]:
+    """T01: binaries, versions, BLAS build or variables that steer libraries differ from the reference."""
+    found = [
+        *mapping_findings(evidence, "binary_sha256", "program"),
+        *mapping_findings(evidence, "versions", "package"),
+        *variable_findings(evidence),
+    ]
+    for fact, name in (("mpi_version", "MPI"), ("blas_config", "BLAS build")):
+        for one in differences(evidence, fact):
+            pair = [without_core(shown(one.theirs), fact), without_core(shown(one.reference), fact)]
+            if pair[0] != pair[1]:
+                message = f"{name} in {one.environment} is {pair[0]}, in {evidence.reference} {pair[1]}"
+                found.append(blocker("T01", f"{message}: programs are compared", ONE_IMAGE, one.environment))
+    for environment in unobserved(evidence, "binary_sha256"):
+        found.append(unknown("T01", "no hashes of the programs were taken", environment))
+    return tuple(found)
+
+
+def without_core(config: str, fact: str) -> str:
+    """OpenBLAS names the kernel that it chose in its configuration, which is T07's matter; kernels are single words."""
+    if fact != "blas_config":
+        return config
+    words = config.split()
+    known = AVX512_CORES | AVX2_CORES | {"sandybridge", "nehalem", "prescott", "core2", "penryn", "generic"}
+    return " ".join(word for word in words if word.lower() not in known)
+
+
+def mapping_findings(evidence: Evidence, fact: str, kind: str) -> Iterator[Finding]:
+    """One finding for each environment that has other values than the reference under the same names."""
+    for one in differences(evidence, fact):
+        theirs, ours = merged(one.theirs), merged(one.reference)
+        names = sorted(name for name in theirs.keys() & ours.keys() if theirs[name] != ours[name])
+        if names:
+            name = names[0]
+            message = (
+                f"{kind} differs between {one.environment} and {evidence.reference}: {shown(names)} "
+                f"({name}: {brief(theirs[name])}, {brief(ours[name])}); this compares programs, not virtualization"
+            )
+            yield blocker("T01", message, ONE_IMAGE, one.environment)
+
+
+def variable_findings(evidence: Evidence) -> Iterator[Finding]:
+    """A variable that steers a library and is set otherwise; one that nobody set is not a fact of the node."""
+    ours = all_values(evidence, evidence.reference, "environment_overrides")
+    for environment in evidence.compared:
+        theirs = all_values(evidence, environment, "environment_overrides")
+        names = sorted(name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name))
+        if names:
+            name = names[0]
+            here, there = theirs.get(name, "not set"), ours.get(name, "not set")
+            message = (
+                f"variables that steer libraries differ: {shown(names)} ({name} in {environment}: {here}, in "
+                f"{evidence.reference}: {there}); the same program then runs other code"
+            )
+            yield blocker("T01", message, "unset them in the shell that starts vtax", environment)
+
+
+def all_values(evidence: Evidence, environment: str, fact: str) -> dict[str, Any]:
+    """All entries of a mapping that is a fact, over all nodes."""
+    return merged(tuple(value for values in values_of(evidence, environment, fact).values() for value in values))
+
+
+def merged(mappings: tuple[Any, ...]) -> dict[str, Any]:
+    """Entries of several mappings; where they differ among themselves, all values."""
+    found: dict[str, list[Any]] = {}
+    for mapping in mappings:
+        for name, value in mapping.items():
+            if value not in found.setdefault(str(name), []):
+                found[str(name)].append(value)
+    return {name: values[0] if len(values) == 1 else sorted(values, key=canonical) for name, values in found.items()}
+
+
+def brief(value: object) -> str:
+    """A hash by its beginning."""
+    text = str(value)
+    return f"{text[:12]}…" if len(text) >= 64 else text
+
+
+def blas_core(evidence: Evidence) -> tuple[Finding, ...]:
+    """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
+    labels = evidence.labels_of(*BLAS_BENCHMARKS)
+    if not labels:
+        return ()
+    found = []
+    for one in differences(evidence, "blas_core"):
+        message = (
+            f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
+            f"in {evidence.reference} ({one.node}): two programs are compared"
+        )
+        remedy = "give guests the host's CPU model, and unset OPENBLAS_CORETYPE"
+        found += [blocker("T07", message, remedy, one.environment, label) for label in labels]
+    for environment in unobserved(evidence, "blas_core"):
+        missing = "which kernel the BLAS chose is not known (vtax-blas is not in the image)"
+        found += [unknown("T07", missing, environment, label) for label in labels]
+    return (*found, *narrow_kernels(evidence, labels))
+
+
+def narrow_kernels(evidence: Evidence, labels: tuple[str, ...]) -> Iterator[Finding]:
+    """A kernel that does not use the widest vectors of the CPU: alike everywhere, but not this machine's best."""
+    for environment in evidence.environments:
+        flags = {
+            flag for values in values_of(evidence, environment, "cpu_flags").values() for v in values for flag in v
+        }
+        cores = {core for values in values_of(evidence, environment, "blas_core").values() for core in values}
+        for core in sorted(cores):
+            if unused := unused_vectors(core, flags):
+                message = f"the CPU has {unused}, the {core} kernel of the BLAS in {environment} does not use it"
+                remedy = "a newer OpenBLAS may know this CPU; all figures of linear algebra are below what it can do"
+                yield from (info("T07", message, remedy, environment, label) for label in labels)
+            elif core.lower() in AVX512_CORES and flags and "avx512f" not in flags:
+                message = f"the {core} kernel of the BLAS in {environment} needs AVX-512, which the CPU does not report"
+                yield from (warning("T07", message, "unset OPENBLAS_CORETYPE", environment, label) for label in labels)
+
+
+def unused_vectors(core: str, flags: set[str]) -> str:
+    """The vectors that a CPU has and a kernel of OpenBLAS does not use; "" when it uses the widest."""
+    if "avx512f" in flags and core.lower() not in AVX512_CORES:
+        return "AVX-512"
+    if {"avx2", "fma"} <= flags and core.lower() not in AVX512_CORES | AVX2_CORES:
+        return "AVX2"
+    return ""

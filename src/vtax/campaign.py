@@ -1,0 +1,217 @@
+"""The loop over cells and trials: a fresh cluster for every cell, a record for every trial, nothing left behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vtax.errors import CommandError, EnvironmentMissing, ProvisionError, StoreError, TrialsFailed
+from vtax.events import CampaignStarted, CellFinished, CellStarted, ClusterReady, Listener, TrialFinished, TrialStarted
+from vtax.facts.host import host_facts
+from vtax.model import Cell, CellRecord, Image, Plan, PlannedTrial, Scope, Status, Work
+from vtax.parallel import each
+from vtax.parse import parse_all
+from vtax.plan import ORCHESTRATION_S
+from vtax.providers.base import Cluster, Provider, Site
+from vtax.provision import Ready, destroy, provision
+from vtax.run import not_run, run_trial
+from vtax.store import Campaign
+
+ASK_S = 20.0
+INSTANCES = 2  # clusters that one cell may use: the first, and one more when a node dies during a trial
+
+
+class Clock:
+    """How much is left: the plan's estimates, corrected by how true they have been so far in each environment."""
+
+    def __init__(self, plan: Plan, providers: Mapping[str, Provider], pending: Mapping[str, Sequence[PlannedTrial]]):
+        seconds = {(work.environment, work.id): work.estimate_s + ORCHESTRATION_S for work in plan.work}
+        self.left = {
+            cell.id: [seconds[cell.environment, trial.work] for trial in pending[cell.id]] for cell in plan.cells
+        }
+        self.cost = {
+            cell.id: providers[cell.environment].provision_estimate_s + plan.study.settle_s for cell in plan.cells
+        }
+        self.environment = {cell.id: cell.environment for cell in plan.cells}
+        self.said: dict[str, float] = {}
+        self.took: dict[str, float] = {}
+
+    def done(self, cell: str, elapsed_s: float) -> None:
+        """One trial of the cell is over."""
+        name = self.environment[cell]
+        self.said[name] = self.said.get(name, 0.0) + self.left[cell].pop(0)
+        self.took[name] = self.took.get(name, 0.0) + elapsed_s
+
+    def ready(self, cell: str) -> None:
+        """The cell's cluster is up."""
+        self.cost[cell] = 0.0
+
+    def remaining_s(self) -> float:
+        total = 0.0
+        for cell, seconds in self.left.items():
+            name = self.environment[cell]
+            truth = self.took[name] / self.said[name] if self.said.get(name, 0.0) > 5 else 1.0
+            total += (self.cost[cell] if seconds else 0.0) + sum(seconds) * truth
+        return total
+
+
+def execute(
+    campaign: Campaign, providers: Mapping[str, Provider], image: Image, runtime: Path, listener: Listener
+) -> None:
+    """Run every trial of the plan that has no record yet. Raises TrialsFailed at the end when some failed."""
+    plan = campaign.plan()
+    label = str(campaign.about()["id"])
+    pending = {cell.id: [trial for trial in cell.trials if not campaign.has(trial.id)] for cell in plan.cells}
+    clock = Clock(plan, providers, pending)
+    planned = sum(len(cell.trials) for cell in plan.cells)
+    todo = sum(map(len, pending.values()))
+    listener(
+        CampaignStarted(
+            directory=str(campaign.directory),
+            rounds=plan.study.rounds,
+            cells=sum(bool(trials) for trials in pending.values()),
+            trials=todo,
+            done_trials=planned - todo,
+            estimate_s=clock.remaining_s(),
+        )
+    )
+    for cell in plan.cells:
+        if pending[cell.id]:
+            site = Site(label, runtime / label / cell.environment, image, runtime / label / "keys")
+            _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener).run(pending[cell.id])
+    _finish(campaign, planned)
+
+
+def _finish(campaign: Campaign, planned: int) -> None:
+    _, trials = parse_all(campaign.trials())
+    bad = [trial for trial in trials if trial.status is not Status.OK]
+    if bad:
+        raise TrialsFailed(
+            f"{len(bad)} of {planned} trials failed",
+            detail="\n".join(f"{trial.id}: {trial.status}: {trial.failure.splitlines()[0]}" for trial in bad[:20]),
+            remedy=f"their logs are under {campaign.directory / 'trials'}; the report counts them",
+        )
+
+
+class _CellRun:
+    """One cell: provision, its trials in order, destroy; a second cluster when the first is lost on the way."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        plan: Plan,
+        cell: Cell,
+        provider: Provider,
+        site: Site,
+        clock: Clock,
+        listener: Listener,
+    ) -> None:
+        self.campaign, self.plan, self.cell, self.provider = campaign, plan, cell, provider
+        self.site, self.clock, self.listener = site, clock, listener
+        self.spec = next(spec for spec in plan.environments if spec.name == cell.environment)
+        self.instance = 1 + sum(record.cell == cell.id for record in campaign.cells())
+        self.last_instance = self.instance + INSTANCES - 1
+
+    def run(self, pending: Sequence[PlannedTrial]) -> None:
+        cell = self.cell
+        self.listener(CellStarted(cell.id, cell.round, cell.environment, len(pending)))
+        todo = list(pending)
+        failure = ""
+        while todo and self.instance <= self.last_instance:
+            failure = self._with_cluster(todo)
+            self.instance += 1
+            if failure and self.instance > self.last_instance:
+                break
+        for trial in todo:
+            self._skip(trial, failure)
+        self.listener(CellFinished(cell.id, "failed" if todo else "ok", failure if todo else ""))
+
+    def _with_cluster(self, todo: list[PlannedTrial]) -> str:
+        """Run trials on a fresh cluster until all are done or it is lost; returns why it was lost."""
+        started = time.time()
+        try:
+            ready = self._provision()
+        except (ProvisionError, CommandError, EnvironmentMissing) as error:
+            if isinstance(error, StoreError):
+                raise
+            self._save(started, None, str(error))
+            return str(error)
+        failure = ""
+        try:
+            self.listener(ClusterReady(self.cell.id, len(ready.cluster.nodes), ready.elapsed_s))
+            self.clock.ready(self.cell.id)
+            self._save(started, ready, "")
+            time.sleep(self.plan.study.settle_s)
+            failure = self._trials(ready.cluster, todo)
+            if failure:
+                self._save(started, ready, failure)
+        finally:
+            destroy(self.provider, self.site, ready.cluster)
+        return failure
+
+    def _provision(self) -> Ready:
+        scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}
+        return provision(
+            self.provider,
+            self.spec,
+            self.plan.shape,
+            self.plan.study.shared_path,
+            self.site,
+            [scope for scope in (Scope.WORKERS, Scope.CLUSTER) if scope in scopes],
+        )
+
+    def _trials(self, cluster: Cluster, todo: list[PlannedTrial]) -> str:
+        while todo:
+            trial = todo[0]
+            work = self._work(trial)
+            self.listener(TrialStarted(trial.id, work.estimate_s))
+            with self.campaign.new_trial(trial.id) as place:
+                record = run_trial(cluster, self.cell, trial, work, place)
+            todo.pop(0)
+            self._told(trial, record.status, record.failure, record.elapsed_s)
+            if record.status is not Status.OK:
+                lost = _silent_nodes(cluster)
+                if lost:
+                    return f"{', '.join(lost)} no longer answered after {trial.id}"
+        return ""
+
+    def _skip(self, trial: PlannedTrial, reason: str) -> None:
+        with self.campaign.new_trial(trial.id) as place:
+            record = not_run(self.cell, trial, self._work(trial), f"no cluster: {reason}", place)
+        self._told(trial, record.status, record.failure, 0.0)
+
+    def _told(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
+        self.clock.done(self.cell.id, elapsed_s)
+        self.listener(TrialFinished(trial.id, status.value, failure, elapsed_s, self.clock.remaining_s()))
+
+    def _work(self, trial: PlannedTrial) -> Work:
+        return self.plan.work_of(self.cell.environment, trial.work)
+
+    def _save(self, started: float, ready: Ready | None, failure: str) -> None:
+        self.campaign.save_cell(
+            CellRecord(
+                cell=self.cell.id,
+                environment=self.cell.environment,
+                round=self.cell.round,
+                instance=self.instance,
+                status=Status.FAILED if failure else Status.OK,
+                failure=failure,
+                started=started,
+                provision_s=ready.elapsed_s if ready else time.time() - started,
+                commands=ready.cluster.commands if ready else (),
+                facts=ready.facts if ready else (),
+                host_facts=host_facts(),
+                checks=ready.checks if ready else (),
+            )
+        )
+
+
+def _silent_nodes(cluster: Cluster) -> list[str]:
+    """Nodes that no longer answer."""
+
+    def answers(name: str) -> bool:
+        return cluster.node(name).transport.run(("true",), timeout_s=ASK_S).exit_code == 0
+
+    names = [node.name for node in cluster.nodes]
+    return [name for name, alive in zip(names, each(answers, names), strict=True) if not alive]

@@ -1,0 +1,5 @@
+"""`python -m vtax.cli` is `vtax`."""
+
+from vtax.cli.main import main
+
+main()

@@ -1,0 +1,88 @@
+"""The commands by name. Each lives in a file of its own and imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from vtax import __version__
+from vtax.cli import (
+    analyse,
+    clean,
+    cluster,
+    compose,
+    doctor,
+    export,
+    image,
+    init,
+    plan,
+    report,
+    run,
+    schema,
+)
+
+app = typer.Typer(
+    name="vtax",
+    help="What does virtualization cost, on this hardware, for this work?\n\n"
+    "Matched clusters on the bare host, in containers and VMs; classic benchmarks on each in randomised rounds; "
+    "a verdict with an interval, or why there is none.\n\n"
+    "Example:  vtax init && vtax plan quick.toml && vtax run quick.toml",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vtax {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Nothing but `--version`."""
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Ctrl-C ends a command with our own exit code; by then everything it started has been removed."""
+
+    @functools.wraps(command)
+    def run_it(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            from vtax.errors import Interrupted
+
+            raise Interrupted("interrupted; everything that was started is gone") from None
+
+    return run_it
+
+
+for command in (
+    init.init,
+    schema.schema,
+    plan.plan,
+    run.run,
+    analyse.analyse,
+    report.report,
+    export.export,
+    compose.compose,
+    cluster.up,
+    cluster.status,
+    cluster.ssh,
+    cluster.exec_,
+    cluster.down,
+    doctor.doctor,
+    clean.clean,
+):
+    app.command(command.__name__.rstrip("_"))(_interruptible(command))
+app.add_typer(image.app, name="image")

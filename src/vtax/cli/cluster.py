@@ -1,0 +1,112 @@
+"""vtax up, status, ssh, exec, down: a cluster for a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Environment = Annotated[
+    str, typer.Argument(help="An environment of --study, or a provider: host, docker, podman.", show_default=False)
+]
+
+
+def up(
+    environment: Environment,
+    study: Annotated[Path | None, typer.Option(help="The study that describes it [the quick preset].")] = None,
+) -> None:
+    """Bring a cluster up and verify it: limits, names, SSH between all nodes, the shared file system, MPI placement.
+
+    Example:  vtax up docker && vtax ssh docker worker1
+    """
+    from vtax import live
+    from vtax.cli.console import paths, say
+    from vtax.cli.progress import progress
+
+    with progress() as listener:
+        about = live.up(environment, study, paths(), listener)
+    say(*(f"  {line}" for line in about.checks))
+    say(f"{environment} is up; `vtax ssh {environment} worker1`, `vtax down {environment}`")
+
+
+def status(json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+    """Show the clusters that are up, and whether their nodes answer.
+
+    Example:  vtax status
+    """
+    from vtax import live
+    from vtax.cli.console import paths, print_json, say, table
+    from vtax.units import format_bytes
+
+    rows, content = [], []
+    for about in live.standing(paths()):
+        found = live.find(about.spec.name, paths())
+        alive = live.answers(found)
+        for node in found.cluster.nodes:
+            shape = node.shape
+            cpus = ",".join(map(str, shape.cpu_ids))
+            answer = "answers" if alive[node.name] else "silent"
+            memory = format_bytes(shape.memory_bytes)
+            rows.append((about.spec.name, about.spec.provider, node.name, node.address, cpus, memory, answer))
+        content.append({**about.model_dump(mode="json"), "answers": alive})
+    if json:
+        print_json(content)
+    elif rows:
+        say(table(rows, ("ENVIRONMENT", "PROVIDER", "NODE", "ADDRESS", "CPUS", "MEMORY", "STATE")))
+    else:
+        say("no cluster is up; `vtax up docker` brings one up")
+
+
+def ssh(environment: Environment, node: Annotated[str, typer.Argument(help="The node.")] = "master") -> None:
+    """Open a shell on a node.
+
+    Example:  vtax ssh docker worker1
+    """
+    from vtax import live
+    from vtax.cli.console import paths
+
+    found = live.find(environment, paths())
+    command = found.cluster.node(live.node_of(found, node)).transport.shell(())
+    sys.stdout.flush()
+    os.execvp(command[0], command)
+
+
+def exec_(
+    environment: Environment,
+    node: Annotated[str, typer.Argument(help="The node.", show_default=False)],
+    command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.", show_default=False)],
+    timeout: Annotated[float, typer.Option(help="Seconds after which it is ended.", min=1)] = 3600.0,
+) -> None:
+    """Run a command on a node and exit with its exit code.
+
+    Example:  vtax exec docker worker1 -- nproc
+    """
+    from vtax import live
+    from vtax.cli.console import paths
+
+    found = live.find(environment, paths())
+    result = found.cluster.node(live.node_of(found, node)).transport.run(command, timeout_s=timeout)
+    sys.stdout.write(result.stdout)
+    sys.stderr.write(result.stderr)
+    raise typer.Exit(124 if result.timed_out else result.exit_code if result.exit_code >= 0 else 128 - result.exit_code)
+
+
+def down(
+    environments: Annotated[list[str] | None, typer.Argument(help="Which clusters [all].", show_default=False)] = None,
+) -> None:
+    """Take clusters down.
+
+    Example:  vtax down docker
+    """
+    from vtax import live
+    from vtax.cli.console import paths, say
+
+    names = environments or [about.spec.name for about in live.standing(paths())]
+    for name in names:
+        live.down(name, paths())
+        say(f"{name} is down")
+    if not names:
+        say("no cluster is up")

@@ -1,0 +1,23 @@
+"""vtax compose: a container environment as a Compose file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compose(
+    study: Annotated[Path, typer.Argument(help="The study file.", show_default=False)],
+    environment: Annotated[str, typer.Argument(help="One of its container environments.", show_default=False)],
+) -> None:
+    """Print the Compose file that is equivalent to an environment, for going on by hand.
+
+    Example:  vtax compose quick.toml container > compose.yaml
+    """
+    from vtax.cli.console import paths
+    from vtax.pipeline import compose_file
+    from vtax.study import load
+
+    print(compose_file(load(study), environment, paths()), end="")

@@ -1,0 +1,37 @@
+"""vtax export: measurements as a table for other tools."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
+    format: Annotated[str, typer.Option("--format", "-f", help="csv, jsonl or parquet.")] = "csv",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write [standard output].")] = None,
+) -> None:
+    """Write one row a measurement, in base units, with the file that it was read from.
+
+    Example:  vtax export campaigns/quick-20260101-120000 --format parquet -o quick.parquet
+    """
+    from vtax import pipeline
+    from vtax.errors import StoreError, UsageError
+    from vtax.export import FORMATS
+    from vtax.export import export as render
+
+    if format not in FORMATS:
+        raise UsageError(f"there is no format {format!r}", remedy=f"one of {', '.join(FORMATS)}")
+    if output is None and format == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is not for a terminal", remedy="--output FILE")
+    content = render(pipeline.measurements(directory)[0], format)
+    if output is None:
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise StoreError(f"{output} cannot be written: {error.strerror}") from error

@@ -1,0 +1,38 @@
+"""vtax init: a commented study to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def init(
+    preset: Annotated[str, typer.Option(help="quick (minutes), standard (hours) or strict (days).")] = "quick",
+    output: Annotated[str, typer.Option("--output", "-o", help='File to write; "-" prints it.')] = "",
+    force: Annotated[bool, typer.Option(help="Replace the file when it is there.")] = False,
+) -> None:
+    """Write a commented study file.
+
+    Example:  vtax init --preset standard -o mine.toml
+    """
+    from vtax.cli.console import say
+    from vtax.errors import UsageError
+    from vtax.presets import PRESETS
+    from vtax.presets import preset as text_of
+
+    if preset not in PRESETS:
+        raise UsageError(f"there is no preset {preset!r}", remedy=f"one of {', '.join(PRESETS)}")
+    text = text_of(preset)
+    if output == "-":
+        print(text, end="")
+        return
+    path = Path(output or f"{preset}.toml")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already", remedy="--output FILE for another name, --force to replace it")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    say(f"{path} is written; `vtax plan {path}` shows what it does, `vtax run {path}` does it")

@@ -1,0 +1,48 @@
+"""The entry point: the fast way out for `--version`, signals, and what every error looks like to a person."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+from vtax import __version__
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line and exit with the code that `vtax.errors` documents."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"vtax {__version__}")
+        return
+    sys.exit(_run())
+
+
+def _run() -> int:
+    from vtax.cli.app import app
+    from vtax.errors import VtaxError
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except VtaxError as error:
+        print(f"error: {error}" if error.exit_code != INTERRUPTED else str(error), file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        print(f"error: internal: {type(error).__name__}: {error}", file=sys.stderr)
+        print("  next: this is a defect of vtax; please report it with the lines above", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM cleans up like Ctrl-C; a second one is ignored while that goes on."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt

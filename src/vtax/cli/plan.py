@@ -1,0 +1,93 @@
+"""vtax plan: what a study would do here. Starts nothing."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from vtax.model import Plan
+    from vtax.pipeline import Prepared
+
+Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
+
+
+def plan(
+    study: Annotated[Path, typer.Argument(help="The study file.", show_default=False)],
+    json: Json = False,
+    available: Annotated[bool, typer.Option(help="Leave out environments that do not work here.")] = False,
+) -> None:
+    """Show the frozen work, the order of everything, the exact commands and the time it takes. Starts nothing.
+
+    Exit code 2 when the study asks for more than this machine has.
+
+    Example:  vtax plan quick.toml
+    """
+    from vtax.cli.console import paths, print_json, say, warn
+    from vtax.model import Severity
+    from vtax.pipeline import prepare
+    from vtax.study import load
+
+    prepared = prepare(load(study), paths(), only_available=available)
+    made = prepared.plan
+    if json:
+        print_json(made.model_dump(mode="json"))
+    else:
+        say(*lines_of(prepared))
+    for name in prepared.providers:
+        warn(*(f"note: {name} does not work here now: {problem.message}" for problem in prepared.blockers(name)))
+    if any(problem.severity is Severity.BLOCKER for problem in made.problems):
+        raise typer.Exit(2)
+
+
+def lines_of(prepared: Prepared) -> list[str]:
+    """The plan for a person."""
+    from vtax.units import format_bytes, format_seconds
+
+    plan = prepared.plan
+    trials = sum(len(cell.trials) for cell in plan.cells)
+    lines = [
+        f"study {plan.study.name}: {plan.study.rounds} rounds, {len(plan.cells)} cells, {trials} trials, "
+        f"about {format_seconds(plan.estimate_s)}; seed {plan.study.seed}",
+        f"plan sha256 {plan.sha256}",
+        "",
+        "nodes",
+    ]
+    for node in plan.shape.nodes:
+        lines.append(
+            f"  {node.name}: CPUs {','.join(map(str, node.cpu_ids))}, memory {format_bytes(node.memory_bytes)}, "
+            f"disk {format_bytes(node.disk_bytes)}"
+        )
+    lines += ["", "environments"]
+    for spec in plan.environments:
+        options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
+        lines.append(f"  {spec.name}: {spec.provider} {options}".rstrip())
+        made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path)
+        lines += [f"    $ {shlex.join(command)}" for command in made]
+    lines += _work_lines(plan)
+    lines += ["", "order"]
+    for cell in plan.cells:
+        lines.append(f"  round {cell.round}: {cell.environment}: " + " ".join(trial.work for trial in cell.trials))
+    if plan.left_out:
+        lines += ["", "left out", *(f"  {sentence}" for sentence in plan.left_out)]
+    if plan.problems:
+        lines += ["", "problems"]
+        lines += [f"  {problem.severity}: {problem.message}; {problem.remedy}" for problem in plan.problems]
+    return lines
+
+
+def _work_lines(plan: Plan) -> list[str]:
+    lines = ["", "work"]
+    for spec in plan.environments:
+        for work in plan.work:
+            if work.environment != spec.name:
+                continue
+            frozen = " ".join(f"{key}={value}" for key, value in work.params.items() if value is not None)
+            lines.append(f"  {spec.name}: {work.id} (about {work.estimate_s:g} s): {frozen}")
+            for step in work.steps:
+                beside = " &" if step.background else ""
+                lines.append(f"    {','.join(step.nodes)}:{work.target.directory}$ {shlex.join(step.argv)}{beside}")
+    return lines

@@ -1,0 +1,141 @@
+"""How a running campaign looks: one live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from vtax.events import (
+    CampaignStarted,
+    CellFinished,
+    CellStarted,
+    ClusterReady,
+    Event,
+    Listener,
+    Notice,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+    TrialFinished,
+    TrialStarted,
+)
+from vtax.units import format_seconds
+
+REDRAW_S = 1.0
+HEARTBEAT_S = 15.0  # between lines of a long stage where there is no terminal
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Listener]:
+    """A listener that draws on standard error; a live line only when that is a terminal."""
+    lines = Lines(live=sys.stderr.isatty())
+    try:
+        yield lines.hear
+    finally:
+        lines.close()
+
+
+class Lines:
+    """Permanent lines for what is done, and below them (on a terminal) one line for what goes on."""
+
+    def __init__(self, live: bool) -> None:
+        self.live = live
+        self.started = time.monotonic()
+        self.total = self.done = 0
+        self.rounds = 0
+        self.round = 0
+        self.cell = self.doing = ""
+        self.doing_since = self.started
+        self.remaining_s: float | None = None
+        self.remaining_at = self.started
+        self.told_at = 0.0
+        self.lock = threading.Lock()
+        self.closed = threading.Event()
+        self.ticker: threading.Thread | None = None
+        if live:
+            self.ticker = threading.Thread(target=self._tick, daemon=True)
+            self.ticker.start()
+
+    def hear(self, event: Event) -> None:
+        with self.lock:
+            self._hear(event)
+            if self.live and not self.closed.is_set():
+                self._draw()
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case StageStarted(stage, estimate_s):
+                self._doing(stage)
+                self._left(estimate_s)
+                self._print(f"{stage}: about {format_seconds(estimate_s)}" if estimate_s else stage)
+            case StageProgress(stage, message):
+                self.doing = f"{stage}: {message[:60]}"
+                if not self.live and time.monotonic() - self.told_at > HEARTBEAT_S:
+                    self._print(f"{stage}: {message[:100]}, about {self._remaining()} left")
+            case StageFinished(stage, elapsed_s):
+                self._print(f"{stage}: ready in {format_seconds(elapsed_s)}")
+            case CampaignStarted(directory, rounds, cells, trials, done_trials, estimate_s):
+                self.total, self.done, self.rounds = trials + done_trials, done_trials, rounds
+                self._left(estimate_s)
+                again = f", {done_trials} done before" if done_trials else ""
+                left = format_seconds(estimate_s)
+                self._print(f"campaign {directory}: {cells} cells, {trials} trials{again}, about {left}")
+            case CellStarted(cell, round_, environment, trials):
+                self.cell, self.round = cell, round_
+                self._doing("provisioning")
+                self._print(f"round {round_}/{self.rounds}: {environment}: {trials} trials, {self._remaining()} left")
+            case ClusterReady(cell, nodes, elapsed_s):
+                self._print(f"  {cell}: {nodes} nodes verified in {elapsed_s:.1f} s")
+            case TrialStarted(trial, _):
+                self._doing(trial.rpartition("/")[2])
+            case TrialFinished(trial, status, failure, elapsed_s, remaining_s):
+                self.done += 1
+                self._left(remaining_s)
+                reason = f": {failure.splitlines()[0]}" if failure else ""
+                name = trial.rpartition("/")[2]
+                count = f"[{self.done}/{self.total}]"
+                self._print(f"  {count} {name}: {status} in {elapsed_s:.1f} s, {self._remaining()} left{reason}")
+            case CellFinished(cell, status, failure) if status != "ok":
+                self._print(f"  {cell}: {status}: {failure.splitlines()[0] if failure else ''}")
+            case Notice(message):
+                self._print(f"note: {message}")
+
+    def _doing(self, what: str) -> None:
+        self.doing, self.doing_since = what, time.monotonic()
+
+    def _left(self, seconds: float) -> None:
+        self.remaining_s, self.remaining_at = seconds, time.monotonic()
+
+    def _remaining(self) -> str:
+        if self.remaining_s is None:
+            return "?"
+        return format_seconds(max(0.0, self.remaining_s - (time.monotonic() - self.remaining_at)))
+
+    def _print(self, line: str) -> None:
+        self.told_at = time.monotonic()
+        clear = "\r\x1b[2K" if self.live else ""
+        print(f"{clear}{line}", file=sys.stderr, flush=True)
+
+    def _draw(self) -> None:
+        if not self.doing:
+            return
+        elapsed = format_seconds(time.monotonic() - self.started)
+        here = format_seconds(time.monotonic() - self.doing_since)
+        count = f"round {self.round}/{self.rounds}  trial {self.done + 1}/{self.total}  " if self.total else ""
+        line = f"{count}{self.cell}  {self.doing} ({here})  elapsed {elapsed}, about {self._remaining()} left"
+        print(f"\r\x1b[2K{line.strip()[:160]}", end="", file=sys.stderr, flush=True)
+
+    def _tick(self) -> None:
+        while not self.closed.wait(REDRAW_S):
+            with self.lock:
+                if not self.closed.is_set():
+                    self._draw()
+
+    def close(self) -> None:
+        self.closed.set()
+        if self.ticker:
+            self.ticker.join()
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)

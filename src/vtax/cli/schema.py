@@ -1,0 +1,14 @@
+"""vtax schema: the JSON Schema of a study."""
+
+from __future__ import annotations
+
+
+def schema() -> None:
+    """Print the JSON Schema of a study file, for editors and scripts.
+
+    Example:  vtax schema > study.schema.json
+    """
+    from vtax.cli.console import print_json
+    from vtax.study import json_schema
+
+    print_json(json_schema())

@@ -1,0 +1,129 @@
+"""The report as GitHub Markdown: the same words and tables as the page, without figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from vtax.model import Finding
+from vtax.report.html import file_name, raw_file
+from vtax.report.page import Entry, Page, Section, page_of
+from vtax.report.records import ReportInput
+from vtax.report.tables import Cell, Table
+
+SPECIAL = re.compile(r"([\\`*_\[\]|~#<>$])")
+LINE_END = re.compile(r"[\r\n\x0b\x0c\x85\u2028\u2029]+")
+FENCE = re.compile(r"`{3,}")
+
+
+def render(report: ReportInput) -> str:
+    """`report/report.md`, as text."""
+    return "\n\n".join(_blocks(page_of(report))) + "\n"
+
+
+def _blocks(page: Page) -> Iterator[str]:
+    yield f"# {escape(page.title)}: {escape(page.question)}"
+    yield escape(page.subject)
+    yield from map(_finding, page.loud)
+    yield "## The answer in short"
+    yield f"**{escape(page.caution)}**"
+    for section in page.sections:
+        yield from _answers(section)
+    yield escape(page.reading)
+    yield "## Overview"
+    yield from _table(page.overview, titled=False)
+    for section in page.sections:
+        yield f"## {section.group}"
+        for entry in section.entries:
+            yield from _entry(entry)
+    yield "## Failures"
+    yield from _table(page.failures, titled=False) if page.failures.rows else ["Every recorded trial ran to its end."]
+    if page.quiet:
+        yield "### Notes of the audit"
+        yield "\n".join(f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in page.quiet)
+    yield f"## {escape(page.matched.title)}"
+    yield from _table(page.matched, titled=False)
+    if page.other_facts.rows:
+        yield f"### {escape(page.other_facts.title)}"
+        yield from _table(page.other_facts, titled=False)
+    yield "## How each environment was built"
+    for name, commands in page.built:
+        yield f"### {escape(name)}"
+        yield fenced(commands)
+    for table in (page.machine, page.versions, page.plan, page.work):
+        yield f"## {escape(table.title)}"
+        yield from _table(table, titled=False)
+
+
+def _finding(item: Finding) -> str:
+    where = "".join(f" ({word})" for word in (item.environment, item.benchmark) if word)
+    remedy = f"  \n> What to do: {escape(item.remedy)}" if item.remedy else ""
+    return f"> **{item.severity.capitalize()} {escape(item.id)}**{escape(where)}: {escape(item.message)}{remedy}"
+
+
+def _answers(section: Section) -> Iterator[str]:
+    if section.answers:
+        yield f"### {section.group} in short"
+        lines = (f"- {escape(a.name)}, {escape(a.metric)}: {_cell(a.result)}" for a in section.answers)
+        yield "\n".join(lines)
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    yield f"### {escape(entry.label)}"
+    if entry.table is not None:
+        yield from _table(entry.table, titled=False)
+    for matrix in entry.matrices:
+        yield from _table(matrix, titled=True)
+    links = (
+        f"- {escape(source.environment)}, round {source.round}: "
+        + ", ".join(f"[{escape(file_name(file))}]({_href(file)})" for file in source.files)
+        for source in entry.sources
+    )
+    yield f"<details><summary>Raw files of {html_text(entry.label)}</summary>\n\n" + "\n".join(links) + "\n\n</details>"
+
+
+def _table(table: Table, *, titled: bool) -> Iterator[str]:
+    if titled:
+        yield f"**{escape(table.title)}**"
+    if table.note:
+        yield escape(table.note)
+    width = len(table.columns)
+    lines = [
+        "| " + " | ".join(escape(column.title) for column in table.columns) + " |",
+        "|" + " --- |" * width,
+    ]
+    for row in table.rows:
+        cells = [_cell(cell) for cell in row.cells]
+        if row.heading:
+            cells = [f"**{cells[0]}**"] + [""] * (width - 1)
+        lines.append("| " + " | ".join(cells) + " |")
+    yield "\n".join(lines)
+
+
+def _cell(cell: Cell) -> str:
+    badge = f"*{escape(cell.badge)}*" if cell.badge else ""
+    note = f"({escape(cell.note)})" if cell.note else ""
+    return " ".join(text for text in (escape(cell.text), badge, note) if text)
+
+
+def _href(source: str) -> str:
+    return raw_file(source).replace("(", "%28").replace(")", "%29")
+
+
+def html_text(text: str) -> str:
+    """Text between HTML tags of Markdown, where a backslash escapes nothing."""
+    line = LINE_END.sub(" ", text).replace("&", "&amp;")
+    return SPECIAL.sub(lambda found: f"&#{ord(found[1])};" if found[1] != "#" else "#", line)
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line: no markup, no HTML, no end of a table cell."""
+    line = LINE_END.sub(" ", text).replace("&", "&amp;")
+    return SPECIAL.sub(r"\\\1", line).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def fenced(text: str) -> str:
+    """A code block that the text cannot end."""
+    longest = max((len(run) for run in FENCE.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,168 @@
+"""Verdicts: each word from a case that can be followed by hand, and the corrections for many claims."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
+
+from measurements import analysed, rounds
+from synthetic import campaign
+from vtax.analysis.analyse import analyse
+from vtax.analysis.compare import Estimate
+from vtax.analysis.records import Comparison, Verdict
+from vtax.analysis.verdict import benjamini_hochberg, holm, rounds_needed
+from vtax.model import Finding, Kind, Severity, Status
+
+SPREAD = (-1.0, 1.0, -1.0, 1.0, 0.0, 0.0)  # standard deviation sqrt(4/5), t(5) = 2.5706: half width 0.939
+
+
+def rates(effect: float, noise: float, n: int = 6, metric: str = "rate", primary: bool = True) -> Comparison:
+    """A rate whose paired log differences are `effect` plus `noise` times SPREAD."""
+    other = [math.exp(effect + noise * SPREAD[i % 6]) for i in range(n)]
+    made = rounds([1.0] * n, other, metric=metric, unit="op/s", kind=Kind.RATE_FIXED_WORK, primary=primary)
+    (found,) = analysed(made).comparisons
+    return found
+
+
+@pytest.mark.parametrize(
+    ("effect", "noise", "verdict", "sentence"),
+    [
+        (0.0, 0.01, Verdict.EQUIVALENT, "equivalent within 2 %: +0.0 % [-0.9, +0.9]"),
+        (0.01, 0.005, Verdict.TRIVIAL, "differs by +1.0 % [+0.5, +1.5], practically equivalent (within 2 %)"),
+        (0.1, 0.01, Verdict.FASTER, "faster by 10.5 % [9.5, 11.6]"),
+        (-0.1, 0.01, Verdict.SLOWER, "slower by 9.5 % [8.7, 10.4]"),
+        (-2.0, 0.01, Verdict.SLOWER, "slower: 0.135 times the baseline [0.134, 0.137]"),
+        (0.0, 0.1, Verdict.INCONCLUSIVE, "inconclusive: +0.0 % [-9.0, +9.8]"),
+        (0.015, 0.01, Verdict.FASTER, "faster by 1.5 % [0.6, 2.5]"),  # 0 is out, but so is the margin
+    ],
+)
+def test_six_rounds_get_a_verdict(effect: float, noise: float, verdict: Verdict, sentence: str) -> None:
+    found = rates(effect, noise)
+    assert (found.verdict, found.sentence) == (verdict, sentence)
+
+
+@pytest.mark.parametrize(
+    ("n", "verdict"), [(1, Verdict.DATA_ONLY), (2, Verdict.DATA_ONLY), (3, Verdict.PILOT), (5, Verdict.PILOT)]
+)
+def test_fewer_than_six_rounds_get_none(n: int, verdict: Verdict) -> None:
+    found = rates(-2.0, 1e-6, n=n)
+    assert found.verdict is verdict
+    assert (found.low is None) == (n < 3)
+    assert found.p_value is None
+
+
+def test_pilot_is_said_in_words() -> None:
+    assert rates(0.1, 0.0, n=3).sentence == "pilot only (3 rounds): +10.5 % [+10.5, +10.5]"
+
+
+def test_inconclusive_tells_how_many_rounds_could_decide() -> None:
+    found = rates(0.0, 0.03)
+    # the margin is ln 1.02; t(n-1) * 0.026833 / sqrt(n) falls below it first at n = 10 (0.019195)
+    assert found.remark.startswith("a new campaign needs 10 to ")
+
+
+@pytest.mark.parametrize(
+    ("sd", "words"),
+    [(10.0, "not reachable within 60 rounds with this noise"), (1e-9, "a new campaign needs about 6 rounds")],
+)
+def test_rounds_needed_at_the_ends(sd: float, words: str) -> None:
+    assert rounds_needed(Estimate(6, 0.0, sd, 1.0), math.log1p(0.02)) == words
+
+
+def several(count: int, effect: float, noise: float, primary: bool) -> tuple[Comparison, ...]:
+    made = []
+    for i in range(count):
+        other = [math.exp((effect if i == 0 else 0.0) + noise * x) for x in SPREAD]
+        made += rounds([1.0] * 6, other, metric=f"m{i}", unit="op/s", kind=Kind.RATE_FIXED_WORK, primary=primary)
+    return analysed(made).comparisons
+
+
+def test_a_claim_that_holm_does_not_confirm_is_unadjusted() -> None:
+    # t = 0.11 / (0.1 * sqrt(0.8 / 6)) = 3.01: p = 0.030, of two 0.059
+    found = several(2, 0.11, 0.1, primary=True)[0]
+    assert found.p_value is not None
+    assert found.p_value == pytest.approx(0.0297, abs=1e-4)
+    assert found.p_adjusted == pytest.approx(2 * found.p_value)
+    assert (found.verdict, found.remark) == (Verdict.UNADJUSTED, "not confirmed over 2 comparisons")
+    assert found.sentence.startswith("leans faster: +11.6 %")
+
+
+def test_the_same_claim_alone_is_confirmed() -> None:
+    assert several(1, 0.11, 0.1, primary=True)[0].verdict is Verdict.FASTER
+
+
+def test_equivalence_is_corrected_too() -> None:
+    # half width 0.0192 of a margin of 0.0198: p just below .05 alone, above it in a family of two
+    alone, *_ = several(1, 0.0, 0.0204, primary=True)
+    first, *_ = several(2, 0.0, 0.0204, primary=True)
+    assert (alone.verdict, first.verdict) == (Verdict.EQUIVALENT, Verdict.UNADJUSTED)
+    assert first.sentence.startswith("leans equivalent")
+
+
+def test_exploratory_metrics_say_so_and_are_no_part_of_the_family() -> None:
+    found = several(2, 0.11, 0.1, primary=False)[0]
+    assert found.sentence.endswith("(exploratory)")
+    assert found.verdict is Verdict.UNADJUSTED  # q = 2 * 0.03
+    made = rounds([1.0] * 6, [1.0] * 6) + rounds([1.0] * 6, [2.0] * 6, metric="other", primary=False)
+    assert analysed(made).family == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "benchmark", "touches"),
+    [("", "", True), ("host", "", True), ("container", "tool", True), ("vm", "", False), ("", "hpl", False)],
+)
+def test_a_blocker_forbids_what_it_touches(environment: str, benchmark: str, touches: bool) -> None:
+    finding = Finding(
+        id="C01",
+        severity=Severity.BLOCKER,
+        message="limits not applied",
+        remedy="",
+        environment=environment,
+        benchmark=benchmark,
+    )
+    (found,) = analysed(rounds([1.0] * 6, [2.0] * 6), findings=[finding]).comparisons
+    assert (found.verdict is Verdict.NOT_COMPARABLE) is touches
+    assert (found.sentence == "not comparable: limits not applied") is touches
+
+
+@pytest.mark.parametrize(("severity", "id"), [(Severity.WARNING, "C01"), (Severity.BLOCKER, "R01")])
+def test_warnings_and_few_rounds_forbid_nothing(severity: Severity, id: str) -> None:
+    finding = Finding(id=id, severity=severity, message="m", remedy="")
+    (found,) = analysed(rounds([1.0] * 3, [2.0] * 3), findings=[finding]).comparisons
+    assert found.verdict is Verdict.PILOT
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
+    assert holm([0.9, 0.8]) == (1.0, 1.0)
+    assert holm([]) == ()
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_benjamini_hochberg_agrees_with_scipy(p_values: list[float]) -> None:
+    assert benjamini_hochberg(p_values) == pytest.approx(tuple(false_discovery_control(p_values)))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_is_never_below_the_raw_value_nor_above_bonferroni(p_values: list[float]) -> None:
+    for raw, adjusted in zip(p_values, holm(p_values), strict=True):
+        assert raw <= adjusted <= min(1.0, len(p_values) * raw) or adjusted == max(holm(p_values))
+
+
+def test_a_campaign_counts_its_rounds_and_lists_its_failures() -> None:
+    made = campaign(rounds=3)
+    found = analyse(made.measurements, plan=made.plan, findings=made.findings, trials=made.trials)
+    assert (found.rounds_planned, found.rounds_complete) == (3, 2)
+    assert (found.trials_planned, found.trials_recorded) == (48, 48)
+    (failure,) = found.failures
+    assert (failure.trial, failure.status, failure.reason) == (
+        "r03-container-ping-1",
+        Status.TIMED_OUT,
+        "no answer within 32 s",
+    )
+    assert {item.remark for item in found.comparisons if item.label == "ping"} == {"among successful runs"}
+    assert found.environments == ("host", "container")

@@ -1,0 +1,124 @@
+"""O, N, D, H: memory pressure, clocks, short runs, UDP, shared directories, HPL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from audit_cases import COUNTERS, PARAMS, evidence, only
+from vtax.audit import Evidence, disk, disturbance, hpc, network
+from vtax.model import Scope, Severity
+
+
+def test_nothing_disturbed() -> None:
+    campaign = evidence()
+    checks = (disturbance.memory_pressure, disturbance.clock_source, disturbance.too_short)
+    assert [check(campaign) for check in checks] == [(), (), ()]
+    assert network.udp_rate(campaign) == ()
+    assert disk.shared_filesystem(campaign) == ()
+    assert (hpc.implausible(campaign), hpc.too_small(campaign)) == ((), ())
+
+
+def test_swapping_is_counted_once_for_nodes_of_one_kernel() -> None:
+    campaign = evidence()
+    name = "r1-container-hpcc"
+    swapped = {**COUNTERS, "swap_in_pages": 7.0}
+    counters = {**campaign.counters, name: {"worker1": swapped, "worker2": swapped}}
+    finding = only(disturbance.memory_pressure(replace(campaign, counters=counters)))
+    assert (finding.severity, finding.environment, finding.benchmark) == (Severity.BLOCKER, "container", "hpcc")
+    assert "7 pages came back from swap" in finding.message
+
+
+def test_without_counters_memory_pressure_is_unknown() -> None:
+    finding = only(disturbance.memory_pressure(replace(evidence(), counters={})))
+    assert finding.severity is Severity.WARNING
+    assert "cannot be checked" in finding.message
+
+
+def test_another_clock_source() -> None:
+    finding = only(disturbance.clock_source(evidence({"container": {"clock_source": "hpet"}})))
+    assert "hpet in container and tsc in host" in finding.message
+
+
+def test_short_runs() -> None:
+    campaign = evidence()
+    step = campaign.trials[0].steps[0].model_copy(update={"elapsed_s": 0.25})
+    short = campaign.trials[0].model_copy(update={"steps": (step,)})
+    finding = only(disturbance.too_short(replace(campaign, trials=(short, *campaign.trials[1:]))))
+    assert "1 of 6 runs of hpcc in host" in finding.message
+    assert "0.25 s" in finding.message
+
+
+def test_ping_is_short_by_nature() -> None:
+    campaign = evidence()
+    step = campaign.trials[0].steps[0].model_copy(update={"elapsed_s": 0.25})
+    short = campaign.trials[0].model_copy(update={"steps": (step,), "benchmark": "ping", "label": "ping"})
+    assert disturbance.too_short(replace(campaign, trials=(short,))) == ()
+
+
+def test_udp_at_the_requested_rate_is_no_capacity() -> None:
+    findings = network.udp_rate(evidence(values={"iperf3-udp": 2.99e9}))
+    assert {finding.environment for finding in findings} == {"host", "container"}
+    assert findings[0].severity is Severity.BLOCKER
+    assert "2.990 Gbit/s, with 3.000 Gbit/s requested" in findings[0].message
+
+
+def test_parallel_streams_ask_for_more() -> None:
+    params = {**PARAMS, "iperf3-udp": {**PARAMS["iperf3-udp"], "parallel": 2}}
+    assert network.udp_rate(evidence(values={"iperf3-udp": 2.99e9}, params=params)) == ()
+
+
+def with_shared_scope(campaign: Evidence) -> Evidence:
+    changed = [
+        work.model_copy(update={"target": work.target.model_copy(update={"scope": Scope.SHARED})})
+        for work in campaign.plan.work
+    ]
+    return replace(campaign, plan=campaign.plan.model_copy(update={"work": tuple(changed)}))
+
+
+def test_a_shared_directory_that_is_no_network_storage() -> None:
+    campaign = evidence({name: {"shared_filesystem": "ext4"} for name in ("host", "container")})
+    finding = only(disk.shared_filesystem(campaign))
+    assert finding.severity is Severity.INFO
+    assert "/shared is ext4 in host, ext4 in container" in finding.message
+    assert only(disk.shared_filesystem(with_shared_scope(campaign))).severity is Severity.WARNING
+
+
+def test_shared_directories_that_differ() -> None:
+    finding = only(disk.shared_filesystem(evidence({"host": {"shared_filesystem": "ext4"}})))
+    assert finding.severity is Severity.WARNING
+    assert "ext4 in host, nfs4 in container" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("flops", "severity", "words"),
+    [
+        (1e12, Severity.BLOCKER, "more than 4 CPUs can do (832.0 Gflop/s)"),
+        (9e9, Severity.WARNING, "below 5 % of what 4 CPUs should do (192.0 Gflop/s)"),
+    ],
+)
+def test_implausible_hpl(flops: float, severity: Severity, words: str) -> None:
+    finding = hpc.implausible(evidence(values={"hpcc": flops}))[0]
+    assert finding.severity is severity
+    assert words in finding.message
+
+
+def test_short_hpl() -> None:
+    finding = hpc.too_small(evidence(params={**PARAMS, "hpcc": {"N": 3000}}))[0]
+    # 2/3 N^3 + 3/2 N^2 = 1.80135e10 operations at 8e10 a second
+    assert finding.severity is Severity.WARNING
+    assert "about 0.225 s for N = 3000" in finding.message
+
+
+def test_hpl_larger_than_memory() -> None:
+    finding = hpc.too_small(evidence(params={**PARAMS, "hpcc": {"N": 40_000}}))[0]
+    assert finding.severity is Severity.BLOCKER
+    assert "needs 11.92 GiB, its nodes have 4 GiB" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("flags", "operations"), [({"avx512f"}, (16, 32)), ({"avx", "fma"}, (8, 16)), ({"avx"}, (4, 8)), (set(), (2, 4))]
+)
+def test_flops_per_cycle(flags: set[str], operations: tuple[int, int]) -> None:
+    assert hpc.flops_per_cycle(flags) == operations

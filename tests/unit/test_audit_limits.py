@@ -1,0 +1,103 @@
+"""C: limits that are not there, that bind, that differ; nodes that share CPUs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from audit_cases import COUNTERS, GIB, SHAPE, evidence, only
+from vtax.audit import limits
+from vtax.model import ClusterShape, Severity
+
+
+def test_limits_as_planned() -> None:
+    campaign = evidence()
+    assert limits.not_applied(campaign) == ()
+    assert limits.throttled(campaign) == ()
+    assert limits.unequal(campaign) == ()
+    assert limits.shared_cpus(campaign) == ()
+
+
+def test_a_container_without_a_memory_limit() -> None:
+    findings = limits.not_applied(evidence({"container": {"memory_limit_bytes": None}}))
+    assert {finding.severity for finding in findings} == {Severity.BLOCKER}
+    assert findings[0].message.startswith("master in container has no memory limit, 2 GiB planned")
+
+
+def test_the_host_without_a_memory_limit_is_only_a_warning() -> None:
+    campaign = evidence({"host": {"memory_limit_bytes": None}})
+    findings = limits.not_applied(campaign)
+    assert {finding.severity for finding in findings} == {Severity.WARNING}
+    assert "may use all memory" in findings[0].message
+    assert limits.unequal(campaign) == ()
+
+
+def test_a_limit_above_the_plan() -> None:
+    findings = limits.not_applied(evidence({"container": {"memory_limit_bytes": 4 * GIB}}))
+    assert "has 4 GiB of memory, 2 GiB planned" in findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("facts", "severity", "words"),
+    [
+        ({"cpus_allowed": "0-7", "cpus": 8}, Severity.BLOCKER, "may use CPUs 0-7, planned are 0,1"),
+        ({"cpus_allowed": "0-7", "cpus": 8, "cpu_quota_cpus": 2.0}, Severity.WARNING, "a quota of 2 limits it"),
+        ({"cpus_allowed": "0-7", "cpus": 8, "cpu_quota_cpus": 4.0}, Severity.BLOCKER, "not limited as planned"),
+        ({"cpus_allowed": None}, Severity.WARNING, "cannot be checked: the CPUs that master may use"),
+    ],
+)
+def test_cpus_that_are_not_those_of_the_plan(facts: dict[str, object], severity: Severity, words: str) -> None:
+    finding = limits.not_applied(evidence({"container": facts}))[0]
+    assert finding.severity is severity
+    assert words in finding.message
+
+
+def test_a_guest_counts_its_cpus_from_zero_and_its_memory_is_its_limit() -> None:
+    guest = {"cpus_allowed": "0-1", "memory_limit_bytes": None, "memory_total_bytes": int(1.9 * GIB)}
+    campaign = evidence({"container": guest}, provider="qemu")
+    assert limits.not_applied(campaign) == ()
+    assert limits.unequal(campaign) == ()
+
+
+def test_throttling_during_the_trials_is_a_blocker() -> None:
+    campaign = evidence()
+    stopped = {**COUNTERS, "cpu_throttled_periods": 20.0}
+    counters = {name: {"worker1": stopped if "container" in name else COUNTERS} for name in campaign.counters}
+    finding = only(limits.throttled(replace(campaign, counters=counters)))
+    assert (finding.severity, finding.environment) == (Severity.BLOCKER, "container")
+    assert "240 of 12000 periods (2.0%, during the trials)" in finding.message
+
+
+def test_throttling_that_only_facts_tell_of_is_a_warning() -> None:
+    facts = {"cpu_periods": 10, "cpu_throttled_periods": 5}
+    finding = only(limits.throttled(replace(evidence({"container": facts}), counters={})))
+    assert finding.severity is Severity.WARNING
+    assert "until the trials began" in finding.message
+
+
+def test_a_quota_that_nothing_counted_is_unknown() -> None:
+    finding = only(limits.throttled(replace(evidence({"container": {"cpu_quota_cpus": 2.0}}), counters={})))
+    assert "cannot be checked" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"cpus": 1}, "master in container has 1 CPU, in host 2"),
+        ({"cpu_quota_cpus": 1.5}, "has 1.5 CPUs, in host 2"),
+        ({"memory_limit_bytes": GIB}, "has 1 GiB of memory, in host 2 GiB"),
+    ],
+)
+def test_unequal_nodes(facts: dict[str, object], words: str) -> None:
+    finding = only(limits.unequal(evidence({"container": facts})))
+    assert finding.severity is Severity.BLOCKER
+    assert words in finding.message
+
+
+def test_nodes_that_share_cpus_are_named() -> None:
+    master, one, two = SHAPE.nodes
+    shape = ClusterShape(nodes=(master.model_copy(update={"cpu_ids": (1, 2)}), one, two))
+    finding = only(limits.shared_cpus(evidence(shape=shape)))
+    assert finding.severity is Severity.WARNING
+    assert "master and worker1 (CPU 2)" in finding.message

@@ -1,0 +1,129 @@
+"""R and M: rounds, order, missing runs, placement of ranks; and the audit as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from audit_cases import evidence, only
+from vtax.audit import CHECKS, Evidence, audit, method, mpi
+from vtax.model import Severity, Status
+
+
+def test_a_campaign_without_a_fault_has_no_findings() -> None:
+    assert audit(evidence()) == ()
+
+
+def test_every_check_bears_an_empty_campaign() -> None:
+    empty = Evidence(plan=evidence().plan)
+    assert {finding.id for finding in audit(empty)} == {"R01", "R07"}
+
+
+def test_the_worst_comes_first() -> None:
+    spoilt = evidence({"container": {"kernel": "5.0", "shared_filesystem": "overlay", "libc": "musl"}}, rounds=2)
+    found = audit(spoilt)
+    assert [finding.severity for finding in found] == sorted(
+        (finding.severity for finding in found), key=tuple(Severity).index
+    )
+    assert found[0].id == "R01"
+
+
+def test_every_check_says_what_it_looks_for() -> None:
+    assert all((check.__doc__ or "")[0] in "RMCTDONH" for check in CHECKS)
+
+
+def test_six_rounds_are_enough() -> None:
+    assert method.few_rounds(evidence(rounds=6)) == ()
+
+
+def test_five_rounds_are_a_pilot() -> None:
+    finding = only(method.few_rounds(evidence(rounds=5)))
+    assert finding.severity is Severity.BLOCKER
+    assert "5 of 5 planned rounds" in finding.message
+
+
+def test_a_failed_trial_makes_its_round_incomplete() -> None:
+    campaign = evidence()
+    failed = campaign.trials[0].model_copy(update={"status": Status.FAILED})
+    finding = only(method.few_rounds(replace(campaign, trials=(failed, *campaign.trials[1:]))))
+    assert "5 of 6 planned rounds" in finding.message
+
+
+def test_order_as_planned() -> None:
+    assert method.order(evidence()) == ()
+
+
+def test_cells_in_another_order_than_planned() -> None:
+    campaign = evidence()
+    late = tuple(
+        one.model_copy(update={"started": 10_000.0 + number}) if one.cell == "r1-host" else one
+        for number, one in enumerate(campaign.trials)
+    )
+    finding = only(method.order(replace(campaign, trials=late)))
+    assert finding.severity is Severity.BLOCKER
+    assert "cell r1-container ran before r1-host" in finding.message
+
+
+def test_trials_in_another_order_within_a_cell() -> None:
+    campaign = evidence()
+    first, second, *rest = campaign.trials
+    swapped = (
+        first.model_copy(update={"started": second.started}),
+        second.model_copy(update={"started": first.started}),
+    )
+    finding = only(method.order(replace(campaign, trials=(*swapped, *rest))))
+    assert "trial r1-host-iperf3-udp ran before r1-host-hpcc" in finding.message
+
+
+def test_no_runs_are_missing() -> None:
+    assert method.missing_runs(evidence()) == ()
+
+
+def test_missing_and_failed_runs_are_counted_with_their_reasons() -> None:
+    campaign = evidence()
+    failed = campaign.trials[0].model_copy(update={"status": Status.TIMED_OUT, "failure": "ended after 9 s\nlog"})
+    lost = campaign.trials[4]
+    kept = tuple(one for one in campaign.trials if one not in (campaign.trials[0], lost))
+    finding = only(method.missing_runs(replace(campaign, trials=(failed, *kept))))
+    assert (finding.severity, finding.environment, finding.benchmark) == (Severity.WARNING, "host", "hpcc")
+    assert "2 of 6 runs of hpcc in host" in finding.message
+    assert "1 timed out: ended after 9 s" in finding.message
+    assert "1 not recorded" in finding.message
+
+
+def test_a_cluster_made_again_is_told() -> None:
+    campaign = evidence()
+    again = campaign.cells[0].model_copy(update={"instance": 2})
+    finding = only(method.missing_runs(replace(campaign, cells=(*campaign.cells, again))))
+    assert "cell r1-host" in finding.message
+
+
+def test_ranks_where_they_belong() -> None:
+    assert mpi.placement(evidence()) == ()
+
+
+def test_ranks_of_the_host_are_on_one_machine() -> None:
+    campaign = evidence()
+    cells = [
+        cell.model_copy(update={"checks": ("mpi placement workers: host=4 on CPUs 2 3 4 5",)})
+        for cell in campaign.cells
+    ]
+    assert mpi.placement(replace(campaign, cells=tuple(cells))) == ()
+
+
+@pytest.mark.parametrize(
+    ("check", "severity", "words"),
+    [
+        ("mpi placement workers: worker1=4", Severity.BLOCKER, "4 of 4 ranks on worker1; expected 2"),
+        ("mpi placement workers: worker1=3 worker2=1", Severity.BLOCKER, "3 of 4 ranks on worker1; expected 2"),
+        ("mpi placement workers: host=3 on CPUs 0 1 2", Severity.BLOCKER, "3 ranks on host; expected 4"),
+        ("SSH between all 9 pairs of nodes", Severity.WARNING, "no verified placement"),
+    ],
+)
+def test_misplaced_ranks(check: str, severity: Severity, words: str) -> None:
+    campaign = evidence()
+    cells = (campaign.cells[0].model_copy(update={"checks": (check,)}), *campaign.cells[1:])
+    finding = only(mpi.placement(replace(campaign, cells=cells)))
+    assert (finding.severity, finding.environment) == (severity, "host")
+    assert words in finding.message

@@ -1,0 +1,129 @@
+"""T: programs, BLAS kernels, kernels, CPU flags, nesting."""
+
+from __future__ import annotations
+
+import pytest
+
+from audit_cases import FACTS, FLAGS, evidence, only
+from vtax.audit import environment, programs
+from vtax.model import Severity
+
+
+def test_same_programs() -> None:
+    campaign = evidence()
+    assert programs.different(campaign) == ()
+    assert programs.blas_core(campaign) == ()
+    assert environment.different(campaign) == ()
+    assert environment.hidden_flags(campaign) == ()
+    assert environment.nested(campaign) == ()
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"binary_sha256": {"hpcc": "c" * 64, "xhpl": "b" * 64}}, "hpcc (hpcc: cccccccccccc…, aaaaaaaaaaaa…)"),
+        ({"versions": {"hpcc": "1.4.0", "iperf3": "3.18-2"}}, "hpcc (hpcc: 1.4.0, 1.5.0-4)"),
+        ({"mpi_version": "mpirun (Open MPI) 4.1.4"}, "MPI in container is mpirun (Open MPI) 4.1.4, in host mpirun"),
+        (
+            {"blas_config": "OpenBLAS 0.3.21 Haswell"},
+            "BLAS build in container is OpenBLAS 0.3.21, in host OpenBLAS 0.3.29",
+        ),
+        (
+            {"environment_overrides": {"OPENBLAS_CORETYPE": "Haswell"}},
+            "OPENBLAS_CORETYPE in container: Haswell, in host: not set",
+        ),
+    ],
+)
+def test_other_programs(facts: dict[str, object], words: str) -> None:
+    finding = only(programs.different(evidence({"container": facts})))
+    assert (finding.id, finding.severity, finding.environment) == ("T01", Severity.BLOCKER, "container")
+    assert words in finding.message
+
+
+def test_programs_that_nobody_hashed_are_unknown() -> None:
+    finding = only(programs.different(evidence({"container": {"binary_sha256": None}})))
+    assert finding.severity is Severity.WARNING
+    assert "cannot be checked: no hashes" in finding.message
+
+
+def test_a_kernel_that_the_blas_chose_is_not_its_build() -> None:
+    config = str(FACTS["blas_config"]).replace("SkylakeX", "Haswell")
+    assert programs.different(evidence({"container": {"blas_config": config}})) == ()
+
+
+def test_another_blas_kernel() -> None:
+    found = programs.blas_core(evidence({"container": {"blas_core": "Haswell"}}))
+    assert [finding.severity for finding in found] == [Severity.BLOCKER, Severity.INFO]
+    assert found[0].benchmark == "hpcc"
+    assert "Haswell kernel in container and its SkylakeX kernel in host" in found[0].message
+    assert "the CPU has AVX-512, the Haswell kernel" in found[1].message
+
+
+def test_a_narrow_kernel_everywhere_is_only_told() -> None:
+    found = programs.blas_core(evidence({name: {"blas_core": "Zen"} for name in ("host", "container")}))
+    assert [finding.severity for finding in found] == [Severity.INFO, Severity.INFO]
+
+
+def test_a_kernel_too_wide_for_the_cpu() -> None:
+    narrow = {"cpu_flags": ["avx2", "fma", "sse2"]}
+    found = programs.blas_core(evidence({"host": narrow, "container": narrow}))
+    assert {finding.severity for finding in found} == {Severity.WARNING}
+    assert "needs AVX-512" in found[0].message
+
+
+def test_an_unknown_kernel() -> None:
+    finding = only(programs.blas_core(evidence({"container": {"blas_core": None}})))
+    assert "cannot be checked: which kernel the BLAS chose" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("core", "flags", "unused"),
+    [
+        ("Nehalem", {"avx2", "fma"}, "AVX2"),
+        ("Haswell", {"avx2", "fma"}, ""),
+        ("COOPERLAKE", {"avx512f"}, ""),
+        ("Zen", {"avx512f", "avx2", "fma"}, "AVX-512"),
+    ],
+)
+def test_unused_vectors(core: str, flags: set[str], unused: str) -> None:
+    assert programs.unused_vectors(core, flags) == unused
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"kernel": "6.1.0"}, "kernel differs: 6.1.0 in container, 6.12.0 in host"),
+        ({"libc": "glibc 2.36"}, "C library differs: glibc 2.36 in container"),
+        ({"microcode": "0x2"}, "microcode differs"),
+        ({"mitigations": {"meltdown": "Vulnerable"}}, "meltdown: Vulnerable in container, Mitigation: PTI in host"),
+        ({"mitigations": {}}, "meltdown: not listed in container"),
+    ],
+)
+def test_another_kernel(facts: dict[str, object], words: str) -> None:
+    finding = only(environment.different(evidence({"container": facts})))
+    assert (finding.id, finding.severity) == ("T02", Severity.WARNING)
+    assert words in finding.message
+
+
+def test_flags_that_programs_use_must_not_be_hidden() -> None:
+    finding = only(environment.hidden_flags(evidence({"container": {"cpu_flags": ["avx2", "fma", "sse2"]}})))
+    assert finding.severity is Severity.BLOCKER
+    assert "master in container lacks avx512f" in finding.message
+
+
+def test_flags_that_only_kernels_use_may_be_hidden() -> None:
+    flags = [flag for flag in FLAGS if flag != "vmx"]
+    assert environment.hidden_flags(evidence({"container": {"cpu_flags": flags}})) == ()
+
+
+def test_unknown_flags() -> None:
+    finding = only(environment.hidden_flags(evidence({"container": {"cpu_flags": None}})))
+    assert "cannot be checked: no node told its CPU flags" in finding.message
+    assert len(environment.hidden_flags(evidence(host_facts={}))) == 2
+
+
+def test_a_virtual_host_is_told() -> None:
+    stack = ["virtual machine (KVM)", "container (docker)"]
+    finding = only(environment.nested(evidence(host_facts={"is_virtual": True, "virtualization": stack})))
+    assert finding.severity is Severity.WARNING
+    assert "virtual machine (KVM), in it container (docker)" in finding.message

@@ -1,0 +1,369 @@
+"""The report: says no more than the data, keeps hostile text as text, fetches nothing."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from measurements import analysed, rounds
+from synthetic import Campaign, campaign, plan
+from vtax.analysis.analyse import analyse
+from vtax.analysis.records import Analysis, Level
+from vtax.model import CellRecord, Finding, Kind, Measurement, NodeFacts, Severity, Status
+from vtax.report.figures import figure, salted_panels, standalone
+from vtax.report.groups import Group, group_of
+from vtax.report.html import render as html
+from vtax.report.markdown import escape, fenced
+from vtax.report.markdown import render as markdown
+from vtax.report.numbers import labels_text, mean_sd, natural, ratio_text
+from vtax.report.records import ReportInput
+from vtax.report.setup import fact_text, matched, ranges
+from vtax.report.tables import overview, results_of
+
+HOSTILE = "<script>alert('x')</script><img src=x onerror=y>|`*[a](http://evil.example)_$x^{$\x00&amp;"
+FETCHING = {"src", "srcset", "data", "poster", "action", "formaction", "background", "ping", "manifest"}
+VOID = {"meta", "br", "hr", "img", "input", "link", "col", "wbr"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes, text; complains about tags that do not nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.links: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def report_input(made: Campaign, analysis: Analysis | None = None, **more: Any) -> ReportInput:
+    found = analysis or analyse(made.measurements, plan=made.plan, findings=made.findings, trials=made.trials)
+    meanings: dict[str, dict[str, str]] = {"hpcc": {"HPL": "solving a dense system"}}
+    return ReportInput(
+        analysis=found,
+        plan=made.plan,
+        cells=made.cells,
+        trials=made.trials,
+        versions={"hpcc": "1.5.0-3"},
+        host_facts=made.cells[0].host_facts,
+        meanings=meanings,
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def pilot() -> ReportInput:
+    return report_input(campaign(("host", "container", "vm"), 3))
+
+
+@pytest.fixture(scope="module")
+def pilot_html(pilot: ReportInput) -> str:
+    return html(pilot)
+
+
+@pytest.fixture(scope="module")
+def judged() -> ReportInput:
+    return report_input(campaign(("host", "container"), 6, failing=False))
+
+
+def with_text(text: str) -> ReportInput:
+    """A campaign in which every free text is `text`."""
+    made = campaign(("host", text), 3)
+    measurements = tuple(
+        item.model_copy(update={"metric": text, "label": text, "labels": {**item.labels, text: text}})
+        if item.metric == "rtt_avg"
+        else item
+        for item in made.measurements
+    )
+    finding = Finding(id=text, severity=Severity.BLOCKER, message=text, remedy=text, environment="vm", benchmark="x")
+    trials = tuple(t.model_copy(update={"failure": text, "status": Status.FAILED}) for t in made.trials[:1])
+    cell = CellRecord(
+        cell=text,
+        environment=text,
+        round=1,
+        instance=1,
+        status=Status.FAILED,
+        failure=text,
+        started=1.0,
+        provision_s=1.0,
+        commands=((text, text),),
+        facts=(NodeFacts(node=text, values={text: text, "kernel": text, "versions": {text: text}}),),
+        host_facts={text: text},
+    )
+    analysis = analyse(measurements, plan=made.plan, findings=[finding], trials=trials)
+    analysis = analysis.model_copy(update={"campaign": text})
+    return ReportInput(
+        analysis=analysis,
+        plan=made.plan,
+        cells=(cell,),
+        trials=trials,
+        versions={text: text},
+        host_facts={text: text},
+        meanings={"ping": {text: text}},
+    )
+
+
+def test_three_rounds_are_a_pilot_and_say_so(pilot_html: str) -> None:
+    text = Page(pilot_html).text
+    assert "Pilot only: a verdict needs at least 6 rounds" in text
+    assert "they do not show that anything is faster, slower or the same" in text
+    badges = set(re.findall(r'class="badge ([^"]+)"', pilot_html))
+    assert badges == {"pilot-only", "data-only", "equal", "different", "partly-unknown", "unknown"}
+
+
+def test_six_rounds_get_verdicts(judged: ReportInput) -> None:
+    text = Page(html(judged)).text
+    assert "Pilot only" not in text
+    assert "There is at most a 5\u00a0% chance that any “faster” or “slower” is false" in text.replace(
+        "a 5 %", "a 5\u00a0%"
+    )
+    assert "slower" in {item.verdict for item in judged.analysis.comparisons}
+
+
+def test_the_page_fetches_nothing_and_runs_nothing(pilot_html: str) -> None:
+    page = Page(pilot_html)
+    assert not {"script", "link", "iframe", "object", "embed", "img", "form", "base"} & set(page.tags)
+    assert not [name for _, name, _ in page.attributes if name in FETCHING or name.startswith("on")]
+    references = [value for _, name, value in page.attributes if name == "href"]
+    assert all(value.startswith(("#", "../trials/")) for value in references)
+    assert "http:" not in pilot_html
+    assert "https:" not in pilot_html
+    assert "@import" not in pilot_html
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", pilot_html))
+
+
+def test_ids_are_unique_and_references_resolve(pilot_html: str) -> None:
+    page = Page(pilot_html)
+    ids = [value for _, name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    targets = {value[1:] for _, name, value in page.attributes if name == "href" and value.startswith("#")}
+    targets |= {target[1:] for target in re.findall(r"url\(([^)]*)\)", pilot_html)}
+    assert targets <= set(ids)
+
+
+def test_every_raw_file_of_a_number_is_linked(pilot: ReportInput, pilot_html: str) -> None:
+    linked = {unquote(value) for _, name, value in Page(pilot_html).attributes if name == "href"}
+    sources = {file for level in pilot.analysis.levels for cell in level.cells for file in cell.sources}
+    assert {f"../{file}" for file in sources} <= linked
+
+
+def test_the_page_shows_numbers_from_the_analysis(judged: ReportInput) -> None:
+    text = Page(html(judged)).text
+    level = next(level for level in judged.analysis.levels if level.metric == "HPL" and level.environment == "host")
+    found = next(item for item in judged.analysis.comparisons if item.metric == "HPL")
+    assert level.sd is not None
+    assert found.ratio is not None
+    assert mean_sd(level.mean / 1e9, level.sd / 1e9) in text
+    assert f"{found.ratio:.3f} [{found.low:.3f}, {found.high:.3f}]" in text
+    for words in ("solving a dense system", "N = 16128, NB = 192, P = 2, Q = 2", "5f" * 32, "1.5.0-3", "docker run -d"):
+        assert words in text
+
+
+def test_findings_come_first(pilot_html: str) -> None:
+    text = Page(pilot_html).text
+    finding = text.index("the host is itself a virtual machine; results do not transfer")
+    assert finding < text.index("The answer in short", text.index("What does virtualization cost"))
+    assert "What to do: run the campaign on bare metal" in text
+
+
+def test_failures_are_listed_with_their_reason(pilot: ReportInput, pilot_html: str) -> None:
+    assert "r03-vm-ping-1 timed out no answer within 32 s" in Page(pilot_html).text
+    assert "| r03-vm-ping-1 | timed out | no answer within 32 s |" in markdown(pilot)
+
+
+def test_a_blocker_leaves_nothing_to_compare() -> None:
+    made = campaign(("host", "container"), 6)
+    blocker = Finding(id="T04", severity=Severity.BLOCKER, message="software emulation", remedy="use KVM")
+    found = analyse(made.measurements, plan=made.plan, findings=[blocker], trials=made.trials)
+    text = Page(html(report_input(made, found))).text
+    assert "not comparable" in text.lower()
+    assert "Blocker T04 software emulation" in text
+
+
+def test_hostile_text_stays_text_in_html() -> None:
+    text = html(with_text(HOSTILE))
+    page = Page(text)
+    assert not {"script", "img"} & set(page.tags)
+    assert "alert('x')" in page.text
+    assert [value for _, name, value in page.attributes if name == "href" and not value.startswith(("#", "../"))] == []
+
+
+def test_hostile_text_stays_text_in_markdown() -> None:
+    text = markdown(with_text(HOSTILE))
+    outside = re.sub(r"^(`{3,})\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert "<script" not in outside
+    assert "<img" not in outside
+    assert not re.search(r"(?<!\\)\]\(http", outside)
+    tables = [line for line in outside.splitlines() if line.startswith("|")]
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
+    assert widths <= {3, 4, 5, 6}  # no text has opened or closed a cell
+
+
+def test_markdown_has_the_same_verdicts_and_links(pilot: ReportInput) -> None:
+    text = markdown(pilot)
+    assert "*pilot only*" in text
+    assert re.search(r"\]\(\.\./trials/r01-host-hpcc-1/step0-master\.stdout\)", text)
+    assert text.count("# ") >= 10
+
+
+def test_a_page_of_nothing_says_that_there_is_nothing() -> None:
+    made = Campaign(plan(), (), (), (), ())
+    text = Page(html(report_input(campaign(), analyse((), plan=made.plan, findings=(), trials=())))).text
+    assert "There is nothing to compare" in text
+
+
+def test_figures_are_the_same_every_time_and_valid_svg(pilot: ReportInput) -> None:
+    results = results_of(pilot)
+    for group in Group:
+        for name, panel in salted_panels(results, group):
+            svg = figure(results, panel, name)
+            assert svg == figure(results, panel, name)
+            assert "date" not in svg.lower()
+            ElementTree.fromstring(standalone(svg))
+
+
+def test_a_panel_has_one_unit(pilot: ReportInput) -> None:
+    results = results_of(pilot)
+    for group in Group:
+        for _, panel in salted_panels(results, group):
+            assert {results.first(series).unit for _, series in panel.categories} == {panel.unit}
+
+
+def test_values_far_apart_get_a_logarithmic_axis() -> None:
+    results = results_of(report_input(campaign(("host", "vm"), 3)))
+    labels = {
+        panel.title: "logarithmic" in figure(results, panel, name)
+        for name, panel in salted_panels(results, Group.NETWORK)
+    }
+    assert labels["hpcc · RandomlyOrderedRingLatency · workers"] is True
+    assert labels["ping · rtt_avg"] is False
+
+
+def test_every_round_is_a_point(pilot: ReportInput) -> None:
+    results = results_of(pilot)
+    name, panel = next(pair for pair in salted_panels(results, Group.COMPUTE) if "sysbench" in pair[1].title)
+    root = ElementTree.fromstring(figure(results, panel, name))
+    white = [element for element in root.iter("use") if "fill: #ffffff" in element.get("style", "")]
+    assert len(white) == 9  # three environments, three rounds
+
+
+def test_the_overview_has_a_row_for_each_primary_metric_or_a_range(pilot: ReportInput) -> None:
+    rows = [row for row in overview(results_of(pilot)).rows if not row.heading]
+    names = [row.cells[0].text for row in rows]
+    assert names[:2] == ["HPL (Gflop/s)", "events_rate (1/s)"]
+    ranges_of_sizes = [row for row in rows if "8 rows in the table below" in row.cells[0].note]
+    assert len(ranges_of_sizes) == 3  # one for each operation of iozone
+    assert all(" to " in row.cells[1].text for row in ranges_of_sizes)
+
+
+def test_sizes_become_a_matrix(pilot_html: str) -> None:
+    text = Page(pilot_html).text
+    assert "record 4 KiB 64 KiB 1 MiB file 64 KiB" in text
+
+
+def test_what_differs_is_said_in_words(pilot: ReportInput) -> None:
+    rows = {row.cells[0].text: row for row in matched(pilot).rows}
+    assert [cell.text for cell in rows["kernel"].cells[2:5]] == ["6.12.9", "6.12.9", "6.12.12"]
+    assert rows["kernel"].cells[-1].badge == "different"
+    assert rows["C library"].cells[-1].badge == "equal"
+    assert [cell.text for cell in rows["CPU quota"].cells[2:5]] == ["none"] * 3
+    assert rows["cgroup version"].cells[2].text == "unknown"
+    assert rows["memory limit"].cells[1].text == "2 GiB"
+    assert rows["CPUs allowed"].cells[1].text == "master 0-1; worker1 2-3; worker2 4-5"
+
+
+def a_level(benchmark: str, metric: str, stressor: str = "") -> Level:
+    made = rounds([1.0], [1.0], metric=metric)
+    item: Measurement = made[0].model_copy(update={"benchmark": benchmark, "labels": {"stressor": stressor}})
+    return analysed([item]).levels[0]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "metric", "stressor", "group"),
+    [
+        ("hpcc", "HPL", "", Group.COMPUTE),
+        ("hpcc", "MPIFFT", "", Group.COMPUTE),
+        ("hpcc", "StarSTREAM_Triad", "", Group.MEMORY),
+        ("hpcc", "PTRANS", "", Group.MEMORY),
+        ("hpcc", "MPIRandomAccess_LCG", "", Group.MEMORY),
+        ("hpcc", "AvgPingPongLatency", "", Group.NETWORK),
+        ("hpcc", "RandomlyOrderedRingBandwidth", "", Group.NETWORK),
+        ("stress-ng", "bogo_ops_rate_real", "vm", Group.MEMORY),
+        ("stress-ng", "bogo_ops_rate_real", "hdd", Group.STORAGE),
+        ("stress-ng", "bogo_ops_rate_real", "unheard-of", Group.OTHER),
+        ("iozone", "throughput", "", Group.STORAGE),
+        ("my-own", "speed", "", Group.OTHER),
+    ],
+)
+def test_metrics_belong_to_a_part_of_the_machine(benchmark: str, metric: str, stressor: str, group: Group) -> None:
+    assert group_of(a_level(benchmark, metric, stressor)) is group
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "text"),
+    [
+        (5.1283, 0.0134, "5.128 ± 0.013"),
+        (9998.15, 0.7, "9,998.15 ± 0.70"),
+        (75.651, 2.98, "75.7 ± 3.0"),
+        (1234.0, 120.0, "1,234 ± 120"),
+        (5.0, None, "5.000"),
+        (0.0, 0.0, "0"),
+        (0.0, 0.5, "0.00 ± 0.50"),
+    ],
+)
+def test_mean_and_deviation_share_their_decimals(mean: float, sd: float | None, text: str) -> None:
+    assert mean_sd(mean, sd) == text
+
+
+def test_words_for_numbers_and_labels() -> None:
+    assert [ratio_text(value) for value in (0.98765, 12.3456, 0.00123456)] == ["0.988", "12.3", "0.00123"]
+    assert labels_text({"target": "a-b", "client": "a", "server": "b"}) == "a → b"
+    assert (
+        labels_text({"target": "a", "node": "a", "record_bytes": "4096", "kind": "read"})
+        == "a, kind read, record 4 KiB"
+    )
+    assert sorted(["worker10", "worker2"], key=natural) == ["worker2", "worker10"]
+    assert ranges((4, 0, 1)) == "0-1,4"
+    assert fact_text("memory_limit_bytes", 2**31) == "2 GiB"
+    assert fact_text("virtualization", []) == "none"
+    assert fact_text("odd", {"a": None}) == '{"a": null}'
+
+
+def test_markdown_escapes() -> None:
+    assert escape("a|b\n<i>*c*") == r"a\|b &lt;i&gt;\*c\*"
+    assert fenced("x\n````\ny").startswith("`````\n")
+
+
+def test_a_proportion_is_a_difference_in_the_tables() -> None:
+    made = campaign()
+    items = rounds([0.0] * 3, [0.25] * 3, metric="lost", kind=Kind.PROPORTION, unit="1")
+    text = Page(html(report_input(made, analysed(items)))).text
+    assert "+0.25 difference" in text
