@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from vtax.plan import ORCHESTRATION_S
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.provision import Ready, destroy, provision
 from vtax.run import not_run, run_trial
-from vtax.store import Campaign
+from vtax.store import Campaign, alive
 
 ASK_S = 20.0
 INSTANCES = 2  # clusters that one cell may use: the first, and one more when a node dies during a trial
@@ -76,10 +77,15 @@ def execute(
             estimate_s=clock.remaining_s(),
         )
     )
-    for cell in plan.cells:
-        if pending[cell.id]:
-            site = Site(label, runtime / label / cell.environment, image, runtime / label / "keys")
-            _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener).run(pending[cell.id])
+    with alive(runtime / label):
+        try:
+            for cell in plan.cells:
+                if pending[cell.id]:
+                    site = Site(label, runtime / label / cell.environment, image, runtime / label / "keys")
+                    one = _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener)
+                    one.run(pending[cell.id])
+        finally:
+            shutil.rmtree(runtime / label, ignore_errors=True)  # the keys die with the campaign
     _finish(campaign, planned)
 
 

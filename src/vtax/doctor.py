@@ -78,7 +78,7 @@ def diagnose(paths: Paths) -> Diagnosis:
         image_cached=image.directory if image else "",
         blas_core=core,
         left_behind=len(leftovers(paths)),
-        notes=tuple([*_notes(facts, core, states), *broken_benchmarks(), *broken_providers()]),
+        notes=(*_notes(facts, core, states), *broken_benchmarks(), *broken_providers()),
     )
 
 

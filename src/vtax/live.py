@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from vtax.events import Listener
 from vtax.model import ClusterShape, EnvironmentSpec, Image, Record, Scope, Study
 from vtax.pipeline import Paths, image_of, prepare, refuse_impossible
 from vtax.presets import preset
-from vtax.providers import provider
+from vtax.providers import option_models, provider
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.provision import destroy, provision
 from vtax.store import write_atomic
@@ -50,6 +51,8 @@ def study_for(name: str, file: Path | None) -> Study:
             names = ", ".join(spec.name for spec in study.environments)
             raise UsageError(f"{file} has no environment {name!r}", remedy=f"it has {names}")
         return study
+    if name not in option_models():
+        raise UsageError(f"there is no provider {name!r}", remedy=f"one of {', '.join(option_models())}, or --study")
     raw = tomllib.loads(preset("quick"))
     raw["environments"] = {name: {"provider": name}}
     raw["baseline"] = name
@@ -70,7 +73,11 @@ def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> Standi
     spec = prepared.plan.environments[0]
     label = f"up-{secrets.token_hex(4)}"
     site = _site(paths, label, name, image)
-    ready = provision(prepared.providers[name], spec, prepared.plan.shape, study.shared_path, site, [Scope.WORKERS])
+    try:
+        ready = provision(prepared.providers[name], spec, prepared.plan.shape, study.shared_path, site, [Scope.WORKERS])
+    except BaseException:
+        shutil.rmtree(site.keys.parent, ignore_errors=True)
+        raise
     about = Standing(
         campaign=label,
         spec=spec,
@@ -134,7 +141,9 @@ def down(name: str, paths: Paths) -> None:
     """Take a standing cluster down."""
     for about in standing(paths):
         if about.spec.name == name:
-            destroy(provider(about.spec.provider, paths.runtime), _site(paths, about.campaign, name, about.image), None)
+            site = _site(paths, about.campaign, name, about.image)
+            destroy(provider(about.spec.provider, paths.runtime), site, None)
+            shutil.rmtree(site.keys.parent, ignore_errors=True)
             _place(paths, name).unlink(missing_ok=True)
             return
     raise UsageError(f"{name} is not up", remedy="`vtax status` shows what is")

@@ -7,7 +7,9 @@ The only module that knows several stages. Each stage reads what the one before 
 
 from __future__ import annotations
 
+import json
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -27,7 +29,7 @@ from vtax.plan import make_plan
 from vtax.providers import ANY_CONTAINER, CONTAINER_ENGINES, provider, provider_names
 from vtax.providers.base import Leftover, Provider
 from vtax.shape import cluster_shape
-from vtax.store import Campaign
+from vtax.store import Campaign, is_alive
 
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis
@@ -225,12 +227,20 @@ def all_providers(paths: Paths) -> dict[str, Provider]:
     return {name: provider(name, paths.runtime) for name in provider_names()}
 
 
-def leftovers(paths: Paths) -> list[Leftover]:
-    """Whatever any run left behind: by label, and run-time files of clusters that are gone."""
+def leftovers(paths: Paths, *, everything: bool = False) -> list[Leftover]:
+    """Whatever any run left behind: by label, and run-time files of clusters that are gone.
+
+    Campaigns that are running and clusters that were brought up by hand are in use, not left behind; `everything`
+    finds them too.
+    """
     found = [item for one in all_providers(paths).values() for item in one.leftovers()]
     for place in sorted(paths.runtime.glob("*/")):
         found.append(Leftover("files", "directory", str(place), place.name))
-    return found
+    if everything:
+        return found
+    by_hand = {json.loads(path.read_text())["campaign"] for path in (paths.state / "clusters").glob("*.json")}
+    used = {name for name in {item.campaign for item in found} if is_alive(paths.runtime / name)}
+    return [item for item in found if item.campaign not in used | by_hand]
 
 
 def clean(items: Sequence[Leftover], paths: Paths) -> None:
@@ -243,6 +253,10 @@ def clean(items: Sequence[Leftover], paths: Paths) -> None:
         if item.provider == "files":
             with suppress(FileNotFoundError):
                 shutil.rmtree(item.name)
+    gone = {item.campaign for item in items}
+    for path in (paths.state / "clusters").glob("*.json"):
+        if json.loads(path.read_text())["campaign"] in gone:
+            path.unlink()
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:
@@ -261,9 +275,10 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
         )
     shape, _ = cluster_shape(study, capacity(host_facts()))
     image = build.cached(paths.images, recipe.recipe(study.image, build.find_machine_mirror()))
-    tag = engine.image_tag(image) if image else "vtax-rootfs:DIGEST"
+    unbuilt = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
+    load = shlex.join(engine.import_image(spec.provider, image)) if image else unbuilt
     options = engine.ContainerOptions.model_validate(dict(spec.options))
-    return engine.compose(study.name, shape.nodes, options, tag, engine.subnet(study.name, 0), study.shared_path)
+    return engine.compose(study.name, shape.nodes, options, load, engine.subnet(study.name, 0), study.shared_path)
 
 
 def remove_image(key: str, paths: Paths) -> None:

@@ -23,6 +23,7 @@ from vtax.model import (
     PlannedTrial,
     Problem,
     Scope,
+    Severity,
     Study,
     Target,
     Work,
@@ -76,7 +77,7 @@ def make_plan(
             work=tuple(work),
             cells=cells,
             left_out=tuple(skipped),
-            problems=(*problems, *shape_problems),
+            problems=(*problems, *shape_problems, *_provider_problems(environments, providers, work)),
             estimate_s=round(estimate_s, 1),
         )
     )
@@ -90,6 +91,31 @@ def digest(plan: Plan) -> str:
     """The sha256 of everything in the plan but the field itself, as canonical JSON."""
     content = plan.model_dump(mode="json", exclude={"sha256"})
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _provider_problems(
+    environments: Sequence[EnvironmentSpec], providers: Mapping[str, Provider], work: Sequence[Work]
+) -> list[Problem]:
+    """What the plan cannot keep: environments without any work, sizes that a provider does not enforce."""
+    problems = [
+        Problem(
+            severity=Severity.BLOCKER,
+            message=f"nothing of the study can run in environment {spec.name}",
+            remedy="add a benchmark whose scopes make sense there, or leave the environment out",
+        )
+        for spec in environments
+        if not any(item.environment == spec.name for item in work)
+    ]
+    free = [spec.name for spec in environments if not providers[spec.name].capabilities.limits_disk]
+    if free:
+        problems.append(
+            Problem(
+                severity=Severity.INFO,
+                message=f"the nodes' disk size is not enforced in {', '.join(free)}",
+                remedy="nothing to do: files there take the space of this machine's own file system",
+            )
+        )
+    return problems
 
 
 class _Frozen:

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from vtax.errors import StoreError, UsageError
 from vtax.model import CellRecord, Plan, Record, TrialRecord
 
+ALIVE = "alive"
 R = TypeVar("R", bound=Record)
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
@@ -49,6 +50,27 @@ def _unwritable(path: Path, error: OSError) -> StoreError:
     )
 
 
+@contextlib.contextmanager
+def alive(directory: Path) -> Iterator[None]:
+    """While this lasts, `is_alive(directory)` is true; it ends with the process, however that ends."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (directory / ALIVE).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def is_alive(directory: Path) -> bool:
+    """Whether a process that works for this run-time directory is running."""
+    try:
+        with (directory / ALIVE).open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
 class Campaign:
     """One campaign's directory."""
 
@@ -58,6 +80,8 @@ class Campaign:
     @classmethod
     def create(cls, directory: Path, study_text: bytes, plan: Plan, about: Mapping[str, Any]) -> Campaign:
         """A new directory with study, frozen plan and provenance. Raises UsageError when it is not empty."""
+        if directory.exists() and not directory.is_dir():
+            raise UsageError(f"{directory} is not a directory", remedy="choose another one")
         if directory.exists() and any(directory.iterdir()):
             raise UsageError(
                 f"{directory} is not empty",
@@ -85,13 +109,24 @@ class Campaign:
 
     def about(self) -> dict[str, Any]:
         """What was noted when the campaign began: its id, the machine, the image."""
-        content: dict[str, Any] = json.loads((self.directory / "campaign.json").read_text())
+        path = self.directory / "campaign.json"
+        try:
+            content: dict[str, Any] = json.loads(path.read_bytes())
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
+        except ValueError as error:
+            raise StoreError(f"{path} is damaged: {error}", remedy="restore the file") from error
         return content
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
         """Only one process runs a campaign. Raises UsageError when another does."""
-        with (self.directory / ".lock").open("w") as lock:
+        path = self.directory / ".lock"
+        try:
+            opened = path.open("w")
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        with opened as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -174,8 +209,9 @@ def _read(kind: type[R], path: Path) -> R:
         ) from error
     except ValidationError as error:
         first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
         raise StoreError(
-            f"{path} is damaged, or of another version: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            f"{path} is damaged, or of another version: {where}: {first['msg']}",
             remedy="restore the file, or read it with the version of vtax that wrote it",
         ) from error
 

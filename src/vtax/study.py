@@ -6,22 +6,20 @@ Schema that `vtax schema` prints is made from the same records, so the two canno
 
 from __future__ import annotations
 
-import difflib
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vtax.benchmarks import benchmarks
 from vtax.errors import Mistake, StudyError, UsageError
+from vtax.mistakes import choice, foreign, validated
 from vtax.model import BenchmarkSpec, EnvironmentSpec, ImageSpec, Record, Scope, Study
 from vtax.providers import option_models
 from vtax.units import parse_bytes, parse_seconds
 
-M = TypeVar("M", bound=BaseModel)
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 
 
@@ -37,18 +35,17 @@ def _duration(value: Any) -> Any:
     return parse_seconds(value) if isinstance(value, str) else value
 
 
-SIZE_SCHEMA = {"type": ["string", "integer"], "examples": ["512 MiB", "2 GB"]}
+SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "examples": ["512 MiB", "2 GB"]}]}
+DURATION_SCHEMA = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "examples": ["90 s", "10 min"]}]}
 Name = Annotated[str, Field(pattern=NAME)]
-Size = Annotated[int, BeforeValidator(_size), Field(ge=1, json_schema_extra=SIZE_SCHEMA)]
-SizeOrAuto = Annotated[Literal["auto"] | int, BeforeValidator(_size_or_auto)]
-Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0)]
+Size = Annotated[int, BeforeValidator(_size), Field(ge=1), WithJsonSchema(SIZE_SCHEMA)]
+SizeOrAuto = Annotated[Literal["auto"] | int, BeforeValidator(_size_or_auto), WithJsonSchema(SIZE_SCHEMA)]
+Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), WithJsonSchema(DURATION_SCHEMA)]
 Count = Annotated[int, Field(ge=1, le=1024)]
 
 
 class Table(Record):
     """A table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=False)
 
 
 class NodeOverride(Table):
@@ -130,15 +127,17 @@ def parse(text: str, source: str) -> Study:
     """The study in `text`. Raises StudyError with every mistake at once."""
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and arrays nested as deeply
         raise StudyError(source, [Mistake("(file)", f"not valid TOML: {error}")]) from error
     return check(raw, source)
 
 
 def check(raw: Mapping[str, Any], source: str) -> Study:
     """The study in a table that was read from TOML. Raises StudyError with every mistake at once."""
-    mistakes: list[Mistake] = []
-    table = _validated(StudyFile, raw, "", mistakes)
+    mistakes = list(foreign(raw, ""))
+    if mistakes:
+        raise StudyError(source, mistakes)
+    table = validated(StudyFile, raw, "", mistakes)
     environments = tuple(_environments(raw.get("environments"), mistakes))
     nodes = _node_names(raw)
     entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
@@ -192,11 +191,11 @@ def _environments(raw: Any, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec
             continue  # the file's own validation has said so
         provider = table.get("provider")
         if not isinstance(provider, str) or provider not in models:
-            mistakes.append(_choice(f"{path}.provider", provider, models, "provider"))
+            mistakes.append(choice(f"{path}.provider", provider, models, "provider"))
             yield EnvironmentSpec(name=name, provider="")
             continue
         options = {key: value for key, value in table.items() if key != "provider"}
-        valid = _validated(models[provider], options, path, mistakes)
+        valid = validated(models[provider], options, path, mistakes)
         yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})
 
 
@@ -207,20 +206,21 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
         path = f"benchmarks[{index}]"
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or name not in known:
-            mistakes.append(_choice(f"{path}.name", name, known, "benchmark"))
+            mistakes.append(choice(f"{path}.name", name, known, "benchmark"))
             continue
         benchmark = known[name]
         own = {key: value for key, value in entry.items() if key not in common}
         allowed = (*common, *benchmark.params.model_fields)
-        table = _validated(BenchmarkTable, {k: v for k, v in entry.items() if k in common}, path, mistakes)
-        params = _validated(benchmark.params, own, path, mistakes, allowed)
+        table = validated(BenchmarkTable, {k: v for k, v in entry.items() if k in common}, path, mistakes)
+        params = validated(benchmark.params, own, path, mistakes, allowed)
         for scope in (table.scopes or ()) if table else ():
             if scope not in benchmark.scopes:
-                mistakes.append(_choice(f"{path}.scopes", scope.value, [s.value for s in benchmark.scopes], "scope"))
+                mistakes.append(choice(f"{path}.scopes", scope.value, [s.value for s in benchmark.scopes], "scope"))
         for node in table.nodes if table else ():
             if node not in nodes:
-                mistakes.append(_choice(f"{path}.nodes", node, nodes, "node"))
+                mistakes.append(choice(f"{path}.nodes", node, nodes, "node"))
         if table and params:
+            mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
             yield BenchmarkSpec(
                 name=name,
                 label=table.label or name,
@@ -232,17 +232,25 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
             )
 
 
+def _never_run(path: str, scopes: Sequence[Scope], chosen: Sequence[str]) -> Iterable[Mistake]:
+    """Scopes in which the chosen nodes leave nothing to run."""
+    if Scope.PAIRS in scopes and len(set(chosen)) == 1:
+        yield Mistake(f"{path}.nodes", 'scope "pairs" needs two nodes', "name another one, or leave `nodes` out")
+    if Scope.SHARED in scopes and set(chosen) == {"master"}:
+        yield Mistake(f"{path}.nodes", 'scope "shared" runs on workers only', "name a worker, or leave `nodes` out")
+
+
 def _cross_checks(
     raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec], nodes: Sequence[str]
 ) -> Iterable[Mistake]:
     baseline = raw.get("baseline")
     if isinstance(baseline, str) and baseline not in environments:
-        yield _choice("baseline", baseline, environments, "environment")
+        yield choice("baseline", baseline, environments, "environment")
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
     for node in overrides if isinstance(overrides, dict) else ():
         if node not in nodes:
-            yield _choice(f"nodes.overrides.{node}", node, nodes, "node")
+            yield choice(f"nodes.overrides.{node}", node, nodes, "node")
     seen: set[str] = set()
     for entry in entries:
         if entry.label in seen:
@@ -255,65 +263,6 @@ def _node_names(raw: Mapping[str, Any]) -> list[str]:
     workers = table.get("workers", 2) if isinstance(table, dict) else 2
     count = workers if isinstance(workers, int) and 1 <= workers <= 64 else 2
     return ["master", *(f"worker{number}" for number in range(1, count + 1))]
-
-
-def _validated(model: type[M], raw: Any, prefix: str, mistakes: list[Mistake], allowed: Iterable[str] = ()) -> M | None:
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        mistakes += [_translated(dict(one), prefix, model, allowed) for one in error.errors()]
-        return None
-
-
-def _translated(error: Mapping[str, Any], prefix: str, model: type[BaseModel], allowed: Iterable[str]) -> Mistake:
-    """One pydantic error as a sentence for a person."""
-    parts = [part for part in error["loc"] if not _is_branch(part)]
-    path = prefix
-    for part in parts:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    context = error.get("ctx", {})
-    match error["type"]:
-        case "extra_forbidden":
-            names = list(allowed) or _keys_at(model, parts[:-1])
-            return Mistake(path, f'unknown key "{parts[-1]}"', _nearest(str(parts[-1]), names))
-        case "missing":
-            return Mistake(path, "is missing")
-        case "literal_error" | "enum":
-            options = re.findall(r"'([^']*)'", str(context.get("expected", "")))
-            return Mistake(path, f"{error['input']!r} is not allowed", _nearest(str(error["input"]), options))
-        case "value_error":
-            return Mistake(path, str(context.get("error", error["msg"])))
-        case "string_pattern_mismatch":
-            return Mistake(path, f"{error['input']!r} is not allowed", f"must match {context.get('pattern')}")
-    return Mistake(path or "(file)", f"{error['input']!r}: {error['msg'][0].lower()}{error['msg'][1:]}")
-
-
-def _is_branch(part: Any) -> bool:
-    """Whether a location part names a branch of a union (or a dictionary key marker), which no user wrote."""
-    return isinstance(part, str) and (part == "[key]" or "[" in part or part in ("int", "float", "str", "bool"))
-
-
-def _keys_at(model: type[BaseModel], parts: Sequence[Any]) -> list[str]:
-    """The keys allowed in the table at `parts`, found by walking the model."""
-    current: Any = model
-    for part in parts:
-        if not (isinstance(current, type) and issubclass(current, BaseModel)) or part not in current.model_fields:
-            return list(NodeOverride.model_fields) if "overrides" in parts else []
-        current = current.model_fields[part].annotation
-    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
-
-
-def _nearest(word: str, options: Iterable[str]) -> str:
-    names = sorted(options)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    meant = f'did you mean "{close[0]}"? ' if close else ""
-    return f"{meant}allowed: {', '.join(names)}" if names else meant.strip()
-
-
-def _choice(path: str, value: Any, options: Iterable[str], what: str) -> Mistake:
-    if value is None:
-        return Mistake(path, "is missing", _nearest("", options))
-    return Mistake(path, f"there is no {what} {value!r}", _nearest(str(value), options))
 
 
 def json_schema() -> dict[str, Any]:

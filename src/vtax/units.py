@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 
 BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
+SIZE = re.compile(r"^\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([A-Za-z]*)\s*$")
+LARGEST_BYTES = 2**62  # control groups write "no limit" beyond it
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 SHORT = {"byte/s": "B/s", "byte": "B", "1": ""}
@@ -17,16 +19,16 @@ SHORT = {"byte/s": "B/s", "byte": "B", "1": ""}
 def parse_bytes(text: str | int) -> int:
     """Bytes from `"512 MiB"`, `"2 GB"` or a plain number. Raises ValueError with the allowed units."""
     if isinstance(text, int):
-        if text <= 0:
-            raise ValueError("a size is larger than zero")
+        if not 0 < text < LARGEST_BYTES:
+            raise ValueError("a size is larger than zero" if text <= 0 else "no machine has that many bytes")
         return text
     units = BINARY | DECIMAL
     match = SIZE.match(text)
     if match is None or match[2] not in units:
         raise ValueError(f'"{text}" is not a size; write a number and one of {", ".join(u for u in units if u)}')
-    size = float(match[1]) * units[match[2]]
-    if size < 1 or size != int(size):
-        raise ValueError(f'"{text}" is not a whole number of bytes above zero')
+    size = Fraction(match[1]) * units[match[2]]  # exact: 1.005 kB are 1005 bytes
+    if size < 1 or size.denominator != 1 or size >= LARGEST_BYTES:
+        raise ValueError(f'"{text}" is not a whole number of bytes above zero, or more than any machine has')
     return int(size)
 
 
@@ -82,8 +84,8 @@ def format_number(value: float, digits: int = 4) -> str:
         return "0"
     if not 1e-4 <= abs(value) < 1e9:
         return f"{value:.{digits - 1}e}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{decimals}f}"
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # of the rounded value: 9.9996 becomes 10.00
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}"
 
 
 def format_quantity(value: float, unit: str, digits: int = 4) -> str:

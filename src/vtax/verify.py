@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import secrets
+import shlex
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
@@ -20,6 +21,7 @@ from vtax.providers.base import SCRATCH, Cluster
 from vtax.units import format_bytes
 
 CHECK_S = 60.0
+Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
 PAGE = 4096
 PLACE = "/vtax-placement"
 RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
@@ -29,29 +31,17 @@ TELL_RANK = (
 )
 
 
-def facts_of(cluster: Cluster) -> tuple[NodeFacts, ...]:
-    """What every node says of itself, all asked at the same time."""
-    script = node_facts.script(SCRATCH, cluster.shared_path)
-
-    def ask(name: str) -> NodeFacts:
-        result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
-        return node_facts.parse(name, result.stdout, SCRATCH, cluster.shared_path)
-
-    return tuple(each(ask, [node.name for node in cluster.nodes]))
-
-
 def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts, ...], tuple[str, ...]]:
     """The facts of every node and the checks that passed. `targets` are the node sets of parallel programs.
 
     Raises NotMatched with everything that differs from the plan.
     """
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        asked = pool.submit(facts_of, cluster)
-        names = pool.submit(_names_and_keys, cluster)
-        shared = pool.submit(_shared, cluster)
-        facts = asked.result()
-        outcomes = [_limits(cluster, facts), names.result(), shared.result()]
-    outcomes += [_placement(cluster, target) for target in targets]
+    facts, peers = _asked(cluster)
+    outcomes = [_limits(cluster, facts), peers]
+    # Only now, because these write files, and the nodes have just been asked whether they hold any.
+    checks: list[Callable[[], Outcome]] = [partial(_shared, cluster)]
+    checks += [partial(_placement, cluster, target) for target in targets]
+    outcomes += each(lambda check: check(), checks)
     wrong = [line for _, mistakes in outcomes for line in mistakes]
     if wrong:
         raise NotMatched(
@@ -70,9 +60,6 @@ def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target,
         for scope in (Scope.WORKERS, Scope.CLUSTER)
         if scope in scopes
     )
-
-
-Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
 
 
 def _limits(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
@@ -138,32 +125,45 @@ def _cpu_set(text: str) -> set[int]:
     return cpus
 
 
-def _names_and_keys(cluster: Cluster) -> Outcome:
-    """Every node finds every other by name and logs in without a question."""
-    if not cluster.capabilities.separate_nodes:
-        return [], []
-    names = [node.name for node in cluster.nodes]
+def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
+    """One question to every node, all at the same time: its facts, whether it is new (it holds no file of an earlier
+    cluster), and whether it finds every other node by name and logs in there."""
     addresses = {node.name: node.address for node in cluster.nodes}
-    script = "\n".join(
-        f"( echo vtax-name {name} $(getent hosts {name}); "
-        f"ssh -o BatchMode=yes -o ConnectTimeout=10 root@{name} echo vtax-login {name} ) 2>&1 &"
-        for name in names
-    )
+    separate = cluster.capabilities.separate_nodes
+    places = (SCRATCH, cluster.shared_path)
 
-    def ask(name: str) -> tuple[str, str]:
-        result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=f"{script}\nwait\n")
-        return name, result.stdout
+    def ask(name: str) -> tuple[NodeFacts, list[str]]:
+        others = {other: at for other, at in addresses.items() if separate and other != name}
+        calls = "\n".join(
+            f"( echo vtax-name {other} $(getent hosts {other}); "
+            f"ssh -o BatchMode=yes -o ConnectTimeout=10 root@{other} echo vtax-login {other} ) 2>&1 </dev/null &"
+            for other in others
+        )
+        look = f"find {' '.join(places)} -mindepth 1 2>&1 | sed 's/^/vtax-holds /'"
+        script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
+        result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
+        return node_facts.parse(name, result.stdout, *places), peers_differ(name, others, result.stdout)
 
-    wrong = []
-    for name, text in each(ask, names):
-        for other in names:
-            if f"vtax-login {other}\n" not in text:
-                said = [line for line in text.splitlines() if not line.startswith("vtax-")]
-                wrong.append(f"{name} cannot log in to {other}: {said[-1] if said else 'no answer'}")
-            found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
-            if other != name and (found is None or found[1] != addresses[other]):
-                wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
-    return ([] if wrong else [f"SSH between all {len(names) ** 2} pairs of nodes"]), wrong
+    asked = each(ask, list(addresses))
+    wrong = [line for _, lines in asked for line in lines]
+    passed = [f"{SCRATCH} and {cluster.shared_path} are empty"]
+    if separate:
+        passed.append(f"names and SSH between all {len(addresses) * (len(addresses) - 1)} pairs of nodes")
+    return tuple(facts for facts, _ in asked), ([] if wrong else passed, wrong)
+
+
+def peers_differ(name: str, addresses: Mapping[str, str], text: str) -> list[str]:
+    """What is wrong in a node's answer: files that it holds, names that it does not find, logins that fail."""
+    held = re.findall(r"^vtax-holds (.*)$", text, re.MULTILINE)
+    wrong = [f"{name} is not new: it holds {held[0]}"] if held else []
+    for other, address in addresses.items():
+        if f"vtax-login {other}\n" not in text:
+            said = [line for line in text.splitlines() if not line.startswith("vtax-")]
+            wrong.append(f"{name} cannot log in to {other}: {said[-1] if said else 'no answer'}")
+        found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
+        if found is None or found[1] != address:
+            wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
+    return wrong
 
 
 def _shared(cluster: Cluster) -> Outcome:
@@ -173,25 +173,28 @@ def _shared(cluster: Cluster) -> Outcome:
     written = first.transport.run(("sh", "-c", f"echo {token} >{path}"), timeout_s=CHECK_S)
     if written.exit_code != 0:
         return [], [f"{first.name} cannot write to {cluster.shared_path}: {written.stderr.strip()}"]
-    wrong = []
-    for node in cluster.nodes:
-        result = node.transport.run(("cat", path), timeout_s=CHECK_S)
-        if result.stdout.strip() != token:
-            wrong.append(f"{node.name} does not see what {first.name} wrote to {cluster.shared_path}")
+
+    def sees(name: str) -> bool:
+        return cluster.node(name).transport.run(("cat", path), timeout_s=CHECK_S).stdout.strip() == token
+
+    names = [node.name for node in cluster.nodes]
+    blind = [name for name, seen in zip(names, each(sees, names), strict=True) if not seen]
     first.transport.run(("rm", "-f", path), timeout_s=CHECK_S)
-    return ([] if wrong else [f"{cluster.shared_path} is the same on all {len(cluster.nodes)} nodes"]), wrong
+    wrong = [f"{name} does not see what {first.name} wrote to {cluster.shared_path}" for name in blind]
+    return ([] if wrong else [f"{cluster.shared_path} is the same on all {len(names)} nodes"]), wrong
 
 
 def _placement(cluster: Cluster, target: Target) -> Outcome:
     """Every rank says where it runs and on which CPUs: as many on each node as planned, none sharing a CPU."""
     ranks = ranks_for(target.nodes)
     argv = cluster.launcher.argv(("sh", "-c", TELL_RANK), target, ranks)
+    files = "".join(
+        f"cat >{file.name} <<'vtax-end-of-file'\n{file.content}vtax-end-of-file\n"
+        for file in cluster.launcher.inputs(target, ranks)
+    )
+    script = f"{files}{shlex.join(argv)} </dev/null\ncode=$?\ncd /\nrm -rf {target.directory}\nexit $code\n"
     transport = cluster.reach(target.names[0], target.names)
-    for file in cluster.launcher.inputs(target, ranks):
-        put = ("sh", "-c", 'cat >"$0"', file.name)
-        transport.run(put, timeout_s=CHECK_S, directory=target.directory, stdin=file.content)
-    result = transport.run(argv, timeout_s=CHECK_S, directory=target.directory)
-    transport.run(("rm", "-rf", target.directory), timeout_s=CHECK_S)
+    result = transport.run(("sh", "-s"), timeout_s=CHECK_S, directory=target.directory, stdin=script)
     if result.exit_code != 0:
         raise ProvisionError(
             f"environment {cluster.environment.name!r}: mpirun does not start on {', '.join(target.names)}",

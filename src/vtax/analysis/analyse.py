@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis import compare, verdict
-from vtax.analysis.records import Analysis, Comparison, Failure, Level, Verdict
+from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Failure, Level, Verdict
 from vtax.analysis.summary import UNLOGGED, Series, levels, series_of
 from vtax.model import Direction, Finding, Measurement, Plan, Severity, Status, Study, TrialRecord
 
@@ -27,7 +27,7 @@ class Pair:
     @property
     def judged(self) -> bool:
         """Whether it makes a claim at all, so that the correction counts it."""
-        enough = self.found is not None and self.found.n >= verdict.VERDICT_FROM
+        enough = self.found is not None and self.found.n >= VERDICT_FROM
         return enough and self.blocker is None and self.level.kind not in UNLOGGED
 
 

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from vtax.model import FORMAT, Direction, Finding, Kind, Labels, Record, Status
 
+VERDICT_FROM = 6  # rounds: no distribution-free 95 % interval exists for fewer pairs
+
 
 class Verdict(StrEnum):
     """The words of METHOD 1.9, and three for what has no verdict."""

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from scipy.stats import chi2
 
 from vtax.analysis.compare import INTERVAL_FROM, Estimate, critical, exponential
-from vtax.analysis.records import Verdict
+from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.model import Finding, Severity
 
-VERDICT_FROM = 6  # rounds: no distribution-free 95 % interval exists for fewer pairs
 LEVEL = 0.05
 ROUNDS_MAX = 60  # beyond this a campaign is called out of reach
 NOISE_QUANTILE = 0.2  # of chi2: the noise that a campaign of this size cannot rule out

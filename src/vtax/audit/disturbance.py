@@ -80,7 +80,5 @@ def too_short(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def duration_s(trial: TrialRecord) -> float:
-    """How long the measured step took: the last one that does not run beside others."""
-    steps = [step for step in trial.steps if not step.background]
-    last = max((step.step for step in steps), default=-1)
-    return max((step.elapsed_s for step in steps if step.step == last), default=trial.elapsed_s)
+    """How long the measured step took: the longest that does not run beside others (some only prepare or clean up)."""
+    return max((step.elapsed_s for step in trial.steps if not step.background), default=trial.elapsed_s)

@@ -49,6 +49,10 @@ class Evidence:
         """The provider of an environment; "" when the plan has none of that name."""
         return next((spec.provider for spec in self.plan.environments if spec.name == environment), "")
 
+    def option(self, environment: str, name: str) -> object:
+        """An option of an environment as the plan has it; None when it has none of that name."""
+        return next((spec.options.get(name) for spec in self.plan.environments if spec.name == environment), None)
+
     def host_facts(self, environment: str = "") -> Mapping[str, Any]:
         """The facts of the machine that vtax ran on, as the first cell (of an environment) recorded them."""
         cells = (cell for cell in self.cells if environment in ("", cell.environment))

@@ -77,7 +77,8 @@ def throttled(evidence: Evidence) -> tuple[Finding, ...]:
                 f"({stopped / periods:.1%}, {source}): a quota and pinned CPUs are not the same resource"
             )
             remedy = "limit CPUs by a cpuset, with a quota that never binds first"
-            said = blocker if source == DURING else warning
+            declared = evidence.option(environment, "cpu_limit") == "quota"
+            said = blocker if source == DURING and not declared else warning
             found.append(said("C02", message, remedy, environment))
         elif source == "" and values_of(evidence, environment, "cpu_quota_cpus"):
             found.append(unknown("C02", "there is a CPU quota, but nothing counted how often it bound", environment))

@@ -49,12 +49,13 @@ def source_of(record: TrialRecord) -> str:
     return f"trials/{record.id}"
 
 
-def refuse(record: TrialRecord, what: str, text: str) -> ParseError:
-    """A ParseError that shows the end of the output that does not fit."""
+def refuse(record: TrialRecord, what: str, text: str, wanted: str = "") -> ParseError:
+    """A ParseError that shows the end of the output that does not fit, and the pattern that was looked for."""
     tail = "\n".join(text.rstrip().splitlines()[-8:]) or "(no output)"
+    looked_for = f"looked for: {wanted}\n" if wanted else ""
     return ParseError(
         f"{source_of(record)}: {what}",
-        detail=f"the output ends with:\n{tail}",
+        detail=f"{looked_for}the output ends with:\n{tail}",
         remedy="the raw output is kept; read it, and report it if the tool succeeded",
     )
 
@@ -63,7 +64,8 @@ def found(pattern: re.Pattern[str], text: str, record: TrialRecord) -> tuple[str
     """The groups of the only match of `pattern`. Raises ParseError when there is none, or more than one."""
     matches: Sequence[re.Match[str]] = list(pattern.finditer(text))
     if len(matches) != 1:
-        raise refuse(record, f"{len(matches)} matches instead of one for {pattern.pattern!r}", text)
+        count = "is missing" if not matches else f"stands there {len(matches)} times"
+        raise refuse(record, f"a line that a complete output has once {count}", text, pattern.pattern)
     return tuple(matches[0].groups())
 
 

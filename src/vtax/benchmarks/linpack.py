@@ -237,7 +237,7 @@ def output(record: TrialRecord) -> tuple[str, str]:
 
 def limit_s(params: LinpackParams, estimate_s: float) -> float:
     """When a run counts as hung: as told, or long after the estimate. Emulated CPUs may need an explicit limit."""
-    return START_S + SLOWEST * estimate_s if params.timeout_s == "auto" else params.timeout_s
+    return float(round(START_S + SLOWEST * estimate_s)) if params.timeout_s == "auto" else params.timeout_s
 
 
 def rows(text: str, record: TrialRecord) -> tuple[Row, ...]:

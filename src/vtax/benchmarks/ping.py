@@ -57,7 +57,9 @@ class Ping:
             return (lost,)  # no round trip to report: absent, not zero
         times_s = [number(ms, record) / 1000 for ms in found(SUMMARY, text, record)]
         metrics = (RTT_MIN, RTT_AVG, RTT_MAX, RTT_MDEV)
-        return (lost, *(Measurement.of(record, m, t, labels) for m, t in zip(metrics, times_s, strict=True)))
+        shown = zip(metrics, times_s, strict=True)
+        # 0.000 is a time below what ping prints: absent, since no time is zero
+        return (lost, *(Measurement.of(record, metric, time_s, labels) for metric, time_s in shown if time_s > 0))
 
     def estimate_s(self, params: PingParams, target: Target) -> float:
         return params.count * params.interval_s + 0.5

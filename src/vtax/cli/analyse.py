@@ -28,4 +28,6 @@ def analyse(
     say("")
     for comparison in made.comparisons:
         if comparison.primary:
-            say(comparison.sentence)
+            where = " ".join(f"{key}={value}" for key, value in sorted(comparison.labels.items()))
+            name = f"{comparison.label} {comparison.metric} ({where})"
+            say(f"{name}: {comparison.environment} against {made.baseline}: {comparison.sentence}")

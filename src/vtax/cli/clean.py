@@ -9,12 +9,15 @@ import typer
 
 def clean(
     check: Annotated[bool, typer.Option("--check", help="Only look; exit code 5 when something is there.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what running campaigns and clusters that are up use.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what is found as JSON.")] = False,
 ) -> None:
     """Remove every container, network, volume, control group, process and file of any vtax run, found by its label.
 
-    Campaign directories and cached root file systems stay. Clusters that are up, and campaigns that are running now,
-    go too: this is the broom.
+    Campaign directories and cached root file systems stay, and so do, unless --all is given, running campaigns and
+    clusters that are up.
 
     Example:  vtax clean --check
     """
@@ -24,7 +27,7 @@ def clean(
     from vtax.cli.console import paths, print_json, say, table
 
     places = paths()
-    found = pipeline.leftovers(places)
+    found = pipeline.leftovers(places, everything=everything)
     if json:
         print_json([asdict(item) for item in found])
     elif found:

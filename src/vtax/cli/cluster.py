@@ -69,7 +69,7 @@ def ssh(environment: Environment, node: Annotated[str, typer.Argument(help="The 
     from vtax.cli.console import paths
 
     found = live.find(environment, paths())
-    command = found.cluster.node(live.node_of(found, node)).transport.shell(())
+    command = found.cluster.node(live.node_of(found, node)).transport.shell((), terminal=True)
     sys.stdout.flush()
     os.execvp(command[0], command)
 
@@ -78,7 +78,6 @@ def exec_(
     environment: Environment,
     node: Annotated[str, typer.Argument(help="The node.", show_default=False)],
     command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.", show_default=False)],
-    timeout: Annotated[float, typer.Option(help="Seconds after which it is ended.", min=1)] = 3600.0,
 ) -> None:
     """Run a command on a node and exit with its exit code.
 
@@ -88,10 +87,9 @@ def exec_(
     from vtax.cli.console import paths
 
     found = live.find(environment, paths())
-    result = found.cluster.node(live.node_of(found, node)).transport.run(command, timeout_s=timeout)
-    sys.stdout.write(result.stdout)
-    sys.stderr.write(result.stderr)
-    raise typer.Exit(124 if result.timed_out else result.exit_code if result.exit_code >= 0 else 128 - result.exit_code)
+    words = found.cluster.node(live.node_of(found, node)).transport.shell(command, terminal=sys.stdin.isatty())
+    sys.stdout.flush()
+    os.execvp(words[0], words)
 
 
 def down(

@@ -38,7 +38,8 @@ def plan(
     else:
         say(*lines_of(prepared))
     for name in prepared.providers:
-        warn(*(f"note: {name} does not work here now: {problem.message}" for problem in prepared.blockers(name)))
+        for problem in prepared.blockers(name):
+            warn(f"note: {name} does not work here now: {problem.message}")
     if any(problem.severity is Severity.BLOCKER for problem in made.problems):
         raise typer.Exit(2)
 

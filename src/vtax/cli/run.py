@@ -37,10 +37,10 @@ def run(
     if (study is None) == (resume is None):
         raise UsageError("give a study, or --resume DIR, and not both", remedy="`vtax run quick.toml`")
     failed: TrialsFailed | None = None
+    directory = resume or output or Path("campaigns")
     with progress() as listener:
         try:
             if resume is not None:
-                directory = resume
                 pipeline.resume(directory, paths(), listener)
             else:
                 assert study is not None
@@ -52,7 +52,8 @@ def run(
         except TrialsFailed as error:
             failed = error
         except KeyboardInterrupt:
-            warn("", f"interrupted; go on with: vtax run --resume {resume or output or 'DIR'}")
+            if (directory / "plan.json").exists():
+                warn(f"go on with: vtax run --resume {directory}")
             raise
     index = pipeline.report(directory)
     if failed:

@@ -40,11 +40,12 @@ PROGRAMS = (
     "stress-ng",
     "sysbench",
     "vtax-blas",
+    "vtax-enter",
     "vtax-rank",
     "xhpl",
     "node-init",
 )
-GUEST = ("build.sh", "node-init", "vtax-blas.c", "vtax-rank.c", "xhpl.c")
+GUEST = ("build.sh", "node-init", "vtax-blas.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c")
 LEAN = (
     "--aptopt=APT::Install-Recommends false",
     "--dpkgopt=path-exclude=/usr/share/man/*",
@@ -52,7 +53,7 @@ LEAN = (
     "--dpkgopt=path-include=/usr/share/doc/*/copyright",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
 )
-SOURCE_FIELD = re.compile(r"^(URIs|Suites|Components|Types):\s*(.+)$", re.MULTILINE)
+SOURCE_FIELD = re.compile(r"^(URIs|Suites|Components|Types|Enabled):\s*(.+)$", re.MULTILINE)
 SOURCE_LINE = re.compile(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+(.+)$", re.MULTILINE)
 
 
@@ -123,7 +124,10 @@ def machine_mirror(os_release: str, sources: Iterable[str]) -> str:
     for text in sources:
         for paragraph in re.split(r"\n\s*\n", text):
             fields = dict(SOURCE_FIELD.findall(paragraph))
-            if codename in fields.get("Suites", "").split() and "main" in fields.get("Components", "").split():
+            if fields.get("Enabled", "yes").strip() == "no" or "deb" not in fields.get("Types", "").split():
+                continue
+            listed = codename in fields.get("Suites", "").split() and "main" in fields.get("Components", "").split()
+            if listed and "URIs" in fields:
                 return str(fields["URIs"].split()[0])
         for uri, suite, components in SOURCE_LINE.findall(text):
             if suite == codename and "main" in components.split():

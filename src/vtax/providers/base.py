@@ -24,6 +24,7 @@ class Capabilities(Record):
 
     limits_cpu: bool
     limits_memory: bool
+    limits_disk: bool
     own_kernel: bool
     separate_nodes: bool  # every node has a network stack and a file system of its own
 

@@ -36,6 +36,7 @@ COMMAND_S = 120.0
 IMPORT_S = 900.0
 SUBNET_ATTEMPTS = 20
 SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # what Docker and Podman say
+LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
 GONE = ("no such", "not found", "is not running")
 
 
@@ -44,7 +45,9 @@ class Container:
 
     name: str
     options = ContainerOptions
-    capabilities = Capabilities(limits_cpu=True, limits_memory=True, own_kernel=False, separate_nodes=True)
+    capabilities = Capabilities(
+        limits_cpu=True, limits_memory=True, limits_disk=False, own_kernel=False, separate_nodes=True
+    )
     provision_estimate_s = 5.0
     mend: str
 
@@ -204,8 +207,8 @@ class Container:
             self._remove((self.name, "rm", "--force", *force, "--volumes", *containers))
         for kind in ("network", "volume"):
             names = self._must((self.name, kind, "ls", "--quiet", *chosen)).stdout.split()
-            if names:
-                self._remove((self.name, kind, "rm", *names))
+            # By name too: an engine that makes a volume in passing gives it no label.
+            self._remove((self.name, kind, "rm", *dict.fromkeys([*names, lines.network_name(campaign)])))
 
     def _remove(self, argv: Sequence[str]) -> None:
         """Removing what is gone already is success."""
@@ -217,14 +220,12 @@ class Container:
         if self.unavailable():
             return ()
         found = []
-        for kind, words in (
-            ("container", ("ps", "--all")),
-            ("network", ("network", "ls")),
-            ("volume", ("volume", "ls")),
-        ):
+        for kind, words in LISTED.items():
             for name in self._must((self.name, *words, "--quiet", "--filter", f"label={LABEL}")).stdout.split():
-                inspect = (kind, "inspect", name)
-                described: dict[str, Any] = json.loads(self._must((self.name, *inspect)).stdout)[0]
+                answer = self._run((kind, "inspect", name))
+                if answer.exit_code != 0:
+                    continue  # gone since it was listed
+                described: dict[str, Any] = json.loads(answer.stdout)[0]
                 labels = (described.get("Config") or described).get("Labels") or described.get("labels") or {}
                 shown = str(described.get("Name") or described.get("name") or name).lstrip("/")
                 found.append(Leftover(self.name, kind, shown, labels.get(LABEL, "")))

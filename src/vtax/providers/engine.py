@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vtax.model import Image, NodeShape
 from vtax.providers.base import LABEL, Options
@@ -20,6 +20,7 @@ from vtax.units import parse_bytes
 PERIOD_US = 100_000
 SPARE_QUOTA_US = 50_000
 IMAGE_LABEL = "vtax.image"
+SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 2**20}, {"type": "string", "examples": ["256 MiB"]}]}
 NETWORKS = 200  # candidates 10.213.1.0/24 ... 10.213.200.0/24
 
 
@@ -33,7 +34,7 @@ class ContainerOptions(Options):
 
     cpu_limit: Literal["cpuset", "quota"] = "cpuset"
     runtime: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")] | None = None
-    shm: Annotated[int, BeforeValidator(_size), Field(ge=2**20)] = 256 * 2**20
+    shm: Annotated[int, BeforeValidator(_size), Field(ge=2**20), WithJsonSchema(SIZE_SCHEMA)] = 256 * 2**20
     mpi_transport: Literal["auto", "tcp"] = "auto"
 
 
@@ -112,22 +113,26 @@ def create_node(
     )
 
 
+KEYS = """\
+#   mkdir keys && ssh-keygen -q -t ed25519 -N '' -f keys/id_ed25519 && cp keys/id_ed25519.pub keys/authorized_keys
+#   printf 'Host *\\n  StrictHostKeyChecking accept-new\\n' >keys/config && chmod 700 keys && sudo chown -R 0:0 keys
+"""
+
+
 def compose(
-    campaign: str, nodes: tuple[NodeShape, ...], options: ContainerOptions, image: str, prefix: str, shared_path: str
+    name: str, nodes: tuple[NodeShape, ...], options: ContainerOptions, load: str, prefix: str, shared_path: str
 ) -> str:
-    """The same cluster as a Compose file, for those who go on by hand. Keys are not in it: Compose mounts them."""
+    """The same cluster as a Compose file, for those who go on by hand. `load` is the command that makes the image."""
     places = addresses(prefix, tuple(node.name for node in nodes))
-    lines = [
-        "# Written by `vtax compose`. The image comes from `vtax image build` and `docker import`.",
-        "# SSH keys are left out: put your own into each service's /root/.ssh and /etc/ssh, as `vtax up` does.",
-        f"name: vtax-{campaign}",
-        "services:",
-    ]
+    image = load.split()[-1]
+    header = f"# Written by `vtax compose`. Once, before `docker compose up -d`:\n#   {load}\n{KEYS}"
+    lines = [f"name: vtax-{name}", "services:"]
     for node in nodes:
         quota = node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
         lines += [
             f"  {node.name}:",
             f"    image: {image}",
+            '    command: ["sh", "-c", "ssh-keygen -q -A && exec node-init"]',
             f"    hostname: {node.name}",
             *([f"    runtime: {options.runtime}"] if options.runtime else []),
             *([f'    cpuset: "{",".join(map(str, node.cpu_ids))}"'] if options.cpu_limit == "cpuset" else []),
@@ -137,9 +142,9 @@ def compose(
             f"    memswap_limit: {node.memory_bytes}",
             f"    shm_size: {options.shm}",
             '    ports: ["127.0.0.1::22"]',
-            f'    volumes: ["shared:{shared_path}"]',
+            f'    volumes: ["shared:{shared_path}", "./keys:/root/.ssh"]',
             "    extra_hosts:",
-            *[f'      - "{name}:{address}"' for name, address in places.items() if name != node.name],
+            *[f'      - "{other}:{address}"' for other, address in places.items() if other != node.name],
             "    networks:",
             f"      cluster: {{ipv4_address: {places[node.name]}}}",
         ]
@@ -150,4 +155,4 @@ def compose(
         "  cluster:",
         f"    ipam: {{config: [{{subnet: {prefix}.0/24}}]}}",
     ]
-    return "\n".join(lines) + "\n"
+    return header + "\n".join(lines) + "\n"

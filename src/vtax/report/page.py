@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vtax.analysis.records import Comparison, Verdict
+from vtax.analysis.records import VERDICT_FROM, Comparison, Verdict
 from vtax.analysis.summary import Series
-from vtax.analysis.verdict import VERDICT_FROM
 from vtax.model import Finding, Severity
 from vtax.report import setup
 from vtax.report.groups import Group

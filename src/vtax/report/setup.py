@@ -85,7 +85,7 @@ def _side_by_side(title: str, report: ReportInput, keys: Sequence[str]) -> Table
         rows.append(Row((*cells, Cell("", badge=_agreement(texts)))))
     columns = [Column("Fact"), Column("planned")]
     columns += [Column(name, place) for place, name in enumerate(environments)]
-    return Table(title, (*columns, Column("across environments")), tuple(rows))
+    return Table(title, (*columns, Column("compared")), tuple(rows))
 
 
 def _facts_of(cells: Sequence[CellRecord], environment: str) -> dict[str, dict[str, list[str]]]:

@@ -49,8 +49,8 @@ class Transport(Protocol):
         stderr: Path,
     ) -> Background: ...
 
-    def shell(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """The command line that gives a person a terminal on the node (running `argv`, or a login shell)."""
+    def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
+        """The command line for a person on the node: runs `argv`, or a login shell; with a terminal if wanted."""
         ...
 
     def close(self) -> None: ...

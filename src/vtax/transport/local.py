@@ -51,7 +51,7 @@ class LocalTransport:
         limited = ("timeout", "-k", "5", f"{timeout_s:g}", *argv)
         return process.start(self.wrap(directory, limited), stdout=stdout, stderr=stderr, env=ENVIRONMENT)
 
-    def shell(self, argv: Sequence[str]) -> tuple[str, ...]:
+    def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:  # noqa: ARG002  # ours is the node's
         settings = (f"{name}={value}" for name, value in ENVIRONMENT.items())
         return ("env", "-i", *settings, *self.wrap("/", tuple(argv) or ("/bin/bash", "-l")))
 

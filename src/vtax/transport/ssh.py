@@ -56,8 +56,9 @@ class SshTransport:
         command.insert(1, "-tt")
         return process.start(command, stdout=stdout, stderr=stderr)
 
-    def shell(self, argv: Sequence[str]) -> tuple[str, ...]:
-        return ("ssh", "-F", str(self.config), "-t", self.host, *((["--", shlex.join(argv)]) if argv else []))
+    def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
+        words = ("--", shlex.join(argv)) if argv else ()
+        return ("ssh", "-F", str(self.config), "-t" if terminal else "-T", self.host, *words)
 
     def close(self) -> None:
         process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5)

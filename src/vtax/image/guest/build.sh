@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs inside the new root file system: builds our four small programs, sets up SSH, removes the compiler again.
+# Runs inside the new root file system: builds our small programs, sets up SSH, removes the compiler again.
 set -eu
 here=/usr/local/lib/vtax/guest
 build=/tmp/vtax-build
@@ -27,6 +27,8 @@ find hpl/src hpl/testing -name '*.c' | sort | xargs -P "$(nproc)" -n 12 sh -ec \
 mpicc $flags "$here/xhpl.c" "$build"/objects/*.o -lopenblas -lm -o /usr/local/bin/xhpl
 gcc -O2 "$here/vtax-blas.c" -lopenblas -o /usr/local/bin/vtax-blas
 gcc -O2 "$here/vtax-rank.c" -o /usr/local/bin/vtax-rank
+# Static: the host environment runs it outside of this file system.
+gcc -O2 -static "$here/vtax-enter.c" -o /usr/local/bin/vtax-enter
 install -m 755 "$here/node-init" /usr/local/bin/node-init
 
 echo "vtax: removing the compiler"

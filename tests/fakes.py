@@ -1,0 +1,350 @@
+"""Nodes and providers that exist only in memory: the seam at which tests take the place of containers and machines.
+
+A node answers commands through a function (argv, stdin) -> (exit code, standard output, standard error). Nodes of a
+`FakeProvider` answer by themselves whatever provisioning asks of them, as planned, so that a test scripts only what it
+is about; every command is recorded in `calls`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vtax.facts.sections import MARK
+from vtax.launchers.mpirun import Mpirun, ranks_for
+from vtax.model import (
+    ClusterShape,
+    CommandResult,
+    EnvironmentSpec,
+    HostCapacity,
+    Image,
+    NodeShape,
+    Problem,
+    Role,
+    Severity,
+)
+from vtax.providers.base import Capabilities, Cluster, Leftover, Node, Options, Site
+
+GIB = 2**30
+EXPIRED = 124  # the exit code of `timeout`: a fake command with it counts as timed out
+STARTED = 1_760_000_000.0
+ELAPSED_S = 0.5
+
+Reply = tuple[int, str, str]
+Answer = Callable[[tuple[str, ...], str], Reply]
+Script = Callable[[str, tuple[str, ...], str], Reply | None]  # node, argv, stdin; None: as a healthy node answers
+
+
+@dataclass(frozen=True)
+class Call:
+    """One command that a fake node was given."""
+
+    node: str
+    argv: tuple[str, ...]
+    stdin: str
+    directory: str
+    timeout_s: float
+    background: bool = False
+
+
+def fine(argv: tuple[str, ...], stdin: str) -> Reply:
+    """Every command succeeds and says nothing."""
+    return 0, "", ""
+
+
+def result_of(argv: Sequence[str], reply: Reply) -> CommandResult:
+    exit_code, stdout, stderr = reply
+    return CommandResult(
+        argv=tuple(argv),
+        exit_code=exit_code,
+        stdout=stdout,
+        stderr=stderr,
+        started=STARTED,
+        elapsed_s=ELAPSED_S,
+        timed_out=exit_code == EXPIRED,
+    )
+
+
+@dataclass
+class FakeBackground:
+    """A command in the background that has already said all that it will say."""
+
+    result: CommandResult
+    stopped: int = 0
+
+    def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
+        return pattern.search(self.result.stdout) is not None
+
+    def stop(self) -> CommandResult:
+        self.stopped += 1
+        return self.result
+
+
+@dataclass
+class FakeTransport:
+    """A node that answers through a function. Output goes to the files that the caller names, as in the real ones."""
+
+    node: str = "node"
+    answer: Answer = fine
+    calls: list[Call] = field(default_factory=list)
+    backgrounds: list[FakeBackground] = field(default_factory=list)
+    closed: int = 0
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        stdout: Path | None = None,
+        stderr: Path | None = None,
+    ) -> CommandResult:
+        self.calls.append(Call(self.node, tuple(argv), stdin, directory, timeout_s))
+        result = result_of(argv, self.answer(tuple(argv), stdin))
+        if stdout is not None:
+            stdout.write_text(result.stdout)
+            result = result.model_copy(update={"stdout": ""})
+        if stderr is not None:
+            stderr.write_text(result.stderr)
+            result = result.model_copy(update={"stderr": ""})
+        return result
+
+    def start(
+        self, argv: Sequence[str], *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path
+    ) -> FakeBackground:
+        self.calls.append(Call(self.node, tuple(argv), "", directory, timeout_s, background=True))
+        result = result_of(argv, self.answer(tuple(argv), ""))
+        stdout.write_text(result.stdout)
+        stderr.write_text(result.stderr)
+        running = FakeBackground(result)
+        self.backgrounds.append(running)
+        return running
+
+    def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
+        return ("fake-shell", "-t" if terminal else "-T", self.node, *argv)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def node_shape(name: str, cpu_ids: Sequence[int] = (0,), memory_bytes: int = 2 * GIB) -> NodeShape:
+    """A node of the shape; `master` is the master, every other name a worker."""
+    return NodeShape(
+        name=name,
+        role=Role.MASTER if name == "master" else Role.WORKER,
+        cpus=len(cpu_ids),
+        cpu_ids=tuple(cpu_ids),
+        memory_bytes=memory_bytes,
+        disk_bytes=4 * GIB,
+    )
+
+
+def facts_text(
+    *,
+    cpus: str | None = "0",
+    memory_bytes: int | None = 2 * GIB,
+    quota: str | None = None,
+    hostname: str = "worker1",
+) -> str:
+    """What the fact script prints on a node, as far as provisioning checks it. None: it cannot be seen there.
+
+    `quota` is the content of cpu.max, such as "200000 100000".
+    """
+    group = "/sys/fs/cgroup"
+    levels = [] if memory_bytes is None else [f"{group}/memory.max:{memory_bytes}"]
+    levels += [] if quota is None else [f"{group}/cpu.max:{quota}"]
+    sections = {
+        "files": f"/proc/sys/kernel/hostname:{hostname}",
+        "status": "Seccomp:\t2" if cpus is None else f"Seccomp:\t2\nCpus_allowed_list:\t{cpus}",
+        "levels": "\n".join(levels),
+        "end": "",
+    }
+    return "".join(f"\n{MARK} {name}\n{text}\n" for name, text in sections.items())
+
+
+COUNTERS = f"""
+{MARK} levels
+
+{MARK} files
+/proc/stat:cpu  100 0 100 1000 0 0 0 0 0 0
+/proc/vmstat:pswpin 0
+/proc/vmstat:pswpout 0
+/proc/loadavg:0.50 0.50 0.50 1/100 1000
+
+{MARK} end
+"""
+
+
+@dataclass
+class HealthyNodes:
+    """How the nodes of a cluster that is as planned answer what provisioning asks of them."""
+
+    shape: ClusterShape
+    launcher: Mpirun
+    limits_memory: bool = True
+    files: dict[str, str] = field(default_factory=dict)  # the shared file system
+
+    def address(self, name: str) -> str:
+        return f"10.0.0.{2 + [node.name for node in self.shape.nodes].index(name)}"
+
+    def reply(self, node: str, argv: tuple[str, ...], stdin: str) -> Reply:
+        text = ""
+        if "section packages" in stdin:
+            text = self.facts(node)
+        elif "section levels" in stdin:
+            text = COUNTERS
+        elif "vtax-login" in stdin:
+            text = self.logins()
+        elif argv[:2] == ("sh", "-c") and (written := re.fullmatch(r"echo (\S+) >(\S+)", argv[2])):
+            self.files[written[2]] = f"{written[1]}\n"
+        elif argv[0] == "cat" and argv[-1] in self.files:
+            text = self.files[argv[-1]]
+        elif argv[0] == "mpirun" and "vtax-rank-at" in argv[-1]:
+            text = self.ranks(argv)
+        return 0, text, ""
+
+    def facts(self, node: str) -> str:
+        shape = self.shape.node(node)
+        memory = shape.memory_bytes if self.limits_memory else None
+        return facts_text(cpus=",".join(map(str, shape.cpu_ids)), memory_bytes=memory, hostname=node)
+
+    def logins(self) -> str:
+        names = [node.name for node in self.shape.nodes]
+        return "".join(f"vtax-name {name} {self.address(name)} {name}\nvtax-login {name}\n" for name in names)
+
+    def ranks(self, argv: tuple[str, ...]) -> str:
+        """Rank r of a node tells the r-th of its CPUs. How many ranks there are is told by --np."""
+        total = int(argv[argv.index("--np") + 1])
+        for nodes in (self.shape.workers, self.shape.nodes):
+            ranks = ranks_for(nodes)
+            if ranks.total == total:
+                break
+        else:
+            raise AssertionError(f"no set of nodes has {total} ranks")
+        lines = [
+            f"vtax-rank-at {node.name} {{rank}} {node.cpu_ids[local % len(node.cpu_ids)]}\n"
+            for node, count in zip(nodes, ranks.per_node, strict=True)
+            for local in range(count)
+        ]
+        return "".join(line.format(rank=rank) for rank, line in enumerate(lines))
+
+
+class FakeOptions(Options):
+    """`knob` is here to be set, or to be set wrongly."""
+
+    knob: int = 1
+
+
+class FakeProvider:
+    """A provider whose clusters live in this object.
+
+    `script` answers commands of nodes; where it returns None, the node answers as a healthy one. `broken` is why
+    nothing can be created here. `before_create` is called with the number of the coming cluster (from 1) and may raise.
+    """
+
+    options: type[Options] = FakeOptions
+    mend = "nothing to mend: it is a fake"
+
+    def __init__(
+        self,
+        name: str,
+        runtime: Path,
+        separate_nodes: bool = True,
+        limits_memory: bool = True,
+        limits_disk: bool = True,
+        *,
+        script: Script | None = None,
+        broken: str = "",
+        before_create: Callable[[int], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.runtime = runtime
+        self.provision_estimate_s = 1.0
+        self.script = script
+        self.broken = broken
+        self.before_create = before_create
+        self.created = 0
+        self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
+        self.live: dict[str, Cluster] = {}  # by campaign
+        self.calls: list[Call] = []  # of all nodes of all clusters
+        self._capabilities = Capabilities(
+            limits_cpu=True,
+            limits_memory=limits_memory,
+            limits_disk=limits_disk,
+            own_kernel=False,
+            separate_nodes=separate_nodes,
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def launcher(self, options: Any) -> Mpirun:
+        separate = self._capabilities.separate_nodes
+        return Mpirun(interface="eth0") if separate else Mpirun(interface="lo", one_machine=True)
+
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+        return tuple((self.name, "create", "CAMPAIGN", node.name) for node in shape.nodes)
+
+    def unavailable(self) -> str:
+        return self.broken
+
+    def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
+        if not self.broken:
+            return ()
+        return [Problem(severity=Severity.BLOCKER, message=self.broken, remedy=self.mend)]
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        if self.before_create is not None:
+            self.before_create(self.created + 1)
+        self.created += 1
+        healthy = HealthyNodes(shape, self.launcher({}), self._capabilities.limits_memory)
+        nodes = tuple(
+            Node(node.name, healthy.address(node.name), node, self._transport(node.name, healthy))
+            for node in shape.nodes
+        )
+        cluster = Cluster(
+            environment=spec,
+            shape=shape,
+            nodes=nodes,
+            capabilities=self._capabilities,
+            launcher=self.launcher({}),
+            shared_path=shared_path,
+            commands=self.commands(spec, shape, shared_path),
+        )
+        self.live[site.campaign] = cluster
+        return cluster
+
+    def _transport(self, node: str, healthy: HealthyNodes) -> FakeTransport:
+        def answer(argv: tuple[str, ...], stdin: str) -> Reply:
+            scripted = self.script(node, argv, stdin) if self.script is not None else None
+            return healthy.reply(node, argv, stdin) if scripted is None else scripted
+
+        return FakeTransport(node, answer, calls=self.calls)
+
+    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        return self.live[site.campaign]
+
+    def destroy(self, campaign: str) -> None:
+        self.destroyed += 1
+        self.live.pop(campaign, None)
+
+    def leftovers(self) -> Sequence[Leftover]:
+        return [
+            Leftover(self.name, "node", f"{campaign}-{node.name}", campaign)
+            for campaign, cluster in self.live.items()
+            for node in cluster.nodes
+        ]
+
+    def remove_image(self, image: Image) -> None:
+        """Nothing was made of it."""
+
+
+def ran(calls: Sequence[Call], program: str) -> list[Call]:
+    """The commands that start with `program`."""
+    return [call for call in calls if call.argv[0] == program]

@@ -1,0 +1,97 @@
+"""What integration tests share: the real root file system (built once), a state directory of their own, small studies.
+
+They use the real thing and fail where it is missing; nothing here skips.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from vtax import pipeline
+from vtax.events import ignore
+from vtax.model import Image, ImageSpec
+
+TINY = """
+name = "tiny"
+seed = {seed}
+rounds = {rounds}
+baseline = "{first}"
+
+{environments}
+
+[nodes]
+workers = 2
+cpus = 1
+memory = "512 MiB"
+
+{benchmarks}
+"""
+PING = '[[benchmarks]]\nname = "ping"\ncount = 20\ninterval_s = 0.01\nnodes = ["worker1", "worker2"]\n'
+CPU = '[[benchmarks]]\nname = "sysbench-cpu"\nnodes = ["worker1"]\ntime_s = {seconds}\n'
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """The user's own cache: a root file system takes minutes to build and is never changed."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@pytest.fixture(scope="session")
+def image(cache: Path) -> Image:
+    return pipeline.image_of(ImageSpec(), pipeline.Paths(cache / "vtax", cache / "vtax"), ignore)
+
+
+@pytest.fixture
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A short path: control sockets live under it."""
+    return tmp_path_factory.mktemp("s")
+
+
+@pytest.fixture
+def places(cache: Path, state: Path, image: Image) -> Iterator[pipeline.Paths]:
+    """Where this test's clusters keep their files; nothing may be left there, or anywhere, afterwards."""
+    paths = pipeline.Paths(cache / "vtax", state / "vtax")
+    others = {item.campaign for item in pipeline.leftovers(paths)}
+    yield paths
+    left = [item for item in pipeline.leftovers(paths) if item.campaign not in others]
+    pipeline.clean(left, paths)
+    assert left == []
+
+
+def study(environments: Sequence[str], benchmarks: str, rounds: int = 1, seed: int = 1) -> str:
+    """A study of a minute at most; environments are names of providers."""
+    tables = "\n".join(f'[environments.{name}]\nprovider = "{name}"\n' for name in environments)
+    return TINY.format(seed=seed, rounds=rounds, first=environments[0], environments=tables, benchmarks=benchmarks)
+
+
+Vtax = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def vtax(cache: Path, state: Path, tmp_path: Path) -> Vtax:
+    """Start `vtax` as a user does, with this test's state directory. Returns the process."""
+
+    def start(*words: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "vtax", *words],
+            cwd=tmp_path,
+            env={**os.environ, "XDG_STATE_HOME": str(state), "XDG_CACHE_HOME": str(cache), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def finish(process: subprocess.Popen[str], timeout_s: float = 180) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a process that must end."""
+    out, err = process.communicate(timeout=timeout_s)
+    return process.returncode, out, err

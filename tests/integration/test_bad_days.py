@@ -1,0 +1,220 @@
+"""What goes wrong while a campaign runs: recorded, cleaned up, nothing earlier lost. The real processes, really killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from vtax import pipeline
+from vtax.store import Campaign
+
+from .conftest import CPU, PING, Vtax, finish, study
+
+pytestmark = pytest.mark.integration
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    return path
+
+
+def wait_for(process: subprocess.Popen[str], path: Path, pattern: str, timeout_s: float = 90) -> None:
+    """Until a file of that pattern exists: `trials/*/.*.tmp` while a trial runs."""
+    deadline = time.monotonic() + timeout_s
+    while not list(path.glob(pattern)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, f"no {pattern} in {path}"
+        time.sleep(0.05)
+
+
+def left(places: pipeline.Paths, campaign: Path) -> list[str]:
+    """What a campaign has left behind, by its label."""
+    label = json.loads((campaign / "campaign.json").read_text())["id"]
+    return [f"{item.kind} {item.name}" for item in pipeline.leftovers(places) if item.campaign == label]
+
+
+def running(word: str) -> list[int]:
+    """Processes whose command line has `word`."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in place.read_bytes().replace(b"\0", b" "):
+                found.append(int(place.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["host", "docker"])
+def test_an_interrupt_cleans_up_and_resume_finishes(
+    name: str, number: int, vtax: Vtax, places: pipeline.Paths, tmp_path: Path
+) -> None:
+    text = study([name], CPU.format(seconds=4) + CPU.format(seconds=5).replace("time_s", 'label = "second"\ntime_s'))
+    campaign = tmp_path / "c"
+    process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
+    wait_for(process, campaign, "trials/*/*/record.json")
+    wait_for(process, campaign, "trials/*/.*.tmp")
+    process.send_signal(number)
+    began = time.monotonic()
+    code, _, err = finish(process, 30)
+    assert code == 130, err
+    assert time.monotonic() - began < 15
+    assert left(places, campaign) == []
+    assert len(Campaign.open(campaign).trials()) == 1
+    first = Campaign.open(campaign).trials()[0]
+    code, out, err = finish(vtax("run", "--resume", str(campaign)))
+    assert code == 0, err
+    trials = Campaign.open(campaign).trials()
+    assert len(trials) == 2
+    assert first in trials, "what was done is not done again"
+    assert (campaign / "report" / "index.html").exists()
+    assert "report: " in out
+    assert left(places, campaign) == []
+
+
+@pytest.mark.parametrize("name", ["host", "docker", "podman"])
+def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    campaign = tmp_path / "c"
+    process = vtax("run", str(write(tmp_path, study([name], CPU.format(seconds=9)))), "-o", str(campaign))
+    wait_for(process, campaign, "trials/*/.*.tmp")
+    time.sleep(1)
+    process.kill()
+    process.communicate()
+    assert left(places, campaign) != []
+    code, out, err = finish(vtax("clean", "--check"))
+    assert code == 5, out + err
+    pipeline.clean([item for item in pipeline.leftovers(places) if item.campaign in out], places)
+    assert left(places, campaign) == []
+    assert running("--time=9 ") == []
+    code, _, err = finish(vtax("run", "--resume", str(campaign)))
+    assert code == 0, err
+    assert len(Campaign.open(campaign).trials()) == 1
+
+
+def test_a_node_that_dies_during_a_trial(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    campaign = tmp_path / "c"
+    text = study(["docker"], CPU.format(seconds=6) + PING)
+    process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
+    wait_for(process, campaign, "trials/*/.sysbench-cpu*.tmp")
+    label = json.loads((campaign / "campaign.json").read_text())["id"]
+    subprocess.run(["docker", "kill", f"vtax-{label}-worker1"], check=True, capture_output=True)
+    code, out, err = finish(process)
+    assert code == 4, err
+    trials = {trial.label: trial for trial in Campaign.open(campaign).trials()}
+    assert trials["sysbench-cpu"].status == "failed"
+    assert trials["ping"].status == "ok", "the rest of the cell goes on, on a fresh cluster"
+    cells = Campaign.open(campaign).cells()
+    assert [cell.instance for cell in cells] in ([1, 2], [1])
+    assert any("no longer answered" in cell.failure for cell in cells)
+    assert "sysbench-cpu" in (campaign / "report" / "index.html").read_text()
+    assert "report: " in out
+    assert left(places, campaign) == []
+
+
+def test_a_tool_that_is_killed_is_a_recorded_failure(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    campaign = tmp_path / "c"
+    process = vtax("run", str(write(tmp_path, study(["host"], CPU.format(seconds=11) + PING))), "-o", str(campaign))
+    wait_for(process, campaign, "trials/*/.sysbench-cpu*.tmp")
+    deadline = time.monotonic() + 10
+    while not (found := [pid for pid in running("--time=11 ") if "sysbench" in Path(f"/proc/{pid}/comm").read_text()]):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.kill(found[0], signal.SIGKILL)
+    code, _, err = finish(process)
+    assert code == 4, err
+    trial = Campaign.open(campaign).trials()[0]
+    assert trial.status == "failed"
+    assert "137" in trial.failure
+    assert left(places, campaign) == []
+
+
+def test_no_daemon(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    path = write(tmp_path, study(["docker"], PING))
+    code, _, err = finish(vtax("run", str(path), "-o", "c", DOCKER_HOST="unix:///nonexistent/docker.sock"))
+    assert code == 3
+    assert "docker does not answer" in err
+    assert "next: " in err
+    assert not (tmp_path / "c").exists()
+
+
+def test_without_docker_containers_run_under_podman(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    text = study(["host", "box"], CPU.format(seconds=1)).replace('provider = "box"', 'provider = "container"')
+    path = write(tmp_path, text)
+    nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+    code, _, err = finish(vtax("run", str(path), "-o", "c", **nowhere))
+    assert code == 0, err
+    plan = Campaign.open(tmp_path / "c").plan()
+    assert [(spec.name, spec.provider) for spec in plan.environments] == [("host", "host"), ("box", "podman")]
+    assert {trial.environment for trial in Campaign.open(tmp_path / "c").trials()} == {"host", "box"}
+
+
+def test_environments_that_do_not_work_are_left_out_when_asked(
+    vtax: Vtax, places: pipeline.Paths, tmp_path: Path
+) -> None:
+    path = write(tmp_path, study(["host", "docker", "podman"], CPU.format(seconds=1)))
+    nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+    code, _, err = finish(vtax("run", str(path), "-o", "c", "--available", **nowhere))
+    assert code == 0, err
+    assert "environment docker is left out: docker does not answer" in err
+    assert any("docker is left out" in line for line in Campaign.open(tmp_path / "c").plan().left_out)
+
+
+def test_a_full_disk_stops_the_campaign_and_loses_nothing(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "none", str(disk)], check=True)
+    try:
+        entries = "".join(CPU.format(seconds=1).replace("time_s", f'label = "n{i}"\ntime_s') for i in range(8))
+        path = write(tmp_path, study(["host"], entries))
+        process = vtax("run", str(path), "-o", str(disk / "c"))
+        wait_for(process, disk / "c", "trials/*/*/record.json")
+        (disk / "filler").write_bytes(b"x" * (70 * 2**20))
+        code, _, err = finish(process)
+        assert code == 3, err
+        assert "MiB free" in err
+        assert "--resume" in err
+        done = len(Campaign.open(disk / "c").trials())
+        assert 1 <= done < 8
+        assert left(places, disk / "c") == []
+        (disk / "filler").unlink()
+        code, _, err = finish(vtax("run", "--resume", str(disk / "c")))
+        assert code == 0, err
+        assert len(Campaign.open(disk / "c").trials()) == 8
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_two_processes_do_not_run_one_campaign(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    campaign = tmp_path / "c"
+    first = vtax("run", str(write(tmp_path, study(["host"], CPU.format(seconds=4)))), "-o", str(campaign))
+    wait_for(first, campaign, "trials/*/.*.tmp")
+    code, _, err = finish(vtax("run", "--resume", str(campaign)))
+    assert code == 2
+    assert "another process" in err
+    assert finish(first)[0] == 0
+
+
+def test_a_cluster_for_a_person(vtax: Vtax, places: pipeline.Paths) -> None:
+    code, out, err = finish(vtax("up", "docker"))
+    assert code == 0, err
+    assert "docker is up" in out
+    assert finish(vtax("up", "docker"))[0] == 2
+    code, out, _ = finish(vtax("status"))
+    assert code == 0
+    assert out.count("answers") == 3
+    code, out, err = finish(vtax("exec", "docker", "worker2", "--", "sh", "-c", "hostname; exit 7"))
+    assert (code, out) == (7, "worker2\n"), err
+    code, _, err = finish(vtax("exec", "docker", "worker9", "--", "true"))
+    assert code == 2
+    assert "master, worker1, worker2" in err
+    code, out, err = finish(vtax("down", "docker"))
+    assert code == 0, err
+    assert finish(vtax("status", "--json"))[1].strip() == "[]"

@@ -1,0 +1,85 @@
+"""Planning, image build and the host environment for a user who is not root: through user namespaces, nothing mounted."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vtax.store import Campaign
+
+from .conftest import CPU, study
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+NAME = "vtax-test-user"
+SOURCE = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A user of our own with subordinate ids, removed afterwards."""
+    if NAME not in [entry.pw_name for entry in pwd.getpwall()]:
+        subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", NAME], check=True)
+    place = Path(pwd.getpwnam(NAME).pw_dir)
+    package = place / "vtax"
+    shutil.copytree(SOURCE / "src", package / "src", dirs_exist_ok=True)
+    subprocess.run(["chown", "-R", f"{NAME}:", str(place)], check=True)
+    yield place
+    subprocess.run(["userdel", "--remove", NAME], check=True, capture_output=True)
+
+
+def as_user(home: Path, *words: str, timeout_s: float = 600) -> subprocess.CompletedProcess[str]:
+    """Run vtax as that user, from a copy of the source that it may read, with this interpreter's libraries."""
+    libraries = [path for path in sys.path if "site-packages" in path]
+    readable = home / "vtax" / "libraries"
+    if not readable.exists():
+        for library in libraries:
+            shutil.copytree(library, readable, dirs_exist_ok=True)
+        subprocess.run(["chmod", "-R", "a+rX", str(readable)], check=True)
+    python = home / "vtax" / "python"
+    if not python.exists():
+        shutil.copytree(sys.base_prefix, python, symlinks=True, ignore=shutil.ignore_patterns("site-packages", "test"))
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return subprocess.run(
+        ["setpriv", "--reuid", NAME, "--regid", NAME, "--init-groups", "--reset-env", "env"]
+        + [f"PYTHONPATH={home}/vtax/src:{readable}", f"PYTHONHOME={python}", f"HOME={home}"]
+        + [str(python / "bin" / version), "-m", "vtax", *words],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def test_the_image_and_the_host_environment_work_without_root(home: Path) -> None:
+    mounts = Path("/proc/mounts").read_text()
+    (home / "study.toml").write_text(study(["host"], CPU.format(seconds=1)))
+    os.chmod(home / "study.toml", 0o644)
+    planned = as_user(home, "plan", "study.toml")
+    assert planned.returncode == 0, planned.stderr
+    doctor = as_user(home, "doctor")
+    assert "host: works" in doctor.stdout, doctor.stdout + doctor.stderr
+    assert "without root, the host environment pins CPUs but has no memory limit" in doctor.stdout
+    built = as_user(home, "image", "build")
+    assert built.returncode == 0, built.stderr
+    ran = as_user(home, "run", "study.toml", "-o", "c")
+    assert ran.returncode == 0, ran.stderr
+    campaign = Campaign.open(home / "c")
+    assert [trial.status for trial in campaign.trials(texts=False)] == ["ok"]
+    facts = {one.node: one.values for one in campaign.cells()[0].facts}
+    assert facts["worker2"]["cpus_allowed"] == "1"
+    assert "memory_limit_bytes" not in facts["worker2"]
+    page = (home / "c" / "report" / "index.html").read_text()
+    assert "memory" in page and "C01" in page, "a limit that is not there is a finding"
+    assert Path("/proc/mounts").read_text() == mounts, "nothing stays mounted"
+    key = as_user(home, "image", "list").stdout.splitlines()[1].split()[0]
+    removed = as_user(home, "image", "remove", key)
+    assert removed.returncode == 0, removed.stderr
+    assert not list((home / ".cache" / "vtax" / "images").glob("*/rootfs"))

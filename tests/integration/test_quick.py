@@ -1,0 +1,165 @@
+"""The main job, whole: the quick study on real clusters, and its report against the raw files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from vtax import pipeline
+from vtax.store import Campaign
+from vtax.units import format_number
+
+from .conftest import Vtax, finish
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+QUICK = Path(__file__).parents[2] / "examples" / "quick.toml"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quick") / "campaign"
+
+
+@pytest.fixture
+def campaign(directory: Path, vtax: Vtax, places: pipeline.Paths) -> Path:
+    """Run once; every test below reads it."""
+    if not directory.exists():
+        code, out, err = finish(vtax("run", str(QUICK), "-o", str(directory), "--available"), 900)
+        assert code == 0, err
+        assert out.splitlines()[-1] == f"report: {directory / 'report' / 'index.html'}"
+        assert "left" in err, "progress tells the time that is left"
+    return directory
+
+
+def test_every_planned_trial_is_there(campaign: Path) -> None:
+    stored = Campaign.open(campaign)
+    plan = stored.plan()
+    assert {spec.provider for spec in plan.environments} == {"host", "docker"}
+    assert {trial.id for trial in stored.trials()} == {trial.id for cell in plan.cells for trial in cell.trials}
+    assert all(trial.status == "ok" for trial in stored.trials(texts=False))
+    started = [trial.cell for trial in stored.trials(texts=False)]
+    assert list(dict.fromkeys(started)) == [cell.id for cell in plan.cells], "cells run in the plan's order"
+
+
+def raw(campaign: Path, trial: str, name: str) -> str:
+    return (campaign / "trials" / trial / name).read_text()
+
+
+def exported(campaign: Path) -> list[dict[str, str]]:
+    from vtax.export import export
+
+    return list(csv.DictReader(io.StringIO(export(pipeline.measurements(campaign)[0], "csv").decode())))
+
+
+def value(rows: list[dict[str, str]], trial: str, metric: str, **labels: str) -> float:
+    found = [
+        row
+        for row in rows
+        if row["trial"] == trial and row["metric"] == metric and labels.items() <= json.loads(row["labels"]).items()
+    ]
+    assert len(found) == 1, (trial, metric, labels, found)
+    return float(found[0]["value"])
+
+
+@pytest.mark.parametrize("environment", ["host", "container"])
+def test_numbers_are_those_of_the_raw_files(campaign: Path, environment: str) -> None:
+    """Read with expressions of their own, independent of the parsers."""
+    rows = exported(campaign)
+    cell = f"r002-{environment}"
+    summary = raw(campaign, f"{cell}/hpcc.workers.1", "0.worker1.hpccoutf.txt")
+    tflops = float(re.findall(r"^HPL_Tflops=(\S+)", summary, re.M)[0])
+    assert value(rows, f"{cell}/hpcc.workers.1", "HPL") == pytest.approx(tflops * 1e12)
+    triad = float(re.findall(r"^StarSTREAM_Triad=(\S+)", summary, re.M)[0])
+    assert value(rows, f"{cell}/hpcc.workers.1", "StarSTREAM_Triad") == pytest.approx(triad * 1e9)
+    assert "CommWorldProcs=2" in summary
+    events = raw(campaign, f"{cell}/sysbench-cpu.worker1.1", "0.worker1.stdout")
+    rate = float(re.findall(r"events per second:\s+(\S+)", events)[0])
+    assert value(rows, f"{cell}/sysbench-cpu.worker1.1", "events_rate") == pytest.approx(rate, rel=0.01)
+    table = raw(campaign, f"{cell}/iozone.worker1.shared.1", "0.worker1.stdout")
+    write = [int(line.split()[2]) for line in table.splitlines() if line.split()[:2] == ["65536", "1024"]][0]
+    sizes = {"file_bytes": str(64 * 2**20), "record_bytes": str(2**20)}
+    shared = value(
+        rows, f"{cell}/iozone.worker1.shared.1", "throughput", operation="write", filesystem="shared", **sizes
+    )
+    assert shared == write * 1024
+
+
+def test_network_numbers_are_the_receivers(campaign: Path) -> None:
+    rows = exported(campaign)
+    trial = "r001-container/iperf3.worker1-worker2.1"
+    text = json.loads(raw(campaign, trial, "1.worker1.stdout"))
+    received = text["end"]["sum_received"]["bits_per_second"]
+    assert value(rows, trial, "throughput", client="worker1", server="worker2") == received
+    assert text["start"]["connected"][0]["local_host"] != text["start"]["connected"][0]["remote_host"]
+    trial = "r003-container/ping.master-worker2.1"
+    average_ms = float(re.findall(r"= [\d.]+/([\d.]+)/", raw(campaign, trial, "1.master.stdout"))[0])
+    assert value(rows, trial, "rtt_avg") == pytest.approx(average_ms / 1000)
+    assert not [row for row in rows if row["environment"] == "host" and row["benchmark"] in ("iperf3", "ping")]
+
+
+def test_the_report_says_what_the_numbers_are(campaign: Path) -> None:
+    page = (campaign / "report" / "index.html").read_text()
+    text = (campaign / "report" / "report.md").read_text()
+    analysis = json.loads((campaign / "analysis.json").read_text())
+    hpl = [
+        level
+        for level in analysis["levels"]
+        if (level["environment"], level["label"], level["metric"]) == ("container", "hpl", "HPL")
+    ]
+    values = [
+        float(
+            re.findall(r"^HPL_\w+=|^WR\S+ .* (\S+)$", raw(campaign, f"r00{n}-container/hpl.workers.1", file), re.M)[0]
+        )
+        for n in (1, 2, 3)
+        for file in ("0.worker1.hpccoutf.txt",)
+    ]
+    assert hpl[0]["mean"] == pytest.approx(sum(values) / 3 * 1e9)
+    assert hpl[0]["n"] == 3
+    assert "pilot only" in page
+    assert "pilot only" in text
+    assert all(c["verdict"] not in ("faster", "slower", "equivalent") for c in analysis["comparisons"])
+    assert format_number(1.0) == "1.000"
+    assert "<script" not in page
+    assert 'src="http' not in page
+
+
+def test_rendering_again_changes_nothing(campaign: Path, vtax: Vtax) -> None:
+    before = (campaign / "report" / "index.html").read_bytes()
+    code, _, err = finish(vtax("report", str(campaign)))
+    assert code == 0, err
+    assert (campaign / "report" / "index.html").read_bytes() == before
+
+
+def test_vtax_is_light_while_it_runs(campaign: Path, vtax: Vtax, tmp_path: Path) -> None:
+    """Its own memory and processor time while a benchmark runs for eight seconds."""
+    import os
+    import time
+
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'name = "light"\nbaseline = "host"\nrounds = 1\n[environments.host]\nprovider = "host"\n'
+        '[nodes]\ncpus = 1\nmemory = "512 MiB"\n[[benchmarks]]\nname = "sysbench-cpu"\nnodes = ["worker1"]\ntime_s = 8\n'
+    )
+    process = vtax("run", str(study), "-o", str(tmp_path / "c"))
+    while not list((tmp_path / "c").glob("trials/*/.*.tmp")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(1)
+    place = Path(f"/proc/{process.pid}")
+
+    def seconds() -> float:
+        fields = (place / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = seconds()
+    time.sleep(5)
+    spent = seconds() - before
+    resident = int(re.findall(r"VmRSS:\s+(\d+) kB", (place / "status").read_text())[0])
+    assert finish(process)[0] == 0
+    assert spent < 0.05, "under 1 % of a core"
+    assert resident < 150 * 1024, f"{resident} kB resident"

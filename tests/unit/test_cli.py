@@ -1,0 +1,341 @@
+"""The command line: what it prints, what it writes, and with which code it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import vtax.report.html  # noqa: F401  # here, so that fonts are looked for in the user's own cache
+from vtax import __version__
+from vtax.cli import main
+from vtax.cli.app import app
+from vtax.model import Plan
+from vtax.plan import digest
+from vtax.presets import PRESETS, preset
+from vtax.providers.host import Host
+from vtax.study import parse
+
+HOST_ONLY = """\
+name = "mine"
+seed = 5
+rounds = 2
+baseline = "host"
+[environments.host]
+provider = "host"
+[nodes]
+workers = 1
+cpus = 1
+memory = "256 MiB"
+[[benchmarks]]
+name = "sysbench-cpu"
+nodes = ["worker1"]
+time_s = 2
+[[benchmarks]]
+name = "ping"
+"""
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """`vtax` with these arguments in an empty directory: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(Host, "unavailable", lambda self: "")  # without asking the machine
+    before = signal.getsignal(signal.SIGTERM)
+
+    def vtax(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["vtax", *arguments])
+        code = 0
+        try:
+            main.main()
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else int(left.code is not None)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    yield vtax
+    signal.signal(signal.SIGTERM, before)
+
+
+def study(tmp_path: Path, text: str = HOST_ONLY) -> str:
+    (tmp_path / "mine.toml").write_text(text)
+    return "mine.toml"
+
+
+def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The words of every command, and of every group of commands."""
+    inside = getattr(typer.main.get_command(app) if group is None else group, "commands", {})
+    return [path, *(words for name, one in inside.items() for words in commands(one, (*path, name)))]
+
+
+# --- help and version ----------------------------------------------------------------------------------------------
+
+
+def test_all_commands_are_there() -> None:
+    top = {path[0] for path in commands() if path}
+    assert top == {
+        *("init", "schema", "plan", "run", "analyse", "report", "export", "compose"),
+        *("up", "status", "ssh", "exec", "down", "doctor", "clean", "image"),
+    }
+
+
+@pytest.mark.parametrize("path", [path for path in commands() if path != ("image",)], ids=" ".join)
+def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
+    for flag in ("--help", "-h"):
+        result = CliRunner().invoke(app, [*path, flag])
+        assert result.exit_code == 0
+        assert "Example:  vtax" in result.output
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--version", "plan")])
+def test_the_version(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments) == (0, f"vtax {__version__}\n", "")
+
+
+def test_no_command_is_a_usage_error_with_the_help(run: Run) -> None:
+    code, out, err = run()
+    assert code == 2
+    assert "What does virtualization cost" in out + err
+
+
+@pytest.mark.parametrize(
+    "arguments", [("paln",), ("plan",), ("plan", "--nonsense", "x.toml"), ("exec", "host"), ("run", "--rounds", "0")]
+)
+def test_a_wrong_command_line(run: Run, arguments: tuple[str, ...]) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert "Usage: vtax" in err
+
+
+# --- init and schema -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_init_writes_a_preset(run: Run, tmp_path: Path, name: str) -> None:
+    code, out, err = run("init", "--preset", name)
+    assert (code, err) == (0, "")
+    assert (
+        out == f"{name}.toml is written; `vtax plan {name}.toml` shows what it does, `vtax run {name}.toml` does it\n"
+    )
+    assert (tmp_path / f"{name}.toml").read_text() == preset(name)
+    assert parse((tmp_path / f"{name}.toml").read_text(), name).name == name
+
+
+def test_init_prints(run: Run, tmp_path: Path) -> None:
+    assert run("init", "-o", "-") == (0, preset("quick"), "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_does_not_overwrite_unless_forced(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "quick.toml").write_text("mine")
+    code, out, err = run("init")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: quick.toml is there already\n  next: --output FILE for another name, --force to replace it\n"
+    )
+    assert (tmp_path / "quick.toml").read_text() == "mine"
+    assert run("init", "--force")[0] == 0
+    assert (tmp_path / "quick.toml").read_text() == preset("quick")
+
+
+def test_init_knows_its_presets(run: Run) -> None:
+    assert run("init", "--preset", "quik") == (
+        2,
+        "",
+        "error: there is no preset 'quik'\n  next: one of quick, standard, strict\n",
+    )
+
+
+def test_init_where_nothing_can_be_written(run: Run) -> None:
+    code, _, err = run("init", "-o", "nowhere/x.toml")
+    assert code == 2
+    assert err == "error: nowhere/x.toml cannot be written: No such file or directory\n"
+
+
+def test_the_schema_is_printed(run: Run) -> None:
+    code, out, err = run("schema")
+    assert (code, err) == (0, "")
+    jsonschema.Draft202012Validator.check_schema(json.loads(out))
+
+
+# --- plan ----------------------------------------------------------------------------------------------------------
+
+
+def test_plan_shows_work_order_and_commands(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("plan", study(tmp_path))
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("study mine: 2 rounds, 2 cells, 2 trials, about ")
+    assert lines[0].endswith("; seed 5")
+    assert lines[1].startswith("plan sha256 ")
+    assert re.search(r"^  worker1: CPUs \d+, memory 256 MiB, disk 4 GiB$", out, re.MULTILINE)
+    assert "    worker1:/scratch/sysbench-cpu.worker1$ sysbench cpu --threads=1 --time=2 --events=0" in out
+    assert "  round 1: host: sysbench-cpu.worker1" in lines
+    assert "  ping between nodes is not run on host: its nodes share one network stack" in lines
+    assert list(tmp_path.iterdir()) == [tmp_path / "mine.toml"]  # nothing was started or written
+
+
+def test_plan_as_json_is_the_plan(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("plan", "--json", study(tmp_path))
+    plan = Plan.model_validate_json(out)
+    assert code == 0
+    assert digest(plan) == plan.sha256
+    assert run("plan", "--json", "mine.toml")[1] == out
+
+
+def test_plan_of_more_than_there_is(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("plan", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
+    assert code == 2
+    assert "  blocker: worker1 wants 1000 CPUs, this machine lends " in out
+    assert 'or to "auto"' in out
+
+
+def test_run_refuses_more_than_there_is(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("run", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
+    assert (code, out) == (2, "")
+    assert err.startswith("error: the study asks for more than this machine has\n  master wants 1000 CPUs, this mach")
+    assert not (tmp_path / "campaigns").exists()
+
+
+def test_plan_where_the_environment_does_not_work(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host, "unavailable", lambda self: "unshare is not installed")
+    code, out, err = run("plan", study(tmp_path))
+    assert code == 0
+    assert out.startswith("study mine: ")
+    assert err == "note: host does not work here now: unshare is not installed\n"
+    code, _, err = run("plan", "--available", "mine.toml")
+    assert code == 3
+    assert "  environment host is left out: unshare is not installed\n" in err
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, command: str) -> None:
+    wrong = (
+        HOST_ONLY.replace("rounds = 2", "rounds = 0")
+        .replace("time_s = 2", "times = 2")
+        .replace('"host"\n[env', '"h"\n[env')
+    )
+    code, out, err = run(command, study(tmp_path, wrong))
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: study mine.toml: 3 mistakes\n"
+        "  baseline: there is no environment 'h' (allowed: host)\n"
+        '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: iterations, label, max_prime, '
+        "name, nodes, scopes, threads, time_s, warmup)\n"
+        "  rounds: 0: input should be greater than or equal to 1\n"
+        "  next: mend the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
+    )
+
+
+@pytest.mark.parametrize("command", [("plan",), ("run",), ("image", "build"), ("up", "host", "--study")])
+def test_a_study_that_is_not_there(run: Run, command: tuple[str, ...]) -> None:
+    code, out, err = run(*command, "none.toml")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: the study none.toml cannot be read: No such file or directory\n  next: `vtax init` writes one\n"
+    )
+
+
+def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("compose", study(tmp_path), "host")
+    assert code == 2
+    assert err.startswith("error: environment 'host' has provider 'host', which has no Compose file\n")
+    code, _, err = run("compose", "mine.toml", "docker")
+    assert (code, err) == (2, "error: the study has no environment 'docker'\n  next: it has host\n")
+
+
+# --- campaigns and clusters that are not there ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments", [("export", "none"), ("analyse", "none"), ("report", "none"), ("run", "--resume", "none")]
+)
+def test_a_campaign_that_is_not_there(run: Run, arguments: tuple[str, ...]) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err == "error: none is not a campaign: it has no plan.json\n  next: `vtax run` makes one\n"
+
+
+def test_a_format_that_is_not_there(run: Run) -> None:
+    assert run("export", "none", "--format", "xls") == (
+        2,
+        "",
+        "error: there is no format 'xls'\n  next: one of csv, jsonl, parquet\n",
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("a.toml", "--resume", "b")])
+def test_run_needs_a_study_or_a_campaign(run: Run, arguments: tuple[str, ...]) -> None:
+    code, _, err = run("run", *arguments)
+    assert code == 2
+    assert err == "error: give a study, or --resume DIR, and not both\n  next: `vtax run quick.toml`\n"
+
+
+@pytest.mark.parametrize("arguments", [("down", "host"), ("ssh", "host"), ("exec", "host", "worker1", "--", "true")])
+def test_a_cluster_that_is_not_up(run: Run, arguments: tuple[str, ...]) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: host is not up")
+
+
+def test_nothing_is_up(run: Run) -> None:
+    assert run("status") == (0, "no cluster is up; `vtax up docker` brings one up\n", "")
+    assert run("status", "--json") == (0, "[]\n", "")
+    assert run("down") == (0, "no cluster is up\n", "")
+
+
+def test_no_image_is_cached(run: Run) -> None:
+    assert run("image", "list", "--json") == (0, "[]\n", "")
+    code, _, err = run("image", "remove", "0123")
+    assert code == 3
+    assert err.startswith("error: ")
+
+
+# --- the ends of a command -----------------------------------------------------------------------------------------
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("vtax.study.load", fail)
+
+
+def test_a_defect_of_ours_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, ZeroDivisionError("oh"))
+    code, out, err = run("plan", "x.toml")
+    assert (code, out) == (1, "")
+    assert err.startswith("Traceback")
+    assert err.endswith(
+        "error: internal: ZeroDivisionError: oh\n"
+        "  next: this is a defect of vtax; please report it with the lines above\n"
+    )
+
+
+def test_an_interrupt_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, KeyboardInterrupt())
+    assert run("plan", "x.toml") == (130, "", "interrupted; everything that was started is gone\n")
+
+
+def test_sigterm_interrupts_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def terminated(*arguments: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr("vtax.study.load", terminated)
+    assert run("plan", "x.toml")[0] == 130
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN

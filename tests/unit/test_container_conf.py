@@ -1,0 +1,56 @@
+"""Podman's configuration for our own calls."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from vtax.providers.container import Podman, containers_conf
+
+
+@pytest.fixture
+def runc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+
+
+@pytest.mark.usefixtures("runc")
+def test_a_small_machine_without_systemd() -> None:
+    text = containers_conf(nofile=1024, nproc=4096, systemd=False, hybrid=True, netavark=True)
+    assert text == (
+        "[containers]\n"
+        'default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]\n'
+        "[network]\n"
+        'network_backend = "netavark"\n'
+        "[engine]\n"
+        'cgroup_manager = "cgroupfs"\n'
+        'events_logger = "file"\n'
+        'runtime = "runc"\n'
+    )
+    assert tomllib.loads(text)["engine"]["runtime"] == "runc"
+
+
+@pytest.mark.usefixtures("runc")
+def test_a_machine_with_systemd_and_version_2() -> None:
+    """An unlimited rlimit is -1, and not asked for."""
+    text = containers_conf(nofile=1024, nproc=-1, systemd=True, hybrid=False, netavark=False)
+    assert text == '[containers]\ndefault_ulimits = ["nofile=1024:1024"]\n[engine]\n'
+
+
+def test_no_runtime_is_named_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert "runtime" not in containers_conf(nofile=1024, nproc=1024, systemd=True, hybrid=True, netavark=False)
+
+
+def test_podman_is_told_where_it_stands(tmp_path: Path) -> None:
+    runtime = tmp_path / "run"
+    environment = Podman(runtime).environment()
+    place = runtime / "containers.conf"
+    assert environment["CONTAINERS_CONF"] == str(place)
+    assert "containers" in tomllib.loads(place.read_text())
+    first = place.stat().st_ino
+    Podman(runtime).environment()
+    assert place.stat().st_ino == first  # the same text is not written again
+    assert [path.name for path in runtime.iterdir()] == ["containers.conf"]

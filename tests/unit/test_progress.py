@@ -1,0 +1,170 @@
+"""What a running campaign prints where there is no terminal: plain lines, one for each thing that is done."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+
+from vtax import events
+from vtax.cli import progress
+from vtax.cli.progress import Lines
+from vtax.events import (
+    CampaignStarted,
+    CellFinished,
+    CellStarted,
+    ClusterReady,
+    Event,
+    Notice,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+    TrialFinished,
+    TrialStarted,
+    ignore,
+)
+
+CAMPAIGN = CampaignStarted("campaigns/x", rounds=3, cells=6, trials=40, done_trials=0, estimate_s=200.0)
+
+
+class Clock:
+    """A monotonic clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(progress, "time", made)
+    return made
+
+
+def printed(capsys: pytest.CaptureFixture[str], *heard: Event) -> list[str]:
+    lines = Lines(live=False)
+    for event in heard:
+        lines.hear(event)
+    lines.close()
+    captured = capsys.readouterr()
+    assert captured.out == ""  # standard output is for results
+    assert "\r" not in captured.err
+    assert "\x1b" not in captured.err
+    return captured.err.splitlines()
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_campaign_from_its_start_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(
+        capsys,
+        CAMPAIGN,
+        CellStarted("r001-host", 1, "host", 20),
+        ClusterReady("r001-host", 3, 1.25),
+        TrialStarted("r001-host/hpl.workers.1", 12.0),
+        TrialFinished("r001-host/hpl.workers.1", "ok", "", 12.34, 180.0),
+        TrialStarted("r001-host/ping.master-worker1.1", 1.0),
+        TrialFinished("r001-host/ping.master-worker1.1", "failed", "ping ended with exit code 2\nlog", 1.0, 170.0),
+        CellFinished("r001-host", "ok", ""),
+    ) == [
+        "campaign campaigns/x: 6 cells, 40 trials, about 3 min 20 s",
+        "round 1/3: host: 20 trials, 3 min 20 s left",
+        "  r001-host: 3 nodes verified in 1.2 s",
+        "  [1/40] hpl.workers.1: ok in 12.3 s, 3 min 0 s left",
+        "  [2/40] ping.master-worker1.1: failed in 1.0 s, 2 min 50 s left: ping ended with exit code 2",
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_campaign_that_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    started = CampaignStarted("c", rounds=3, cells=2, trials=10, done_trials=30, estimate_s=60.0)
+    assert printed(capsys, started, TrialFinished("r003-host/a.1", "ok", "", 1.0, 0.0)) == [
+        "campaign c: 2 cells, 10 trials, 30 done before, about 1 min 0 s",
+        "  [31/40] a.1: ok in 1.0 s, 0 s left",
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_cell_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(
+        capsys, CellFinished("r001-box", "failed", "no cluster\nat all"), CellFinished("b", "failed", "")
+    ) == [
+        "  r001-box: failed: no cluster",
+        "  b: failed: ",
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_long_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(
+        capsys, StageStarted("image build", 95.0), StageFinished("image build", 61.0), StageStarted("report")
+    ) == ["image build: about 1 min 35 s", "image build: ready in 1 min 1 s", "report"]
+
+
+def test_a_long_stage_is_heard_of_now_and_then(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    lines = Lines(live=False)
+    lines.hear(StageStarted("image build", 100.0))
+    for second in range(40):
+        clock.now = 1000.0 + second
+        lines.hear(StageProgress("image build", f"step {second}"))
+    assert capsys.readouterr().err.splitlines() == [
+        "image build: about 1 min 40 s",
+        "image build: step 16, about 1 min 24 s left",
+        "image build: step 32, about 1 min 8 s left",
+    ]
+
+
+def test_what_is_left_runs_down_and_never_below_zero(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    lines = Lines(live=False)
+    lines.hear(CAMPAIGN)
+    clock.now += 50
+    lines.hear(CellStarted("r001-host", 1, "host", 20))
+    clock.now += 500
+    lines.hear(CellStarted("r001-box", 1, "box", 20))
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "round 1/3: host: 20 trials, 2 min 30 s left",
+        "round 1/3: box: 20 trials, 0 s left",
+    ]
+
+
+def test_before_anything_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, CellStarted("r001-host", 1, "host", 2), Notice("an old kernel")) == [
+        "round 1/0: host: 2 trials, ? left",
+        "note: an old kernel",
+    ]
+
+
+def test_a_terminal_has_one_live_line(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    lines = Lines(live=True)
+    lines.hear(CAMPAIGN)
+    lines.hear(TrialStarted("r001-host/hpl.workers.1", 12.0))
+    clock.now += 5
+    lines.hear(Notice("hello"))
+    lines.close()
+    text = capsys.readouterr().err
+    plain = [re.sub(r"\r\x1b\[2K", "", line) for line in text.split("\n")]
+    assert plain[0] == "campaign campaigns/x: 6 cells, 40 trials, about 3 min 20 s"
+    assert "hpl.workers.1 (0 s)  elapsed 0 s, about 3 min 20 s left" in text
+    assert "hpl.workers.1 (5 s)  elapsed 5 s, about 3 min 15 s left" in text
+    assert text.endswith("\r\x1b[2K")
+
+
+def test_the_listener_where_standard_error_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), progress.progress() as listener:
+        listener(Notice("hello"))
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "note: hello\n"
+
+
+def test_events_are_frozen_and_nobody_needs_to_listen() -> None:
+    kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)]
+    assert len(kinds) == 11
+    for kind in kinds:
+        event = kind(*("x" for _ in fields(kind)))
+        ignore(event)
+        assert event == kind(*("x" for _ in fields(kind)))
+        with pytest.raises(FrozenInstanceError):
+            setattr(event, fields(kind)[0].name if fields(kind) else "any", "y")

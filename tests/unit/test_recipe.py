@@ -1,0 +1,134 @@
+"""The recipe of the root file system: its mirror, its key, its command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from vtax.image import recipe as module
+from vtax.image.recipe import GUEST, PROGRAMS, Recipe, command, guest_files, machine_mirror, recipe
+from vtax.model import ImageSpec
+
+DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\nVERSION_CODENAME=trixie\nID=debian\n'
+UBUNTU = 'NAME="Ubuntu"\nVERSION_CODENAME=noble\nID=ubuntu\nID_LIKE=debian\n'
+PARTS = "Types: deb\nURIs: {uri}\nSuites: {suites}\nComponents: main\n"
+MIRROR = "http://mirror.example/debian"
+OTHER = "http://other.example/debian"
+
+
+def deb822(uri: str = MIRROR, suites: str = "trixie trixie-updates") -> str:
+    return PARTS.format(uri=uri, suites=suites)
+
+
+@pytest.mark.parametrize(
+    ("sources", "mirror"),
+    [
+        pytest.param([deb822()], MIRROR, id="deb822"),
+        pytest.param([deb822(f"{MIRROR} {OTHER}")], MIRROR, id="deb822, two mirrors"),
+        pytest.param([deb822(OTHER, "trixie-security") + "\n" + deb822()], MIRROR, id="deb822, security first"),
+        pytest.param([deb822(OTHER, "bookworm") + "\n\n" + deb822()], MIRROR, id="deb822, another suite first"),
+        pytest.param(["# " + deb822(OTHER).replace("\n", "\n# ") + "\n\n" + deb822()], MIRROR, id="deb822, comments"),
+        pytest.param(["Enabled: no\n" + deb822(OTHER) + "\n" + deb822()], MIRROR, id="deb822, disabled"),
+        pytest.param([deb822(OTHER).replace("deb\n", "deb-src\n"), deb822()], MIRROR, id="deb822, sources only"),
+        pytest.param([deb822().replace("deb\n", "deb deb-src\n")], MIRROR, id="deb822, both"),
+        pytest.param([deb822().replace("main", "contrib")], "", id="deb822, without main"),
+        pytest.param(["Types: deb\nSuites: trixie\nComponents: main\n"], "", id="deb822, without URIs"),
+        pytest.param([f"deb {MIRROR} trixie main"], MIRROR, id="one line"),
+        pytest.param(
+            [f"deb [arch=amd64 signed-by=/a.gpg] {MIRROR} trixie main contrib"], MIRROR, id="one line, options"
+        ),
+        pytest.param([f"# deb {OTHER} trixie main\ndeb {MIRROR} trixie main # ours"], MIRROR, id="one line, comments"),
+        pytest.param([f"deb-src {OTHER} trixie main\ndeb {MIRROR} trixie main"], MIRROR, id="one line, sources"),
+        pytest.param([f"deb {OTHER} trixie-security main\ndeb {MIRROR} trixie main"], MIRROR, id="one line, security"),
+        pytest.param([f"deb {OTHER} bookworm main\ndeb {MIRROR} trixie main"], MIRROR, id="one line, several suites"),
+        pytest.param([f"deb {MIRROR} trixie contrib"], "", id="one line, without main"),
+        pytest.param(["deb cdrom:[Debian GNU/Linux 13 _Trixie_]/ trixie main"], "", id="one line, a disc"),
+        pytest.param(["", "# nothing\n", deb822()], MIRROR, id="the third file"),
+        pytest.param([], "", id="no sources"),
+    ],
+)
+def test_the_mirror_of_a_debian_machine(sources: list[str], mirror: str) -> None:
+    assert machine_mirror(DEBIAN, sources) == mirror
+
+
+@pytest.mark.parametrize("os_release", [UBUNTU, "", "ID=debian\n", "VERSION_CODENAME=trixie\n"])
+def test_another_system_has_no_mirror_of_debian(os_release: str) -> None:
+    assert machine_mirror(os_release, [deb822(), deb822(suites="noble")]) == ""
+
+
+def made(guest: Mapping[str, str] | None = None) -> Recipe:
+    return Recipe(
+        suite="trixie",
+        mirror=MIRROR,
+        components=("main", "non-free"),
+        packages=("hpcc", "sysbench"),
+        build_packages=("gcc", "libc6-dev"),
+        guest=guest or {"build.sh": "aa"},
+    )
+
+
+def test_the_key_is_of_the_content() -> None:
+    assert len(made().key) == 16
+    assert made().key == made().key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"suite": "sid"},
+        {"mirror": OTHER},
+        {"components": ("main",)},
+        {"packages": ("hpcc", "sysbench", "vim")},
+        {"build_packages": ("gcc",)},
+        {"guest": {"build.sh": "bb"}},
+        {"guest": {"build.sh": "aa", "more.sh": "aa"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_key_changes_with_everything(change: Mapping[str, object]) -> None:
+    assert made().model_copy(update=change).key != made().key
+
+
+def test_a_study_s_recipe() -> None:
+    plain = recipe(ImageSpec(), MIRROR)
+    assert (plain.suite, plain.mirror, plain.components) == ("trixie", MIRROR, ("main", "non-free"))
+    assert {"hpcc", "sysbench", "openssh-server"} <= set(plain.packages)
+    assert set(plain.guest) == set(GUEST)
+    assert recipe(ImageSpec(mirror=OTHER), MIRROR).mirror == OTHER
+    more = recipe(ImageSpec(extra_packages=("vim", "hpcc")), MIRROR)
+    assert set(more.packages) - set(plain.packages) == {"vim"}
+    assert more.key != plain.key
+
+
+def test_our_own_files_decide_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = recipe(ImageSpec(), MIRROR).key
+    monkeypatch.setattr(module, "guest_files", lambda: {**guest_files(), "build.sh": b"true\n"})
+    assert recipe(ImageSpec(), MIRROR).key != before
+
+
+def test_the_command() -> None:
+    assert command(made(), "/tmp/guest", "unshare") == (
+        "mmdebstrap",
+        "--mode=unshare",
+        "--variant=minbase",
+        "--format=tar",
+        "--components=main,non-free",
+        "--aptopt=APT::Install-Recommends false",
+        "--dpkgopt=path-exclude=/usr/share/man/*",
+        "--dpkgopt=path-exclude=/usr/share/doc/*",
+        "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+        "--dpkgopt=path-exclude=/usr/share/locale/*",
+        "--include=hpcc,sysbench,gcc,libc6-dev",
+        '--customize-hook=mkdir -p "$1/usr/local/lib/vtax"',
+        "--customize-hook=copy-in /tmp/guest /usr/local/lib/vtax",
+        f"--customize-hook=VTAX_BUILD_PACKAGES='gcc libc6-dev' VTAX_PROGRAMS='{' '.join(PROGRAMS)}' "
+        'chroot "$1" sh /usr/local/lib/vtax/guest/build.sh',
+        "trixie",
+        "-",
+        MIRROR,
+    )
+
+
+def test_without_a_mirror_mmdebstrap_chooses() -> None:
+    assert command(made().model_copy(update={"mirror": ""}), "/tmp/guest", "root")[-2:] == ("trixie", "-")
