@@ -195,17 +195,15 @@ class HealthyNodes:
     def reply(self, node: str, argv: tuple[str, ...], stdin: str) -> Reply:
         text = ""
         if "section packages" in stdin:
-            text = self.facts(node)
+            text = (self.logins(node) if "vtax-login" in stdin else "") + self.facts(node)
         elif "section levels" in stdin:
             text = COUNTERS
-        elif "vtax-login" in stdin:
-            text = self.logins()
         elif argv[:2] == ("sh", "-c") and (written := re.fullmatch(r"echo (\S+) >(\S+)", argv[2])):
             self.files[written[2]] = f"{written[1]}\n"
         elif argv[0] == "cat" and argv[-1] in self.files:
             text = self.files[argv[-1]]
-        elif argv[0] == "mpirun" and "vtax-rank-at" in argv[-1]:
-            text = self.ranks(argv)
+        elif "vtax-rank-at" in stdin:
+            text = self.ranks(int(stdin.partition("--np ")[2].split()[0]))
         return 0, text, ""
 
     def facts(self, node: str) -> str:
@@ -213,13 +211,13 @@ class HealthyNodes:
         memory = shape.memory_bytes if self.limits_memory else None
         return facts_text(cpus=",".join(map(str, shape.cpu_ids)), memory_bytes=memory, hostname=node)
 
-    def logins(self) -> str:
-        names = [node.name for node in self.shape.nodes]
+    def logins(self, node: str) -> str:
+        """What the calls to all other nodes print; they come before the facts."""
+        names = [other.name for other in self.shape.nodes if other.name != node]
         return "".join(f"vtax-name {name} {self.address(name)} {name}\nvtax-login {name}\n" for name in names)
 
-    def ranks(self, argv: tuple[str, ...]) -> str:
-        """Rank r of a node tells the r-th of its CPUs. How many ranks there are is told by --np."""
-        total = int(argv[argv.index("--np") + 1])
+    def ranks(self, total: int) -> str:
+        """Rank r of a node tells the r-th of its CPUs. Which nodes they are on follows from how many there are."""
         for nodes in (self.shape.workers, self.shape.nodes):
             ranks = ranks_for(nodes)
             if ranks.total == total:

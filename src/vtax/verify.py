@@ -14,6 +14,7 @@ from functools import partial
 
 from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
+from vtax.facts.sections import MARK
 from vtax.launchers.mpirun import ranks_for
 from vtax.model import NodeFacts, NodeShape, Scope, Target
 from vtax.parallel import each
@@ -142,7 +143,9 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
         look = f"find {' '.join(places)} -mindepth 1 2>&1 | sed 's/^/vtax-holds /'"
         script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
-        return node_facts.parse(name, result.stdout, *places), peers_differ(name, others, result.stdout)
+        return node_facts.parse(name, result.stdout, *places), peers_differ(
+            name, others, result.stdout.partition(MARK)[0]
+        )
 
     asked = each(ask, list(addresses))
     wrong = [line for _, lines in asked for line in lines]

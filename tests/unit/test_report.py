@@ -187,11 +187,20 @@ def test_the_page_shows_numbers_from_the_analysis(judged: ReportInput) -> None:
         assert words in text
 
 
-def test_findings_come_first(pilot_html: str) -> None:
+def test_findings_come_before_the_numbers_that_they_touch(pilot_html: str) -> None:
     text = Page(pilot_html).text
     finding = text.index("the host is itself a virtual machine; results do not transfer")
-    assert finding < text.index("The answer in short", text.index("What does virtualization cost"))
+    assert text.index("The audit warns of T05: see Findings") < finding < text.index("Raw files of")
     assert "What to do: run the campaign on bare metal" in text
+
+
+def test_a_blocker_stands_above_the_answer() -> None:
+    made = campaign(("host", "container"), 6)
+    blocker = Finding(id="T04", severity=Severity.BLOCKER, message="software emulation", remedy="use KVM")
+    found = analyse(made.measurements, plan=made.plan, findings=[blocker], trials=made.trials)
+    text = Page(html(report_input(made, found))).text
+    answer = text.index("The answer in short")
+    assert text.index("Blocker T04 software emulation") < answer
 
 
 def test_failures_are_listed_with_their_reason(pilot: ReportInput, pilot_html: str) -> None:

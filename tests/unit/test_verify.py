@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from fakes import FakeProvider, Reply, Script, facts_text, node_shape, ran
+from fakes import FakeProvider, HealthyNodes, Reply, Script, facts_text, node_shape, ran
 from vtax.errors import NotMatched, ProvisionError
+from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, EnvironmentSpec, Image, NodeFacts, NodeShape, Scope
 from vtax.providers.base import Cluster, Site
 from vtax.provision import destroy, provision
-from vtax.verify import cpus_differ, memory_differs, parallel_targets, quota_differs, verify
+from vtax.verify import cpus_differ, memory_differs, parallel_targets, peers_differ, quota_differs, verify
 
 GIB = 2**30
 SHAPE = ClusterShape(nodes=(node_shape("master", (4,)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
@@ -54,9 +55,9 @@ def test_every_check_that_passes_is_a_sentence(tmp_path: Path) -> None:
         "limits of master: CPUs 4, memory 2 GiB, CPU quota none",
         "limits of worker1: CPUs 0,1, memory 2 GiB, CPU quota none",
         "limits of worker2: CPUs 2,3, memory 2 GiB, CPU quota none",
-        "SSH between all 9 pairs of nodes",
-        "/shared is the same on all 3 nodes",
         "/scratch and /shared are empty",
+        "names and SSH between all 6 pairs of nodes",
+        "/shared is the same on all 3 nodes",
         "mpi placement workers: worker1=2 worker2=2",
         "mpi placement cluster: master=1 worker1=2 worker2=2",
     )
@@ -66,8 +67,8 @@ def test_nodes_of_one_machine(tmp_path: Path) -> None:
     made = cluster(tmp_path, separate_nodes=False)
     _, checks = verify(made, parallel_targets(made, (Scope.WORKERS,)))
     assert checks[3:] == (
-        "/shared is the same on all 3 nodes",
         "/scratch and /shared are empty",
+        "/shared is the same on all 3 nodes",
         "mpi placement workers: box=4 on CPUs 0 1 2 3",
     )
 
@@ -86,15 +87,26 @@ def test_only_the_scopes_that_are_used_are_asked(tmp_path: Path) -> None:
     assert (target.label, target.directory) == ("cluster", "/shared/vtax-placement-cluster")
 
 
-def test_the_question_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_the_questions_leave_nothing_behind(tmp_path: Path) -> None:
     provider = FakeProvider("fake", tmp_path)
     made = provider.create(EnvironmentSpec(name="box", provider="fake"), SHAPE, "/shared", site(tmp_path))
     verify(made, parallel_targets(made, BOTH))
-    assert [call.argv for call in ran(provider.calls, "rm")] == [
-        ("rm", "-f", "/shared/.vtax-token"),
-        ("rm", "-rf", "/shared/vtax-placement-workers"),
-        ("rm", "-rf", "/shared/vtax-placement-cluster"),
+    assert [call.argv for call in ran(provider.calls, "rm")] == [("rm", "-f", "/shared/.vtax-token")]
+    scripts = [call.stdin for call in provider.calls if "vtax-rank-at" in call.stdin]
+    assert sorted(line for script in scripts for line in script.splitlines() if line.startswith("rm ")) == [
+        "rm -rf /shared/vtax-placement-cluster",
+        "rm -rf /shared/vtax-placement-workers",
     ]
+
+
+def test_ranks_are_asked_with_the_host_file_of_the_trials(tmp_path: Path) -> None:
+    provider = FakeProvider("fake", tmp_path)
+    made = provider.create(EnvironmentSpec(name="box", provider="fake"), SHAPE, "/shared", site(tmp_path))
+    verify(made, parallel_targets(made, (Scope.WORKERS,)))
+    (call,) = (call for call in provider.calls if "vtax-rank-at" in call.stdin)
+    assert (call.node, call.directory) == ("worker1", "/shared/vtax-placement-workers")
+    assert "cat >hostfile <<'vtax-end-of-file'\nworker1 slots=2\nworker2 slots=2\nvtax-end-of-file\n" in call.stdin
+    assert "mpirun --allow-run-as-root --np 4 --hostfile hostfile --map-by ppr:2:node " in call.stdin
 
 
 # --- limits --------------------------------------------------------------------------------------------------------
@@ -104,7 +116,9 @@ def answering(**by_node: str) -> Script:
     """These nodes give these facts; everything else is as planned."""
 
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (0, by_node[node], "") if "section packages" in stdin and node in by_node else None
+        if "section packages" not in stdin or node not in by_node:
+            return None
+        return 0, HealthyNodes(SHAPE, Mpirun(interface="eth0")).logins(node) + by_node[node], ""
 
     return script
 
@@ -196,29 +210,33 @@ def test_memory_to_the_page(limit: int, right: bool) -> None:
 
 # --- names, keys, the shared file system ---------------------------------------------------------------------------
 
+CPUS = {"master": "4", "worker1": "0-1", "worker2": "2-3"}
+
+
+def calling(node_that_calls: str, text: str, cpus: str | None = None) -> Script:
+    """What one node says when it is to call the others; its facts are as planned."""
+
+    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        if "vtax-login" not in stdin or node != node_that_calls:
+            return None
+        return 0, text + facts_text(cpus=cpus or CPUS[node]), ""
+
+    return script
+
 
 def test_a_node_that_cannot_log_in(tmp_path: Path) -> None:
-    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        if "vtax-login" not in stdin or node != "worker1":
-            return None
-        return (
-            0,
-            "vtax-name master 10.0.0.2 master\nvtax-name worker1 10.0.0.3 worker1\nvtax-name worker2 10.0.0.4 worker2\n"
-            "vtax-login master\nvtax-login worker1\nroot@worker2: Permission denied (publickey).\n",
-            "",
-        )
-
-    assert wrong(cluster(tmp_path, script)) == [
+    """What is quoted is what SSH said, not the facts that follow."""
+    text = (
+        "vtax-name master 10.0.0.2 master\nvtax-name worker2 10.0.0.4 worker2\n"
+        "vtax-login master\nroot@worker2: Permission denied (publickey).\n"
+    )
+    assert wrong(cluster(tmp_path, calling("worker1", text))) == [
         "worker1 cannot log in to worker2: root@worker2: Permission denied (publickey)."
     ]
 
 
-def test_a_node_that_does_not_answer(tmp_path: Path) -> None:
-    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (255, "", "lost") if "vtax-login" in stdin and node == "master" else None
-
-    assert wrong(cluster(tmp_path, script)) == [
-        "master cannot log in to master: no answer",
+def test_a_node_that_says_nothing_of_the_others(tmp_path: Path) -> None:
+    assert wrong(cluster(tmp_path, calling("master", ""))) == [
         "master cannot log in to worker1: no answer",
         "master finds worker1 at no address",
         "master cannot log in to worker2: no answer",
@@ -227,16 +245,28 @@ def test_a_node_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_a_name_that_leads_elsewhere(tmp_path: Path) -> None:
-    """worker1 is a prefix of worker10, and its address of another one: neither must be taken for the other."""
+    """worker1 is the beginning of worker10, and neither must be taken for the other."""
     nodes = (node_shape("master", (4,)), node_shape("worker1", (0,)), node_shape("worker10", (1,)))
+    text = (
+        "vtax-name worker10 10.0.0.4 worker10\nvtax-login worker10\n"
+        "vtax-name worker1 10.0.0.33 worker1\nvtax-login worker1\n"
+    )
+    made = cluster(tmp_path, calling("master", text), shape=ClusterShape(nodes=nodes))
+    assert wrong(made) == ["master finds worker1 at 10.0.0.33"]
 
-    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        if "vtax-login" not in stdin or node != "master":
-            return None
-        names = "vtax-name worker10 10.0.0.4 worker10\nvtax-name worker1 10.0.0.33 worker1\nvtax-name master\n"
-        return 0, names + "vtax-login worker10\nvtax-login worker1\nvtax-login master\n", ""
 
-    assert wrong(cluster(tmp_path, script, shape=ClusterShape(nodes=nodes))) == ["master finds worker1 at 10.0.0.33"]
+def test_a_login_to_a_longer_name_is_none_to_the_shorter_one() -> None:
+    text = "vtax-name worker10 10.0.0.4 worker10\nvtax-login worker10\n"
+    assert peers_differ("master", {"worker1": "10.0.0.3"}, text) == [
+        "master cannot log in to worker1: no answer",
+        "master finds worker1 at no address",
+    ]
+
+
+def test_a_node_that_is_not_new(tmp_path: Path) -> None:
+    others = "vtax-name master 10.0.0.2\nvtax-name worker2 10.0.0.4\nvtax-login master\nvtax-login worker2\n"
+    held = "vtax-holds /scratch/old\nvtax-holds /scratch/old/file\n"
+    assert wrong(cluster(tmp_path, calling("worker1", held + others))) == ["worker1 is not new: it holds /scratch/old"]
 
 
 def test_a_file_system_that_is_not_shared(tmp_path: Path) -> None:
@@ -253,20 +283,6 @@ def test_a_file_system_that_cannot_be_written(tmp_path: Path) -> None:
     assert wrong(cluster(tmp_path, script)) == ["master cannot write to /shared: sh: Read-only file system"]
 
 
-def test_a_disk_that_is_not_fresh(tmp_path: Path) -> None:
-    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (0, "/scratch/old\n/scratch/old/file\n", "") if argv[0] == "find" and node == "worker1" else None
-
-    assert wrong(cluster(tmp_path, script)) == ["worker1 is not fresh: it has /scratch/old"]
-
-
-def test_a_disk_that_cannot_be_looked_at(tmp_path: Path) -> None:
-    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (1, "", "find: /scratch: No such file\n") if argv[0] == "find" and node == "master" else None
-
-    assert wrong(cluster(tmp_path, script)) == ["master is not fresh: it has find: /scratch: No such file"]
-
-
 # --- placement -----------------------------------------------------------------------------------------------------
 
 
@@ -276,7 +292,7 @@ def telling(*ranks: str) -> Script:
     text = "".join(f"vtax-rank-at {node} {rank} {cpus}\n" for rank, (node, cpus) in enumerate(lines))
 
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (0, text, "") if argv[0] == "mpirun" else None
+        return (0, text, "") if "vtax-rank-at" in stdin else None
 
     return script
 
@@ -319,7 +335,7 @@ def test_ranks_of_one_machine_that_are_missing(tmp_path: Path) -> None:
 
 def test_mpirun_that_does_not_start(tmp_path: Path) -> None:
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (1, "", "PRTE has lost communication\n") if argv[0] == "mpirun" else None
+        return (1, "", "PRTE has lost communication\n") if "vtax-rank-at" in stdin else None
 
     made = cluster(tmp_path, script)
     with pytest.raises(ProvisionError, match="mpirun does not start on worker1, worker2") as caught:
@@ -379,7 +395,7 @@ def test_what_fails_twice_fails(tmp_path: Path) -> None:
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        if argv[0] == "mpirun":
+        if "vtax-rank-at" in stdin:
             raise KeyboardInterrupt
         return None
 

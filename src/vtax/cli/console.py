@@ -20,7 +20,7 @@ def paths() -> Paths:
     home = Path.home()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
     state = Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state")
-    return Paths(cache=cache / "vtax", state=state / "vtax")
+    return Paths(cache=cache.absolute() / "vtax", state=state.absolute() / "vtax")
 
 
 def print_json(content: Any) -> None:

@@ -232,7 +232,10 @@ class Container:
         return found
 
     def _run(self, words: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
-        return process.run((self.name, *words), timeout_s=timeout_s, stdin=stdin, env=self.environment())
+        # Podman's monitor leaves a file "oom" in its working directory: that is ours, not the user's.
+        self.runtime.mkdir(parents=True, exist_ok=True)
+        command = (self.name, *words)
+        return process.run(command, timeout_s=timeout_s, stdin=stdin, env=self.environment(), directory=self.runtime)
 
     def _must(self, argv: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
         result = self._run(argv[1:], timeout_s, stdin)

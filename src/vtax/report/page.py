@@ -30,6 +30,7 @@ from vtax.report.tables import (
 QUESTION = "What does virtualization cost, on this hardware, for this work?"
 NBSP = "\u00a0"
 LOUD = (Severity.BLOCKER, Severity.WARNING)
+PILOT = "R01"  # too few rounds: the page says so first of all, in its own words
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class Page:
     subject: str
     caution: str
     reading: str
+    stopping: tuple[Finding, ...]  # blockers that make numbers not comparable, for the top of the page
+    warned: str  # the warnings in a word each
     loud: tuple[Finding, ...]
     quiet: tuple[Finding, ...]
     overview: Table
@@ -116,6 +119,8 @@ def page_of(report: ReportInput) -> Page:
         caution=_caution(report),
         reading=_reading(report),
         loud=tuple(item for item in analysis.findings if item.severity in LOUD),
+        stopping=tuple(item for item in analysis.findings if item.severity is Severity.BLOCKER and item.id != PILOT),
+        warned=_warned(analysis.findings),
         quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
         overview=overview(results),
         sections=_sections(report, results),
@@ -130,6 +135,12 @@ def page_of(report: ReportInput) -> Page:
         work=setup.frozen_work(report),
         environments=analysis.environments,
     )
+
+
+def _warned(findings: Sequence[Finding]) -> str:
+    """The warnings by id: `C04, H03 (4 times)`."""
+    counts = Counter(item.id for item in findings if item.severity is Severity.WARNING)
+    return ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in sorted(counts.items()))
 
 
 def _subject(report: ReportInput) -> str:

@@ -30,13 +30,15 @@ def run(
     timeout_s: float,
     stdin: str | bytes | Path = b"",
     env: Mapping[str, str] | None = None,
+    directory: Path | None = None,
     stdout: Path | None = None,
     stderr: Path | None = None,
     check: bool = False,
 ) -> CommandResult:
     """Run `argv` to its end or to `timeout_s`, and return what it did.
 
-    `env` replaces the environment; None inherits it. With `check`, anything but exit code 0 raises CommandError.
+    `env` replaces the environment and `directory` the working directory; None inherits them. With `check`, anything
+    but exit code 0 raises CommandError.
     Raises EnvironmentMissing when the program does not exist.
     """
     with contextlib.ExitStack() as stack:
@@ -49,7 +51,7 @@ def run(
             source.seek(0)
         out, err = _sink(stack, stdout), _sink(stack, stderr)
         started, clock = time.time(), time.monotonic()
-        process = _spawn(argv, source, out, err, env)
+        process = _spawn(argv, source, out, err, env, directory)
         try:
             process.wait(timeout_s)
             timed_out = False
@@ -82,7 +84,12 @@ def failed(result: CommandResult, remedy: str = "") -> CommandError:
 
 
 def _spawn(
-    argv: Sequence[str], stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes], env: Mapping[str, str] | None
+    argv: Sequence[str],
+    stdin: IO[bytes],
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+    env: Mapping[str, str] | None,
+    directory: Path | None = None,
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
@@ -91,6 +98,7 @@ def _spawn(
             stdout=stdout,
             stderr=stderr,
             env=None if env is None else dict(env),
+            cwd=directory,
             start_new_session=True,
         )
     except FileNotFoundError:
