@@ -95,9 +95,13 @@ def _finish(campaign: Campaign, planned: int) -> None:
     if bad:
         raise TrialsFailed(
             f"{len(bad)} of {planned} trials failed",
-            detail="\n".join(f"{trial.id}: {trial.status}: {trial.failure.splitlines()[0]}" for trial in bad[:20]),
+            detail="\n".join(f"{trial.id}: {trial.status}: {first_line(trial.failure)}" for trial in bad[:20]),
             remedy=f"their logs are under {campaign.directory / 'trials'}; the report counts them",
         )
+
+
+def first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 class _CellRun:

@@ -179,11 +179,11 @@ def _execute(
 
 def analyse(directory: Path) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
+    campaign = Campaign.open(directory)
     from vtax.analysis.analyse import analyse as compute
     from vtax.audit import audit
     from vtax.audit.evidence import Evidence
 
-    campaign = Campaign.open(directory)
     plan, cells = campaign.plan(), campaign.cells()
     measurements, trials = parse_all(campaign.trials())
     counters = {trial.id: trial.counters for trial in trials}
@@ -196,13 +196,13 @@ def analyse(directory: Path) -> Analysis:
 
 def report(directory: Path) -> Path:
     """Analyse and render again from stored data. Returns the path of `report/index.html`."""
+    campaign = Campaign.open(directory)
     from vtax.benchmarks import benchmarks
     from vtax.report.html import render as html
     from vtax.report.markdown import render as markdown
     from vtax.report.records import ReportInput
 
     analysis = analyse(directory)
-    campaign = Campaign.open(directory)
     about = campaign.about()
     content = ReportInput(
         analysis=analysis,
@@ -238,7 +238,7 @@ def leftovers(paths: Paths, *, everything: bool = False) -> list[Leftover]:
         found.append(Leftover("files", "directory", str(place), place.name))
     if everything:
         return found
-    by_hand = {json.loads(path.read_text())["campaign"] for path in (paths.state / "clusters").glob("*.json")}
+    by_hand = set(_by_hand(paths).values())
     used = {name for name in {item.campaign for item in found} if is_alive(paths.runtime / name)}
     return [item for item in found if item.campaign not in used | by_hand]
 
@@ -254,9 +254,18 @@ def clean(items: Sequence[Leftover], paths: Paths) -> None:
             with suppress(FileNotFoundError):
                 shutil.rmtree(item.name)
     gone = {item.campaign for item in items}
-    for path in (paths.state / "clusters").glob("*.json"):
-        if json.loads(path.read_text())["campaign"] in gone:
+    for path, campaign in _by_hand(paths).items():
+        if campaign in gone:
             path.unlink()
+
+
+def _by_hand(paths: Paths) -> dict[Path, str]:
+    """The notes about clusters that were brought up by hand, and their labels; a damaged note protects nothing."""
+    found = {}
+    for path in (paths.state / "clusters").glob("*.json"):
+        with suppress(ValueError, KeyError, TypeError, OSError):
+            found[path] = str(json.loads(path.read_text())["campaign"])
+    return found
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:

@@ -34,6 +34,7 @@ from vtax.shape import cluster_shape
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has a random stream of its own
 ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
 
 
@@ -198,7 +199,7 @@ def _cells(
     cells = []
     orders = _orders(study, len(environments))
     for number, order in enumerate(orders, start=1):
-        items = [frozen[i] for i in _generator(study.seed, number).permutation(len(frozen))]
+        items = [frozen[i] for i in _generator(study.seed, number, BENCHMARKS).permutation(len(frozen))]
         for position in order:
             environment = environments[position].name
             cell = f"r{number:03d}-{environment}"
@@ -222,14 +223,14 @@ def _orders(study: Study, environments: int) -> list[list[int]]:
     rounds as there are environments, each comes once at every position (METHOD 1.3)."""
     orders: list[list[int]] = []
     while environments and len(orders) < study.rounds:
-        random = _generator(study.seed, len(orders) + 1)
+        random = _generator(study.seed, len(orders) + 1, ENVIRONMENTS)
         symbols = [int(i) for i in random.permutation(environments)]
         shifts = [int(i) for i in random.permutation(environments)]
         orders += [[symbols[(i + shift) % environments] for i in range(environments)] for shift in shifts]
     return orders[: study.rounds]
 
 
-def _generator(seed: int, number: int) -> Generator:
+def _generator(seed: int, number: int, what: int) -> Generator:
     from numpy.random import PCG64, Generator, SeedSequence
 
-    return Generator(PCG64(SeedSequence([seed, number])))
+    return Generator(PCG64(SeedSequence([seed, number, what])))

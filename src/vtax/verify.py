@@ -39,10 +39,17 @@ def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts
     """
     facts, peers = _asked(cluster)
     outcomes = [_limits(cluster, facts), peers]
+    _refuse(cluster, outcomes)
     # Only now, because these write files, and the nodes have just been asked whether they hold any.
     checks: list[Callable[[], Outcome]] = [partial(_shared, cluster)]
     checks += [partial(_placement, cluster, target) for target in targets]
     outcomes += each(lambda check: check(), checks)
+    _refuse(cluster, outcomes)
+    return facts, tuple(line for passed, _ in outcomes for line in passed)
+
+
+def _refuse(cluster: Cluster, outcomes: Sequence[Outcome]) -> None:
+    """Raise NotMatched with everything that is wrong so far."""
     wrong = [line for _, mistakes in outcomes for line in mistakes]
     if wrong:
         raise NotMatched(
@@ -50,7 +57,6 @@ def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts
             detail="\n".join(wrong),
             remedy="nothing was measured; `vtax doctor` shows what this machine can limit",
         )
-    return facts, tuple(line for passed, _ in outcomes for line in passed)
 
 
 def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target, ...]:
@@ -143,9 +149,8 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
         look = f"find {' '.join(places)} -mindepth 1 2>&1 | sed 's/^/vtax-holds /'"
         script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
-        return node_facts.parse(name, result.stdout, *places), peers_differ(
-            name, others, result.stdout.partition(MARK)[0]
-        )
+        before_the_facts = result.stdout.partition(f"\n{MARK}")[0]
+        return node_facts.parse(name, result.stdout, *places), peers_differ(name, others, before_the_facts)
 
     asked = each(ask, list(addresses))
     wrong = [line for _, lines in asked for line in lines]
@@ -202,7 +207,7 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
         raise ProvisionError(
             f"environment {cluster.environment.name!r}: mpirun does not start on {', '.join(target.names)}",
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
-            remedy="`vtax ssh` gives a shell on the nodes while the cluster is up",
+            remedy="`vtax up` makes such a cluster for a look by hand",
         )
     told = RANK.findall(result.stdout)
     counts = Counter(host for host, _, _ in told)

@@ -1,4 +1,4 @@
-"""What goes wrong while a campaign runs: recorded, cleaned up, nothing earlier lost. The real processes, really killed."""
+"""What goes wrong while a campaign runs: recorded, cleaned up, nothing earlier lost. Real processes, really killed."""
 
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
-"""Planning, image build and the host environment for a user who is not root: through user namespaces, nothing mounted."""
+"""Planning, image build and the host environment for a user who is not root: in user namespaces, nothing mounted."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +34,11 @@ def home() -> Iterator[Path]:
     shutil.copytree(SOURCE / "src", package / "src", dirs_exist_ok=True)
     subprocess.run(["chown", "-R", f"{NAME}:", str(place)], check=True)
     yield place
+    for status in Path("/proc").glob("[0-9]*"):  # rootless Podman leaves a process that holds its namespaces
+        with contextlib.suppress(OSError):
+            if status.stat().st_uid == pwd.getpwnam(NAME).pw_uid:
+                os.kill(int(status.name), signal.SIGKILL)
+    time.sleep(0.5)
     subprocess.run(["userdel", "--remove", NAME], check=True, capture_output=True)
 
 
@@ -47,9 +55,11 @@ def as_user(home: Path, *words: str, timeout_s: float = 600) -> subprocess.Compl
         shutil.copytree(sys.base_prefix, python, symlinks=True, ignore=shutil.ignore_patterns("site-packages", "test"))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return subprocess.run(
-        ["setpriv", "--reuid", NAME, "--regid", NAME, "--init-groups", "--reset-env", "env"]
-        + [f"PYTHONPATH={home}/vtax/src:{readable}", f"PYTHONHOME={python}", f"HOME={home}"]
-        + [str(python / "bin" / version), "-m", "vtax", *words],
+        [
+            *("setpriv", "--reuid", NAME, "--regid", NAME, "--init-groups", "--reset-env", "env"),
+            *(f"PYTHONPATH={home}/vtax/src:{readable}", f"PYTHONHOME={python}", f"HOME={home}"),
+            *(str(python / "bin" / version), "-m", "vtax", *words),
+        ],
         cwd=home,
         capture_output=True,
         text=True,
@@ -61,7 +71,7 @@ def as_user(home: Path, *words: str, timeout_s: float = 600) -> subprocess.Compl
 def test_the_image_and_the_host_environment_work_without_root(home: Path) -> None:
     mounts = Path("/proc/mounts").read_text()
     (home / "study.toml").write_text(study(["host"], CPU.format(seconds=1)))
-    os.chmod(home / "study.toml", 0o644)
+    (home / "study.toml").chmod(0o644)
     planned = as_user(home, "plan", "study.toml")
     assert planned.returncode == 0, planned.stderr
     doctor = as_user(home, "doctor")

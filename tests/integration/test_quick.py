@@ -12,7 +12,6 @@ import pytest
 
 from vtax import pipeline
 from vtax.store import Campaign
-from vtax.units import format_number
 
 from .conftest import Vtax, finish
 
@@ -81,7 +80,7 @@ def test_numbers_are_those_of_the_raw_files(campaign: Path, environment: str) ->
     rate = float(re.findall(r"events per second:\s+(\S+)", events)[0])
     assert value(rows, f"{cell}/sysbench-cpu.worker1.1", "events_rate") == pytest.approx(rate, rel=0.01)
     table = raw(campaign, f"{cell}/iozone.worker1.shared.1", "0.worker1.stdout")
-    write = [int(line.split()[2]) for line in table.splitlines() if line.split()[:2] == ["65536", "1024"]][0]
+    write = next(int(line.split()[2]) for line in table.splitlines() if line.split()[:2] == ["65536", "1024"])
     sizes = {"file_bytes": str(64 * 2**20), "record_bytes": str(2**20)}
     shared = value(
         rows, f"{cell}/iozone.worker1.shared.1", "throughput", operation="write", filesystem="shared", **sizes
@@ -123,7 +122,6 @@ def test_the_report_says_what_the_numbers_are(campaign: Path) -> None:
     assert "pilot only" in page
     assert "pilot only" in text
     assert all(c["verdict"] not in ("faster", "slower", "equivalent") for c in analysis["comparisons"])
-    assert format_number(1.0) == "1.000"
     assert "<script" not in page
     assert 'src="http' not in page
 

@@ -145,7 +145,7 @@ def test_an_explicit_limit_stays_and_the_automatic_one_is_generous() -> None:
     # 2/3 · 12000³ operations on four CPUs at 8 Gflop/s take 36 s.
     estimate = benchmark.estimate_s(HplParams(n=12_000), workers)
     assert estimate == pytest.approx(37, abs=0.1)
-    assert benchmark.resolve(HplParams(n=12_000), workers).timeout_s == pytest.approx(600 + 30 * estimate)
+    assert benchmark.resolve(HplParams(n=12_000), workers).timeout_s == pytest.approx(600 + 30 * estimate, abs=0.5)
 
 
 def test_hpcc_on_two_ranks_is_estimated_near_what_was_measured() -> None:
@@ -171,9 +171,9 @@ def test_one_rank_has_no_figures_of_messages() -> None:
         ("MinPingPongLatency_usec=", "MinPingPongLatency_usec=-1\nX=", "did not run"),
         ("LANG=C\n", "LANG=C\nLANG=C\n", "stands twice"),
         ("LANG=C\n", "LANG=C\nBegin of Summary section.\n", "2 summaries"),
-        ("LANG=C\n", "LAN\n", "0 matches"),
+        ("LANG=C\n", "LAN\n", "once is missing"),
         ("...... PASSED", "...... FAILED", "0 results instead of 1"),
-        ("End of Tests.", "End of", "0 matches"),
+        ("End of Tests.", "End of", "once is missing"),
     ],
 )
 def test_a_wrong_or_damaged_run_of_hpcc_is_refused(old: str, new: str, message: str) -> None:
@@ -191,7 +191,7 @@ def test_a_wrong_or_damaged_run_of_hpcc_is_refused(old: str, new: str, message: 
         ("8.525e+01", "-8.52e+01", "not above zero"),
         ("0.0036223", "      nan", "not a finite number"),
         ("1920   192 ", "1920   191 ", r"1920, 191, 1, 2\)\] instead of"),
-        ("End of Tests.", "", "0 matches"),
+        ("End of Tests.", "", "once is missing"),
     ],
 )
 def test_a_wrong_or_damaged_run_of_xhpl_is_refused(old: str, new: str, message: str) -> None:

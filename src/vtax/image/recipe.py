@@ -53,6 +53,7 @@ LEAN = (
     "--dpkgopt=path-include=/usr/share/doc/*/copyright",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
 )
+SERVED = ("http://", "https://", "file:")  # others (mirror+file:) lean on files that only this machine has
 SOURCE_FIELD = re.compile(r"^(URIs|Suites|Components|Types|Enabled):\s*(.+)$", re.MULTILINE)
 SOURCE_LINE = re.compile(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+(.+)$", re.MULTILINE)
 
@@ -127,9 +128,10 @@ def machine_mirror(os_release: str, sources: Iterable[str]) -> str:
             if fields.get("Enabled", "yes").strip() == "no" or "deb" not in fields.get("Types", "").split():
                 continue
             listed = codename in fields.get("Suites", "").split() and "main" in fields.get("Components", "").split()
-            if listed and "URIs" in fields:
-                return str(fields["URIs"].split()[0])
+            for uri in fields.get("URIs", "").split() if listed else ():
+                if uri.startswith(SERVED):
+                    return str(uri)
         for uri, suite, components in SOURCE_LINE.findall(text):
-            if suite == codename and "main" in components.split():
+            if suite == codename and "main" in components.split() and uri.startswith(SERVED):
                 return str(uri)
     return ""

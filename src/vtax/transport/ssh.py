@@ -15,7 +15,6 @@ from vtax.model import CommandResult
 from vtax.transport import process
 
 MARGIN_S = 15.0  # what the connection may add to a command's own limit
-LOST = 255  # ssh's exit code for its own failures
 
 
 @dataclass(frozen=True)
