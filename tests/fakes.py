@@ -27,6 +27,7 @@ from vtax.model import (
     Severity,
 )
 from vtax.providers.base import Capabilities, Cluster, Leftover, Node, Options, Site
+from vtax.transport.base import Transport
 
 GIB = 2**30
 EXPIRED = 124  # the exit code of `timeout`: a fake command with it counts as timed out
@@ -270,6 +271,7 @@ class FakeProvider:
         self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
         self.live: dict[str, Cluster] = {}  # by campaign
         self.calls: list[Call] = []  # of all nodes of all clusters
+        self.backgrounds: list[FakeBackground] = []  # likewise
         self._capabilities = Capabilities(
             limits_cpu=True,
             limits_memory=limits_memory,
@@ -301,6 +303,8 @@ class FakeProvider:
         if self.before_create is not None:
             self.before_create(self.created + 1)
         self.created += 1
+        site.keys.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (site.keys / "user").write_text("a secret key")
         healthy = HealthyNodes(shape, self.launcher({}), self._capabilities.limits_memory)
         nodes = tuple(
             Node(node.name, healthy.address(node.name), node, self._transport(node.name, healthy))
@@ -314,16 +318,26 @@ class FakeProvider:
             launcher=self.launcher({}),
             shared_path=shared_path,
             commands=self.commands(spec, shape, shared_path),
+            together={} if self._capabilities.separate_nodes else self._together(shape, healthy),
         )
         self.live[site.campaign] = cluster
         return cluster
+
+    def _together(self, shape: ClusterShape, healthy: HealthyNodes) -> Mapping[frozenset[str], Transport]:
+        """Nodes of one machine that are used as one: a "node" with the name of the set."""
+        sets = {"workers": shape.workers, "cluster": shape.nodes}
+        return {
+            frozenset(node.name for node in nodes): self._transport(name, healthy)
+            for name, nodes in sets.items()
+            if len(nodes) > 1
+        }
 
     def _transport(self, node: str, healthy: HealthyNodes) -> FakeTransport:
         def answer(argv: tuple[str, ...], stdin: str) -> Reply:
             scripted = self.script(node, argv, stdin) if self.script is not None else None
             return healthy.reply(node, argv, stdin) if scripted is None else scripted
 
-        return FakeTransport(node, answer, calls=self.calls)
+        return FakeTransport(node, answer, calls=self.calls, backgrounds=self.backgrounds)
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         return self.live[site.campaign]
@@ -341,6 +355,15 @@ class FakeProvider:
 
     def remove_image(self, image: Image) -> None:
         """Nothing was made of it."""
+
+
+def telling(**outputs: str) -> Script:
+    """Programs that succeed and print this; every other command is answered as by a healthy node."""
+
+    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        return (0, outputs[argv[0]], "") if argv[0] in outputs else None
+
+    return script
 
 
 def ran(calls: Sequence[Call], program: str) -> list[Call]:

@@ -110,3 +110,20 @@ class GateFailed(VtaxError):
 
 class Interrupted(VtaxError):
     exit_code = 130
+
+
+PLUGIN_FAILURES = (  # what a plug-in that is loaded may raise: it is reported and left out, and the others go on
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    NameError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    VtaxError,
+)

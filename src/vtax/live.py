@@ -99,7 +99,7 @@ def standing(paths: Paths) -> list[Standing]:
     found = []
     for path in sorted((paths.state / "clusters").glob("*.json")):
         try:
-            found.append(Standing.model_validate_json(path.read_text()))
+            found.append(Standing.model_validate_json(path.read_bytes()))
         except ValidationError as error:
             raise UsageError(
                 f"{path} is damaged", detail=str(error), remedy="remove the file, then `vtax clean`"

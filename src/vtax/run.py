@@ -45,7 +45,7 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
     background: list[tuple[int, Step, Background]] = []
     try:
         for number, step in enumerate(work.steps):
-            _put_inputs(cluster, step, work)
+            _prepare(cluster, step, work)
             if step.background:
                 failure = _start(cluster, number, step, work, place, background)
                 status = Status.FAILED if failure else status
@@ -125,15 +125,18 @@ def _transport(cluster: Cluster, step: Step, node: str, work: Work) -> Transport
     return cluster.reach(node, work.target.names if parallel else (node,))
 
 
-def _put_inputs(cluster: Cluster, step: Step, work: Work) -> None:
-    """One command a node for all files of the step."""
-    if not step.inputs:
+def _prepare(cluster: Cluster, step: Step, work: Work) -> None:
+    """One command a node: the step's files are there, and none of its outputs, for trials of one work share their
+    directory: hpcc appends to what a warm-up left, and a program that writes nothing would have an old file fetched."""
+    if not step.inputs and not step.outputs:
         return
-    script = "".join(
-        f"cat >{shlex.quote(file.name)} <<'vtax-end-of-file'\n{file.content}vtax-end-of-file\n" for file in step.inputs
-    )
+    removed = f"rm -f -- {shlex.join(step.outputs)}\n" if step.outputs else ""
+    written = "".join(
+        f"printf %s {shlex.quote(file.content)} >{shlex.quote(file.name)}\n" for file in step.inputs
+    )  # not a here-document: it would add a line end, and end at a line of the content
     for node in step.nodes:
         transport = _transport(cluster, step, node, work)
+        script = f"set -e\n{removed}{written}"
         result = transport.run(("sh", "-s"), timeout_s=CARRY_S, directory=work.target.directory, stdin=script)
         if result.exit_code != 0:
             raise CommandError(f"{node}: the trial's files cannot be written", detail=result.stderr)

@@ -111,7 +111,9 @@ class Campaign:
         """What was noted when the campaign began: its id, the machine, the image."""
         path = self.directory / "campaign.json"
         try:
-            content: dict[str, Any] = json.loads(path.read_bytes())
+            content: Any = json.loads(path.read_bytes())
+            if not isinstance(content, dict):
+                raise ValueError("it holds no JSON object")
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
         except ValueError as error:

@@ -139,7 +139,7 @@ def test_known_hosts_of_the_nodes(keys: Path) -> None:
 
 
 def test_the_seed_of_a_node(keys: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(seed(keys, "worker1", ADDRESSES))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(seed(keys, "worker1", ADDRESSES, {"master": 2, "worker1": 1}))) as archive:
         entries = archive.getmembers()
         held = {}
         for entry in entries:
@@ -153,5 +153,6 @@ def test_the_seed_of_a_node(keys: Path) -> None:
         "root/.ssh/id_ed25519": ("0o600", "PRIVATE user\n"),
         "root/.ssh/authorized_keys": ("0o600", "ssh-ed25519 AAAAuser vtax user\n"),
         "root/.hushlogin": ("0o644", ""),
+        "root/hostfile": ("0o644", "master slots=2\nworker1 slots=1\n"),
     }
     assert {(entry.uid, entry.gid) for entry in entries} == {(0, 0)}

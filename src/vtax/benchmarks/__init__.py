@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from vtax.benchmarks.base import Benchmark
+from vtax.errors import PLUGIN_FAILURES
 
 BUILT_IN = {
     "hpcc": "vtax.benchmarks.hpcc:Hpcc",
@@ -38,8 +39,10 @@ def _found() -> tuple[Mapping[str, Benchmark], tuple[str, ...]]:
     for entry in entry_points(group=GROUP):
         try:
             benchmark = cast(Benchmark, entry.load()())
+            for attribute in Benchmark.__annotations__:
+                getattr(benchmark, attribute)  # or it would fail later, for everybody
             known.setdefault(benchmark.name, benchmark)
-        except (ImportError, AttributeError, TypeError, ValueError, SyntaxError) as error:
+        except PLUGIN_FAILURES as error:
             broken.append(f"plug-in {entry.name} ({entry.value}) is left out: {type(error).__name__}: {error}")
     return known, tuple(broken)
 

@@ -10,6 +10,7 @@ from vtax.errors import ParseError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model import Measurement, Metric, Record, Scope, Step, Target, TrialRecord
 
+ABSURD = re.compile(r"\d{100}")  # no tool prints such a number, and int() and float() fail at even longer ones
 GRACE_S = 30.0  # what any step may take beyond its own run time before it counts as hung
 
 
@@ -66,6 +67,8 @@ def found(pattern: re.Pattern[str], text: str, record: TrialRecord) -> tuple[str
     if len(matches) != 1:
         count = "is missing" if not matches else f"stands there {len(matches)} times"
         raise refuse(record, f"a line that a complete output has once {count}", text, pattern.pattern)
+    if any(ABSURD.search(group or "") for group in matches[0].groups()):
+        raise refuse(record, "a number of more than a hundred digits", text, pattern.pattern)
     return tuple(matches[0].groups())
 
 

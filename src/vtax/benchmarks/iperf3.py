@@ -29,6 +29,7 @@ JITTER = Metric(name="jitter", unit="s", kind=Kind.COST, meaning="UDP: smoothed 
 LOST = Metric(
     name="lost_fraction", unit="1", kind=Kind.PROPORTION, meaning="UDP: packets lost, of those the receiver knows of"
 )
+LARGEST = 1e300  # JSON knows whole numbers that are too large for any float
 SHORTEST_S = 0.1  # a last interval of a few ms has an absurd rate
 
 
@@ -121,7 +122,7 @@ class Run:
         self.record, self.text = record, record.output()
         try:
             self.document: Any = json.loads(self.text, parse_constant=self._not_finite)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the latter from brackets nested by the thousand
             raise refuse(record, f"not one JSON document: {error}", self.text) from error
         if not isinstance(self.document, dict):
             self.refuse("not a JSON object")
@@ -147,6 +148,6 @@ class Run:
     def number(self, *path: str | int) -> float:
         """The number under `path`, not negative."""
         value = self.at(*path)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LARGEST:
             self.refuse(f"{'.'.join(map(str, path))} is {value!r}")
         return float(value)

@@ -77,7 +77,7 @@ HPL.out      output file name (if any)
 """
 
 RESULT = re.compile(
-    r"^W[RC]\w+ +(\d+) +(\d+) +(\d+) +(\d+) +(\S+) +(\S+)\n-+\n"
+    r"^W[RC]\w+ +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\S+) +(\S+)\n-+\n"
     r"\|\|Ax-b\|\|_oo/\(eps\*\(\|\|A\|\|_oo\*\|\|x\|\|_oo\+\|\|b\|\|_oo\)\*N\)= +(\S+) \.\.\.\.\.\. PASSED\n",
     re.MULTILINE,
 )

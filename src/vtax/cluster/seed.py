@@ -18,8 +18,12 @@ def known_hosts(keys: Path, addresses: Mapping[str, str]) -> str:
     return "".join(f"{name},{address} {public(keys, name)}\n" for name, address in addresses.items())
 
 
-def seed(keys: Path, node: str, addresses: Mapping[str, str]) -> bytes:
-    """The archive for `node`; `addresses` are name -> address of all nodes of the cluster."""
+def seed(keys: Path, node: str, addresses: Mapping[str, str], slots: Mapping[str, int]) -> bytes:
+    """The archive for `node`; `addresses` and `slots` are name -> address and name -> CPUs of all nodes.
+
+    /root/hostfile is for people who run MPI by hand; trials bring the host file of their own nodes.
+    """
+    hostfile = "".join(f"{name} slots={count}\n" for name, count in slots.items())
     contents = (
         ("etc/ssh/ssh_host_ed25519_key", 0o600, (keys / node).read_bytes()),
         ("etc/ssh/ssh_host_ed25519_key.pub", 0o644, (keys / f"{node}.pub").read_bytes()),
@@ -27,6 +31,7 @@ def seed(keys: Path, node: str, addresses: Mapping[str, str]) -> bytes:
         ("root/.ssh/id_ed25519", 0o600, (keys / USER).read_bytes()),
         ("root/.ssh/authorized_keys", 0o600, (keys / f"{USER}.pub").read_bytes()),
         ("root/.hushlogin", 0o644, b""),
+        ("root/hostfile", 0o644, hostfile.encode()),
     )
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
-from vtax.errors import EnvironmentMissing
+from vtax.errors import PLUGIN_FAILURES, EnvironmentMissing
 from vtax.providers.base import Options, Provider
 
 BUILT_IN = {
@@ -35,8 +35,11 @@ def _found() -> tuple[Mapping[str, type[Provider]], tuple[str, ...]]:
     broken = []
     for entry in entry_points(group=GROUP):
         try:
-            known.setdefault(entry.name, cast(type[Provider], entry.load()))
-        except (ImportError, AttributeError, TypeError, ValueError, SyntaxError) as error:
+            kind = cast(type[Provider], entry.load())
+            if not issubclass(kind.options, Options):
+                raise TypeError(f"its options are {kind.options}, not a subclass of {Options.__qualname__}")
+            known.setdefault(entry.name, kind)
+        except PLUGIN_FAILURES as error:
             broken.append(f"plug-in {entry.name} ({entry.value}) is left out: {type(error).__name__}: {error}")
     return known, tuple(broken)
 

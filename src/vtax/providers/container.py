@@ -89,8 +89,9 @@ class Container:
 
     def unavailable(self) -> str:
         """Why the engine does not answer here; "" when it does."""
-        if shutil.which(self.name) is None:
-            return f"{self.name} is not installed"
+        for program in (self.name, "ssh", "ssh-keygen"):
+            if shutil.which(program) is None:
+                return f"{program} is not installed"
         answer = self._run(("version", "--format", "json" if self.name == "podman" else "{{json .}}"), timeout_s=20)
         if answer.exit_code != 0:
             said = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
@@ -116,11 +117,12 @@ class Container:
             keys.result()
             commands = self._commands(spec, shape, shared_path, site.campaign, prefix, image)
             places = lines.addresses(prefix, names)
+            slots = {node.name: node.cpus for node in shape.nodes}
 
             def start(index: int) -> None:
                 container = lines.name_of(site.campaign, names[index])
                 self._must(commands[2 + index])
-                self._must((self.name, "cp", "-", f"{container}:/"), stdin=seed(site.keys, names[index], places))
+                self._must((self.name, "cp", "-", f"{container}:/"), stdin=seed(site.keys, names[index], places, slots))
                 self._must((self.name, "start", container))
 
             each(start, range(len(names)))
@@ -246,12 +248,12 @@ class Container:
 
 class Docker(Container):
     name = "docker"
-    mend = "as root: apt-get install docker.io, then start dockerd; a user needs the group docker"
+    mend = "as root: apt-get install docker.io openssh-client, then start dockerd; a user needs the group docker"
 
 
 class Podman(Container):
     name = "podman"
-    mend = "as root: apt-get install podman runc netavark aardvark-dns"
+    mend = "as root: apt-get install podman runc netavark aardvark-dns openssh-client"
 
     def environment(self) -> Mapping[str, str]:
         """Podman as it works on small machines too: rlimits that the kernel grants, no systemd, no hybrid cgroups."""

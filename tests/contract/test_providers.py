@@ -1,0 +1,148 @@
+"""What every built-in provider keeps before anything is created: no daemon is asked, no process started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from fakes import node_shape
+from vtax.launchers.mpirun import ranks_for
+from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Scope, Severity, Target
+from vtax.providers import BUILT_IN, CONTAINER_ENGINES, cgroup, host, option_models, provider
+from vtax.providers.base import LABEL, Provider
+from vtax.providers.cgroup import Hierarchy
+
+GIB = 2**30
+EQUAL = ClusterShape(nodes=(node_shape("master", (4, 5)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
+UNEQUAL = ClusterShape(
+    nodes=(
+        node_shape("master", (7,), GIB),
+        node_shape("worker1", (0, 1, 2, 3), 4 * GIB),
+        node_shape("worker2", (4, 5, 6), 2 * GIB),
+    )
+)
+SMALLEST = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0,))))
+
+of_every_provider = pytest.mark.parametrize("name", BUILT_IN)
+on_every_shape = pytest.mark.parametrize("shape", [EQUAL, UNEQUAL, SMALLEST], ids=["equal", "unequal", "smallest"])
+
+
+@pytest.fixture
+def made(name: str, tmp_path: Path) -> Provider:
+    return provider(name, tmp_path / "run")
+
+
+def spec_of(name: str) -> EnvironmentSpec:
+    """An environment with all its defaults, as a study has it."""
+    return EnvironmentSpec(name="box", provider=name, options=option_models()[name]().model_dump(mode="json"))
+
+
+@of_every_provider
+def test_it_is_called_what_it_is_registered_as(name: str, made: Provider) -> None:
+    assert made.name == name
+    assert made.mend
+    assert 0 < made.provision_estimate_s < 600
+
+
+@of_every_provider
+def test_every_option_has_a_default_and_survives_the_plan(name: str, made: Provider) -> None:
+    defaults = made.options()
+    assert made.options.model_validate(defaults.model_dump(mode="json")) == defaults
+    assert option_models()[name] is made.options
+
+
+@of_every_provider
+def test_making_it_changes_nothing(name: str, made: Provider, tmp_path: Path) -> None:
+    assert made.capabilities == made.capabilities
+    assert list(tmp_path.iterdir()) == []
+
+
+@on_every_shape
+@of_every_provider
+def test_the_commands_of_the_plan_are_pure(name: str, made: Provider, shape: ClusterShape, tmp_path: Path) -> None:
+    commands = made.commands(spec_of(name), shape, "/shared")
+    assert commands
+    assert commands == made.commands(spec_of(name), shape, "/shared")
+    assert commands == provider(name, tmp_path / "elsewhere").commands(spec_of(name), shape, "/shared")
+    assert list(tmp_path.iterdir()) == []
+
+
+@on_every_shape
+@of_every_provider
+def test_everything_that_is_made_carries_the_label(name: str, made: Provider, shape: ClusterShape) -> None:
+    for command in made.commands(spec_of(name), shape, "/shared"):
+        assert f"{LABEL}=CAMPAIGN" in command
+
+
+@on_every_shape
+@of_every_provider
+def test_no_command_takes_more_than_it_needs(name: str, made: Provider, shape: ClusterShape) -> None:
+    for command in made.commands(spec_of(name), shape, "/shared"):
+        line = shlex.join(command)
+        for forbidden in ("--privileged", "0.0.0.0", "--network host", "--network=host", "--pid host", "--cap-add"):
+            assert forbidden not in line
+        published = [command[i + 1] for i, word in enumerate(command) if word in ("--publish", "-p")]
+        assert all(place.startswith("127.0.0.1:") for place in published)
+
+
+@pytest.mark.parametrize("name", CONTAINER_ENGINES)
+def test_every_node_has_its_limits(name: str, made: Provider) -> None:
+    commands = made.commands(spec_of(name), UNEQUAL, "/shared")
+    for node in UNEQUAL.nodes:
+        (command,) = (line for line in commands if line[-1].startswith("vtax-rootfs:") and node.name in line)
+        after = dict(pairwise(command))
+        assert after["--cpuset-cpus"] == ",".join(map(str, node.cpu_ids))
+        assert after["--memory"] == after["--memory-swap"] == str(node.memory_bytes)
+        assert int(after["--cpu-quota"]) > node.cpus * int(after["--cpu-period"])
+
+
+@on_every_shape
+@of_every_provider
+def test_its_launcher_starts_mpirun(name: str, made: Provider, shape: ClusterShape) -> None:
+    launcher = made.launcher(made.options())
+    assert launcher == made.launcher(made.options())
+    for scope, nodes in ((Scope.WORKERS, shape.workers), (Scope.CLUSTER, shape.nodes)):
+        target = Target(scope=scope, nodes=nodes, directory="/shared/it")
+        ranks = ranks_for(nodes)
+        argv = launcher.argv(("program", "--flag"), target, ranks)
+        assert argv[0] == "mpirun"
+        assert argv[-2:] == ("program", "--flag")
+        assert argv[argv.index("--np") + 1] == str(ranks.total)
+        assert launcher.one_machine is not made.capabilities.separate_nodes
+        assert bool(launcher.inputs(target, ranks)) is made.capabilities.separate_nodes
+
+
+# --- where nothing is ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONTAINER_ENGINES)
+def test_an_engine_that_is_not_installed(
+    name: str, made: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert made.unavailable() == f"{name} is not installed"
+    (problem,) = made.check(spec_of(name), EQUAL, HostCapacity(cpu_ids=(0,), memory_bytes=GIB))
+    assert (problem.severity, problem.message) == (Severity.BLOCKER, f"{name} is not installed")
+    assert "apt-get install" in problem.remedy
+    assert made.leftovers() == ()
+    made.destroy("never")
+    made.destroy("never")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_host_without_anything_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    trees = [tmp_path / "cpuset", tmp_path / "memory"] if version == 1 else [tmp_path / "unified"] * 2
+    for tree in trees:
+        tree.mkdir(exist_ok=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)  # only root makes control groups
+    monkeypatch.setattr(cgroup, "find", lambda: Hierarchy(version, *trees))
+    monkeypatch.setattr(host, "_labelled_processes", dict)  # this machine may be running something else
+    made = provider("host", tmp_path / "run")
+    assert made.leftovers() == []
+    made.destroy("never")
+    made.destroy("never")
+    assert all(list(tree.iterdir()) == [] for tree in trees)
