@@ -38,11 +38,12 @@ class Clock:
         self.said: dict[str, float] = {}
         self.took: dict[str, float] = {}
 
-    def done(self, cell: str, elapsed_s: float) -> None:
-        """One trial of the cell is over."""
-        name = self.environment[cell]
-        self.said[name] = self.said.get(name, 0.0) + self.left[cell].pop(0)
-        self.took[name] = self.took.get(name, 0.0) + elapsed_s
+    def done(self, cell: str, elapsed_s: float, *, ran: bool = True) -> None:
+        """One trial of the cell is over; one that did not run teaches nothing about the estimates."""
+        name, said_s = self.environment[cell], self.left[cell].pop(0)
+        if ran:
+            self.said[name] = self.said.get(name, 0.0) + said_s
+            self.took[name] = self.took.get(name, 0.0) + elapsed_s
 
     def ready(self, cell: str) -> None:
         """The cell's cluster is up."""
@@ -128,11 +129,14 @@ class _CellRun:
         self.listener(CellStarted(cell.id, cell.round, cell.environment, len(pending)))
         todo = list(pending)
         failure = ""
-        while todo and self.instance <= self.last_instance:
-            failure = self._with_cluster(todo)
-            self.instance += 1
-            if failure and self.instance > self.last_instance:
-                break
+        try:
+            while todo and self.instance <= self.last_instance:
+                failure = self._with_cluster(todo)
+                self.instance += 1
+        except (ProvisionError, CommandError, EnvironmentMissing) as error:
+            if isinstance(error, StoreError):
+                raise
+            failure = str(error)  # `provision` has tried again what may pass
         for trial in todo:
             self._skip(trial, failure)
         self.listener(CellFinished(cell.id, "failed" if todo else "ok", failure if todo else ""))
@@ -143,10 +147,8 @@ class _CellRun:
         try:
             ready = self._provision()
         except (ProvisionError, CommandError, EnvironmentMissing) as error:
-            if isinstance(error, StoreError):
-                raise
             self._save(started, None, str(error))
-            return str(error)
+            raise
         failure = ""
         try:
             self.listener(ClusterReady(self.cell.id, len(ready.cluster.nodes), ready.elapsed_s))
@@ -192,7 +194,7 @@ class _CellRun:
         self._told(trial, record.status, record.failure, 0.0)
 
     def _told(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
-        self.clock.done(self.cell.id, elapsed_s)
+        self.clock.done(self.cell.id, elapsed_s, ran=status is not Status.NOT_RUN)
         self.listener(TrialFinished(trial.id, status.value, failure, elapsed_s, self.clock.remaining_s()))
 
     def _work(self, trial: PlannedTrial) -> Work:
@@ -221,7 +223,10 @@ def _silent_nodes(cluster: Cluster) -> list[str]:
     """Nodes that no longer answer."""
 
     def answers(name: str) -> bool:
-        return cluster.node(name).transport.run(("true",), timeout_s=ASK_S).exit_code == 0
+        try:
+            return cluster.node(name).transport.run(("true",), timeout_s=ASK_S).exit_code == 0
+        except (CommandError, EnvironmentMissing):
+            return False
 
     names = [node.name for node in cluster.nodes]
     return [name for name, alive in zip(names, each(answers, names), strict=True) if not alive]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vtax.benchmarks import benchmarks
-from vtax.errors import ParseError
+from vtax.errors import PLUGIN_FAILURES, ParseError
 from vtax.model import Measurement, Status, TrialRecord
 
 
@@ -33,4 +33,7 @@ def parse_all(records: Iterable[TrialRecord]) -> tuple[tuple[Measurement, ...], 
             judged.append(record)
         except ParseError as error:
             judged.append(record.model_copy(update={"status": Status.FAILED, "failure": str(error)}))
+        except PLUGIN_FAILURES as error:
+            reason = f"the parser of {record.benchmark} failed: {type(error).__name__}: {error}"
+            judged.append(record.model_copy(update={"status": Status.FAILED, "failure": reason}))
     return tuple(measurements), tuple(judged)

@@ -81,8 +81,9 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
                 left_out.append(f"environment {spec.name} is left out: {'; '.join(reasons)}")
                 del providers[spec.name]
     if study.baseline not in providers or len(providers) < min(2, len(resolved)):
+        lost = study.baseline not in providers
         raise EnvironmentMissing(
-            "too few environments work here to compare anything",
+            f"the baseline {study.baseline} does not work here" if lost else "nothing but the baseline works here",
             detail="\n".join(left_out),
             remedy="`vtax doctor` says what is missing and how to mend it",
         )

@@ -108,15 +108,23 @@ def _blank(cell: Cell, trial: PlannedTrial, work: Work) -> TrialRecord:
 
 
 def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
-    """The counters of the trial's nodes, read where its commands run; a node that does not answer has none."""
+    """The counters of the trial's nodes, read where its commands run; a node that does not answer has none.
+
+    Nodes of one machine that are used as one have one set of counters, under the name of the first.
+    """
+    names = work.target.names
     parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER)
+    asked = names[:1] if parallel and frozenset(names) in cluster.together else names
 
     def ask(node: str) -> tuple[str, dict[str, float] | None]:
-        transport = cluster.reach(node, work.target.names if parallel else (node,))
-        result = transport.run(("sh", "-s"), timeout_s=ASK_S, stdin=counters_script())
+        transport = cluster.reach(node, names if parallel else (node,))
+        try:
+            result = transport.run(("sh", "-s"), timeout_s=ASK_S, stdin=counters_script())
+        except (CommandError, EnvironmentMissing):
+            return node, None
         return node, parse_counters(result.stdout) if result.exit_code == 0 else None
 
-    return {node: values for node, values in each(ask, work.target.names, abandon=True) if values is not None}
+    return {node: values for node, values in each(ask, asked, abandon=True) if values is not None}
 
 
 def _transport(cluster: Cluster, step: Step, node: str, work: Work) -> Transport:

@@ -23,6 +23,7 @@ from vtax.errors import StoreError, UsageError
 from vtax.model import CellRecord, Plan, Record, TrialRecord
 
 ALIVE = "alive"
+ABOUT_KEYS = {"host", "id", "image"}
 R = TypeVar("R", bound=Record)
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
@@ -112,8 +113,8 @@ class Campaign:
         path = self.directory / "campaign.json"
         try:
             content: Any = json.loads(path.read_bytes())
-            if not isinstance(content, dict):
-                raise ValueError("it holds no JSON object")
+            if not isinstance(content, dict) or not content.keys() >= ABOUT_KEYS:
+                raise ValueError(f"it holds no JSON object with {', '.join(sorted(ABOUT_KEYS))}")
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
         except ValueError as error:

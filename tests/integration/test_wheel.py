@@ -35,6 +35,11 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     assert "hpcc.workers" in run(vtax, "plan", "host.toml", cwd=tmp_path)
     assert "_VTAX_COMPLETE" in run(vtax, "--show-completion", "bash", cwd=tmp_path)
     held = run(sys.executable, "-m", "zipfile", "-l", wheel, cwd=tmp_path)
-    for name in ("image/guest/build.sh", "image/guest/vtax-enter.c", "presets/strict.toml", "report/templates/index.html"):
+    for name in (
+        "image/guest/build.sh",
+        "image/guest/vtax-enter.c",
+        "presets/strict.toml",
+        "report/templates/style.css",
+    ):
         assert f"vtax/{name}" in held
     assert os.access(vtax, os.X_OK)

@@ -412,4 +412,4 @@ def test_counters_of_a_parallel_program_are_read_where_it_runs(tmp_path: Path) -
     both = ("worker1", "worker2")
     record = bench.run(work(step("mpirun"), scope=Scope.WORKERS, nodes=both))
     assert {call.node for call in bench.provider.calls} == {"workers"}
-    assert set(record.counters) == set(both)
+    assert set(record.counters) == {both[0]}

@@ -56,7 +56,7 @@ PLAN = Plan(
     cells=(),
     estimate_s=0,
 )
-ABOUT = {"id": "c1", "created": "2026-01-01T00:00:00Z", "host": {"kernel": "6.1"}}
+ABOUT = {"id": "c1", "created": "2026-01-01T00:00:00Z", "host": {"kernel": "6.1"}, "image": {"digest": "d"}}
 
 
 def trial(name: str = "r001-host/ping.a-b.1", started: float = 1.0, status: Status = Status.OK) -> TrialRecord:

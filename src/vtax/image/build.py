@@ -45,12 +45,21 @@ def find_machine_mirror() -> str:
 def cached(cache: Path, made: Recipe) -> Image | None:
     """The image of a recipe, when it is in the cache."""
     manifest = cache / made.key / "image.json"
-    return Image.model_validate_json(manifest.read_text()) if manifest.exists() else None
+    return _read(manifest) if manifest.exists() else None
 
 
 def images(cache: Path) -> tuple[Image, ...]:
     """Every image in the cache."""
-    return tuple(Image.model_validate_json(path.read_text()) for path in sorted(cache.glob("*/image.json")))
+    return tuple(_read(path) for path in sorted(cache.glob("*/image.json")))
+
+
+def _read(manifest: Path) -> Image:
+    try:
+        return Image.model_validate_json(manifest.read_bytes())
+    except ValueError as error:
+        raise ImageError(
+            f"{manifest} is damaged", detail=str(error), remedy=f"remove the directory {manifest.parent}, then again"
+        ) from error
 
 
 def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
