@@ -190,7 +190,7 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
 def _tell(log: Path, told: int, listener: Listener) -> int:
     lines = log.read_text(errors="replace").splitlines()
     for line in lines[told:]:
-        if line.startswith(("I: ", "vtax: ")):
+        if line.startswith(("I: ", "vtax: ")) and "hook" not in line:
             listener(StageProgress(STAGE, line.partition(": ")[2]))
     return len(lines)
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vtax.analysis.records import VERDICT_FROM, Comparison, Verdict
+from vtax.analysis.records import VERDICT_FROM, Comparison, Level, Verdict
 from vtax.analysis.summary import Series
 from vtax.model import Finding, Severity
 from vtax.report import setup
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
-from vtax.report.numbers import labels_text
+from vtax.report.numbers import labels_text, unit_for
 from vtax.report.records import ReportInput
 from vtax.report.tables import (
     PLACES,
@@ -25,7 +25,9 @@ from vtax.report.tables import (
     range_cell,
     ratio_cell,
     results_of,
+    span,
 )
+from vtax.units import format_number
 
 QUESTION = "What does virtualization cost, on this hardware, for this work?"
 NBSP = "\u00a0"
@@ -240,11 +242,17 @@ def _answers(results: Results, members: Sequence[Series]) -> tuple[Answer, ...]:
                 words = (several[0].metric, labels_text(kept))
                 name = ", ".join(word for word in words if word)
                 place = results.environments.index(environment)
-                answers.append(Answer(place, environment, f"{several[0].label}: {name}", _short(there)))
+                alone = [results.levels[series][environment] for series in several]
+                answers.append(Answer(place, environment, f"{several[0].label}: {name}", _short(there, alone)))
     return tuple(answers)
 
 
-def _short(found: Sequence[Comparison]) -> Cell:
+def _short(found: Sequence[Comparison], levels: Sequence[Level]) -> Cell:
+    """A ratio, a range of ratios, or, where the baseline has nothing to compare with, what was measured."""
+    if all(item.ratio is None for item in found) and all(item.verdict is Verdict.DATA_ONLY for item in found):
+        factor, unit = unit_for(levels)
+        means = span([level.mean / factor for level in levels], format_number)
+        return Cell(f"{means} {unit}".rstrip(), "no counterpart in the baseline")
     if len(found) > 1:
         cell = range_cell(found)
         return Cell(cell.text, f"{len(found)} results{'; ' if cell.note else ''}{cell.note}", cell.badge)
