@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vtax.providers.container import Podman, containers_conf
+from vtax.providers.container import Podman, containers_conf, undelegated
 
 
 @pytest.fixture
@@ -54,3 +54,15 @@ def test_podman_is_told_where_it_stands(tmp_path: Path) -> None:
     Podman(runtime).environment()
     assert place.stat().st_ino == first  # the same text is not written again
     assert [path.name for path in runtime.iterdir()] == ["containers.conf"]
+
+
+def test_podman_without_root_needs_delegated_controllers(tmp_path: Path) -> None:
+    assert "cgroup version 1" in undelegated(tmp_path, 1000)[0]
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    assert "cpu, cpuset, memory not delegated" in undelegated(tmp_path, 1000)[0]
+    place = tmp_path / "user.slice/user-1000.slice/user@1000.service"
+    place.mkdir(parents=True)
+    (place / "cgroup.controllers").write_text("cpu memory pids\n")
+    assert undelegated(tmp_path, 1000)[0].endswith("cpuset not delegated to this user")
+    (place / "cgroup.controllers").write_text("cpuset cpu memory pids\n")
+    assert undelegated(tmp_path, 1000) == ("", "")

@@ -40,14 +40,13 @@ def run(
     directory = resume or output or Path("campaigns")
     with progress() as listener:
         try:
-            if resume is not None:
+            if study is None:
                 pipeline.resume(directory, paths(), listener)
             else:
-                assert study is not None
                 loaded = load(study)
-                if rounds is not None:
-                    loaded = loaded.model_copy(update={"rounds": rounds})
-                directory = output or Path("campaigns") / f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+                changed = {} if rounds is None else {"rounds": rounds}
+                directory = output or directory / f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+                loaded = loaded.model_copy(update=changed)
                 pipeline.start(study.read_bytes(), loaded, directory, paths(), listener, available)
         except TrialsFailed as error:
             failed = error

@@ -273,15 +273,28 @@ class Podman(Container):
         return {**os.environ, "CONTAINERS_CONF": str(place)}
 
     def _limits_problem(self) -> Sequence[Problem]:
-        if os.geteuid() == 0 or Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        if os.geteuid() == 0:
             return ()
-        return [
-            Problem(
-                severity=Severity.BLOCKER,
-                message="Podman without root cannot limit CPUs and memory on cgroup version 1",
-                remedy="run as root, or boot with cgroup version 2 (systemd.unified_cgroup_hierarchy=1)",
-            )
-        ]
+        reason, remedy = undelegated(Path("/sys/fs/cgroup"), os.getuid())
+        return [Problem(severity=Severity.BLOCKER, message=reason, remedy=remedy)] if reason else ()
+
+
+def undelegated(root: Path, uid: int) -> tuple[str, str]:
+    """Why Podman cannot limit CPUs and memory for this user, and what mends it; empty words when it can."""
+    if not (root / "cgroup.controllers").exists():
+        return (
+            "Podman without root cannot limit CPUs and memory on cgroup version 1",
+            "run as root, or boot with cgroup version 2 (systemd.unified_cgroup_hierarchy=1)",
+        )
+    place = root / f"user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
+    given = set(place.read_text().split()) if place.exists() else set()
+    missing = sorted({"cpu", "cpuset", "memory"} - given)
+    if not missing:
+        return "", ""
+    return (
+        f"Podman without root cannot limit nodes: {', '.join(missing)} not delegated to this user",
+        "run as root, or give user@.service a drop-in with [Service] Delegate=cpu cpuset memory pids",
+    )
 
 
 def containers_conf(nofile: int, nproc: int, systemd: bool, hybrid: bool, netavark: bool) -> str:
