@@ -106,6 +106,10 @@ class Provider(Protocol):
         """Why nothing can be created here whatever the study says; "" when something can."""
         ...
 
+    def note(self) -> str:
+        """How it works here, where that is not the same everywhere; "" when there is nothing to say."""
+        ...
+
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         """Everything that keeps this environment from working here, at once. Changes nothing."""
         ...

@@ -22,7 +22,7 @@ from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import EnvironmentMissing, ProvisionError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Severity
+from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
 from vtax.parallel import each
 from vtax.providers.base import LABEL, Capabilities, Cluster, Leftover, Node, Site
 from vtax.providers.qemu import command as lines
@@ -141,7 +141,7 @@ class Qemu:
             keys.result()
             network.result()
 
-        def start(machine: Machine) -> str:
+        def start(machine: Machine) -> None:
             place = machine.directory
             place.mkdir(mode=0o700)
             setting = lines.setting(machine, places, shared_path, options)
@@ -218,14 +218,17 @@ class Qemu:
         )
 
     def destroy(self, campaign: str) -> None:
-        """The order to power off, a moment for it, then certain death; the network last."""
+        """The order to power off, a moment for it, then certain death: workers first, because the master has their
+        files; the network last."""
         machines = [one for one in _processes() if one.campaign == campaign and one.node]
-        each(lambda one: qmp.order(one.place / "orders", "poweroff"), machines)
-        deadline = time.monotonic() + OFF_S
-        while any(one.alive() for one in machines) and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        for one in [*machines, *(one for one in _processes() if one.campaign == campaign)]:
-            one.kill()
+        workers = [one for one in machines if one.node != Role.MASTER]
+        for group in (workers, [one for one in machines if one not in workers]):
+            each(lambda one: qmp.order(one.place / "orders", "poweroff", one.alive, OFF_S), group)
+            for one in group:
+                one.kill()
+        for one in _processes():
+            if one.campaign == campaign:
+                one.kill()
 
     def leftovers(self) -> Sequence[Leftover]:
         return [

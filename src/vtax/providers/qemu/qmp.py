@@ -6,7 +6,8 @@ import json
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from vtax.errors import ProvisionError
 
 ANSWER_S = 20.0
+POLL_S = 0.02
 FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s")
 
 
@@ -65,9 +67,13 @@ def pin(path: Path, pid: int, cpus: Sequence[int]) -> tuple[int, ...]:
     return places
 
 
-def order(path: Path, word: str) -> None:
-    """Say a word to the guest's first process; whether it hears is its affair."""
+def order(path: Path, word: str, alive: Callable[[], bool], limit_s: float) -> None:
+    """Say a word to the guest's first process, and return when the guest has ended, or did not in time. QEMU forgets
+    what the guest has not read yet when the connection closes, so it stays open."""
+    deadline = time.monotonic() + limit_s
     with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(1)
         connection.connect(str(path))
         connection.sendall(f"{word}\n".encode())
+        while alive() and time.monotonic() < deadline:
+            time.sleep(POLL_S)

@@ -121,8 +121,11 @@ class Switch:
 
     def serve(self) -> None:
         """Until the last client has left, or nobody came."""
-        while self.step(None if self.unread else NOBODY_S) and (self.unread or not self.places):
-            pass
+        came = False
+        while self.step(None if self.unread else NOBODY_S):
+            if came and not self.unread:
+                return
+            came = came or bool(self.unread)
 
 
 def listen(path: Path) -> socket.socket:
