@@ -29,8 +29,8 @@ def machine(number: int, cpu_ids: tuple[int, ...] = (2, 3)) -> Machine:
     return Machine("c1", node_shape(name, cpu_ids), number, SITE / name, SITE / "switch", "/cache/vmlinuz")
 
 
-def line(number: int, accel: command.Accelerator = "tcg", qemu: command.Version = (7, 2), **options: object) -> str:
-    return " ".join(command.argv(machine(number), QemuOptions.model_validate(options), accel, qemu))
+def line(number: int, accel: command.Accelerator = "tcg", **options: object) -> str:
+    return " ".join(command.argv(machine(number), QemuOptions.model_validate(options), accel, (7, 2)))
 
 
 def start(name: str) -> str:
@@ -91,7 +91,13 @@ def test_the_master_has_a_second_network_card() -> None:
 
 
 def test_options_of_a_worker() -> None:
-    chosen = {"cpu": "Nehalem", "nic": "vmxnet3", "cache": "unsafe", "format": "raw", "hugepages": True}
+    chosen: dict[str, object] = {
+        "cpu": "Nehalem",
+        "nic": "vmxnet3",
+        "cache": "unsafe",
+        "format": "raw",
+        "hugepages": True,
+    }
     assert line(2, "kvm", **chosen) == (
         f"{start('worker2')} -machine q35,memory-backend=memory -accel kvm -cpu Nehalem {SIZE} "
         "-object memory-backend-memfd,id=memory,size=2048M,hugetlb=on,prealloc=on "
@@ -258,7 +264,12 @@ def test_the_answer_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     asked: list[str] = []
     monkeypatch.setattr(kvm, "refused", lambda _: "")
     monkeypatch.setattr(kvm, "unopened", lambda: "")
-    monkeypatch.setattr(kvm, "tried", lambda accel, cpu: asked.append(f"{accel} {cpu}") or "no guest")
+
+    def tried(accel: str, cpu: str) -> str:
+        asked.append(f"{accel} {cpu}")
+        return "no guest"
+
+    monkeypatch.setattr(kvm, "tried", tried)
     assert [kvm.working(tmp_path), kvm.working(tmp_path)] == ["no guest", "no guest"]
     assert asked == ["kvm host"]
 
