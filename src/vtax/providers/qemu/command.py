@@ -154,8 +154,11 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
 
 
 def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
-    """The system is always on NVMe; with "virtio-blk", /scratch and /shared are on a disk of that kind beside it."""
-    words = f"format={options.format},cache={options.cache},if=none,discard=unmap"
+    """The system is always on NVMe; with "virtio-blk", /scratch and /shared are on a disk of that kind beside it.
+
+    The common disk below a node's layer is never written, so the host may keep it in memory whatever `cache` says."""
+    common = ",backing.cache.direct=off" if options.format == "qcow2" else ""
+    words = f"format={options.format},cache={options.cache}{common},if=none,discard=unmap"
     system = ("-drive", f"id=system,file={place / 'system'},{words}", "-device", "nvme,drive=system,serial=system")
     if options.disk == "nvme":
         return system
