@@ -138,9 +138,9 @@ def test_nothing_is_left(supplier: Provider, places: pipeline.Paths, image: Imag
 
 def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
     """The kernel finds no root file system: the console says so, and nobody waits for the time to pass."""
-    site = site_of(places, image, "vm3")
-    broken = image.model_copy(update={"directory": str(site.directory.parent / "image" / "tree")})
-    tree = Path(broken.directory)
+    tree = places.runtime / "empty" / "tree"
+    broken = image.model_copy(update={"directory": str(tree)})
+    site = site_of(places, broken, "vm3")
     tree.mkdir(parents=True)
     try:
         with pytest.raises(ProvisionError) as failure:

@@ -89,7 +89,9 @@ class Provider(Protocol):
     name: str
     options: type[Options]
     mend: str  # what makes it work where it does not
-    provision_estimate_s: float
+
+    @property
+    def provision_estimate_s(self) -> float: ...
 
     @property
     def capabilities(self) -> Capabilities: ...
