@@ -25,7 +25,7 @@ CHECKS: tuple[Check, ...] = (
     programs.blas_core,
     environment.different,
     environment.hidden_flags,
-    environment.emulated,
+    environment.emulation,
     environment.nested,
     disk.host_cache,
     disk.shared_filesystem,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any
 
-from vtax.audit.evidence import Evidence, blocker, differences, shown, unknown, values_of, warning
+from vtax.audit.evidence import Evidence, blocker, differences, emulated, shown, unknown, values_of, warning
 from vtax.audit.programs import merged
 from vtax.model import Finding
 
@@ -55,41 +54,21 @@ def hidden_flags(evidence: Evidence) -> tuple[Finding, ...]:
             if hidden:
                 message = f"{node} in {environment} lacks {shown(hidden)}, which the host's CPU has: other code runs"
                 remedy = "give the guest the host's CPU model (host-passthrough, -cpu host)"
-                said = warning if accepted(evidence, environment) else blocker
+                said = warning if emulated(evidence, environment) else blocker  # of emulation, T04 says all
                 found.append(said("T03", message, remedy, environment))
                 break
     return tuple(found)
 
 
-def emulated(evidence: Evidence) -> tuple[Finding, ...]:
+def emulation(evidence: Evidence) -> tuple[Finding, ...]:
     """T04: no CPU ran the guest's instructions, a program did."""
     found = []
-    for environment in (name for name in evidence.environments if software(evidence, name)):
+    for environment in (name for name in evidence.environments if emulated(evidence, name)):
         message = f"{environment} ran in software emulation: its figures say nothing about virtualization"
         remedy = "run it on a host with working KVM; allow_emulation = true compares it all the same"
-        said = warning if accepted(evidence, environment) else blocker
+        said = warning if evidence.option(environment, "allow_emulation") is True else blocker
         found.append(said("T04", message, remedy, environment))
     return tuple(found)
-
-
-def software(evidence: Evidence, environment: str) -> bool:
-    """Whether an environment was emulated: by the command lines that made it, or by what its nodes see."""
-    cells = [cell for cell in evidence.provisioned if cell.environment == environment]
-    accelerators = {
-        following.partition(",")[0]
-        for cell in cells
-        for line in cell.commands
-        for word, following in pairwise(line)
-        if word == "-accel"
-    }
-    inside = [layer for cell in cells for facts in cell.facts for layer in facts.values.get("virtualization", ())]
-    return "tcg" in accelerators or any("software emulation" in layer for layer in inside)
-
-
-def accepted(evidence: Evidence, environment: str) -> bool:
-    """Whether the study says that an environment may be emulated, and compared all the same. What that brings along,
-    such as a CPU that lacks instructions, then is a warning too."""
-    return evidence.option(environment, "allow_emulation") is True and software(evidence, environment)
 
 
 def used(flags: Any) -> set[str]:
