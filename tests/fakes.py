@@ -291,6 +291,9 @@ class FakeProvider:
     def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
         return tuple((self.name, "create", "CAMPAIGN", node.name) for node in shape.nodes)
 
+    def note(self) -> str:
+        return ""
+
     def unavailable(self) -> str:
         return self.broken
 

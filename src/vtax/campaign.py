@@ -159,6 +159,7 @@ class _CellRun:
             if failure:
                 self._save(started, ready, failure)
         finally:
+            self._keep_logs(ready.cluster)
             destroy(self.provider, self.site, ready.cluster)
         return failure
 
@@ -187,6 +188,13 @@ class _CellRun:
                 if lost:
                     return f"{', '.join(lost)} no longer answered after {trial.id}"
         return ""
+
+    def _keep_logs(self, cluster: Cluster) -> None:
+        """What the nodes wrote to their consoles, before it goes with them."""
+        for node, path in cluster.logs.items():
+            if path.exists():
+                name = f"cells/{self.cell.id}.{self.instance}.{node}.console.log"
+                self.campaign.save(name, path.read_bytes())
 
     def _skip(self, trial: PlannedTrial, reason: str) -> None:
         with self.campaign.new_trial(trial.id) as place:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from vtax.benchmarks import broken_plugins as broken_benchmarks
@@ -30,6 +29,7 @@ class ProviderState(Record):
     reason: str
     remedy: str
     limits_memory: bool
+    note: str = ""  # how it works here, where that is not the same everywhere
 
 
 class Diagnosis(Record):
@@ -66,6 +66,7 @@ def diagnose(paths: Paths) -> Diagnosis:
                 reason=reason,
                 remedy=one.mend if reason else "",
                 limits_memory=one.capabilities.limits_memory,
+                note="" if reason else one.note(),
             )
         )
     image = build.cached(paths.images, recipe.recipe(ImageSpec(), build.find_machine_mirror()))
@@ -95,6 +96,4 @@ def _notes(facts: Mapping[str, Any], core: str, states: list[ProviderState]) -> 
             break
     if os.geteuid() != 0 and any(one.name == "host" and one.works for one in states):
         notes.append("without root, the host environment pins CPUs but has no memory limit: the audit says so")
-    if Path("/dev/kvm").exists():
-        notes.append("/dev/kvm is there; whether a guest really runs with it is not known before one is started")
     return notes

@@ -289,6 +289,7 @@ class Image(Record):
     directory: str  # the unpacked tree
     archive: str  # the same tree as a tar file
     versions: Mapping[str, str] = Field(default_factory=dict)  # Debian package -> version
+    kernel: str = ""  # what virtual machines boot, in the unpacked tree; "" when there is none
 
 
 class CommandResult(Record):

@@ -63,7 +63,7 @@ def _attempt(
     except BaseException:
         destroy(provider, site, None)
         raise
-    return Ready(cluster, facts, checks, time.monotonic() - clock)
+    return Ready(cluster, facts, (*cluster.notes, *checks), time.monotonic() - clock)
 
 
 def destroy(provider: Provider, site: Site, cluster: Cluster | None) -> None:

@@ -182,8 +182,9 @@ def _start(
         stderr=place / err,
     )
     background.append((number, step, running))
-    if step.ready and not running.wait_for(re.compile(step.ready), READY_S):
-        return f"{shlex.join(step.argv)} on {node} was not ready within {READY_S:g} s{_tail(place / out, place / err)}"
+    limit_s = READY_S * cluster.patience
+    if step.ready and not running.wait_for(re.compile(step.ready), limit_s):
+        return f"{shlex.join(step.argv)} on {node} was not ready within {limit_s:g} s{_tail(place / out, place / err)}"
     return ""
 
 

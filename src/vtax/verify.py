@@ -24,6 +24,8 @@ from vtax.units import format_bytes
 CHECK_S = 60.0
 Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
 PAGE = 4096
+KERNEL_SHARE = 0.03  # of a guest's memory: a sixty-fourth describes the pages of the rest
+KERNEL_BYTES = 64 * 2**20  # and this much at most it needs for itself
 PLACE = "/vtax-placement"
 RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
 TELL_RANK = (
@@ -78,12 +80,16 @@ def _limits(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
         mistakes = [
             *([] if by_quota else cpus_differ(shape, one, cluster.capabilities.own_kernel)),
             *quota_differs(shape, one, exact=by_quota),
-            *(memory_differs(shape, one) if cluster.capabilities.limits_memory else []),
+            *(
+                memory_differs(shape, one, cluster.capabilities.own_kernel)
+                if cluster.capabilities.limits_memory
+                else []
+            ),
         ]
         wrong += [f"{one.node}: {line}" for line in mistakes]
         if not mistakes:
             seen = one.values
-            memory = seen.get("memory_limit_bytes")
+            memory = seen.get("memory_total_bytes" if cluster.capabilities.own_kernel else "memory_limit_bytes")
             limit = format_bytes(memory) if memory is not None else "not limited"
             quota = seen.get("cpu_quota_cpus")
             passed.append(
@@ -114,8 +120,14 @@ def quota_differs(shape: NodeShape, facts: NodeFacts, exact: bool) -> list[str]:
     return []
 
 
-def memory_differs(shape: NodeShape, facts: NodeFacts) -> list[str]:
-    """What is wrong with the memory limit, to the page."""
+def memory_differs(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[str]:
+    """What is wrong with the memory limit, to the page. A node with its own kernel has a memory of that size instead,
+    of which the kernel takes its share before it counts."""
+    if own_kernel:
+        total = int(facts.values.get("memory_total_bytes", 0))
+        if shape.memory_bytes * (1 - KERNEL_SHARE) - KERNEL_BYTES <= total <= shape.memory_bytes:
+            return []
+        return [f"has {format_bytes(total)} of memory, planned is {format_bytes(shape.memory_bytes)}"]
     seen = facts.values.get("memory_limit_bytes")
     if seen is None:
         return [f"has no memory limit, planned is {format_bytes(shape.memory_bytes)}"]
@@ -138,12 +150,14 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
     addresses = {node.name: node.address for node in cluster.nodes}
     separate = cluster.capabilities.separate_nodes
     places = (SCRATCH, cluster.shared_path)
+    wait_s = 10 * cluster.patience
 
     def ask(name: str) -> tuple[NodeFacts, list[str]]:
         others = {other: at for other, at in addresses.items() if separate and other != name}
         calls = "\n".join(
             f"( echo vtax-name {other} $(getent hosts {other}); "
-            f"ssh -o BatchMode=yes -o ConnectTimeout=10 root@{other} echo vtax-login {other} ) 2>&1 </dev/null &"
+            f"ssh -o BatchMode=yes -o ConnectTimeout={wait_s:.0f} root@{other} echo vtax-login {other} ) "
+            "2>&1 </dev/null &"
             for other in others
         )
         look = f"find {' '.join(places)} -mindepth 1 2>&1 | sed 's/^/vtax-holds /'"

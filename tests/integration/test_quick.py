@@ -141,8 +141,8 @@ def test_vtax_is_light_while_it_runs(campaign: Path, vtax: Vtax, tmp_path: Path)
     study = tmp_path / "study.toml"
     study.write_text(
         'name = "light"\nbaseline = "host"\nrounds = 1\n[environments.host]\nprovider = "host"\n'
-        '[nodes]\ncpus = 1\nmemory = "512 MiB"\n[[benchmarks]]\nname = "sysbench-cpu"\n'
-        'nodes = ["worker1"]\ntime_s = 8\n'
+        '[nodes]\ncpus = 1\nmemory = "512 MiB"\n'
+        '[[benchmarks]]\nname = "sysbench-cpu"\nnodes = ["worker1"]\ntime_s = 8\n'
     )
     process = vtax("run", str(study), "-o", str(tmp_path / "c"))
     while not list((tmp_path / "c").glob("trials/*/.*.tmp")):

@@ -1,11 +1,14 @@
-"""T: programs, BLAS kernels, kernels, CPU flags, nesting."""
+"""T: programs, BLAS kernels, kernels, CPU flags, emulation, nesting; D: disks of guests."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from audit_cases import FACTS, FLAGS, evidence, only
-from vtax.audit import environment, programs
+from vtax.audit import disk, environment, programs
+from vtax.audit.evidence import Evidence
 from vtax.model import Severity
 
 
@@ -127,3 +130,76 @@ def test_a_virtual_host_is_told() -> None:
     finding = only(environment.nested(evidence(host_facts={"is_virtual": True, "virtualization": stack})))
     assert finding.severity is Severity.WARNING
     assert "virtual machine (KVM), in it container (docker)" in finding.message
+
+
+# --- software emulation --------------------------------------------------------------------------------------------
+
+TCG = ["virtual machine (QEMU, software emulation)"]
+
+
+def made_by(*words: str, **options: bool) -> Evidence:
+    """A campaign whose containers were made by a command line, with options in the plan."""
+    campaign = evidence()
+    specs = tuple(
+        spec.model_copy(update={"options": options}) if spec.name == "container" else spec
+        for spec in campaign.plan.environments
+    )
+    return replace(
+        campaign,
+        plan=campaign.plan.model_copy(update={"environments": specs}),
+        cells=tuple(
+            cell.model_copy(update={"commands": (words,)}) if cell.environment == "container" else cell
+            for cell in campaign.cells
+        ),
+    )
+
+
+def test_software_emulation_is_no_virtualization() -> None:
+    for campaign in (
+        made_by("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max"),
+        evidence({"container": {"virtualization": TCG}}),
+    ):
+        finding = only(environment.emulation(campaign))
+        assert (finding.id, finding.severity, finding.environment) == ("T04", Severity.BLOCKER, "container")
+    assert environment.emulation(made_by("qemu-system-x86_64", "-accel", "kvm")) == ()
+    assert environment.emulation(evidence()) == ()
+
+
+def test_a_study_may_compare_software_emulation() -> None:
+    finding = only(environment.emulation(made_by("qemu", "-accel", "tcg", allow_emulation=True)))
+    assert finding.severity is Severity.WARNING
+    assert environment.emulation(made_by("qemu", "-accel", "kvm", allow_emulation=True)) == ()
+
+
+def test_what_emulation_brings_along_is_only_a_warning() -> None:
+    facts = {"cpu_flags": ["avx2", "fma", "sse2"], "blas_core": "Opteron", "virtualization": TCG}
+    campaign = evidence({"container": facts})
+    assert only(environment.hidden_flags(campaign)).severity is Severity.WARNING
+    differing = [finding for finding in programs.blas_core(campaign) if "two programs" in finding.message]
+    assert {finding.severity for finding in differing} == {Severity.WARNING}
+
+
+def test_a_kernel_of_the_blas_that_only_the_node_names_is_no_other_build() -> None:
+    facts = {"blas_core": "Opteron", "blas_config": "OpenBLAS 0.3.29 Opteron MAX_THREADS=128"}
+    host = {"blas_core": "Cooperlake", "blas_config": "OpenBLAS 0.3.29 Cooperlake MAX_THREADS=128"}
+    assert programs.different(evidence({"container": facts, "host": host})) == ()
+
+
+# --- disks ----------------------------------------------------------------------------------------------------------
+
+
+def disks(cache: str, benchmark: str = "iozone") -> Evidence:
+    campaign = made_by("qemu")
+    specs = tuple(
+        spec.model_copy(update={"options": {"cache": cache}}) if spec.name == "container" else spec
+        for spec in campaign.plan.environments
+    )
+    work = tuple(item.model_copy(update={"benchmark": benchmark}) for item in campaign.plan.work)
+    return replace(campaign, plan=campaign.plan.model_copy(update={"environments": specs, "work": work}))
+
+
+def test_disks_that_the_host_caches_too() -> None:
+    finding = only(disk.host_cache(disks("writeback")))
+    assert (finding.id, finding.severity, finding.environment) == ("D04", Severity.WARNING, "container")
+    assert disk.host_cache(disks("none")) == ()
+    assert disk.host_cache(disks("unsafe", benchmark="ping")) == ()

@@ -108,7 +108,7 @@ def test_our_own_files_decide_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command() -> None:
-    assert command(made(), "/tmp/guest", "unshare") == (
+    assert command(made(), "/tmp/guest", "/tmp/kernel", "unshare") == (
         "mmdebstrap",
         "--mode=unshare",
         "--variant=minbase",
@@ -124,6 +124,8 @@ def test_the_command() -> None:
         "--customize-hook=copy-in /tmp/guest /usr/local/lib/vtax",
         f"--customize-hook=VTAX_BUILD_PACKAGES='gcc libc6-dev' VTAX_PROGRAMS='{' '.join(PROGRAMS)}' "
         'chroot "$1" sh /usr/local/lib/vtax/guest/build.sh',
+        "--customize-hook=copy-out /boot /usr/lib/modules /tmp/kernel",
+        '--customize-hook=rm -rf "$1/boot" "$1/usr/lib/modules"',
         "trixie",
         "-",
         MIRROR,
@@ -131,4 +133,7 @@ def test_the_command() -> None:
 
 
 def test_without_a_mirror_mmdebstrap_chooses() -> None:
-    assert command(made().model_copy(update={"mirror": ""}), "/tmp/guest", "root")[-2:] == ("trixie", "-")
+    assert command(made().model_copy(update={"mirror": ""}), "/tmp/guest", "/tmp/kernel", "root")[-2:] == (
+        "trixie",
+        "-",
+    )

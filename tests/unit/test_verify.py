@@ -205,7 +205,7 @@ def test_quotas(quota: float | None, exact: bool, right: bool) -> None:
     ("limit", "right"), [(2 * GIB, True), (2 * GIB - 4095, True), (2 * GIB + 4096, False), (2 * GIB - 4096, False)]
 )
 def test_memory_to_the_page(limit: int, right: bool) -> None:
-    assert (memory_differs(WORKER, facts(memory_limit_bytes=limit)) == []) is right
+    assert (memory_differs(WORKER, facts(memory_limit_bytes=limit), own_kernel=False) == []) is right
 
 
 # --- names, keys, the shared file system ---------------------------------------------------------------------------

@@ -5,7 +5,27 @@ from __future__ import annotations
 from vtax.audit.evidence import Evidence, info, shown, values_of, warning
 from vtax.model import Finding, Scope
 
+HOST_CACHES = frozenset({"writeback", "writethrough", "unsafe"})  # QEMU's words; "none" and "directsync" go past it
+DISK_BENCHMARKS = frozenset({"iozone"})
 NETWORK = frozenset({"nfs", "nfs4"})
+
+
+def host_cache(evidence: Evidence) -> tuple[Finding, ...]:
+    """D04: the host keeps blocks of a guest's disk in its own memory, beyond what the guest was given."""
+    if not any(work.benchmark in DISK_BENCHMARKS for work in evidence.plan.work):
+        return ()
+    remedy = 'cache = "none" leaves caching to the guest alone'
+    return tuple(
+        warning(
+            "D04",
+            f"the disks of {environment} are cached by the host too (cache={evidence.option(environment, 'cache')}): "
+            "reads and writes may never reach the disk",
+            remedy,
+            environment,
+        )
+        for environment in evidence.environments
+        if evidence.option(environment, "cache") in HOST_CACHES
+    )
 
 
 def shared_filesystem(evidence: Evidence) -> tuple[Finding, ...]:

@@ -1,11 +1,11 @@
-"""T02, T03, T05: the kernel, the C library and the CPU as the nodes see them."""
+"""T02 to T05: the kernel, the C library and the CPU as the nodes see them, and what runs them."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from vtax.audit.evidence import Evidence, blocker, differences, shown, unknown, values_of, warning
+from vtax.audit.evidence import Evidence, blocker, differences, emulated, shown, unknown, values_of, warning
 from vtax.audit.programs import merged
 from vtax.model import Finding
 
@@ -54,8 +54,20 @@ def hidden_flags(evidence: Evidence) -> tuple[Finding, ...]:
             if hidden:
                 message = f"{node} in {environment} lacks {shown(hidden)}, which the host's CPU has: other code runs"
                 remedy = "give the guest the host's CPU model (host-passthrough, -cpu host)"
-                found.append(blocker("T03", message, remedy, environment))
+                said = warning if emulated(evidence, environment) else blocker  # of emulation, T04 says all
+                found.append(said("T03", message, remedy, environment))
                 break
+    return tuple(found)
+
+
+def emulation(evidence: Evidence) -> tuple[Finding, ...]:
+    """T04: no CPU ran the guest's instructions, a program did."""
+    found = []
+    for environment in (name for name in evidence.environments if emulated(evidence, name)):
+        message = f"{environment} ran in software emulation: its figures say nothing about virtualization"
+        remedy = "run it on a host with working KVM; allow_emulation = true compares it all the same"
+        said = warning if evidence.option(environment, "allow_emulation") is True else blocker
+        found.append(said("T04", message, remedy, environment))
     return tuple(found)
 
 

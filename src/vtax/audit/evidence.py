@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from vtax.model import CellRecord, Finding, Measurement, Plan, Severity, Status, TrialRecord, Work
@@ -107,6 +108,20 @@ def differences(evidence: Evidence, fact: str) -> Iterator[Difference]:
 def unobserved(evidence: Evidence, fact: str) -> tuple[str, ...]:
     """The environments that came up, but in which no node told a fact."""
     return tuple(name for name in evidence.environments if not values_of(evidence, name, fact))
+
+
+def emulated(evidence: Evidence, environment: str) -> bool:
+    """Whether an environment ran in software emulation: by the command lines that made it, or by what its nodes see."""
+    cells = [cell for cell in evidence.provisioned if cell.environment == environment]
+    accelerators = {
+        following.partition(",")[0]
+        for cell in cells
+        for line in cell.commands
+        for word, following in pairwise(line)
+        if word == "-accel"
+    }
+    inside = [layer for _, values in observed(evidence, environment) for layer in values.get("virtualization", ())]
+    return "tcg" in accelerators or any("software emulation" in layer for layer in inside)
 
 
 def canonical(value: object) -> str:

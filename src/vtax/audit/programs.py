@@ -10,6 +10,7 @@ from vtax.audit.evidence import (
     blocker,
     canonical,
     differences,
+    emulated,
     info,
     shown,
     unknown,
@@ -34,9 +35,15 @@ def different(evidence: Evidence) -> tuple[Finding, ...]:
         *mapping_findings(evidence, "versions", "package"),
         *variable_findings(evidence),
     ]
+    cores = {
+        str(core).lower()
+        for environment in evidence.environments
+        for seen in values_of(evidence, environment, "blas_core").values()
+        for core in seen
+    }
     for fact, name in (("mpi_version", "MPI"), ("blas_config", "BLAS build")):
         for one in differences(evidence, fact):
-            pair = [without_core(shown(one.theirs), fact), without_core(shown(one.reference), fact)]
+            pair = [without_core(shown(values), fact, cores) for values in (one.theirs, one.reference)]
             if pair[0] != pair[1]:
                 message = f"{name} in {one.environment} is {pair[0]}, in {evidence.reference} {pair[1]}"
                 found.append(blocker("T01", f"{message}: programs are compared", ONE_IMAGE, one.environment))
@@ -45,12 +52,13 @@ def different(evidence: Evidence) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def without_core(config: str, fact: str) -> str:
-    """OpenBLAS names the kernel that it chose in its configuration, which is T07's matter; kernels are single words."""
+def without_core(config: str, fact: str, cores: set[str]) -> str:
+    """OpenBLAS names the kernel that it chose in its configuration, which is T07's matter; kernels are single words.
+    `cores` are those that nodes named."""
     if fact != "blas_config":
         return config
     words = config.split()
-    known = AVX512_CORES | AVX2_CORES | {"sandybridge", "nehalem", "prescott", "core2", "penryn", "generic"}
+    known = cores | AVX512_CORES | AVX2_CORES | {"sandybridge", "nehalem", "prescott", "core2", "penryn", "generic"}
     return " ".join(word for word in words if word.lower() not in known)
 
 
@@ -117,7 +125,8 @@ def blas_core(evidence: Evidence) -> tuple[Finding, ...]:
             f"in {evidence.reference} ({one.node}): two programs are compared"
         )
         remedy = "give guests the host's CPU model, and unset OPENBLAS_CORETYPE"
-        found += [blocker("T07", message, remedy, one.environment, label) for label in labels]
+        said = warning if emulated(evidence, one.environment) else blocker
+        found += [said("T07", message, remedy, one.environment, label) for label in labels]
     for environment in unobserved(evidence, "blas_core"):
         missing = "which kernel the BLAS chose is not known (vtax-blas is not in the image)"
         found += [unknown("T07", missing, environment, label) for label in labels]

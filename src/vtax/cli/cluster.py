@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 Environment = Annotated[
-    str, typer.Argument(help="An environment of --study, or a provider: host, docker, podman.", show_default=False)
+    str,
+    typer.Argument(help="An environment of --study, or a provider: host, docker, podman, qemu.", show_default=False),
 ]
 
 

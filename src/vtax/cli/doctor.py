@@ -34,7 +34,8 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything a
     say(f"  this host is itself inside: {layers or 'nothing that shows: bare metal, as far as it can be seen'}")
     say("", "providers")
     for one in found.providers:
-        say(f"  {one.name}: " + ("works" if one.works else f"does not work: {one.reason}"))
+        how = f" ({one.note})" if one.note else ""
+        say(f"  {one.name}: " + (f"works{how}" if one.works else f"does not work: {one.reason}"))
         if one.remedy:
             say(f"    next: {one.remedy}")
     say("", "root file system")

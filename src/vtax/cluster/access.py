@@ -15,27 +15,37 @@ LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH 
 POLL_S = 0.02
 
 
-def write_ssh_config(directory: Path, keys: Path, ports: Mapping[str, int]) -> Path:
+def write_ssh_config(
+    directory: Path, keys: Path, ports: Mapping[str, int], behind: Mapping[str, str] | None = None, patience: float = 1
+) -> Path:
     """`ssh_config` and `known_hosts` for nodes behind loopback ports. Returns the configuration's path.
 
+    Nodes without a port of their own are `behind` the first that has one: name -> address as that node knows it.
+    `patience` is how much longer than usual a node may take to let somebody in.
     Nothing of the user's own SSH set-up is read or changed; one connection per node is shared by all commands.
     """
     config, hosts = directory / "ssh_config", directory / "known_hosts"
-    longest = max(len(str(directory / f"c-{name}")) for name in ports)
+    hidden = {name: address for name, address in (behind or {}).items() if name not in ports}
+    longest = max(len(str(directory / f"c-{name}")) for name in (*ports, *hidden))
     if longest > LONGEST_SOCKET:
         raise StoreError(
             f"{directory} is too deep for SSH's control sockets ({longest} characters, {LONGEST_SOCKET} at most)",
             remedy="set XDG_STATE_HOME to a shorter path",
         )
-    hosts.write_text("".join(f"{name} {public(keys, name)}\n" for name in ports))
+    hosts.write_text("".join(f"{name} {public(keys, name)}\n" for name in (*ports, *hidden)))
     blocks = [
         f"Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias {name}\n  ControlPath {directory}/c-{name}\n"
         for name, port in ports.items()
     ]
+    blocks += [
+        f"Host {name}\n  HostName {address}\n  ProxyJump {next(iter(ports))}\n  HostKeyAlias {name}\n"
+        f"  ControlPath {directory}/c-{name}\n"
+        for name, address in hidden.items()
+    ]
     common = (
         f"Host *\n  User root\n  IdentityFile {keys / USER}\n  IdentitiesOnly yes\n  UserKnownHostsFile {hosts}\n"
         "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n"
-        "  ControlMaster auto\n  ControlPersist 120\n  ConnectTimeout 10\n  ServerAliveInterval 5\n"
+        f"  ControlMaster auto\n  ControlPersist 120\n  ConnectTimeout {10 * patience:.0f}\n  ServerAliveInterval 5\n"
         "  ServerAliveCountMax 6\n  HashKnownHosts no\n"
     )
     config.write_text("\n".join([*blocks, common]))
@@ -43,12 +53,13 @@ def write_ssh_config(directory: Path, keys: Path, ports: Mapping[str, int]) -> P
     return config
 
 
-def wait_for_banner(name: str, port: int, deadline: float) -> None:
-    """Return when the server behind a loopback port says that it speaks SSH. `deadline` is on the monotonic clock."""
+def wait_for_banner(name: str, port: int, deadline: float, answer_s: float = 1) -> None:
+    """Return when the server behind a loopback port says that it speaks SSH. `deadline` is on the monotonic clock;
+    `answer_s` is what one try may take."""
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-                connection.settimeout(1)
+            with socket.create_connection(("127.0.0.1", port), timeout=answer_s) as connection:
+                connection.settimeout(answer_s)
                 if banner_ready(connection.recv(32)):
                     return
         except OSError:

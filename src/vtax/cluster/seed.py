@@ -1,6 +1,7 @@
 """The seed: what makes one node of a cluster out of the common root file system, as one small tar archive.
 
-A container gets it by `cp`, a VM without a network. It holds secrets, so it exists in memory and on the node only.
+A container gets it by `cp`. A virtual machine has nobody who would set its name and network from outside, so its seed
+says these too, and comes through a file that only this user reads and that goes with the cluster. It holds secrets.
 """
 
 from __future__ import annotations
@@ -18,13 +19,22 @@ def known_hosts(keys: Path, addresses: Mapping[str, str]) -> str:
     return "".join(f"{name},{address} {public(keys, name)}\n" for name, address in addresses.items())
 
 
-def seed(keys: Path, node: str, addresses: Mapping[str, str], slots: Mapping[str, int]) -> bytes:
+def hosts(addresses: Mapping[str, str]) -> str:
+    """/etc/hosts with all nodes."""
+    local = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
+    return local + "".join(f"{address} {name}\n" for name, address in addresses.items())
+
+
+def seed(keys: Path, node: str, addresses: Mapping[str, str], slots: Mapping[str, int], setting: str = "") -> bytes:
     """The archive for `node`; `addresses` and `slots` are name -> address and name -> CPUs of all nodes.
 
-    /root/hostfile is for people who run MPI by hand; trials bring the host file of their own nodes.
+    /root/hostfile is for people who run MPI by hand; trials bring the host file of their own nodes. `setting` is what
+    the first process of a virtual machine reads: `NAME=value`, a line each.
     """
     hostfile = "".join(f"{name} slots={count}\n" for name, count in slots.items())
+    own_kernel = (("etc/hosts", 0o644, hosts(addresses).encode()), ("etc/vtax-node", 0o644, setting.encode()))
     contents = (
+        *(own_kernel if setting else ()),
         ("etc/ssh/ssh_host_ed25519_key", 0o600, (keys / node).read_bytes()),
         ("etc/ssh/ssh_host_ed25519_key.pub", 0o644, (keys / f"{node}.pub").read_bytes()),
         ("etc/ssh/ssh_known_hosts", 0o644, known_hosts(keys, addresses).encode()),

@@ -1,7 +1,8 @@
 """Build, find, list and remove cached root file systems.
 
-Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree), `rootfs.tar` and `image.json`. A build happens
-in a directory beside it and is renamed when complete, so a half-built image is never seen.
+Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree, kernel included), `rootfs.tar` (without kernel)
+and `image.json`; providers of virtual machines put their disks beside them. A build happens in a directory beside it
+and is renamed when complete, so a half-built image is never seen.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from vtax.errors import EnvironmentMissing, ImageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
-from vtax.image.recipe import Recipe, command, guest_files, machine_mirror
+from vtax.image.recipe import KERNEL_PLACES, Recipe, command, guest_files, machine_mirror
 from vtax.model import Image
 from vtax.transport import process
 
@@ -121,12 +122,14 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         tree.mkdir()
         unpack = ("tar", "-C", str(tree), "--exclude=./dev/*", "--numeric-owner", "-xpf", str(work / "rootfs.tar"))
         process.run((*as_root_here(), *unpack), timeout_s=TIMEOUT_S, check=True)
+        kernel = _kernel_beside(work, tree)
         image = Image(
             recipe=made.key,
             digest=_sha256(work / "rootfs.tar"),
             directory=str(cache / made.key / "rootfs"),
             archive=str(cache / made.key / "rootfs.tar"),
             versions=_versions(tree / "usr/local/lib/vtax/packages"),
+            kernel=str(cache / made.key / "rootfs" / kernel) if kernel else "",
         )
         shutil.rmtree(work / "guest")
         (work / "recipe.json").write_text(json.dumps(made.model_dump(mode="json"), indent=1, sort_keys=True))
@@ -167,7 +170,8 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)} if root else dict(os.environ)
     environment |= {"LC_ALL": "C.UTF-8"}
-    argv = command(made, str(guest), "root" if root else "unshare")
+    (work / "kernel").mkdir()
+    argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
     running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment)
     told = 0
     try:
@@ -193,6 +197,21 @@ def _tell(log: Path, told: int, listener: Listener) -> int:
         if line.startswith(("I: ", "vtax: ")) and "hook" not in line:
             listener(StageProgress(STAGE, line.partition(": ")[2]))
     return len(lines)
+
+
+def _kernel_beside(work: Path, tree: Path) -> str:
+    """Put kernel and modules, which the archive lacks because containers have no use for them, into the tree, for
+    virtual machines. Returns the path of the kernel in the tree, "" when there is none."""
+    apart = work / "kernel"
+    for place in KERNEL_PLACES:
+        found = apart / Path(place).name
+        if found.exists():
+            move = ("mv", "-T", str(found), f"{tree}{place}")
+            process.run((*as_root_here(), "rm", "-rf", f"{tree}{place}"), timeout_s=TIMEOUT_S, check=True)
+            process.run((*as_root_here(), *move), timeout_s=TIMEOUT_S, check=True)
+    delete(apart)
+    kernels = sorted((tree / "boot").glob("vmlinuz-*"))
+    return str(kernels[-1].relative_to(tree)) if kernels else ""
 
 
 def _sha256(path: Path) -> str:

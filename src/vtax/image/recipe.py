@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
@@ -12,12 +13,17 @@ from vtax.model import ImageSpec, Record
 
 PACKAGES = (
     "ca-certificates",
+    "e2fsprogs",
     "hpcc",
     "iozone3",
     "iperf3",
     "iproute2",
     "iputils-ping",
+    "kmod",
     "libopenblas0-pthread",
+    "nfs-common",
+    "nfs-kernel-server",
+    "nftables",
     "numactl",
     "openmpi-bin",
     "openssh-client",
@@ -27,6 +33,8 @@ PACKAGES = (
     "sysbench",
     "util-linux",
 )
+KERNELS = {"x86_64": "linux-image-cloud-amd64", "aarch64": "linux-image-cloud-arm64"}  # what virtual machines boot
+KERNEL_PLACES = ("/boot", "/usr/lib/modules")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev")
 PROGRAMS = (
     "hpcc",
@@ -44,8 +52,14 @@ PROGRAMS = (
     "vtax-rank",
     "xhpl",
     "node-init",
+    "vm-init",
+    "exportfs",
+    "modprobe",
+    "mount.nfs4",
+    "nft",
+    "rpc.nfsd",
 )
-GUEST = ("build.sh", "node-init", "vtax-blas.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c")
+GUEST = ("build.sh", "node-init", "vm-init", "vtax-blas.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c")
 LEAN = (
     "--aptopt=APT::Install-Recommends false",
     "--dpkgopt=path-exclude=/usr/share/man/*",
@@ -80,20 +94,27 @@ def guest_files() -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in GUEST}
 
 
+def kernel_packages(machine: str) -> tuple[str, ...]:
+    """The kernel for virtual machines on this kind of processor; none where Debian has no small one."""
+    return (KERNELS[machine],) if machine in KERNELS else ()
+
+
 def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
     """The recipe for a study's image; `machine_mirror` stands in for mirror "auto"."""
     return Recipe(
         suite=spec.suite,
         mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
         components=spec.components,
-        packages=tuple(sorted({*PACKAGES, *spec.extra_packages})),
+        packages=tuple(sorted({*PACKAGES, *kernel_packages(platform.machine()), *spec.extra_packages})),
         build_packages=BUILD_PACKAGES,
         guest={name: hashlib.sha256(content).hexdigest() for name, content in guest_files().items()},
     )
 
 
-def command(made: Recipe, guest_directory: str, mode: str) -> tuple[str, ...]:
-    """The mmdebstrap call that writes the root file system as a tar archive to its standard output."""
+def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str) -> tuple[str, ...]:
+    """The mmdebstrap call that writes the root file system as a tar archive to its standard output, and what only
+    virtual machines need of it into `kernel_directory`."""
+    inside = " ".join(f'"$1{place}"' for place in KERNEL_PLACES)
     place = "/usr/local/lib/vtax"
     settings = f"VTAX_BUILD_PACKAGES='{' '.join(made.build_packages)}' VTAX_PROGRAMS='{' '.join(PROGRAMS)}'"
     return (
@@ -107,6 +128,8 @@ def command(made: Recipe, guest_directory: str, mode: str) -> tuple[str, ...]:
         f'--customize-hook=mkdir -p "$1{place}"',
         f"--customize-hook=copy-in {guest_directory} {place}",
         f'--customize-hook={settings} chroot "$1" sh {place}/guest/build.sh',
+        f"--customize-hook=copy-out {' '.join(KERNEL_PLACES)} {kernel_directory}",
+        f"--customize-hook=rm -rf {inside}",
         made.suite,
         "-",
         *((made.mirror,) if made.mirror else ()),

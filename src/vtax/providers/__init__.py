@@ -20,6 +20,7 @@ BUILT_IN = {
     "host": "vtax.providers.host:Host",
     "docker": "vtax.providers.container:Docker",
     "podman": "vtax.providers.container:Podman",
+    "qemu": "vtax.providers.qemu.provider:Qemu",
 }
 GROUP = "vtax.providers"
 ANY_CONTAINER = "container"

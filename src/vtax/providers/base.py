@@ -58,6 +58,9 @@ class Cluster:
     launcher: Mpirun
     shared_path: str
     commands: tuple[tuple[str, ...], ...] = field(default=())
+    notes: tuple[str, ...] = ()  # what the provider has to say of it beside the checks: sentences for the cell's record
+    patience: float = 1  # how much longer than at this machine's speed things may take on the nodes
+    logs: Mapping[str, Path] = field(default_factory=dict)  # node -> the log of its console, kept with the cell
     together: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # nodes of one machine, used as one
 
     def node(self, name: str) -> Node:
@@ -86,7 +89,9 @@ class Provider(Protocol):
     name: str
     options: type[Options]
     mend: str  # what makes it work where it does not
-    provision_estimate_s: float
+
+    @property
+    def provision_estimate_s(self) -> float: ...
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -101,6 +106,10 @@ class Provider(Protocol):
 
     def unavailable(self) -> str:
         """Why nothing can be created here whatever the study says; "" when something can."""
+        ...
+
+    def note(self) -> str:
+        """How it works here, where that is not the same everywhere; "" when there is nothing to say."""
         ...
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:

@@ -98,6 +98,9 @@ class Container:
             return f"{self.name} does not answer: {said[-1] if said else 'no message'}"
         return ""
 
+    def note(self) -> str:
+        return ""
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         try:
             return self._create(spec, shape, shared_path, site)

@@ -77,6 +77,9 @@ class Host:
         probe = process.run(("unshare", *AS_ROOT_HERE, "--mount", "--pid", "--fork", "true"), timeout_s=10)
         return "" if probe.exit_code == 0 else f"user namespaces do not work for this user: {probe.stderr.strip()}"
 
+    def note(self) -> str:
+        return ""
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         for name, nodes in _groups(shape):
             for part in ("scratch", "tmp", "run"):

@@ -1,6 +1,7 @@
 """A node behind OpenSSH: one authenticated connection per node, shared by all commands (ControlMaster).
 
 Time limits are kept on the node itself, by coreutils' `timeout`, so a command ends even when the connection is lost.
+All are meant for a node that runs at the speed of this machine; another gets `patience` times as long.
 """
 
 from __future__ import annotations
@@ -23,11 +24,19 @@ class SshTransport:
 
     config: Path
     host: str
+    patience: float = 1
 
     def command(self, argv: Sequence[str], timeout_s: float, directory: str, env: Mapping[str, str]) -> tuple[str, ...]:
-        """The local command line that runs `argv` in `directory` on the node for at most `timeout_s`."""
+        """The local command line that runs `argv` in `directory` on the node for at most its time."""
         settings = [f"{name}={value}" for name, value in sorted(env.items())]
-        limited = ["timeout", "-k", "5", f"{timeout_s:g}", *(["env", *settings] if settings else []), *argv]
+        limited = [
+            "timeout",
+            "-k",
+            "5",
+            f"{timeout_s * self.patience:g}",
+            *(["env", *settings] if settings else []),
+            *argv,
+        ]
         remote = f"mkdir -p {shlex.quote(directory)} && cd {shlex.quote(directory)} && exec {shlex.join(limited)}"
         return ("ssh", "-F", str(self.config), self.host, "--", remote)
 
@@ -43,8 +52,11 @@ class SshTransport:
         stderr: Path | None = None,
     ) -> CommandResult:
         command = self.command(argv, timeout_s, directory, env or {})
-        result = process.run(command, timeout_s=timeout_s + MARGIN_S, stdin=stdin, stdout=stdout, stderr=stderr)
-        expired = result.timed_out or (result.exit_code in (124, 137) and result.elapsed_s >= timeout_s)
+        limit_s = timeout_s * self.patience
+        result = process.run(
+            command, timeout_s=limit_s + MARGIN_S * self.patience, stdin=stdin, stdout=stdout, stderr=stderr
+        )
+        expired = result.timed_out or (result.exit_code in (124, 137) and result.elapsed_s >= limit_s)
         return result.model_copy(update={"argv": tuple(argv), "timed_out": expired})
 
     def start(
@@ -60,7 +72,7 @@ class SshTransport:
         return ("ssh", "-F", str(self.config), "-t" if terminal else "-T", self.host, *words)
 
     def close(self) -> None:
-        process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5)
+        process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5 * self.patience)
 
 
 def banner_ready(text: bytes) -> bool:

@@ -1,0 +1,181 @@
+"""The command lines of QEMU: pure. What every word is for stands beside it.
+
+The kernel is given to QEMU and finds its root file system on an NVMe disk, for which it needs no module: so there is no
+boot loader and no initial RAM disk. What makes the node of a cluster out of the root file system is a tar archive that
+QEMU shows to the guest in its firmware configuration; no network and no disk carries it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vtax.model import NodeShape, Role
+from vtax.providers.base import Options
+
+QEMU = "qemu-system-x86_64"
+OLDEST = (7, 2)  # `-netdev stream`
+CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags after it, and guest kernels crash at random
+PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
+NETWORK = f"{PREFIX}.0/24"
+OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}  # QEMU's own numbers of its NAT
+NICS = {"virtio": "virtio-net-pci", "vmxnet3": "vmxnet3"}
+INIT = "/usr/local/bin/vm-init"
+MIB = 2**20
+NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
+VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
+
+Accelerator = Literal["kvm", "tcg"]
+Version = tuple[int, int]
+
+
+class QemuOptions(Options):
+    """`accel` "auto" is KVM where a test guest runs with it, else software emulation ("tcg"), whose figures say nothing
+    about virtualization: they are not compared unless `allow_emulation` is true. `cpu` is QEMU's model of the CPU (the
+    host's own under KVM, "max" else). `disk` holds /scratch and /shared; `cache` is QEMU's word for who keeps its
+    blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node."""
+
+    accel: Literal["auto", "kvm", "tcg"] = "auto"
+    allow_emulation: bool = False
+    cpu: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,=+-]*$")] | None = None
+    network: Literal["switch"] = "switch"
+    nic: Literal["virtio", "vmxnet3"] = "virtio"
+    disk: Literal["nvme", "virtio-blk"] = "nvme"
+    cache: Literal["none", "writeback", "writethrough", "directsync", "unsafe"] = "none"
+    format: Literal["qcow2", "raw"] = "qcow2"
+    hugepages: bool = False
+    pin: bool = True
+    mpi_transport: Literal["auto", "tcp"] = "auto"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One node as QEMU needs it: whose it is, its shape, its files."""
+
+    campaign: str
+    node: NodeShape
+    number: int  # 0 is the master
+    directory: Path  # of this node's files
+    switch: Path  # the socket of the cluster's switch
+    kernel: str
+
+
+def name_of(campaign: str, node: str) -> str:
+    """What a process is called in its command line: all that `destroy` needs."""
+    return f"vtax-{campaign}-{node}"
+
+
+def version(text: str) -> Version | None:
+    """Of `qemu-system-x86_64 --version`."""
+    found = VERSION.search(text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def cpu_model(options: QemuOptions, accel: Accelerator, qemu: Version) -> str:
+    """The model of the CPU, without what this version cannot emulate."""
+    model = options.cpu or ("host" if accel == "kvm" else "max")
+    if accel == "tcg" and qemu < CMPXCHG16B_MENDED and "-cx16" not in model:
+        return f"{model},-cx16"
+    return model
+
+
+def inner_mac(number: int) -> str:
+    return f"52:54:00:76:00:{number:02x}"
+
+
+OUTER_MAC = "52:54:00:76:01:00"
+
+
+def addresses(names: tuple[str, ...]) -> Mapping[str, str]:
+    """Fixed addresses: .10, .11, ... in the order of the nodes."""
+    return {name: f"{PREFIX}.{10 + number}" for number, name in enumerate(names)}
+
+
+def setting(machine: Machine, places: Mapping[str, str], shared_path: str, options: QemuOptions) -> str:
+    """What the first process of the guest reads: `NAME=value`, a line each."""
+    master = machine.node.role is Role.MASTER
+    server = next(iter(places.values()))
+    values = {
+        "NODE": machine.node.name,
+        "ADDRESS": places[machine.node.name],
+        "MAC": inner_mac(machine.number),
+        "GATEWAY": server,
+        "OUTER_MAC": OUTER_MAC if master else "",
+        **OUTER,
+        "NETWORK": NETWORK,
+        "SHARED": shared_path,
+        "SERVER": server,
+        "DATA_DISK": "/dev/vda" if options.disk == "virtio-blk" else "",
+    }
+    return "".join(f"{name}='{value}'\n" for name, value in values.items())
+
+
+def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
+    """A node's own disk from the common one: a layer above it, or a copy that is written to itself."""
+    if options.format == "raw":
+        return ("cp", "--sparse=always", "--reflink=auto", "--", str(base), str(disk))
+    return ("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(disk))
+
+
+def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> tuple[str, ...]:
+    """One node. It goes to the background when its devices are there."""
+    node, place = machine.node, machine.directory
+    memory = node.memory_bytes // MIB
+    return (
+        QEMU,
+        *("-name", f"{name_of(machine.campaign, node.name)},debug-threads=on"),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-daemonize", "-pidfile", str(place / "pid")),
+        *("-machine", "q35" + (",memory-backend=memory" if options.hugepages else "")),
+        *("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm"),
+        *("-cpu", cpu_model(options, accel, qemu)),
+        *("-smp", f"{node.cpus},sockets=1,cores={node.cpus},threads=1"),
+        *("-m", f"{memory}M"),
+        *(
+            ("-object", f"memory-backend-memfd,id=memory,size={memory}M,hugetlb=on,prealloc=on")
+            if options.hugepages
+            else ()
+        ),
+        *("-qmp", f"unix:{place / 'qmp'},server=on,wait=off"),
+        *("-chardev", f"file,id=console,path={place / 'console.log'}", "-serial", "chardev:console"),
+        # The order to power off comes through a second serial port: it works when the network does not.
+        *("-chardev", f"socket,id=orders,path={place / 'orders'},server=on,wait=off", "-serial", "chardev:orders"),
+        *_disks(place, options),
+        *_network(machine, options),
+        *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
+        *("-kernel", machine.kernel),
+        *("-append", f"console=ttyS0 quiet panic=-1 rw root=/dev/nvme0n1 rootfstype=ext4 init={INIT}"),
+    )
+
+
+def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
+    """The system is always on NVMe; with "virtio-blk", /scratch and /shared are on a disk of that kind beside it.
+
+    The common disk below a node's layer is never written, so the host may keep it in memory whatever `cache` says."""
+    common = ",backing.cache.direct=off" if options.format == "qcow2" else ""
+    words = f"format={options.format},cache={options.cache}{common},if=none,discard=unmap"
+    system = ("-drive", f"id=system,file={place / 'system'},{words}", "-device", "nvme,drive=system,serial=system")
+    if options.disk == "nvme":
+        return system
+    return (*system, "-drive", f"id=data,file={place / 'data'},{words}", "-device", "virtio-blk-pci,drive=data")
+
+
+def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
+    """The cluster's own network; and for the master QEMU's NAT, with SSH on a loopback port that the system chooses."""
+    nic = NICS[options.nic]
+    inner = (
+        *("-netdev", f"stream,id=inner,server=off,addr.type=unix,addr.path={machine.switch}"),
+        *("-device", f"{nic},netdev=inner,mac={inner_mac(machine.number)},romfile="),
+    )
+    if machine.node.role is not Role.MASTER:
+        return inner
+    return (
+        *inner,
+        *("-netdev", "user,id=outer,net=10.0.2.0/24,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22"),
+        *("-device", f"{nic},netdev=outer,mac={OUTER_MAC},romfile="),
+    )

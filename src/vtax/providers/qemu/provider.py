@@ -1,0 +1,362 @@
+"""Virtual machines under QEMU: one process a node, one for the cluster's network, nothing else on this machine.
+
+All files of a cluster are in one directory, and its processes carry the campaign's label in their command lines.
+`destroy` needs only that label, so it also works after vtax itself was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from vtax.cluster.access import wait_for_banner, write_ssh_config
+from vtax.cluster.keys import make_keys
+from vtax.cluster.seed import seed
+from vtax.errors import EnvironmentMissing, ProvisionError
+from vtax.launchers.mpirun import Mpirun
+from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
+from vtax.parallel import each
+from vtax.providers.base import LABEL, Capabilities, Cluster, Leftover, Node, Site
+from vtax.providers.qemu import command as lines
+from vtax.providers.qemu import console, disk, kvm, qmp, switch
+from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
+from vtax.transport import process
+from vtax.transport.ssh import SshTransport
+
+READY_S = 60.0
+EMULATION_PATIENCE = 5.0  # how much longer everything may take in software emulation
+VIRTUAL_S, EMULATED_S = 10.0, 45.0  # what a cluster takes to be verified
+OFF_S = 3.0  # for a guest to write what it has not written, and power off
+POLL_S = 0.05
+COMMAND_S = 120.0
+SMALLEST_DISK = 2 * 2**30
+SWITCH = Path(switch.__file__)
+PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
+SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin"
+HUGE = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+
+
+class Qemu:
+    name = "qemu"
+    options = QemuOptions
+    mend = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs"
+    capabilities = Capabilities(
+        limits_cpu=True, limits_memory=True, limits_disk=True, own_kernel=True, separate_nodes=True
+    )
+
+    def __init__(self, runtime: Path) -> None:
+        self.runtime = runtime
+
+    @property
+    def provision_estimate_s(self) -> float:
+        return EMULATED_S if kvm.working(self.runtime) else VIRTUAL_S
+
+    def launcher(self, options: QemuOptions) -> Mpirun:
+        return Mpirun(interface="eth0", transport=options.mpi_transport)
+
+    def patience(self, options: QemuOptions) -> float:
+        return EMULATION_PATIENCE if self.accelerator(options) == "tcg" else 1.0
+
+    def accelerator(self, options: QemuOptions) -> Accelerator:
+        """What runs the guests: as told, or by what works."""
+        if options.accel != "auto":
+            return options.accel
+        return "tcg" if kvm.working(self.runtime) else "kvm"
+
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+        image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
+        site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
+        options = QemuOptions.model_validate(dict(spec.options))
+        return _commands(site, shape, options, self.accelerator(options), lines.OLDEST)
+
+    def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
+        reason = self.unavailable()
+        if reason:
+            return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
+        options = QemuOptions.model_validate(dict(spec.options))
+        return [*self._emulation(spec, options), *_too_small(shape), *_too_few_huge_pages(shape, options)]
+
+    def _emulation(self, spec: EnvironmentSpec, options: QemuOptions) -> Iterator[Problem]:
+        broken = kvm.working(self.runtime) if options.accel != "tcg" else ""
+        if options.accel == "kvm" and broken:
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message=f"no working KVM on this machine: {broken}",
+                remedy='run on a host with VT-x or AMD-V, or set accel = "tcg" to see software emulation',
+            )
+        elif self.accelerator(options) == "tcg":
+            why = f": {broken}" if broken else ""
+            yield Problem(
+                severity=Severity.WARNING,
+                message=f"{spec.name} runs in software emulation{why}; it says nothing about virtualization",
+                remedy="run on a host with working KVM; allow_emulation = true compares it all the same",
+            )
+
+    def unavailable(self) -> str:
+        search = os.environ.get("PATH", os.defpath) + SEARCH
+        missing = [program for program in PROGRAMS if shutil.which(program, path=search) is None]
+        if missing:
+            return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+        found = self._version()
+        if found is None or found < lines.OLDEST:
+            return f"QEMU {'of unknown version' if found is None else '.'.join(map(str, found))} is too old, 7.2 is not"
+        return ""
+
+    def note(self) -> str:
+        """What `vtax doctor` says beside "works"."""
+        reason = kvm.working(self.runtime)
+        return f"software emulation only: {reason}" if reason else "with KVM, which ran a test guest"
+
+    def _version(self) -> Version | None:
+        return lines.version(process.run((lines.QEMU, "--version"), timeout_s=20).stdout)
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        try:
+            return self._create(spec, shape, shared_path, site)
+        except BaseException:
+            self.destroy(site.campaign)
+            raise
+
+    def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        options = QemuOptions.model_validate(dict(spec.options))
+        patience = self.patience(options)
+        deadline = time.monotonic() + READY_S * patience
+        if not site.image.kernel:
+            raise EnvironmentMissing(
+                "the root file system has no kernel for virtual machines",
+                remedy=f"`vtax image remove {site.image.recipe}`, then `vtax image build`",
+            )
+        names = tuple(node.name for node in shape.nodes)
+        places = lines.addresses(names)
+        commands = _commands(site, shape, options, self.accelerator(options), self._version() or lines.OLDEST)
+        machines = _machines(site, shape)
+        slots = {node.name: node.cpus for node in shape.nodes}
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            keys = pool.submit(make_keys, site.keys, names)
+            network = pool.submit(process.run, commands[0], timeout_s=COMMAND_S, check=True)
+            bases = _bases(site.image, shape, options)
+            keys.result()
+            network.result()
+
+        def start(machine: Machine) -> None:
+            place = machine.directory
+            place.mkdir(mode=0o700)
+            setting = lines.setting(machine, places, shared_path, options)
+            _write_secret(place / "seed.tar", seed(site.keys, machine.node.name, places, slots, setting))
+            for name, base in bases[machine.node.name].items():
+                process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
+            process.run(commands[1 + machine.number], timeout_s=COMMAND_S, check=True)
+
+        each(start, machines)
+        port = qmp.forwarded_port(
+            qmp.ask(machines[0].directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
+        )
+        each(lambda machine: self._await(machine, deadline, patience), machines)
+        # Only now: while they start, nodes that share a CPU would wait for each other.
+        notes = [self._acceleration(options), *(self._pinned(machine, options) for machine in machines)]
+        wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
+        write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
+        made = {"commands": commands, "notes": notes, "patience": patience}
+        (site.directory / "commands.json").write_text(json.dumps(made))
+        return self.connect(spec, shape, shared_path, site)
+
+    def _acceleration(self, options: QemuOptions) -> str:
+        accel = self.accelerator(options)
+        broken = kvm.working(self.runtime) if accel == "tcg" and options.accel == "auto" else ""
+        return f"acceleration: {accel}" + (f" ({broken})" if broken else "")
+
+    def _pinned(self, machine: Machine, options: QemuOptions) -> str:
+        node = machine.node
+        if not options.pin:
+            return f"{node.name}: its virtual CPUs and its emulator run where the host puts them"
+        pid = int((machine.directory / "pid").read_text())
+        where = qmp.pin(machine.directory / "qmp", pid, node.cpu_ids)
+        virtual = ", ".join(f"{number} on CPU {cpu}" for number, cpu in enumerate(where))
+        return f"{node.name}: virtual CPU {virtual}; emulator threads on CPU {','.join(map(str, node.cpu_ids))}"
+
+    def _await(self, machine: Machine, deadline: float, patience: float) -> None:
+        """Return when the node says that it is ready. Raises ProvisionError as soon as it never will be."""
+        path, checks = machine.directory / "console.log", console.checks_for(machine.node)
+        while True:
+            text = console.plain(path.read_text(errors="replace")) if path.exists() else ""
+            missing = console.first_missing(text, checks)
+            if missing is None:
+                return
+            dead = not _running(machine.directory / "pid")
+            reason = console.fatal(text) or ("QEMU has ended" if dead else "")
+            if reason or time.monotonic() > deadline:
+                late = f"not within {READY_S * patience:.0f} s: {missing.what}"
+                raise ProvisionError(
+                    f"{machine.node.name} does not come up: {reason or late}",
+                    detail=console.tail(text) or "the console is empty",
+                    remedy=missing.hint,
+                )
+            time.sleep(POLL_S)
+
+    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        made = json.loads((site.directory / "commands.json").read_text())
+        places = lines.addresses(tuple(node.name for node in shape.nodes))
+        config = site.directory / "ssh_config"
+        patience = float(made["patience"])
+        return Cluster(
+            environment=spec,
+            shape=shape,
+            nodes=tuple(
+                Node(node.name, places[node.name], node, SshTransport(config, node.name, patience))
+                for node in shape.nodes
+            ),
+            capabilities=self.capabilities,
+            launcher=self.launcher(QemuOptions.model_validate(dict(spec.options))),
+            shared_path=shared_path,
+            commands=tuple(tuple(line) for line in made["commands"]),
+            notes=tuple(made["notes"]),
+            patience=patience,
+            logs={node.name: site.directory / node.name / "console.log" for node in shape.nodes},
+        )
+
+    def destroy(self, campaign: str) -> None:
+        """The order to power off, a moment for it, then certain death: workers first, because the master has their
+        files; the network last."""
+        machines = [one for one in _processes() if one.campaign == campaign and one.node]
+        workers = [one for one in machines if one.node != Role.MASTER]
+        for group in (workers, [one for one in machines if one not in workers]):
+            each(lambda one: qmp.order(one.place / "orders", "poweroff", one.alive, OFF_S), group)
+            for one in group:
+                one.kill()
+        for one in _processes():
+            if one.campaign == campaign:
+                one.kill()
+
+    def leftovers(self) -> Sequence[Leftover]:
+        return [
+            Leftover(self.name, "process", f"{one.node or 'switch'} ({one.pid})", one.campaign) for one in _processes()
+        ]
+
+    def remove_image(self, image: Image) -> None:
+        disk.remove(image)
+
+
+def _machines(site: Site, shape: ClusterShape) -> tuple[Machine, ...]:
+    return tuple(
+        Machine(site.campaign, node, number, site.directory / node.name, _switch(site), site.image.kernel)
+        for number, node in enumerate(shape.nodes)
+    )
+
+
+def _switch(site: Site) -> Path:
+    return site.directory / "switch"
+
+
+def _commands(
+    site: Site, shape: ClusterShape, options: QemuOptions, accel: Accelerator, version: Version
+) -> tuple[tuple[str, ...], ...]:
+    """The switch, then every node."""
+    return (
+        (sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", str(_switch(site))),
+        *(lines.argv(machine, options, accel, version) for machine in _machines(site, shape)),
+    )
+
+
+def _bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str, dict[str, Path]]:
+    """For every node the common disks that its own are made from; each kind is made once."""
+    bases = {}
+    for node in shape.nodes:
+        bases[node.name] = {"system": disk.system(image, node.disk_bytes)}
+        if options.disk == "virtio-blk":
+            bases[node.name]["data"] = disk.data(image, node.disk_bytes)
+    return bases
+
+
+def _write_secret(path: Path, content: bytes) -> None:
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_bytes(content)
+
+
+def _too_small(shape: ClusterShape) -> Iterator[Problem]:
+    for node in shape.nodes:
+        if node.disk_bytes < SMALLEST_DISK:
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message=f"{node.name} has a disk of {node.disk_bytes / 2**30:.1f} GiB, its system alone takes one",
+                remedy="at least 2 GiB",
+            )
+
+
+def _too_few_huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:
+    wanted = sum(node.memory_bytes for node in shape.nodes) // (2 * 2**20)
+    free = int(HUGE.read_text()) if HUGE.exists() else 0
+    if options.hugepages and free < wanted:
+        yield Problem(
+            severity=Severity.BLOCKER,
+            message=f"the nodes want {wanted} huge pages of 2 MiB, {free} are free",
+            remedy=f"as root: echo {wanted} >/proc/sys/vm/nr_hugepages",
+        )
+
+
+class _Process:
+    """A process of ours, as its command line tells: `node` is "" for a switch, `place` the directory of its files."""
+
+    def __init__(self, pid: int, campaign: str, node: str, place: Path) -> None:
+        self.pid, self.campaign, self.node, self.place = pid, campaign, node, place
+        self.started = _start_time(pid)
+
+    def alive(self) -> bool:
+        return self.started != "" and _start_time(self.pid) == self.started
+
+    def kill(self) -> None:
+        """End it, and return when it has ended."""
+        while self.alive():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(POLL_S / 5)
+
+
+def _start_time(pid: int) -> str:
+    """When a process started, which tells it from a later one of the same number; "" when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _running(pidfile: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return _start_time(int(pidfile.read_text())) != ""
+    return False
+
+
+def _processes() -> list[_Process]:
+    """All processes of this user that run nodes or switches of ours, whoever started them."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if entry.stat().st_uid != os.geteuid():
+                continue
+            words = entry.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # gone meanwhile
+        owner = owner_of(words)
+        if owner is not None:
+            found.append(_Process(int(entry.parent.name), *owner))
+    return found
+
+
+def owner_of(words: Sequence[str]) -> tuple[str, str, Path] | None:
+    """Campaign, node and directory of a process of ours by its command line; None for any other."""
+    if Path(words[0]).name == lines.QEMU and "-name" in words and "-pidfile" in words:
+        name = lines.NAME.match(words[words.index("-name") + 1].partition(",")[0])
+        place = Path(words[words.index("-pidfile") + 1]).parent
+        return (name[1], name[2], place) if name else None
+    if len(words) > 5 and Path(words[3]).name == SWITCH.name:
+        label, _, campaign = words[4].partition("=")
+        return (campaign, "", Path(words[5]).parent) if label == LABEL else None
+    return None

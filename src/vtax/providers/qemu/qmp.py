@@ -1,0 +1,79 @@
+"""A running QEMU, asked through its monitor socket: its virtual CPUs' threads, and the port that leads to SSH."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from vtax.errors import ProvisionError
+
+ANSWER_S = 20.0
+POLL_S = 0.02
+FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s")
+
+
+def ask(path: Path, command: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    """The answer to one command. Raises ProvisionError when QEMU is gone or refuses."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ANSWER_S)
+            connection.connect(str(path))
+            with connection.makefile("rw") as stream:
+                for line in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": dict(arguments or {})}):
+                    stream.write(json.dumps(line) + "\n")
+                    stream.flush()
+                    answer = _answer(stream)
+    except (OSError, ValueError) as error:
+        raise ProvisionError(f"QEMU's monitor {path} does not answer: {error}", remedy="has QEMU ended?") from error
+    if "error" in answer:
+        raise ProvisionError(f"QEMU refuses {command}: {answer['error'].get('desc', '')}")
+    return answer["return"]
+
+
+def _answer(stream: Any) -> dict[str, Any]:
+    """The next answer; greetings and events are passed over."""
+    for line in stream:
+        message: dict[str, Any] = json.loads(line)
+        if "return" in message or "error" in message:
+            return message
+    raise OSError("it closed the connection")
+
+
+def forwarded_port(text: str) -> int:
+    """The loopback port in `info usernet`. Raises ProvisionError when there is none."""
+    found = FORWARD.search(text)
+    if found is None:
+        raise ProvisionError("QEMU forwards no port to the master", detail=text)
+    return int(found[1])
+
+
+def pin(path: Path, pid: int, cpus: Sequence[int]) -> tuple[int, ...]:
+    """Put every virtual CPU's thread on a CPU of its own, in order, and all other threads on all of `cpus`; returns
+    where each virtual CPU is."""
+    threads = sorted((one["cpu-index"], one["thread-id"]) for one in ask(path, "query-cpus-fast"))
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(ProcessLookupError):  # workers of the emulator come and go, and inherit where their maker may run
+            os.sched_setaffinity(int(task.name), cpus)
+    places = tuple(cpus[index % len(cpus)] for index, _ in threads)
+    for (_, thread), cpu in zip(threads, places, strict=True):
+        os.sched_setaffinity(thread, {cpu})
+    return places
+
+
+def order(path: Path, word: str, alive: Callable[[], bool], limit_s: float) -> None:
+    """Say a word to the guest's first process, and return when the guest has ended, or did not in time. QEMU forgets
+    what the guest has not read yet when the connection closes, so it stays open."""
+    deadline = time.monotonic() + limit_s
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(1)
+        connection.connect(str(path))
+        connection.sendall(f"{word}\n".encode())
+        while alive() and time.monotonic() < deadline:
+            time.sleep(POLL_S)

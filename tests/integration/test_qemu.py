@@ -1,0 +1,224 @@
+"""Three virtual machines, for real: made from the common root file system, verified from inside, measured, gone.
+
+They run with whatever works here, which is software emulation where KVM does not: nothing in them depends on speed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vtax import pipeline
+from vtax.errors import ProvisionError
+from vtax.facts.host import capacity, host_facts
+from vtax.model import ClusterShape, EnvironmentSpec, Image, Scope
+from vtax.providers import provider as provider_of
+from vtax.providers.base import Provider, Site
+from vtax.providers.qemu import disk, kvm, provider
+from vtax.providers.qemu.command import QemuOptions
+from vtax.provision import Ready, destroy, provision
+from vtax.shape import cluster_shape
+from vtax.store import Campaign
+from vtax.study import parse
+
+from .conftest import CPU, PING, Vtax, finish, study
+from .test_bad_days import left, running, wait_for, write
+from .test_clusters import remove_keys
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+QEMU = '[environments.vm]\nprovider = "qemu"\nallow_emulation = true\n'
+
+
+def shape() -> ClusterShape:
+    return cluster_shape(parse(study(["qemu"], PING), "(test)"), capacity(host_facts()))[0]
+
+
+def spec(**options: object) -> EnvironmentSpec:
+    return EnvironmentSpec(
+        name="vm", provider="qemu", options=QemuOptions.model_validate(options).model_dump(mode="json")
+    )
+
+
+def site_of(places: pipeline.Paths, image: Image, label: str) -> Site:
+    return Site(label, places.runtime / label / "c", image, places.runtime / label / "keys")
+
+
+@pytest.fixture
+def supplier(places: pipeline.Paths) -> Provider:
+    found = provider_of("qemu", places.runtime)
+    assert found.unavailable() == "", "integration tests need every provider: scripts/bootstrap test"
+    return found
+
+
+@pytest.fixture
+def standing(supplier: Provider, places: pipeline.Paths, image: Image) -> Iterator[tuple[Ready, Site]]:
+    site = site_of(places, image, "vm1")
+    ready = provision(supplier, spec(), shape(), "/shared", site, [Scope.WORKERS])
+    try:
+        yield ready, site
+    finally:
+        destroy(supplier, site, ready.cluster)
+        remove_keys(site)
+
+
+def said(ready: Ready, node: str, script: str) -> str:
+    result = ready.cluster.node(node).transport.run(("sh", "-c", script), timeout_s=30)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_a_cluster_of_virtual_machines(
+    standing: tuple[Ready, Site], supplier: Provider, places: pipeline.Paths
+) -> None:
+    """One cluster for everything that can be asked of it: bringing it up is what takes long."""
+    ready, site = standing
+    checks = "\n".join(ready.checks)
+    assert "names and SSH between all 6 pairs of nodes" in checks
+    assert "/shared is the same on all 3 nodes" in checks
+    assert "mpi placement workers: worker1=1 worker2=1" in checks
+    assert "worker2: virtual CPU 0 on CPU 1; emulator threads on CPU 1" in checks
+
+    facts = {one.node: one.values for one in ready.facts}
+    assert facts["worker2"]["cpus_allowed"] == "0", "a guest counts its own CPUs"
+    assert 400 * 2**20 < int(facts["worker1"]["memory_total_bytes"]) <= 512 * 2**20
+    assert {facts[name]["shared_filesystem"] for name in ("worker1", "worker2")} == {"nfs4"}
+    assert facts["worker1"]["scratch_filesystem"] == "ext4"
+    assert "virtual machine" in facts["worker1"]["virtualization"][0]
+    assert facts["worker1"]["kernel"] != host_facts()["kernel"]
+
+    said(ready, "worker1", "echo seen >/shared/x")
+    assert said(ready, "master", "cat /shared/x") == "seen"
+    assert said(ready, "worker2", "cat /shared/x; stat -f -c %T /shared").split() == ["seen", "nfs"]
+    assert said(ready, "worker2", "ping -c 1 -W 20 -q 10.0.2.2 | grep -c ' 0% packet loss'") == "1", (
+        "through the master"
+    )
+    assert "cx16" not in facts["worker1"]["cpu_flags"] or kvm.working(places.runtime) == ""
+
+    mine = [one for one in provider._processes() if one.campaign == site.campaign]
+    assert sorted(one.node for one in mine) == ["", "master", "worker1", "worker2"]
+    pid = next(one.pid for one in mine if one.node == "worker2")
+    assert {tuple(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{pid}/task").iterdir()} == {(1,)}
+    secrets = [path for path in site.directory.rglob("*") if path.name in ("seed.tar", "switch")]
+    assert len(secrets) == 4
+    assert all(path.stat().st_mode & 0o077 == 0 for path in secrets)
+    assert not any(b"PRIVATE KEY" in Path(f"/proc/{one.pid}/cmdline").read_bytes() for one in mine)
+
+    again = supplier.connect(spec(), shape(), "/shared", site)
+    assert again.commands == ready.cluster.commands
+    assert again.node("worker1").transport.run(("hostname",), timeout_s=20).stdout == "worker1\n"
+
+
+def test_nothing_is_left(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+    """The machines are powered off by their own kernels, and quickly; what they held is gone."""
+    site = site_of(places, image, "vm2")
+    ready = provision(supplier, spec(disk="virtio-blk", nic="vmxnet3"), shape(), "/shared", site, [])
+    try:
+        assert said(ready, "worker1", "stat -c %n /sys/class/block/vda; ls /sys/bus/pci/drivers/vmxnet3 | head -c 4")
+        assert said(ready, "worker1", "grep -c '^/dev/vda /scratch ext4' /proc/mounts") == "1"
+        consoles = {node: path.open() for node, path in ready.cluster.logs.items()}
+        began = time.monotonic()
+    finally:
+        destroy(supplier, site, ready.cluster)
+        took_s = time.monotonic() - began
+        remove_keys(site)
+    for node, console in consoles.items():
+        with console:
+            assert "reboot: Power down" in console.read(), node
+    assert took_s < 10
+    assert not [one for one in provider._processes() if one.campaign == "vm2"]
+    assert not site.directory.exists()
+    supplier.destroy("vm2")  # twice is fine
+
+
+def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+    """The kernel finds no root file system: the console says so, and nobody waits for the time to pass."""
+    tree = places.runtime / "empty" / "tree"
+    broken = image.model_copy(update={"directory": str(tree)})
+    site = site_of(places, broken, "vm3")
+    tree.mkdir(parents=True)
+    try:
+        with pytest.raises(ProvisionError) as failure:
+            provision(supplier, spec(), shape(), "/shared", site, [])
+        assert "does not come up: " in str(failure.value)
+        assert "Kernel panic" in str(failure.value)
+        assert not [one for one in provider._processes() if one.campaign == "vm3"]
+    finally:
+        disk.remove(broken)
+        for path in sorted(tree.parent.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        tree.parent.rmdir()
+        remove_keys(site)
+
+
+def test_the_test_guest_reaches_user_mode_in_software_emulation() -> None:
+    """The payload of the probe is right, so that a "no" under KVM is KVM's."""
+    began = time.monotonic()
+    assert kvm.tried("tcg", "max") == ""
+    assert time.monotonic() - began < 3
+
+
+def test_the_probe_answers_in_time(tmp_path: Path) -> None:
+    began = time.monotonic()
+    first = kvm.working(tmp_path)
+    assert time.monotonic() - began < 3
+    assert kvm.working(tmp_path) == first
+
+
+def test_a_campaign_on_virtual_machines(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    text = study(["host"], PING + CPU.format(seconds=2)).replace("[nodes]", f"{QEMU}\n[nodes]")
+    campaign = tmp_path / "c"
+    code, _, err = finish(vtax("run", str(write(tmp_path, text)), "-o", str(campaign)), 600)
+    assert code == 0, err
+    stored = Campaign.open(campaign)
+    assert {trial.environment for trial in stored.trials()} == {"host", "vm"}
+    assert left(places, campaign) == []
+    names = {path.name for path in (campaign / "cells").glob("*.console.log")}
+    assert names == {f"r001-vm.1.{node}.console.log" for node in ("master", "worker1", "worker2")}
+    assert "vtax-init" in (campaign / "cells" / "r001-vm.1.master.console.log").read_text()
+    if kvm.working(places.runtime):
+        analysis = (campaign / "analysis.json").read_text()
+        assert '"T04"' in analysis
+        assert "software emulation" in (campaign / "report" / "report.md").read_text()
+
+
+def test_killed_outright_and_cleaned(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    """kill -9 of vtax with three machines up: they go on, `vtax clean` finds them by their label and ends them."""
+    text = study(["host"], CPU.format(seconds=30)).replace('[environments.host]\nprovider = "host"', QEMU)
+    text = text.replace('baseline = "host"', 'baseline = "vm"')
+    campaign = tmp_path / "c"
+    process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
+    wait_for(process, campaign, "trials/*/.*.tmp", 400)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    items = left(places, campaign)
+    assert sum(item.startswith("process ") for item in items) == 4, items
+    code, out, err = finish(vtax("clean"), 60)
+    assert code == 0, out + err
+    assert left(places, campaign) == []
+    assert not running(f"vtax-{Campaign.open(campaign).about()['id']}-")
+
+
+def test_a_switch_that_nobody_uses_any_more_is_gone(supplier: Provider, places: pipeline.Paths, tmp_path: Path) -> None:
+    from vtax.transport import process
+
+    place = tmp_path / "s"
+    command = provider._commands(site_of(places, _no_image(), "vm4"), shape(), QemuOptions(), "tcg", (7, 2))[0]
+    process.run((*command[:-1], str(place)), timeout_s=20, check=True)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(place))
+        assert [one.node for one in provider._processes() if one.campaign == "vm4"] == [""]
+    deadline = time.monotonic() + 10
+    while [one for one in provider._processes() if one.campaign == "vm4"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not place.exists()
+
+
+def _no_image() -> Image:
+    return Image(recipe="", digest="", directory="", archive="")
