@@ -89,6 +89,12 @@ def test_the_image_and_the_host_environment_work_without_root(home: Path) -> Non
     page = (home / "c" / "report" / "index.html").read_text()
     assert "memory" in page and "C01" in page, "a limit that is not there is a finding"
     assert Path("/proc/mounts").read_text() == mounts, "nothing stays mounted"
+    up = as_user(home, "up", "qemu")
+    assert up.returncode == 0, up.stderr
+    assert "/shared is the same on all 3 nodes" in up.stdout
+    owners = as_user(home, "exec", "qemu", "worker1", "--", "stat", "-c", "%u %g %a", "/etc/shadow", "/usr/bin/passwd")
+    assert owners.stdout.split("\n")[:2] == ["0 42 640", "0 0 4755"], "the disk is as root would have made it"
+    assert as_user(home, "down").returncode == 0
     key = as_user(home, "image", "list").stdout.splitlines()[1].split()[0]
     removed = as_user(home, "image", "remove", key)
     assert removed.returncode == 0, removed.stderr

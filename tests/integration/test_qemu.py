@@ -222,3 +222,21 @@ def test_a_switch_that_nobody_uses_any_more_is_gone(supplier: Provider, places: 
 
 def _no_image() -> Image:
     return Image(recipe="", digest="", directory="", archive="")
+
+
+def test_a_machine_that_dies_during_a_trial(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+    """The trial is a recorded failure, and the rest of the cell goes on with new machines."""
+    benchmarks = CPU.format(seconds=20) + CPU.format(seconds=1).replace("time_s", 'label = "second"\ntime_s')
+    text = study(["host"], benchmarks).replace('[environments.host]\nprovider = "host"', QEMU)
+    text = text.replace('baseline = "host"', 'baseline = "vm"').replace("seed = 1", "seed = 3")
+    campaign = tmp_path / "c"
+    process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
+    wait_for(process, campaign, "trials/*/.sysbench-cpu.*.tmp/*stdout", 400)
+    label = Campaign.open(campaign).about()["id"]
+    victim = next(one for one in provider._processes() if (one.campaign, one.node) == (label, "worker1"))
+    os.kill(victim.pid, signal.SIGKILL)
+    code, _, err = finish(process, 600)
+    assert code == 4, err
+    trials = {trial.label: trial.status for trial in Campaign.open(campaign).trials()}
+    assert trials == {"sysbench-cpu": "failed", "second": "ok"}
+    assert left(places, campaign) == []

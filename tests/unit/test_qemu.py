@@ -59,7 +59,7 @@ def end(name: str) -> str:
 def system(name: str, cache: str = "none", kind: str = "qcow2") -> str:
     return (
         f"-drive id=system,file=/run/c1/vm/{name}/system,format={kind},cache={cache}"
-        f"{',backing.cache.direct=off' if kind == 'qcow2' else ''},if=none,discard=unmap "
+        f"{',backing.cache.direct=off' if kind == 'qcow2' else ''},if=none,discard=unmap,werror=report,rerror=report "
         "-device nvme,drive=system,serial=system"
     )
 
@@ -110,7 +110,7 @@ def test_options_of_a_worker() -> None:
 def test_a_virtio_disk_is_a_second_one() -> None:
     data = (
         "-drive id=data,file=/run/c1/vm/worker1/data,format=qcow2,cache=none,"
-        "backing.cache.direct=off,if=none,discard=unmap -device virtio-blk-pci,drive=data"
+        "backing.cache.direct=off,if=none,discard=unmap,werror=report,rerror=report -device virtio-blk-pci,drive=data"
     )
     assert f"{system('worker1')} {data} {inner(1)}" in line(1, disk="virtio-blk")
     setting = command.setting(machine(1), PLACES, "/shared", QemuOptions(disk="virtio-blk"))

@@ -158,7 +158,8 @@ def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
 
     The common disk below a node's layer is never written, so the host may keep it in memory whatever `cache` says."""
     common = ",backing.cache.direct=off" if options.format == "qcow2" else ""
-    words = f"format={options.format},cache={options.cache}{common},if=none,discard=unmap"
+    # An error of the host's disk is the guest's to see: by default QEMU would stop it until somebody comes.
+    words = f"format={options.format},cache={options.cache}{common},if=none,discard=unmap,werror=report,rerror=report"
     system = ("-drive", f"id=system,file={place / 'system'},{words}", "-device", "nvme,drive=system,serial=system")
     if options.disk == "nvme":
         return system
