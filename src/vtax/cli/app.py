@@ -27,7 +27,7 @@ from vtax.cli import (
 app = typer.Typer(
     name="vtax",
     help="What does virtualization cost, on this hardware, for this work?\n\n"
-    "Matched clusters on the bare host and in containers; classic benchmarks on each in randomised rounds; "
+    "Matched clusters on the bare host, in containers and VMs; classic benchmarks on each in randomised rounds; "
     "a verdict with an interval, or why there is none.\n\n"
     "Example:  vtax init && vtax plan quick.toml && vtax run quick.toml",
     no_args_is_help=True,
