@@ -24,6 +24,7 @@ from vtax.units import format_bytes
 CHECK_S = 60.0
 Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
 PAGE = 4096
+SSH_FAILED = 255  # its own exit code, when there is no connection
 KERNEL_SHARE = 0.03  # of a guest's memory: a sixty-fourth describes the pages of the rest
 KERNEL_BYTES = 64 * 2**20  # and this much at most it needs for itself
 PLACE = "/vtax-placement"
@@ -163,6 +164,12 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
         look = f"find {' '.join(places)} -mindepth 1 2>&1 | sed 's/^/vtax-holds /'"
         script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
+        if result.exit_code == SSH_FAILED and not result.stdout:
+            raise ProvisionError(
+                f"{name} was ready and does not answer any more",
+                detail=result.stderr.strip(),
+                remedy="has it ended? does another program clean up here?",
+            )
         before_the_facts = result.stdout.partition(f"\n{MARK}")[0]
         return node_facts.parse(name, result.stdout, *places), peers_differ(name, others, before_the_facts)
 

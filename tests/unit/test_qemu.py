@@ -16,8 +16,9 @@ from vtax.errors import ProvisionError
 from vtax.model import CommandResult
 from vtax.providers.base import LABEL
 from vtax.providers.qemu import command, console, kvm, qmp
+from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
-from vtax.providers.qemu.provider import SWITCH, owner_of
+from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
 
 SITE = Path("/run/c1/vm")
 NAMES = ("master", "worker1", "worker2")
@@ -314,3 +315,12 @@ def test_whose_process_it_is() -> None:
 )
 def test_other_processes_are_none_of_ours(words: tuple[str, ...]) -> None:
     assert owner_of(words) is None
+
+
+def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs, gone = tmp_path / "run" / "c1" / "vm", tmp_path / "other" / "c2" / "vm", tmp_path / "other" / "c3"
+    ours.mkdir(parents=True)
+    theirs.mkdir(parents=True)
+    found = [module._Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
+    monkeypatch.setattr(module, "_processes", lambda: found)
+    assert [item.campaign for item in Qemu(tmp_path / "run").leftovers()] == ["c1", "c3"]

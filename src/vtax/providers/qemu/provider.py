@@ -236,8 +236,12 @@ class Qemu:
                 one.kill()
 
     def leftovers(self) -> Sequence[Leftover]:
+        """Machines and switches of this run-time directory, and those whose files are gone; with files elsewhere, they
+        are in the care of a vtax with another state directory, which may be using them."""
         return [
-            Leftover(self.name, "process", f"{one.node or 'switch'} ({one.pid})", one.campaign) for one in _processes()
+            Leftover(self.name, "process", f"{one.node or 'switch'} ({one.pid})", one.campaign)
+            for one in _processes()
+            if not one.place.exists() or one.place.resolve().is_relative_to(self.runtime.resolve())
         ]
 
     def remove_image(self, image: Image) -> None:
