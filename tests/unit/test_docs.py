@@ -27,7 +27,7 @@ from vtax.study import StudyFile, parse
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *sorted((TOP / "docs").glob("*.md"))]
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \|", re.MULTILINE)
