@@ -53,7 +53,8 @@ def serial(name: str) -> str:
 def end(name: str) -> str:
     return (
         f"-fw_cfg name=opt/vtax/seed,file=/run/c1/vm/{name}/seed.tar -kernel /cache/vmlinuz "
-        "-append console=ttyS0 quiet panic=-1 rw root=/dev/nvme0n1 rootfstype=ext4 init=/usr/local/bin/vm-init"
+        "-append console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 "
+        "init=/usr/local/bin/vm-init"
     )
 
 
@@ -176,7 +177,8 @@ def test_the_seed_of_a_worker(keys: Path) -> None:
         "10.214.0.10 master\n10.214.0.11 worker1\n10.214.0.12 worker2\n"
     )
     assert held["etc/vtax-node"][1] == (
-        "NODE='worker1'\nADDRESS='10.214.0.11'\nMAC='52:54:00:76:00:01'\nGATEWAY='10.214.0.10'\nOUTER_MAC=''\n"
+        "NODE='worker1'\nADDRESS='10.214.0.11'\nMAC='52:54:00:76:00:01'\nDRIVERS='virtio_pci virtio_net'\n"
+        "GATEWAY='10.214.0.10'\nOUTER_MAC=''\n"
         "OUTER_ADDRESS='10.0.2.15'\nOUTER_GATEWAY='10.0.2.2'\nNETWORK='10.214.0.0/24'\nSHARED='/shared'\n"
         "SERVER='10.214.0.10'\nDATA_DISK=''\n"
     )

@@ -29,6 +29,8 @@ gcc -O2 "$here/vtax-blas.c" -lopenblas -o /usr/local/bin/vtax-blas
 gcc -O2 "$here/vtax-rank.c" -o /usr/local/bin/vtax-rank
 # Static: the host environment runs it outside of this file system.
 gcc -O2 -static "$here/vtax-enter.c" -o /usr/local/bin/vtax-enter
+# Static: an initial RAM disk holds it and no libraries.
+gcc -O2 -static "$here/vtax-boot.c" -o /usr/local/bin/vtax-boot
 install -m 755 "$here/node-init" "$here/vm-init" /usr/local/bin/
 
 echo "vtax: removing the compiler"

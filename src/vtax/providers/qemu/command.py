@@ -1,8 +1,8 @@
 """The command lines of QEMU: pure. What every word is for stands beside it.
 
-The kernel is given to QEMU and finds its root file system on an NVMe disk, for which it needs no module: so there is no
-boot loader and no initial RAM disk. What makes the node of a cluster out of the root file system is a tar archive that
-QEMU shows to the guest in its firmware configuration; no network and no disk carries it.
+The kernel is given to QEMU and finds its root file system on an NVMe disk: so there is no boot loader, and no initial
+RAM disk where the kernel needs no module for that. What makes the node of a cluster out of the root file system is a
+tar archive that QEMU shows to the guest in its firmware configuration; no network and no disk carries it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags afte
 PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
 NETWORK = f"{PREFIX}.0/24"
 OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}  # QEMU's own numbers of its NAT
-NICS = {"virtio": "virtio-net-pci", "vmxnet3": "vmxnet3"}
+NICS = {"virtio": "virtio-net-pci", "e1000": "e1000", "vmxnet3": "vmxnet3"}
+DRIVERS = {"virtio": "virtio_pci virtio_net", "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
 INIT = "/usr/local/bin/vm-init"
 MIB = 2**20
+TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
 NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
 VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
 
@@ -38,19 +40,25 @@ class QemuOptions(Options):
     """`accel` "auto" is KVM where a test guest runs with it, else software emulation ("tcg"), whose figures say nothing
     about virtualization: they are not compared unless `allow_emulation` is true. `cpu` is QEMU's model of the CPU (the
     host's own under KVM, "max" else). `disk` holds /scratch and /shared; `cache` is QEMU's word for who keeps its
-    blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node."""
+    blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node. `network` "tap"
+    is a bridge of the kernel, which needs root; with `vhost` the kernel carries the frames there, not QEMU ("auto":
+    where it can). `nic` "e1000" needs the generic kernel, `kernel` in [image]."""
 
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     allow_emulation: bool = False
     cpu: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,=+-]*$")] | None = None
-    network: Literal["switch"] = "switch"
-    nic: Literal["virtio", "vmxnet3"] = "virtio"
+    network: Literal["switch", "tap"] = "switch"
+    vhost: Literal["auto", "on", "off"] = "auto"
+    nic: Literal["virtio", "e1000", "vmxnet3"] = "virtio"
     disk: Literal["nvme", "virtio-blk"] = "nvme"
     cache: Literal["none", "writeback", "writethrough", "directsync", "unsafe"] = "none"
     format: Literal["qcow2", "raw"] = "qcow2"
     hugepages: bool = False
     pin: bool = True
     mpi_transport: Literal["auto", "tcp"] = "auto"
+
+    def undriven(self, kernel: str) -> str:
+        return "nic" if self.nic == "e1000" and kernel == "cloud" else ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class Machine:
     directory: Path  # of this node's files
     switch: Path  # the socket of the cluster's switch
     kernel: str
+    initrd: Path | None = None  # the initial RAM disk, where the kernel needs one
+    vhost: bool = False  # whether the kernel carries the frames of a tap
 
 
 def name_of(campaign: str, node: str) -> str:
@@ -104,6 +114,7 @@ def setting(machine: Machine, places: Mapping[str, str], shared_path: str, optio
         "NODE": machine.node.name,
         "ADDRESS": places[machine.node.name],
         "MAC": inner_mac(machine.number),
+        "DRIVERS": DRIVERS[options.nic],
         "GATEWAY": server,
         "OUTER_MAC": OUTER_MAC if master else "",
         **OUTER,
@@ -149,7 +160,8 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *_network(machine, options),
         *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
         *("-kernel", machine.kernel),
-        *("-append", f"console=ttyS0 quiet panic=-1 rw root=/dev/nvme0n1 rootfstype=ext4 init={INIT}"),
+        *(("-initrd", str(machine.initrd)) if machine.initrd else ()),
+        *("-append", f"console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 init={INIT}"),
     )
 
 
@@ -169,8 +181,10 @@ def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
 def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
     """The cluster's own network; and for the master QEMU's NAT, with SSH on a loopback port that the system chooses."""
     nic = NICS[options.nic]
+    stream = f"stream,id=inner,server=off,addr.type=unix,addr.path={machine.switch}"
+    tap = f"tap,id=inner,fd={TAP},vhost={'on' if machine.vhost else 'off'}"
     inner = (
-        *("-netdev", f"stream,id=inner,server=off,addr.type=unix,addr.path={machine.switch}"),
+        *("-netdev", tap if options.network == "tap" else stream),
         *("-device", f"{nic},netdev=inner,mac={inner_mac(machine.number)},romfile="),
     )
     if machine.node.role is not Role.MASTER:

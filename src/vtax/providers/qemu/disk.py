@@ -29,9 +29,10 @@ def data(image: Image, size_bytes: int) -> Path:
 
 
 def remove(image: Image) -> None:
-    """Forget the disks of an image."""
-    for path in _place(image).glob("*.raw*"):
-        path.unlink(missing_ok=True)
+    """Forget the disks of an image, and its initial RAM disk."""
+    for pattern in ("*.raw*", "*.cpio*"):
+        for path in _place(image).glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def _place(image: Image) -> Path:

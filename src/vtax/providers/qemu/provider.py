@@ -1,7 +1,7 @@
-"""Virtual machines under QEMU: one process a node, one for the cluster's network, nothing else on this machine.
+"""Virtual machines under QEMU: one process a node, and one for the cluster's network or a network namespace of its own.
 
-All files of a cluster are in one directory, and its processes carry the campaign's label in their command lines.
-`destroy` needs only that label, so it also works after vtax itself was killed.
+All files of a cluster are in one directory; its processes carry the campaign's label in their command lines, its
+namespace in its name. `destroy` needs only that label, so it also works after vtax itself was killed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
 from vtax.parallel import each
 from vtax.providers.base import LABEL, Capabilities, Cluster, Leftover, Node, Site
+from vtax.providers.qemu import bridge, console, disk, initrd, kvm, qmp, switch
 from vtax.providers.qemu import command as lines
-from vtax.providers.qemu import console, disk, kvm, qmp, switch
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.transport import process
 from vtax.transport.ssh import SshTransport
@@ -75,14 +75,22 @@ class Qemu:
         image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = QemuOptions.model_validate(dict(spec.options))
-        return _commands(site, shape, options, self.accelerator(options), lines.OLDEST)
+        accel = self.accelerator(options)
+        machines = _machines(site, shape, options, accel, None)
+        parts = _parts(site, machines, options, accel, lines.OLDEST)
+        return tuple(command for part in parts for command in part)
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
         if reason:
             return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
         options = QemuOptions.model_validate(dict(spec.options))
-        return [*self._emulation(spec, options), *_too_small(shape), *_too_few_huge_pages(shape, options)]
+        return [
+            *self._emulation(spec, options),
+            *bridge.refused(options),
+            *_too_small(shape),
+            *_too_few_huge_pages(shape, options),
+        ]
 
     def _emulation(self, spec: EnvironmentSpec, options: QemuOptions) -> Iterator[Problem]:
         broken = kvm.working(self.runtime) if options.accel != "tcg" else ""
@@ -136,15 +144,16 @@ class Qemu:
             )
         names = tuple(node.name for node in shape.nodes)
         places = lines.addresses(names)
-        commands = _commands(site, shape, options, self.accelerator(options), self._version() or lines.OLDEST)
-        machines = _machines(site, shape)
+        accel, version = self.accelerator(options), self._version() or lines.OLDEST
+        machines = _machines(site, shape, options, accel, initrd.ensure(site.image))
+        network, *nodes = _parts(site, machines, options, accel, version)
         slots = {node.name: node.cpus for node in shape.nodes}
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
-            network = pool.submit(process.run, commands[0], timeout_s=COMMAND_S, check=True)
+            ways = pool.submit(bridge.make, network)
             bases = _bases(site.image, shape, options)
             keys.result()
-            network.result()
+            ways.result()
 
         def start(machine: Machine) -> None:
             place = machine.directory
@@ -153,7 +162,7 @@ class Qemu:
             _write_secret(place / "seed.tar", seed(site.keys, machine.node.name, places, slots, setting))
             for name, base in bases[machine.node.name].items():
                 process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
-            process.run(commands[1 + machine.number], timeout_s=COMMAND_S, check=True)
+            process.run(nodes[machine.number][0], timeout_s=COMMAND_S, check=True)
 
         each(start, machines)
         port = qmp.forwarded_port(
@@ -164,6 +173,7 @@ class Qemu:
         notes = [self._acceleration(options), *(self._pinned(machine, options) for machine in machines)]
         wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
+        commands = [command for part in (network, *nodes) for command in part]
         made = {"commands": commands, "notes": notes, "patience": patience}
         (site.directory / "commands.json").write_text(json.dumps(made))
         return self.connect(spec, shape, shared_path, site)
@@ -219,7 +229,7 @@ class Qemu:
             commands=tuple(tuple(line) for line in made["commands"]),
             notes=tuple(made["notes"]),
             patience=patience,
-            logs={node.name: site.directory / node.name / "console.log" for node in shape.nodes},
+            logs={node.name: site.console(node.name) for node in shape.nodes},
         )
 
     def destroy(self, campaign: str) -> None:
@@ -234,39 +244,63 @@ class Qemu:
         for one in _processes():
             if one.campaign == campaign:
                 one.kill()
+        bridge.remove(campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
-        """Machines and switches of this run-time directory, and those whose files are gone; with files elsewhere, they
+        """Machines and networks of this run-time directory, and those whose files are gone; with files elsewhere, they
         are in the care of a vtax with another state directory, which may be using them."""
-        return [
+        processes = [
             Leftover(self.name, "process", f"{one.node or 'switch'} ({one.pid})", one.campaign)
             for one in _processes()
-            if not one.place.exists() or one.place.resolve().is_relative_to(self.runtime.resolve())
+            if self._left(one.place)
         ]
+        networks = [
+            Leftover(self.name, "network namespace", bridge.name_of(campaign), campaign)
+            for campaign, place in bridge.found()
+            if place is None or self._left(place)
+        ]
+        return [*processes, *networks]
+
+    def _left(self, place: Path) -> bool:
+        return not place.exists() or place.resolve().is_relative_to(self.runtime.resolve())
 
     def remove_image(self, image: Image) -> None:
         disk.remove(image)
 
 
-def _machines(site: Site, shape: ClusterShape) -> tuple[Machine, ...]:
+def _machines(
+    site: Site, shape: ClusterShape, options: QemuOptions, accel: Accelerator, ram_disk: Path | None
+) -> tuple[Machine, ...]:
+    switch, vhost = site.directory / "switch", bridge.vhost(options, accel)
     return tuple(
-        Machine(site.campaign, node, number, site.directory / node.name, _switch(site), site.image.kernel)
+        Machine(
+            campaign=site.campaign,
+            node=node,
+            number=number,
+            directory=site.console(node.name).parent,
+            switch=switch,
+            kernel=site.image.kernel,
+            initrd=ram_disk,
+            vhost=vhost,
+        )
         for number, node in enumerate(shape.nodes)
     )
 
 
-def _switch(site: Site) -> Path:
-    return site.directory / "switch"
+Commands = tuple[tuple[str, ...], ...]
 
 
-def _commands(
-    site: Site, shape: ClusterShape, options: QemuOptions, accel: Accelerator, version: Version
-) -> tuple[tuple[str, ...], ...]:
-    """The switch, then every node."""
-    return (
-        (sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", str(_switch(site))),
-        *(lines.argv(machine, options, accel, version) for machine in _machines(site, shape)),
-    )
+def _parts(
+    site: Site, machines: Sequence[Machine], options: QemuOptions, accel: Accelerator, version: Version
+) -> tuple[Commands, ...]:
+    """What makes the network, then what starts each node."""
+    nodes = [(machine.node.name, lines.argv(machine, options, accel, version)) for machine in machines]
+    if options.network == "tap":
+        network = bridge.commands(site.campaign, site.directory)
+        return network, *((bridge.through(site.campaign, name, command),) for name, command in nodes)
+    path = str(site.directory / "switch")
+    network = ((sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", path),)
+    return network, *((command,) for _, command in nodes)
 
 
 def _bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str, dict[str, Path]]:
