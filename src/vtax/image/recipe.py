@@ -34,6 +34,7 @@ PACKAGES = (
     "util-linux",
 )
 KERNELS = {"x86_64": "linux-image-cloud-amd64", "aarch64": "linux-image-cloud-arm64"}  # what virtual machines boot
+EFI_STUBS = {"x86_64": "systemd-boot-efi"}  # what makes a kernel start from firmware; copied, then removed again
 KERNEL_PLACES = ("/boot", "/usr/lib/modules")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev")
 PROGRAMS = (
@@ -48,6 +49,7 @@ PROGRAMS = (
     "stress-ng",
     "sysbench",
     "vtax-blas",
+    "vtax-boot",
     "vtax-enter",
     "vtax-rank",
     "xhpl",
@@ -59,7 +61,7 @@ PROGRAMS = (
     "nft",
     "rpc.nfsd",
 )
-GUEST = ("build.sh", "node-init", "vm-init", "vtax-blas.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c")
+GUEST = ("build.sh", "node-init", "vm-init", "vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c")
 LEAN = (
     "--aptopt=APT::Install-Recommends false",
     "--dpkgopt=path-exclude=/usr/share/man/*",
@@ -99,6 +101,11 @@ def kernel_packages(machine: str) -> tuple[str, ...]:
     return (KERNELS[machine],) if machine in KERNELS else ()
 
 
+def efi_packages(machine: str) -> tuple[str, ...]:
+    """What starts a kernel from firmware on this kind of processor, for virtual machines without QEMU's own way."""
+    return (EFI_STUBS[machine],) if machine in EFI_STUBS else ()
+
+
 def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
     """The recipe for a study's image; `machine_mirror` stands in for mirror "auto"."""
     return Recipe(
@@ -106,7 +113,7 @@ def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
         mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
         components=spec.components,
         packages=tuple(sorted({*PACKAGES, *kernel_packages(platform.machine()), *spec.extra_packages})),
-        build_packages=BUILD_PACKAGES,
+        build_packages=(*BUILD_PACKAGES, *efi_packages(platform.machine())),
         guest={name: hashlib.sha256(content).hexdigest() for name, content in guest_files().items()},
     )
 

@@ -17,17 +17,13 @@ from pydantic import Field
 
 from vtax.model import NodeShape, Role
 from vtax.providers.base import Options
+from vtax.providers.guest import setting as guest
 
 QEMU = "qemu-system-x86_64"
 OLDEST = (7, 2)  # `-netdev stream`
 CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags after it, and guest kernels crash at random
-PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
-NETWORK = f"{PREFIX}.0/24"
-OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}  # QEMU's own numbers of its NAT
 NICS = {"virtio": "virtio-net-pci", "vmxnet3": "vmxnet3"}
-INIT = "/usr/local/bin/vm-init"
 MIB = 2**20
-NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
 VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
 
 Accelerator = Literal["kvm", "tcg"]
@@ -65,11 +61,6 @@ class Machine:
     kernel: str
 
 
-def name_of(campaign: str, node: str) -> str:
-    """What a process is called in its command line: all that `destroy` needs."""
-    return f"vtax-{campaign}-{node}"
-
-
 def version(text: str) -> Version | None:
     """Of `qemu-system-x86_64 --version`."""
     found = VERSION.search(text)
@@ -91,28 +82,10 @@ def inner_mac(number: int) -> str:
 OUTER_MAC = "52:54:00:76:01:00"
 
 
-def addresses(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Fixed addresses: .10, .11, ... in the order of the nodes."""
-    return {name: f"{PREFIX}.{10 + number}" for number, name in enumerate(names)}
-
-
 def setting(machine: Machine, places: Mapping[str, str], shared_path: str, options: QemuOptions) -> str:
-    """What the first process of the guest reads: `NAME=value`, a line each."""
-    master = machine.node.role is Role.MASTER
-    server = next(iter(places.values()))
-    values = {
-        "NODE": machine.node.name,
-        "ADDRESS": places[machine.node.name],
-        "MAC": inner_mac(machine.number),
-        "GATEWAY": server,
-        "OUTER_MAC": OUTER_MAC if master else "",
-        **OUTER,
-        "NETWORK": NETWORK,
-        "SHARED": shared_path,
-        "SERVER": server,
-        "DATA_DISK": "/dev/vda" if options.disk == "virtio-blk" else "",
-    }
-    return "".join(f"{name}='{value}'\n" for name, value in values.items())
+    """What the first process of the guest reads."""
+    data_disk = "/dev/vda" if options.disk == "virtio-blk" else ""
+    return guest.setting(machine.node, places, shared_path, inner_mac(machine.number), OUTER_MAC, data_disk)
 
 
 def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
@@ -128,7 +101,7 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
     memory = node.memory_bytes // MIB
     return (
         QEMU,
-        *("-name", f"{name_of(machine.campaign, node.name)},debug-threads=on"),
+        *("-name", f"{guest.name_of(machine.campaign, node.name)},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-daemonize", "-pidfile", str(place / "pid")),
         *("-machine", "q35" + (",memory-backend=memory" if options.hugepages else "")),
@@ -149,7 +122,7 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *_network(machine, options),
         *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
         *("-kernel", machine.kernel),
-        *("-append", f"console=ttyS0 quiet panic=-1 rw root=/dev/nvme0n1 rootfstype=ext4 init={INIT}"),
+        *("-append", f"console=ttyS0 quiet panic=-1 rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
     )
 
 
