@@ -20,7 +20,8 @@ from vtax.facts.host import capacity, host_facts
 from vtax.model import ClusterShape, EnvironmentSpec, Image, Scope
 from vtax.providers import provider as provider_of
 from vtax.providers.base import Provider, Site
-from vtax.providers.qemu import disk, kvm, provider
+from vtax.providers.guest import disk
+from vtax.providers.qemu import kvm, provider
 from vtax.providers.qemu.command import QemuOptions
 from vtax.provision import Ready, destroy, provision
 from vtax.shape import cluster_shape

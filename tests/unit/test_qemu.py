@@ -15,14 +15,16 @@ from vtax.cluster.seed import seed
 from vtax.errors import ProvisionError
 from vtax.model import CommandResult
 from vtax.providers.base import LABEL
-from vtax.providers.qemu import command, console, kvm, qmp
+from vtax.providers.guest import console
+from vtax.providers.guest.setting import addresses
+from vtax.providers.qemu import command, kvm, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
 from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
 
 SITE = Path("/run/c1/vm")
 NAMES = ("master", "worker1", "worker2")
-PLACES = command.addresses(NAMES)
+PLACES = addresses(NAMES)
 SLOTS = {"master": 1, "worker1": 1, "worker2": 1}
 
 

@@ -37,6 +37,7 @@ KERNELS = {  # what virtual machines boot, by kind of processor and `kernel` of 
     "x86_64": {"cloud": "linux-image-cloud-amd64", "generic": "linux-image-amd64"},
     "aarch64": {"cloud": "linux-image-cloud-arm64", "generic": "linux-image-arm64"},
 }
+EFI_STUBS = {"x86_64": "systemd-boot-efi"}  # what makes a kernel start from firmware; copied, then removed again
 KERNEL_PLACES = ("/boot", "/usr/lib/modules")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev")
 PROGRAMS = (
@@ -103,6 +104,11 @@ def kernel_packages(machine: str, kernel: str = "cloud") -> tuple[str, ...]:
     return (KERNELS[machine][kernel],) if machine in KERNELS else ()
 
 
+def efi_packages(machine: str) -> tuple[str, ...]:
+    """What starts a kernel from firmware on this kind of processor, for virtual machines without QEMU's own way."""
+    return (EFI_STUBS[machine],) if machine in EFI_STUBS else ()
+
+
 def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
     """The recipe for a study's image; `machine_mirror` stands in for mirror "auto"."""
     return Recipe(
@@ -110,7 +116,7 @@ def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
         mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
         components=spec.components,
         packages=tuple(sorted({*PACKAGES, *kernel_packages(platform.machine(), spec.kernel), *spec.extra_packages})),
-        build_packages=BUILD_PACKAGES,
+        build_packages=(*BUILD_PACKAGES, *efi_packages(platform.machine())),
         guest={name: hashlib.sha256(content).hexdigest() for name, content in guest_files().items()},
     )
 

@@ -31,6 +31,11 @@ gcc -O2 "$here/vtax-rank.c" -o /usr/local/bin/vtax-rank
 gcc -O2 -static "$here/vtax-enter.c" -o /usr/local/bin/vtax-enter
 # Static: an initial RAM disk holds it and no libraries.
 gcc -O2 -static "$here/vtax-boot.c" -o /usr/local/bin/vtax-boot
+# What makes the kernel a program of EFI firmware; beside the kernel, so that containers lack it.
+mkdir -p /boot
+for stub in /usr/lib/systemd/boot/efi/linux*.efi.stub; do
+  [ ! -e "$stub" ] || cp "$stub" /boot/efi-stub
+done
 install -m 755 "$here/node-init" "$here/vm-init" /usr/local/bin/
 
 echo "vtax: removing the compiler"

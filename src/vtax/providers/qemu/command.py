@@ -17,19 +17,15 @@ from pydantic import Field
 
 from vtax.model import NodeShape, Role
 from vtax.providers.base import Options
+from vtax.providers.guest import setting as guest
 
 QEMU = "qemu-system-x86_64"
 OLDEST = (7, 2)  # `-netdev stream`
 CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags after it, and guest kernels crash at random
-PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
-NETWORK = f"{PREFIX}.0/24"
-OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}  # QEMU's own numbers of its NAT
 NICS = {"virtio": "virtio-net-pci", "e1000": "e1000", "vmxnet3": "vmxnet3"}
-DRIVERS = {"virtio": "virtio_pci virtio_net", "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
-INIT = "/usr/local/bin/vm-init"
+DRIVERS = {"virtio": guest.VIRTIO, "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
 MIB = 2**20
 TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
-NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
 VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
 
 Accelerator = Literal["kvm", "tcg"]
@@ -75,11 +71,6 @@ class Machine:
     vhost: bool = False  # whether the kernel carries the frames of a tap
 
 
-def name_of(campaign: str, node: str) -> str:
-    """What a process is called in its command line: all that `destroy` needs."""
-    return f"vtax-{campaign}-{node}"
-
-
 def version(text: str) -> Version | None:
     """Of `qemu-system-x86_64 --version`."""
     found = VERSION.search(text)
@@ -101,29 +92,11 @@ def inner_mac(number: int) -> str:
 OUTER_MAC = "52:54:00:76:01:00"
 
 
-def addresses(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Fixed addresses: .10, .11, ... in the order of the nodes."""
-    return {name: f"{PREFIX}.{10 + number}" for number, name in enumerate(names)}
-
-
 def setting(machine: Machine, places: Mapping[str, str], shared_path: str, options: QemuOptions) -> str:
-    """What the first process of the guest reads: `NAME=value`, a line each."""
-    master = machine.node.role is Role.MASTER
-    server = next(iter(places.values()))
-    values = {
-        "NODE": machine.node.name,
-        "ADDRESS": places[machine.node.name],
-        "MAC": inner_mac(machine.number),
-        "DRIVERS": DRIVERS[options.nic],
-        "GATEWAY": server,
-        "OUTER_MAC": OUTER_MAC if master else "",
-        **OUTER,
-        "NETWORK": NETWORK,
-        "SHARED": shared_path,
-        "SERVER": server,
-        "DATA_DISK": "/dev/vda" if options.disk == "virtio-blk" else "",
-    }
-    return "".join(f"{name}='{value}'\n" for name, value in values.items())
+    """What the first process of the guest reads."""
+    data_disk = "/dev/vda" if options.disk == "virtio-blk" else ""
+    macs = inner_mac(machine.number), OUTER_MAC
+    return guest.setting(machine.node, places, shared_path, *macs, data_disk, DRIVERS[options.nic])
 
 
 def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
@@ -139,7 +112,7 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
     memory = node.memory_bytes // MIB
     return (
         QEMU,
-        *("-name", f"{name_of(machine.campaign, node.name)},debug-threads=on"),
+        *("-name", f"{guest.name_of(machine.campaign, node.name)},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-daemonize", "-pidfile", str(place / "pid")),
         *("-machine", "q35" + (",memory-backend=memory" if options.hugepages else "")),
@@ -161,7 +134,7 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
         *("-kernel", machine.kernel),
         *(("-initrd", str(machine.initrd)) if machine.initrd else ()),
-        *("-append", f"console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 init={INIT}"),
+        *("-append", f"console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
     )
 
 

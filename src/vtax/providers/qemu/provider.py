@@ -6,7 +6,6 @@ namespace in its name. `destroy` needs only that label, so it also works after v
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -20,16 +19,18 @@ from pathlib import Path
 from vtax.cluster.access import wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
-from vtax.errors import EnvironmentMissing, ProvisionError
+from vtax.errors import EnvironmentMissing
 from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
 from vtax.parallel import each
-from vtax.providers.base import LABEL, Capabilities, Cluster, Leftover, Node, Site
-from vtax.providers.qemu import bridge, console, disk, initrd, kvm, qmp, switch
+from vtax.providers.base import LABEL, Cluster, Leftover, Site
+from vtax.providers.guest import disk, initrd, pinning, ready, standing
+from vtax.providers.guest.orders import POWER_OFF, order
+from vtax.providers.guest.setting import NAME, addresses
+from vtax.providers.qemu import bridge, kvm, qmp, switch
 from vtax.providers.qemu import command as lines
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.transport import process
-from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
 EMULATION_PATIENCE = 5.0  # how much longer everything may take in software emulation
@@ -48,9 +49,7 @@ class Qemu:
     name = "qemu"
     options = QemuOptions
     mend = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs"
-    capabilities = Capabilities(
-        limits_cpu=True, limits_memory=True, limits_disk=True, own_kernel=True, separate_nodes=True
-    )
+    capabilities = standing.CAPABILITIES
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
@@ -143,9 +142,9 @@ class Qemu:
                 remedy=f"`vtax image remove {site.image.recipe}`, then `vtax image build`",
             )
         names = tuple(node.name for node in shape.nodes)
-        places = lines.addresses(names)
+        places = addresses(names)
         accel, version = self.accelerator(options), self._version() or lines.OLDEST
-        machines = _machines(site, shape, options, accel, initrd.ensure(site.image))
+        machines = _machines(site, shape, options, accel, _ram_disk(site.image))
         network, *nodes = _parts(site, machines, options, accel, version)
         slots = {node.name: node.cpus for node in shape.nodes}
         with ThreadPoolExecutor(max_workers=2) as pool:
@@ -168,14 +167,20 @@ class Qemu:
         port = qmp.forwarded_port(
             qmp.ask(machines[0].directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
         )
-        each(lambda machine: self._await(machine, deadline, patience), machines)
+
+        def come_up(machine: Machine) -> None:
+            limit_s = READY_S * patience
+            ready.wait(
+                machine.node, site.console(machine.node.name), lambda: _ended(machine), limit_s, deadline, POLL_S
+            )
+
+        each(come_up, machines)
         # Only now: while they start, nodes that share a CPU would wait for each other.
         notes = [self._acceleration(options), *(self._pinned(machine, options) for machine in machines)]
         wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
         commands = [command for part in (network, *nodes) for command in part]
-        made = {"commands": commands, "notes": notes, "patience": patience}
-        (site.directory / "commands.json").write_text(json.dumps(made))
+        standing.remember(site, commands, notes, patience)
         return self.connect(spec, shape, shared_path, site)
 
     def _acceleration(self, options: QemuOptions) -> str:
@@ -186,51 +191,14 @@ class Qemu:
     def _pinned(self, machine: Machine, options: QemuOptions) -> str:
         node = machine.node
         if not options.pin:
-            return f"{node.name}: its virtual CPUs and its emulator run where the host puts them"
+            return pinning.free(node)
         pid = int((machine.directory / "pid").read_text())
-        where = qmp.pin(machine.directory / "qmp", pid, node.cpu_ids)
-        virtual = ", ".join(f"{number} on CPU {cpu}" for number, cpu in enumerate(where))
-        return f"{node.name}: virtual CPU {virtual}; emulator threads on CPU {','.join(map(str, node.cpu_ids))}"
-
-    def _await(self, machine: Machine, deadline: float, patience: float) -> None:
-        """Return when the node says that it is ready. Raises ProvisionError as soon as it never will be."""
-        path, checks = machine.directory / "console.log", console.checks_for(machine.node)
-        while True:
-            text = console.plain(path.read_text(errors="replace")) if path.exists() else ""
-            missing = console.first_missing(text, checks)
-            if missing is None:
-                return
-            dead = not _running(machine.directory / "pid")
-            reason = console.fatal(text) or ("QEMU has ended" if dead else "")
-            if reason or time.monotonic() > deadline:
-                late = f"not within {READY_S * patience:.0f} s: {missing.what}"
-                raise ProvisionError(
-                    f"{machine.node.name} does not come up: {reason or late}",
-                    detail=console.tail(text) or "the console is empty",
-                    remedy=missing.hint,
-                )
-            time.sleep(POLL_S)
+        where = pinning.pin(pid, qmp.threads(machine.directory / "qmp"), node.cpu_ids)
+        return pinning.told(node, where)
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        made = json.loads((site.directory / "commands.json").read_text())
-        places = lines.addresses(tuple(node.name for node in shape.nodes))
-        config = site.directory / "ssh_config"
-        patience = float(made["patience"])
-        return Cluster(
-            environment=spec,
-            shape=shape,
-            nodes=tuple(
-                Node(node.name, places[node.name], node, SshTransport(config, node.name, patience))
-                for node in shape.nodes
-            ),
-            capabilities=self.capabilities,
-            launcher=self.launcher(QemuOptions.model_validate(dict(spec.options))),
-            shared_path=shared_path,
-            commands=tuple(tuple(line) for line in made["commands"]),
-            notes=tuple(made["notes"]),
-            patience=patience,
-            logs={node.name: site.console(node.name) for node in shape.nodes},
-        )
+        launcher = self.launcher(QemuOptions.model_validate(dict(spec.options)))
+        return standing.connected(spec, shape, shared_path, site, launcher)
 
     def destroy(self, campaign: str) -> None:
         """The order to power off, a moment for it, then certain death: workers first, because the master has their
@@ -238,7 +206,7 @@ class Qemu:
         machines = [one for one in _processes() if one.campaign == campaign and one.node]
         workers = [one for one in machines if one.node != Role.MASTER]
         for group in (workers, [one for one in machines if one not in workers]):
-            each(lambda one: qmp.order(one.place / "orders", "poweroff", one.alive, OFF_S), group)
+            each(lambda one: order(one.place / "orders", POWER_OFF, one.alive, OFF_S), group)
             for one in group:
                 one.kill()
         for one in _processes():
@@ -301,6 +269,20 @@ def _parts(
     path = str(site.directory / "switch")
     network = ((sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", path),)
     return network, *((command,) for _, command in nodes)
+
+
+def _ram_disk(image: Image) -> Path | None:
+    """The initial RAM disk beside the cached image, made when it is not there; None when the kernel needs none."""
+    path = Path(image.directory).parent / "initrd-nvme.cpio"
+    if path.exists():
+        return path
+    content = initrd.made(image, initrd.NVME)
+    if content is None:
+        return None
+    fresh = path.with_name(f"{path.name}.new.{os.getpid()}")
+    fresh.write_bytes(content)
+    fresh.replace(path)
+    return path
 
 
 def _bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str, dict[str, Path]]:
@@ -366,10 +348,11 @@ def _start_time(pid: int) -> str:
     return "" if fields[0] in "ZX" else fields[19]
 
 
-def _running(pidfile: Path) -> bool:
+def _ended(machine: Machine) -> str:
     with suppress(OSError, ValueError):
-        return _start_time(int(pidfile.read_text())) != ""
-    return False
+        if _start_time(int((machine.directory / "pid").read_text())) != "":
+            return ""
+    return "QEMU has ended"
 
 
 def _processes() -> list[_Process]:
@@ -391,7 +374,7 @@ def _processes() -> list[_Process]:
 def owner_of(words: Sequence[str]) -> tuple[str, str, Path] | None:
     """Campaign, node and directory of a process of ours by its command line; None for any other."""
     if Path(words[0]).name == lines.QEMU and "-name" in words and "-pidfile" in words:
-        name = lines.NAME.match(words[words.index("-name") + 1].partition(",")[0])
+        name = NAME.match(words[words.index("-name") + 1].partition(",")[0])
         place = Path(words[words.index("-pidfile") + 1]).parent
         return (name[1], name[2], place) if name else None
     if len(words) > 5 and Path(words[3]).name == SWITCH.name:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vtax.errors import ProvisionError
 
 ANSWER_S = 20.0
-POLL_S = 0.02
 FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s")
 
 
@@ -54,26 +50,8 @@ def forwarded_port(text: str) -> int:
     return int(found[1])
 
 
-def pin(path: Path, pid: int, cpus: Sequence[int]) -> tuple[int, ...]:
-    """Put every virtual CPU's thread on a CPU of its own, in order, and all other threads on all of `cpus`; returns
-    where each virtual CPU is."""
-    threads = sorted((one["cpu-index"], one["thread-id"]) for one in ask(path, "query-cpus-fast"))
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(ProcessLookupError):  # workers of the emulator come and go, and inherit where their maker may run
-            os.sched_setaffinity(int(task.name), cpus)
-    places = tuple(cpus[index % len(cpus)] for index, _ in threads)
-    for (_, thread), cpu in zip(threads, places, strict=True):
-        os.sched_setaffinity(thread, {cpu})
-    return places
-
-
-def order(path: Path, word: str, alive: Callable[[], bool], limit_s: float) -> None:
-    """Say a word to the guest's first process, and return when the guest has ended, or did not in time. QEMU forgets
-    what the guest has not read yet when the connection closes, so it stays open."""
-    deadline = time.monotonic() + limit_s
-    with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(1)
-        connection.connect(str(path))
-        connection.sendall(f"{word}\n".encode())
-        while alive() and time.monotonic() < deadline:
-            time.sleep(POLL_S)
+def threads(path: Path) -> tuple[int, ...]:
+    """The threads of the virtual CPUs, in order."""
+    return tuple(
+        thread for _, thread in sorted((one["cpu-index"], one["thread-id"]) for one in ask(path, "query-cpus-fast"))
+    )

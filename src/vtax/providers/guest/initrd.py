@@ -1,14 +1,13 @@
 """The initial RAM disk of kernels that need modules to mount their root file system: one small cpio archive.
 
-Debian's small kernel needs none. The generic one has its drivers as modules; the archive holds those that lead to the
-root file system, unpacked and in the order of their dependencies, and `vtax-boot`, which loads them.
+It holds the modules that lead to the root file system, unpacked and in the order of their dependencies, and
+`vtax-boot`, which loads them. Debian's small kernel has NVMe and ext4 inside, so that an NVMe disk needs none.
 """
 
 from __future__ import annotations
 
 import gzip
 import lzma
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,7 +15,8 @@ from pathlib import Path, PurePosixPath
 from vtax.errors import EnvironmentMissing
 from vtax.model import Image
 
-NEEDED = ("nvme", "ext4")
+NVME = ("nvme", "ext4")
+SATA = ("ahci", "sd_mod", "ext4")
 BY_NAME = ("crc32c_generic",)  # the kernel's cryptography looks it up for ext4: no dependency says so
 BOOT = "usr/local/bin/vtax-boot"
 MAGIC = b"070701"
@@ -79,29 +79,20 @@ def _directory(image: Image) -> Path:
     return Path(image.directory) / "usr/lib/modules" / release
 
 
-def ensure(image: Image) -> Path | None:
-    """The RAM disk beside the cached image, made when it is not there; None when the kernel needs none.
+def made(image: Image, needed: Sequence[str]) -> bytes | None:
+    """The RAM disk that leads to a root file system over modules `needed`; None when all are inside the kernel.
     Raises EnvironmentMissing when the kernel cannot reach its root file system at all."""
     known = modules_of(image)
-    lost = [name for name in NEEDED if not known.has(name)]
+    lost = [name for name in needed if not known.has(name)]
     if lost:
         raise EnvironmentMissing(
             f"the kernel of the root file system has no {', '.join(lost)}",
-            remedy="leave the kernel's package to vtax: `kernel` in [image]",
+            remedy="leave the kernel's package to vtax: `vtax image remove`, then `vtax image build`",
         )
-    if all(known.inside(name) for name in NEEDED):
+    if all(known.inside(name) for name in needed):
         return None
-    path = Path(image.directory).parent / "initrd.cpio"
-    if not path.exists():
-        fresh = path.with_name(f"{path.name}.new.{os.getpid()}")
-        fresh.write_bytes(_made(image, known))
-        fresh.replace(path)
-    return path
-
-
-def _made(image: Image, known: Modules) -> bytes:
     directory = _directory(image)
-    paths = known.order((*BY_NAME, *NEEDED))
+    paths = known.order((*BY_NAME, *needed))
     names = [f"{number:02d}-{called(path)}.ko" for number, path in enumerate(paths)]
     listed = "".join(f"/{name}\n" for name in names)
     return archive(

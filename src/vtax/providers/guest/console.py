@@ -25,8 +25,8 @@ class Check:
 
 
 STARTED = (
-    Check("the kernel started its first process", "mounted", "does this QEMU run any guest? `vtax doctor` says"),
-    Check("the node read its seed", "seeded", "is the module qemu_fw_cfg in the root file system?"),
+    Check("the kernel started its first process", "mounted", "does any guest run here? `vtax doctor` says"),
+    Check("the node read its seed", "seeded", "it looks in QEMU's configuration (module qemu_fw_cfg) and on its disks"),
     Check("the network is up", "network", "does the kernel have a driver for this network card? try nic = virtio"),
     Check("the SSH server runs", "sshd", "the console says what it did not like"),
 )

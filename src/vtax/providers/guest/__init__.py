@@ -1,0 +1,1 @@
+"""What clusters of virtual machines have in common, whatever runs them."""

@@ -1,0 +1,57 @@
+"""What the first process of a guest is told of its cluster: names, addresses, network cards. Pure.
+
+The topology is the same whatever runs the machines: a network of the cluster's own, and for the master alone a NAT to
+the outside, with the addresses that QEMU and VirtualBox both give there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from vtax.model import NodeShape, Role
+
+PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
+NETWORK = f"{PREFIX}.0/24"
+OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}
+VIRTIO = "virtio_pci virtio_net"  # kernel modules, where they are not inside the kernel
+INIT = "/usr/local/bin/vm-init"
+NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
+
+
+def name_of(campaign: str, node: str) -> str:
+    """What a machine is called where it runs: all that `destroy` needs."""
+    return f"vtax-{campaign}-{node}"
+
+
+def addresses(names: tuple[str, ...]) -> Mapping[str, str]:
+    """Fixed addresses: .10, .11, ... in the order of the nodes."""
+    return {name: f"{PREFIX}.{10 + number}" for number, name in enumerate(names)}
+
+
+def setting(
+    node: NodeShape,
+    places: Mapping[str, str],
+    shared_path: str,
+    mac: str,
+    outer_mac: str,
+    data_disk: str = "",
+    drivers: str = VIRTIO,
+) -> str:
+    """`NAME=value`, a line each. `mac` and `outer_mac` are of its cards, the second the master's only, and `drivers`
+    the kernel modules for them; `data_disk` holds /scratch and /shared where the system's disk does not."""
+    server = next(iter(places.values()))
+    values = {
+        "NODE": node.name,
+        "ADDRESS": places[node.name],
+        "MAC": mac,
+        "DRIVERS": drivers,
+        "GATEWAY": server,
+        "OUTER_MAC": outer_mac if node.role is Role.MASTER else "",
+        **OUTER,
+        "NETWORK": NETWORK,
+        "SHARED": shared_path,
+        "SERVER": server,
+        "DATA_DISK": data_disk,
+    }
+    return "".join(f"{name}='{value}'\n" for name, value in values.items())
