@@ -71,7 +71,10 @@ def _attempt(
     site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         cluster = provider.create(spec, shape, shared_path, site)
-        facts, checks = verify(cluster, parallel_targets(cluster, scopes))
+        seen, checks = verify(cluster, parallel_targets(cluster, scopes))
+        facts = tuple(
+            NodeFacts(node=one.node, values={**one.values, **cluster.facts.get(one.node, {})}) for one in seen
+        )
     except BaseException:
         try:
             keep({node.name: site.console(node.name) for node in shape.nodes if site.console(node.name).exists()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,68 @@ def test_options_of_a_worker() -> None:
         "-object memory-backend-memfd,id=memory,size=2048M,hugetlb=on,prealloc=on "
         f"{serial('worker2')} {system('worker2', 'unsafe', 'raw')} {inner(2, 'vmxnet3')} {end('worker2')}"
     )
+
+
+def test_a_tap_is_open_when_the_machine_starts() -> None:
+    """Its file descriptor is the one that the program before QEMU leaves open; the master's NAT is as before."""
+    device = "-device virtio-net-pci,netdev=inner,mac=52:54:00:76:00:0{},romfile="
+    assert f"-netdev tap,id=inner,fd=3,vhost=off {device.format(1)}" in line(1, network="tap")
+    made = line(0, network="tap")
+    assert f"-netdev tap,id=inner,fd=3,vhost=off {device.format(0)} {OUTER} " in made
+    assert "stream" not in made
+    carried = replace(machine(1), vhost=True)
+    assert "fd=3,vhost=on " in " ".join(command.argv(carried, QemuOptions(network="tap"), "kvm", (7, 2)))
+
+
+def test_every_card_has_its_device_and_its_driver() -> None:
+    for nic, device, drivers in (
+        ("virtio", "virtio-net-pci", "virtio_pci virtio_net"),
+        ("e1000", "e1000", "e1000"),
+        ("vmxnet3", "vmxnet3", "vmxnet3"),
+    ):
+        options = QemuOptions.model_validate({"nic": nic})
+        assert f"-device {device},netdev=inner," in line(0, nic=nic)
+        assert f"-device {device},netdev=outer," in line(0, nic=nic)
+        assert f"DRIVERS='{drivers}'\n" in command.setting(machine(1), PLACES, "/shared", options)
+
+
+def test_the_small_kernel_lacks_one_driver() -> None:
+    assert QemuOptions(nic="e1000").undriven("cloud") == "nic"
+    assert QemuOptions(nic="e1000").undriven("generic") == ""
+    assert QemuOptions().undriven("cloud") == ""
+
+
+def test_a_ram_disk_only_where_the_kernel_needs_one() -> None:
+    assert "-initrd" not in line(1)
+    given = replace(machine(1), initrd=Path("/cache/initrd-nvme.cpio"))
+    made = " ".join(command.argv(given, QemuOptions(), "tcg", (7, 2)))
+    assert "-kernel /cache/vmlinuz -initrd /cache/initrd-nvme.cpio -append console=ttyS0 " in made
+
+
+def test_memory_that_is_taken_before_the_guest_starts() -> None:
+    made = line(1, prealloc=True)
+    assert "-machine q35,memory-backend=memory " in made
+    assert "-object memory-backend-ram,id=memory,size=2048M,prealloc=on " in made
+
+
+def test_what_a_node_cannot_see_of_itself_is_recorded() -> None:
+    options = QemuOptions(network="tap", nic="e1000", cache="writeback", format="raw", disk="virtio-blk")
+    given = replace(machine(1), initrd=Path("/x"), vhost=False)
+    assert command.facts(given, options, "tcg", (7, 2)) == {
+        "vm_accelerator": "tcg",
+        "vm_qemu": "7.2",
+        "vm_cpu_model": "max,-cx16",
+        "vm_memory": "on demand",
+        "vm_network": "tap",
+        "vm_vhost": False,
+        "vm_nic": "e1000",
+        "vm_disk": "virtio-blk",
+        "vm_disk_cache": "writeback",
+        "vm_disk_format": "raw",
+        "vm_initrd": True,
+    }
+    assert command.facts(machine(1), QemuOptions(hugepages=True), "kvm", (10, 0))["vm_memory"] == "huge pages"
+    assert command.facts(machine(1), QemuOptions(prealloc=True), "kvm", (10, 0))["vm_memory"] == "preallocated"
 
 
 def test_a_virtio_disk_is_a_second_one() -> None:

@@ -69,6 +69,7 @@ class Cluster:
     notes: tuple[str, ...] = ()  # what the provider has to say of it beside the checks: sentences for the cell's record
     patience: float = 1  # how much longer than at this machine's speed things may take on the nodes
     logs: Mapping[str, Path] = field(default_factory=dict)  # node -> the log of its console, kept with the cell
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider knows
     together: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # nodes of one machine, used as one
 
     def node(self, name: str) -> Node:

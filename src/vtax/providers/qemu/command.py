@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -38,7 +38,8 @@ class QemuOptions(Options):
     host's own under KVM, "max" else). `disk` holds /scratch and /shared; `cache` is QEMU's word for who keeps its
     blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node. `network` "tap"
     is a bridge of the kernel, which needs root; with `vhost` the kernel carries the frames there, not QEMU ("auto":
-    where it can). `nic` "e1000" needs the generic kernel, `kernel` in [image]."""
+    where it can). `nic` "e1000" needs the generic kernel, `kernel` in [image]. The guest's memory is `hugepages` of the
+    host, or pages of QEMU's, all of them taken before the guest starts with `prealloc`."""
 
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     allow_emulation: bool = False
@@ -50,6 +51,7 @@ class QemuOptions(Options):
     cache: Literal["none", "writeback", "writethrough", "directsync", "unsafe"] = "none"
     format: Literal["qcow2", "raw"] = "qcow2"
     hugepages: bool = False
+    prealloc: bool = False
     pin: bool = True
     mpi_transport: Literal["auto", "tcp"] = "auto"
 
@@ -115,16 +117,12 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *("-name", f"{guest.name_of(machine.campaign, node.name)},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-daemonize", "-pidfile", str(place / "pid")),
-        *("-machine", "q35" + (",memory-backend=memory" if options.hugepages else "")),
+        *("-machine", "q35" + (",memory-backend=memory" if options.hugepages or options.prealloc else "")),
         *("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm"),
         *("-cpu", cpu_model(options, accel, qemu)),
         *("-smp", f"{node.cpus},sockets=1,cores={node.cpus},threads=1"),
         *("-m", f"{memory}M"),
-        *(
-            ("-object", f"memory-backend-memfd,id=memory,size={memory}M,hugetlb=on,prealloc=on")
-            if options.hugepages
-            else ()
-        ),
+        *_memory(memory, options),
         *("-qmp", f"unix:{place / 'qmp'},server=on,wait=off"),
         *("-chardev", f"file,id=console,path={place / 'console.log'}", "-serial", "chardev:console"),
         # The order to power off comes through a second serial port: it works when the network does not.
@@ -136,6 +134,30 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *(("-initrd", str(machine.initrd)) if machine.initrd else ()),
         *("-append", f"console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
     )
+
+
+def facts(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> dict[str, Any]:
+    """What a node is made of, as far as it cannot see that itself."""
+    return {
+        "vm_accelerator": accel,
+        "vm_qemu": ".".join(map(str, qemu)),
+        "vm_cpu_model": cpu_model(options, accel, qemu),
+        "vm_memory": "huge pages" if options.hugepages else "preallocated" if options.prealloc else "on demand",
+        "vm_network": options.network,
+        "vm_vhost": machine.vhost,
+        "vm_nic": options.nic,
+        "vm_disk": options.disk,
+        "vm_disk_cache": options.cache,
+        "vm_disk_format": options.format,
+        "vm_initrd": machine.initrd is not None,
+    }
+
+
+def _memory(mebibytes: int, options: QemuOptions) -> tuple[str, ...]:
+    """Where the guest's memory is, when not in pages of this process that come as they are touched."""
+    if options.hugepages:
+        return ("-object", f"memory-backend-memfd,id=memory,size={mebibytes}M,hugetlb=on,prealloc=on")
+    return ("-object", f"memory-backend-ram,id=memory,size={mebibytes}M,prealloc=on") if options.prealloc else ()
 
 
 def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:

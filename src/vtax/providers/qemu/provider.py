@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from vtax.cluster.access import wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
@@ -176,25 +177,22 @@ class Qemu:
 
         each(come_up, machines)
         # Only now: while they start, nodes that share a CPU would wait for each other.
-        notes = [self._acceleration(options), *(self._pinned(machine, options) for machine in machines)]
+        pinned = [_pinned(machine, options) for machine in machines]
+        notes = [self._acceleration(options), *(note for note, _ in pinned)]
+        facts = {
+            machine.node.name: {**lines.facts(machine, options, accel, version), **places}
+            for machine, (_, places) in zip(machines, pinned, strict=True)
+        }
         wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
         commands = [command for part in (network, *nodes) for command in part]
-        standing.remember(site, commands, notes, patience)
+        standing.remember(site, commands, notes, patience, facts)
         return self.connect(spec, shape, shared_path, site)
 
     def _acceleration(self, options: QemuOptions) -> str:
         accel = self.accelerator(options)
         broken = kvm.working(self.runtime) if accel == "tcg" and options.accel == "auto" else ""
         return f"acceleration: {accel}" + (f" ({broken})" if broken else "")
-
-    def _pinned(self, machine: Machine, options: QemuOptions) -> str:
-        node = machine.node
-        if not options.pin:
-            return pinning.free(node)
-        pid = int((machine.directory / "pid").read_text())
-        where = pinning.pin(pid, qmp.threads(machine.directory / "qmp"), node.cpu_ids)
-        return pinning.told(node, where)
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(QemuOptions.model_validate(dict(spec.options)))
@@ -234,6 +232,17 @@ class Qemu:
 
     def remove_image(self, image: Image) -> None:
         disk.remove(image)
+
+
+def _pinned(machine: Machine, options: QemuOptions) -> tuple[str, dict[str, Any]]:
+    """Put the threads of a machine in their places: the sentence for the record, and the facts."""
+    node = machine.node
+    if not options.pin:
+        return pinning.free(node), {"vm_pinned": False}
+    pid = int((machine.directory / "pid").read_text())
+    places = pinning.pin(pid, qmp.threads(machine.directory / "qmp"), node.cpu_ids)
+    facts = {"vm_pinned": True, "vm_cpu_places": list(places), "vm_emulator_cpus": list(node.cpu_ids)}
+    return pinning.told(node, places), facts
 
 
 def _machines(
