@@ -6,6 +6,7 @@ namespace in its name. `destroy` needs only that label, so it also works after v
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import signal
@@ -87,6 +88,7 @@ class Qemu:
         options = QemuOptions.model_validate(dict(spec.options))
         return [
             *self._emulation(spec, options),
+            *self._cpu(options),
             *bridge.refused(options),
             *_too_small(shape),
             *_too_few_huge_pages(shape, options),
@@ -106,6 +108,28 @@ class Qemu:
                 severity=Severity.WARNING,
                 message=f"{spec.name} runs in software emulation{why}; it says nothing about virtualization",
                 remedy="run on a host with working KVM; allow_emulation = true compares it all the same",
+            )
+
+    def _cpu(self, options: QemuOptions) -> Iterator[Problem]:
+        """Whether this QEMU has the CPU that was asked for."""
+        name = (options.cpu or "").partition(",")[0]
+        if not name:
+            return
+        known = lines.cpu_models(process.run((lines.QEMU, "-cpu", "help"), timeout_s=20).stdout)
+        if name == "host" and self.accelerator(options) == "tcg":
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message='cpu = "host" needs KVM, and this environment runs in software emulation',
+                remedy='cpu = "max", or leave it out',
+            )
+        elif name not in known:
+            near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message=f"this QEMU has no CPU {name!r}",
+                remedy=f"{', '.join(near)}; `{lines.QEMU} -cpu help` lists all"
+                if near
+                else f"`{lines.QEMU} -cpu help`",
             )
 
     def unavailable(self) -> str:
