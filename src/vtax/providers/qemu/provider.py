@@ -25,13 +25,14 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
 from vtax.parallel import each
 from vtax.providers.base import LABEL, Cluster, Leftover, Site
-from vtax.providers.guest import disk, initrd, pinning, ready, standing
+from vtax.providers.guest import console, disk, initrd, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
 from vtax.providers.qemu import bridge, kvm, qmp, switch
 from vtax.providers.qemu import command as lines
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.transport import process
+from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
 EMULATION_PATIENCE = 5.0  # how much longer everything may take in software emulation
@@ -169,13 +170,25 @@ class Qemu:
             qmp.ask(machines[0].directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
         )
 
-        def come_up(machine: Machine) -> None:
-            limit_s = READY_S * patience
-            ready.wait(
-                machine.node, site.console(machine.node.name), lambda: _ended(machine), limit_s, deadline, POLL_S
-            )
+        def wait(machine: Machine, checks: Sequence[console.Check] = ()) -> None:
+            log, limit_s = site.console(machine.node.name), READY_S * patience
+            ready.wait(machine.node, log, lambda: _ended(machine), limit_s, deadline, POLL_S, checks)
 
-        each(come_up, machines)
+        config = write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
+
+        def log_in() -> None:
+            """Open the connections that all commands share while the nodes still wait for the shared directory; the
+            master's first, because the others go through it."""
+            for group in (machines[:1], machines[1:]):
+                each(lambda machine: wait(machine, console.STARTED), group)
+                if group[0] is machines[0]:
+                    wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
+                each(lambda machine: SshTransport(config, machine.node.name, patience).open(), group)
+
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            logged_in = pool.submit(log_in)
+            each(wait, machines)
+            logged_in.result()
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [_pinned(machine, options) for machine in machines]
         notes = [self._acceleration(options), *(note for note, _ in pinned)]
@@ -183,8 +196,6 @@ class Qemu:
             machine.node.name: {**lines.facts(machine, options, accel, version), **places}
             for machine, (_, places) in zip(machines, pinned, strict=True)
         }
-        wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
-        write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
         commands = [command for part in (network, *nodes) for command in part]
         standing.remember(site, commands, notes, patience, facts)
         return self.connect(spec, shape, shared_path, site)
@@ -256,7 +267,7 @@ def _machines(
             number=number,
             directory=site.console(node.name).parent,
             switch=switch,
-            kernel=site.image.kernel,
+            kernel=_kernel(site.image),
             initrd=ram_disk,
             vhost=vhost,
         )
@@ -278,6 +289,13 @@ def _parts(
     path = str(site.directory / "switch")
     network = ((sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", path),)
     return network, *((command,) for _, command in nodes)
+
+
+def _kernel(image: Image) -> str:
+    """The kernel as it is in memory, where the image has it so: unpacking takes an emulated CPU more than a second."""
+    packed = Path(image.kernel)
+    unpacked = packed.with_name(packed.name.replace("vmlinuz", "vmlinux"))
+    return str(unpacked if unpacked.exists() else packed)
 
 
 def _ram_disk(image: Image) -> Path | None:
