@@ -36,7 +36,7 @@ from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
 EMULATION_PATIENCE = 5.0  # how much longer everything may take in software emulation
-VIRTUAL_S, EMULATED_S = 10.0, 45.0  # what a cluster takes to be verified
+VIRTUAL_S, EMULATED_S = 10.0, 30.0  # what a cluster takes to be verified
 OFF_S = 3.0  # for a guest to write what it has not written, and power off
 POLL_S = 0.05
 COMMAND_S = 120.0
@@ -62,6 +62,9 @@ class Qemu:
 
     def launcher(self, options: QemuOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
+
+    def slowdown(self, options: QemuOptions) -> float:
+        return self.patience(options)
 
     def patience(self, options: QemuOptions) -> float:
         return EMULATION_PATIENCE if self.accelerator(options) == "tcg" else 1.0
