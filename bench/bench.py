@@ -3,8 +3,8 @@
     python bench/bench.py [--json] [--repeat N]
 
 Provisioning is compared with Docker Compose, which brings up the same three containers (same image, limits, volume
-and network) and is timed until each of them shows its SSH banner. The two take turns. What virtual machines are compared
-with stands in `machines.py`; `--only machines` measures them alone.
+and network) and is timed until each of them shows its SSH banner. The two take turns. What virtual machines are
+compared with stands in `machines.py`; `--only machines` measures them alone.
 """
 
 from __future__ import annotations
