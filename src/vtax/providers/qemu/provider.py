@@ -25,17 +25,18 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
 from vtax.parallel import each
 from vtax.providers.base import LABEL, Cluster, Leftover, Site
-from vtax.providers.guest import disk, initrd, pinning, ready, standing
+from vtax.providers.guest import console, disk, initrd, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
 from vtax.providers.qemu import bridge, kvm, problems, qmp, switch
 from vtax.providers.qemu import command as lines
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.transport import process
+from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
 EMULATION_PATIENCE = 5.0  # how much longer everything may take in software emulation
-VIRTUAL_S, EMULATED_S = 10.0, 45.0  # what a cluster takes to be verified
+VIRTUAL_S, EMULATED_S = 10.0, 30.0  # what a cluster takes to be verified
 OFF_S = 3.0  # for a guest to write what it has not written, and power off
 POLL_S = 0.05
 COMMAND_S = 120.0
@@ -59,6 +60,9 @@ class Qemu:
 
     def launcher(self, options: QemuOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
+
+    def slowdown(self, options: QemuOptions) -> float:
+        return self.patience(options)
 
     def patience(self, options: QemuOptions) -> float:
         return EMULATION_PATIENCE if self.accelerator(options) == "tcg" else 1.0
@@ -156,13 +160,25 @@ class Qemu:
             qmp.ask(machines[0].directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
         )
 
-        def come_up(machine: Machine) -> None:
-            limit_s = READY_S * patience
-            ready.wait(
-                machine.node, site.console(machine.node.name), lambda: _ended(machine), limit_s, deadline, POLL_S
-            )
+        def wait(machine: Machine, checks: Sequence[console.Check] = ()) -> None:
+            log, limit_s = site.console(machine.node.name), READY_S * patience
+            ready.wait(machine.node, log, lambda: _ended(machine), limit_s, deadline, POLL_S, checks)
 
-        each(come_up, machines)
+        config = write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
+
+        def log_in() -> None:
+            """Open the connections that all commands share while the nodes still wait for the shared directory; the
+            master's first, because the others go through it."""
+            for group in (machines[:1], machines[1:]):
+                each(lambda machine: wait(machine, console.STARTED), group)
+                if group[0] is machines[0]:
+                    wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
+                each(lambda machine: SshTransport(config, machine.node.name, patience).open(), group)
+
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            logged_in = pool.submit(log_in)
+            each(wait, machines)
+            logged_in.result()
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [_pinned(machine, options) for machine in machines]
         notes = [self._acceleration(options), *(note for note, _ in pinned)]
@@ -170,8 +186,6 @@ class Qemu:
             machine.node.name: {**lines.facts(machine, options, accel, version), **where}
             for machine, (_, where) in zip(machines, pinned, strict=True)
         }
-        wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
-        write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
         commands = [command for part in (network, *nodes) for command in part]
         standing.remember(site, commands, notes, patience, facts)
         return self.connect(spec, shape, shared_path, site)
@@ -243,7 +257,7 @@ def _machines(
             number=number,
             directory=site.console(node.name).parent,
             switch=switch,
-            kernel=site.image.kernel,
+            kernel=_kernel(site.image),
             initrd=ram_disk,
             vhost=vhost,
         )
@@ -265,6 +279,13 @@ def _parts(
     path = str(site.directory / "switch")
     network = ((sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", path),)
     return network, *((command,) for _, command in nodes)
+
+
+def _kernel(image: Image) -> str:
+    """The kernel as it is in memory, where the image has it so: unpacking takes an emulated CPU more than a second."""
+    packed = Path(image.kernel)
+    unpacked = packed.with_name(packed.name.replace("vmlinuz", "vmlinux"))
+    return str(unpacked if unpacked.exists() else packed)
 
 
 def _ram_disk(image: Image) -> Path | None:
