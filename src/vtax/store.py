@@ -181,7 +181,11 @@ class Campaign:
         record = _read(TrialRecord, path)
         if not texts:
             return record
-        names = {name for step in record.steps for name in (step.stdout, step.stderr, *step.outputs.values())}
+        names = {
+            name
+            for step in (*record.steps, *record.load)
+            for name in (step.stdout, step.stderr, *step.outputs.values())
+        }
         held = {}
         for name in sorted(names):
             try:
