@@ -19,6 +19,7 @@ from vtax.cli import (
     image,
     init,
     plan,
+    reference,
     report,
     run,
     schema,
@@ -86,3 +87,4 @@ for command in (
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
 app.add_typer(image.app, name="image")
+app.add_typer(reference.app, name="reference")
