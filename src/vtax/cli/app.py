@@ -18,11 +18,13 @@ from vtax.cli import (
     export,
     image,
     init,
+    peak,
     plan,
     reference,
     report,
     run,
     schema,
+    tune,
 )
 
 app = typer.Typer(
@@ -83,8 +85,10 @@ for command in (
     cluster.exec_,
     cluster.down,
     doctor.doctor,
+    peak.peak,
     clean.clean,
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
 app.add_typer(image.app, name="image")
 app.add_typer(reference.app, name="reference")
+app.add_typer(tune.app, name="tune")
