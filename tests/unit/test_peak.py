@@ -86,17 +86,15 @@ def test_what_nobody_knows_is_not_guessed(facts: dict[str, Any], remedy: str) ->
 # --- memory --------------------------------------------------------------------------------------------------------
 
 
-def module(
-    locator: str, bank: str, mib: int = 4096, rate: int = 2400, configured: int = 1867, width: int = 64
-) -> bytes:
-    """A memory device as SMBIOS 2.8 writes it: 40 bytes and two strings."""
+def module(locator: str, bank: str, mib: int = 4096, rate: int = 2400, configured: int = 1867) -> bytes:
+    """A memory device as SMBIOS 2.8 writes it: 40 bytes and up to two strings."""
     body = bytearray(40)
     struct.pack_into("<BBH", body, 0, 17, 40, 0x40)
-    struct.pack_into("<HHH", body, 0x08, width, width, mib)
-    body[0x10], body[0x11] = 1, 2
+    struct.pack_into("<HHH", body, 0x08, 72, 64, mib)
+    body[0x10], body[0x11] = 1, 2 if bank else 0
     struct.pack_into("<H", body, 0x15, rate)
     struct.pack_into("<H", body, 0x20, configured)
-    return bytes(body) + locator.encode() + b"\0" + bank.encode() + b"\0\0"
+    return bytes(body) + b"\0".join(name.encode() for name in (locator, bank) if name) + b"\0\0"
 
 
 OTHER = struct.pack("<BBH", 0, 8, 0) + b"\1\0\0\0" + b"BIOS\0\0"
