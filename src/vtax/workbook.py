@@ -24,6 +24,7 @@ FORBIDDEN = re.compile(r"[\[\]:*?/\\']")
 FIRST = ("environment", "round", "iteration", "warmup", "metric", "value", "unit", "direction")
 LAST = ("trial", "source")
 MATRIX = ("file_bytes", "record_bytes")
+OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 
 
 def workbook(measurements: Sequence[Measurement]) -> bytes:
@@ -37,8 +38,7 @@ def workbook(measurements: Sequence[Measurement]) -> bytes:
     if largest >= MOST_ROWS:
         raise UsageError(f"a sheet holds {MOST_ROWS:,} rows, and one benchmark has {largest:,}", remedy="use parquet")
     buffer = io.BytesIO()
-    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    with xlsxwriter.Workbook(buffer, options) as book:
+    with xlsxwriter.Workbook(buffer, OPTIONS) as book:
         bold = book.add_format({"bold": True})
         names: set[str] = set()
         _about(book.add_worksheet(_sheet_name("about", names)), entries, bold)
@@ -78,7 +78,7 @@ def _table(sheet: Worksheet, items: Sequence[Measurement], bold: Any) -> None:
         values = {**{f"label {name}": item.labels.get(name, "") for name in labels}, **_cells(item)}
         cells = [values[name] for name in FIRST] + [values[f"label {name}"] for name in labels]
         for column, value in enumerate([*cells, *(values[name] for name in LAST)]):
-            _write(sheet, row, column, value)
+            write(sheet, row, column, value)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, len(items), len(header) - 1)
     sheet.autofit()
@@ -99,13 +99,14 @@ def _cells(item: Measurement) -> dict[str, str | int | float | bool]:
     }
 
 
-def _write(sheet: Worksheet, row: int, column: int, value: str | int | float | bool) -> None:
+def write(sheet: Worksheet, row: int, column: int, value: str | int | float | bool) -> None:
+    """One cell, text always as text."""
     if isinstance(value, bool):
         sheet.write_boolean(row, column, value)
     elif isinstance(value, (int, float)):
         sheet.write_number(row, column, value)
     else:
-        sheet.write_string(row, column, value)
+        sheet.write_string(row, column, str(value))
 
 
 def _matrices(book: Workbook, sheet: Worksheet, items: Sequence[Measurement], bold: Any) -> None:
