@@ -183,6 +183,13 @@ def _execute(
 
 def analyse(directory: Path) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
+    analysis = computed(directory)
+    Campaign.open(directory).save("analysis.json", analysis)
+    return analysis
+
+
+def computed(directory: Path) -> Analysis:
+    """Measurements, findings and verdicts from what is stored; writes nothing."""
     campaign = Campaign.open(directory)
     from vtax.analysis.analyse import analyse as compute
     from vtax.audit import audit
@@ -193,9 +200,7 @@ def analyse(directory: Path) -> Analysis:
     counters = {trial.id: trial.counters for trial in trials}
     evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
     findings = audit(evidence)
-    analysis = compute(measurements, plan=plan, findings=findings, trials=trials)
-    campaign.save("analysis.json", analysis)
-    return analysis
+    return compute(measurements, plan=plan, findings=findings, trials=trials)
 
 
 def report(directory: Path) -> Path:

@@ -138,6 +138,17 @@ class Campaign:
                 ) from error
             yield
 
+    def running(self) -> bool:
+        """Whether a process runs this campaign now."""
+        try:
+            with (self.directory / ".lock").open("r") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
     def has(self, trial: str) -> bool:
         return (self.directory / "trials" / trial / "record.json").exists()
 

@@ -24,7 +24,9 @@ from vtax.cli import (
     report,
     run,
     schema,
+    serve,
     tune,
+    watch,
 )
 
 app = typer.Typer(
@@ -78,6 +80,8 @@ for command in (
     analyse.analyse,
     report.report,
     export.export,
+    watch.watch,
+    serve.serve,
     compose.compose,
     cluster.up,
     cluster.status,
