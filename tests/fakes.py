@@ -75,6 +75,10 @@ class FakeBackground:
 
     result: CommandResult
     stopped: int = 0
+    over: bool = False
+
+    def ended(self) -> bool:
+        return self.over
 
     def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
         return pattern.search(self.result.stdout) is not None

@@ -178,6 +178,8 @@ class BenchmarkSpec(Record):
     nodes: tuple[str, ...] = ()  # only these, in the scopes that take nodes one by one; () is all
     warmup: int = 0
     iterations: int = 1
+    load: str = ""  # label of the entry that runs beside it, as a disturbance
+    alone: bool = True  # False: only the load of others
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -233,6 +235,16 @@ class Finding(Record):
     benchmark: str = ""
 
 
+class Load(Record):
+    """What disturbs a benchmark: another one, in the background until the benchmark is done."""
+
+    id: str
+    benchmark: str
+    target: Target
+    params: Mapping[str, JsonValue]
+    steps: tuple[Step, ...]
+
+
 class Work(Record):
     """One trial's frozen work in one environment: what every round repeats."""
 
@@ -244,6 +256,7 @@ class Work(Record):
     params: Mapping[str, JsonValue]
     steps: tuple[Step, ...]
     estimate_s: float
+    load: Load | None = None
 
 
 class PlannedTrial(Record):
@@ -352,6 +365,7 @@ class TrialRecord(Record):
     started: float
     elapsed_s: float
     steps: tuple[StepRecord, ...]
+    load: tuple[StepRecord, ...] = ()  # what ran beside it, as a disturbance
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 

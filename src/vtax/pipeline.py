@@ -34,6 +34,9 @@ from vtax.store import Campaign, is_alive
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis
 
+REPORTS = ("html", "md", "pdf", "latex", "xlsx")
+FIGURES = ("svg", "pdf", "png")
+
 
 @dataclass(frozen=True)
 class Paths:
@@ -188,6 +191,13 @@ def _execute(
 
 def analyse(directory: Path) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
+    analysis = computed(directory)
+    Campaign.open(directory).save("analysis.json", analysis)
+    return analysis
+
+
+def computed(directory: Path) -> Analysis:
+    """Measurements, findings and verdicts from what is stored; writes nothing."""
     campaign = Campaign.open(directory)
     from vtax.analysis.analyse import analyse as compute
     from vtax.audit import audit
@@ -198,13 +208,23 @@ def analyse(directory: Path) -> Analysis:
     counters = {trial.id: trial.counters for trial in trials}
     evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
     findings = audit(evidence)
-    analysis = compute(measurements, plan=plan, findings=findings, trials=trials)
-    campaign.save("analysis.json", analysis)
-    return analysis
+    return compute(measurements, plan=plan, findings=findings, trials=trials)
 
 
 def report(directory: Path) -> Path:
     """Analyse and render again from stored data. Returns the path of `report/index.html`."""
+    return reports(directory, ("html", "md"))[0]
+
+
+def reports(directory: Path, formats: Sequence[str], figures: Sequence[str] = ()) -> list[Path]:
+    """Analyse and render again from stored data, in `formats`, with `figures` for papers. Returns what was written.
+
+    Raises UsageError for a format that is not known, EnvironmentMissing where nothing here can make a PDF.
+    """
+    for kind, wanted, known in (("format", formats, REPORTS), ("figure format", figures, FIGURES)):
+        for name in wanted:
+            if name not in known:
+                raise UsageError(f"there is no {kind} {name!r}", remedy=f"some of {','.join(known)}")
     campaign = Campaign.open(directory)
     from vtax.benchmarks import benchmarks
     from vtax.report.html import render as html
@@ -222,8 +242,46 @@ def report(directory: Path) -> Path:
         host_facts=about["host"],
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
     )
-    campaign.save("report/report.md", markdown(content).encode())
-    return campaign.save("report/index.html", html(content).encode())
+    written = []
+    if {"html", "pdf"} & set(formats):
+        written.append(campaign.save("report/index.html", html(content).encode()))
+    if "md" in formats:
+        written.append(campaign.save("report/report.md", markdown(content).encode()))
+    if "xlsx" in formats:
+        from vtax.report.spreadsheet import spreadsheet
+
+        written.append(campaign.save("report/report.xlsx", spreadsheet(analysis)))
+    if "pdf" in formats:
+        written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
+    return written + _paper(campaign, analysis, "latex" in formats, figures)
+
+
+def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:
+    """From the page where a browser is here, else from the analysis by typst."""
+    from vtax import pdf
+    from vtax.report import typst
+
+    if program := pdf.browser():
+        return pdf.from_page(campaign.directory / "report" / "index.html", program)
+    return pdf.from_text(typst.source(analysis, campaign.plan().study.name))
+
+
+def _paper(campaign: Campaign, analysis: Analysis, latex: bool, figures: Sequence[str]) -> list[Path]:
+    """What a paper takes: figures below `report/figures`, tables and a document around them in `report/latex`."""
+    from vtax.report import plates
+    from vtax.report.latex import document, tables
+
+    wanted = list(dict.fromkeys([*figures, *(["pdf"] if latex else [])]))
+    written, names = [], []
+    for plate in plates.plates(analysis) if wanted else ():
+        for format in wanted:
+            place = f"report/figures/{plate.name}.{format}"
+            written.append(campaign.save(place, plates.draw(plate, analysis, format)))
+        names.append(f"../figures/{plate.name}.pdf")
+    if latex:
+        written.append(campaign.save("report/latex/tables.tex", tables(analysis).encode()))
+        written.append(campaign.save("report/latex/report.tex", document(campaign.plan().study.name, names).encode()))
+    return written
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:

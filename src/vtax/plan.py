@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 from vtax import __version__
 from vtax.benchmarks import benchmarks
+from vtax.errors import UsageError
+from vtax.launchers.mpirun import Mpirun
 from vtax.model import (
     BenchmarkSpec,
     Cell,
     ClusterShape,
     EnvironmentSpec,
     HostCapacity,
+    Load,
     NodeShape,
     Plan,
     PlannedTrial,
@@ -120,12 +123,13 @@ def _provider_problems(
 
 
 class _Frozen:
-    """One benchmark on one target, its parameters resolved once for all environments."""
+    """One benchmark on one target, its parameters resolved once for all environments; `load` is what disturbs it."""
 
-    def __init__(self, spec: BenchmarkSpec, target: Target) -> None:
+    def __init__(self, spec: BenchmarkSpec, target: Target, load: _Frozen | None = None) -> None:
         benchmark = benchmarks()[spec.name]
         self.spec = spec
         self.target = target
+        self.load = load
         self.id = f"{spec.label}.{target.label}"
         self.params = benchmark.resolve(benchmark.params.model_validate(dict(spec.params)), target)
 
@@ -144,16 +148,38 @@ class _Frozen:
             params=self.params.model_dump(mode="json"),
             steps=benchmark.steps(self.params, self.target, launcher),
             estimate_s=round(clocked_s + busy_s * provider.slowdown(given), 1),
+            load=None if self.load is None else self.load.as_load(launcher),
+        )
+
+    def as_load(self, launcher: Mpirun) -> Load:
+        """The same work as a disturbance. Raises UsageError when it is several commands one after another."""
+        steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
+        if sum(not step.background for step in steps) != 1:
+            raise UsageError(
+                f"{self.spec.label} cannot be a load: it is several commands one after another",
+                remedy="make it one, for instance with a single stressor",
+            )
+        return Load(
+            id=self.id,
+            benchmark=self.spec.name,
+            target=self.target,
+            params=self.params.model_dump(mode="json"),
+            steps=steps,
         )
 
 
 def _freeze(study: Study, shape: ClusterShape) -> tuple[_Frozen, ...]:
-    return tuple(
-        _Frozen(spec, target)
-        for spec in study.benchmarks
-        for scope in spec.scopes
-        for target in targets(spec, scope, shape, study.shared_path)
-    )
+    def on_targets(spec: BenchmarkSpec, load: _Frozen | None = None) -> list[_Frozen]:
+        return [
+            _Frozen(spec, target, load)
+            for scope in spec.scopes
+            for target in targets(spec, scope, shape, study.shared_path)
+        ]
+
+    loads = {entry.load for entry in study.benchmarks if entry.load}
+    first = {spec.label: on_targets(spec)[0] for spec in study.benchmarks if spec.label in loads}
+    run = [spec for spec in study.benchmarks if spec.alone]
+    return tuple(item for spec in run for item in on_targets(spec, first.get(spec.load)))
 
 
 def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str) -> tuple[Target, ...]:
@@ -185,8 +211,10 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
     """The work of one environment, and why some of it makes no sense there."""
     work, reasons = [], []
     for item in frozen:
-        if item.target.scope is Scope.PAIRS and not provider.capabilities.separate_nodes:
-            reason = f"{item.spec.label} between nodes is not run on {spec.name}: its nodes share one network stack"
+        scopes = (item.target.scope, item.load.target.scope if item.load else None)
+        if Scope.PAIRS in scopes and not provider.capabilities.separate_nodes:
+            what = "between nodes" if scopes[0] is Scope.PAIRS else "under load"
+            reason = f"{item.spec.label} {what} is not run on {spec.name}: its nodes share one network stack"
             if reason not in reasons:
                 reasons.append(reason)
             continue

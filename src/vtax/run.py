@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
@@ -14,11 +15,13 @@ from vtax.facts.counters import counters_script, delta, parse_counters
 from vtax.model import (
     Cell,
     CommandResult,
+    Load,
     PlannedTrial,
     Scope,
     Status,
     Step,
     StepRecord,
+    Target,
     TrialRecord,
     Work,
 )
@@ -30,6 +33,7 @@ ASK_S = 20.0
 CARRY_S = 60.0  # for moving a file to or from a node
 READY_S = 20.0
 TAIL_LINES = 12
+LOAD = "load"  # begins the names of the files of a load
 SAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -42,24 +46,30 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
     started, clock = time.time(), time.monotonic()
     records: list[StepRecord] = []
     status, failure = Status.OK, ""
-    background: list[tuple[int, Step, Background]] = []
+    background: list[Beside] = []
+    load: list[Beside] = []
+    load_records: list[StepRecord] = []
     try:
-        for number, step in enumerate(work.steps):
-            _prepare(cluster, step, work)
+        failure = _start_load(cluster, work.load, place, load) if work.load else ""
+        status = Status.FAILED if failure else status
+        for number, step in enumerate(() if failure else work.steps):
+            _prepare(cluster, step, work.target)
             if step.background:
-                failure = _start(cluster, number, step, work, place, background)
+                failure = _start(cluster, f"{number}", step, work.target, place, background)
                 status = Status.FAILED if failure else status
             else:
-                ran = _run_step(cluster, number, step, work, place)
+                ran = _run_step(cluster, number, step, work.target, place)
                 records += ran
                 status, failure = _judge(ran, place)
             if failure:
                 break
+        if not failure and (failure := _load_gone(load, place)):
+            status = Status.FAILED
     except (CommandError, EnvironmentMissing) as error:
         status, failure = Status.FAILED, str(error)
     finally:
-        for number, step, running in background:
-            records.append(_stopped(number, step, running))
+        records += [beside.stopped() for beside in background]
+        load_records += [beside.stopped() for beside in reversed(load)]  # a client before its server
     elapsed_s = time.monotonic() - clock
     after = _counters(cluster, work)
     done = _blank(cell, trial, work).model_copy(
@@ -70,6 +80,7 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
             "elapsed_s": elapsed_s,
             "counters": {node: delta(before[node], after[node]) for node in before if node in after},
             "steps": tuple(sorted(records, key=lambda record: (record.step, record.node))),
+            "load": tuple(sorted(load_records, key=lambda record: (record.step, record.node))),
         }
     )
     return _written(done, place)
@@ -127,13 +138,13 @@ def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
     return {node: values for node, values in each(ask, asked, abandon=True) if values is not None}
 
 
-def _transport(cluster: Cluster, step: Step, node: str, work: Work) -> Transport:
+def _transport(cluster: Cluster, step: Step, node: str, target: Target) -> Transport:
     """A step on one node of a parallel target uses all of the target (on one machine: all of its CPUs)."""
-    parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER) and len(step.nodes) == 1
-    return cluster.reach(node, work.target.names if parallel else (node,))
+    parallel = target.scope in (Scope.WORKERS, Scope.CLUSTER) and len(step.nodes) == 1
+    return cluster.reach(node, target.names if parallel else (node,))
 
 
-def _prepare(cluster: Cluster, step: Step, work: Work) -> None:
+def _prepare(cluster: Cluster, step: Step, target: Target) -> None:
     """One command a node: the step's files are there, and none of its outputs, for trials of one work share their
     directory: hpcc appends to what a warm-up left, and a program that writes nothing would have an old file fetched."""
     if not step.inputs and not step.outputs:
@@ -143,53 +154,86 @@ def _prepare(cluster: Cluster, step: Step, work: Work) -> None:
         f"printf %s {shlex.quote(file.content)} >{shlex.quote(file.name)}\n" for file in step.inputs
     )  # not a here-document: it would add a line end, and end at a line of the content
     for node in step.nodes:
-        transport = _transport(cluster, step, node, work)
+        transport = _transport(cluster, step, node, target)
         script = f"set -e\n{removed}{written}"
-        result = transport.run(("sh", "-s"), timeout_s=CARRY_S, directory=work.target.directory, stdin=script)
+        result = transport.run(("sh", "-s"), timeout_s=CARRY_S, directory=target.directory, stdin=script)
         if result.exit_code != 0:
             raise CommandError(f"{node}: the trial's files cannot be written", detail=result.stderr)
 
 
-def _run_step(cluster: Cluster, number: int, step: Step, work: Work, place: Path) -> list[StepRecord]:
+def _run_step(cluster: Cluster, number: int, step: Step, target: Target, place: Path) -> list[StepRecord]:
     def one(node: str) -> StepRecord:
-        transport = _transport(cluster, step, node, work)
-        out, err = _names(number, node)
+        transport = _transport(cluster, step, node, target)
+        out, err = _names(f"{number}", node)
         result = transport.run(
             step.argv,
             timeout_s=step.timeout_s,
-            directory=work.target.directory,
+            directory=target.directory,
             stdout=place / out,
             stderr=place / err,
         )
-        outputs = _fetch(transport, number, node, step.outputs, work.target.directory, place)
-        return _record(number, node, step, result, outputs)
+        outputs = _fetch(transport, number, node, step.outputs, target.directory, place)
+        return _record(f"{number}", number, node, step, result, outputs)
 
     return each(one, step.nodes, abandon=True)
 
 
-def _start(
-    cluster: Cluster, number: int, step: Step, work: Work, place: Path, background: list[tuple[int, Step, Background]]
+@dataclass(frozen=True)
+class Beside:
+    """A step that runs while others do, on one node; `name` begins the names of its files."""
+
+    name: str
+    number: int
+    step: Step
+    node: str
+    running: Background
+
+    def stopped(self) -> StepRecord:
+        """End it, and say how it went."""
+        return _record(self.name, self.number, self.node, self.step, self.running.stop(), {})
+
+
+def _start(cluster: Cluster, name: str, step: Step, target: Target, place: Path, background: list[Beside]) -> str:
+    """Start a step in the background, on its first node, and wait until it serves. Returns why it does not."""
+    return _start_on(cluster, name, step, step.nodes[0], target, place, background)
+
+
+def _start_on(
+    cluster: Cluster, name: str, step: Step, node: str, target: Target, place: Path, background: list[Beside]
 ) -> str:
-    """Start a background step and wait until it serves. Returns why it does not."""
-    node = step.nodes[0]
-    out, err = _names(number, node)
-    transport = _transport(cluster, step, node, work)
+    out, err = _names(name, node)
+    transport = _transport(cluster, step, node, target)
     running = transport.start(
         step.argv,
         timeout_s=step.timeout_s,
-        directory=work.target.directory,
+        directory=target.directory,
         stdout=place / out,
         stderr=place / err,
     )
-    background.append((number, step, running))
+    background.append(Beside(name, int(name.removeprefix(LOAD)), step, node, running))
     limit_s = READY_S * cluster.patience
     if step.ready and not running.wait_for(re.compile(step.ready), limit_s):
         return f"{shlex.join(step.argv)} on {node} was not ready within {limit_s:g} s{_tail(place / out, place / err)}"
     return ""
 
 
-def _stopped(number: int, step: Step, running: Background) -> StepRecord:
-    return _record(number, step.nodes[0], step, running.stop(), {})
+def _start_load(cluster: Cluster, load: Load, place: Path, started: list[Beside]) -> str:
+    """Start what disturbs the benchmark, every step of it in the background. Returns why it does not run."""
+    for number, step in enumerate(load.steps):
+        _prepare(cluster, step, load.target)
+        for node in step.nodes:
+            if failure := _start_on(cluster, f"{LOAD}{number}", step, node, load.target, place, started):
+                return f"the load {load.id}: {failure}"
+    return ""
+
+
+def _load_gone(load: Sequence[Beside], place: Path) -> str:
+    """Why the benchmark was not under its load to the end; "" when it was."""
+    for beside in load:
+        if beside.running.ended() and not beside.step.background:
+            tail = _tail(*(place / name for name in _names(beside.name, beside.node)))
+            return f"its load ended before it did; make the load longer (its time, or the size of its problem){tail}"
+    return ""
 
 
 def _fetch(
@@ -208,12 +252,14 @@ def _fetch(
     return outputs
 
 
-def _names(number: int, node: str) -> tuple[str, str]:
-    return f"{number}.{node}.stdout", f"{number}.{node}.stderr"
+def _names(name: str, node: str) -> tuple[str, str]:
+    return f"{name}.{node}.stdout", f"{name}.{node}.stderr"
 
 
-def _record(number: int, node: str, step: Step, result: CommandResult, outputs: dict[str, str]) -> StepRecord:
-    out, err = _names(number, node)
+def _record(
+    name: str, number: int, node: str, step: Step, result: CommandResult, outputs: dict[str, str]
+) -> StepRecord:
+    out, err = _names(name, node)
     return StepRecord(
         step=number,
         node=node,

@@ -138,6 +138,17 @@ class Campaign:
                 ) from error
             yield
 
+    def running(self) -> bool:
+        """Whether a process runs this campaign now."""
+        try:
+            with (self.directory / ".lock").open("r") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
     def has(self, trial: str) -> bool:
         return (self.directory / "trials" / trial / "record.json").exists()
 
@@ -181,7 +192,11 @@ class Campaign:
         record = _read(TrialRecord, path)
         if not texts:
             return record
-        names = {name for step in record.steps for name in (step.stdout, step.stderr, *step.outputs.values())}
+        names = {
+            name
+            for step in (*record.steps, *record.load)
+            for name in (step.stdout, step.stderr, *step.outputs.values())
+        }
         held = {}
         for name in sorted(names):
             try:

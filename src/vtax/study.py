@@ -94,6 +94,8 @@ class BenchmarkTable(BaseModel):
     nodes: list[str] = Field(default_factory=list)
     warmup: Annotated[int, Field(ge=0, le=100)] = 0
     iterations: Annotated[int, Field(ge=1, le=1000)] = 1
+    load: str = ""
+    alone: bool = True
 
 
 class StudyFile(Table):
@@ -234,6 +236,8 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 nodes=tuple(table.nodes),
                 warmup=table.warmup,
                 iterations=table.iterations,
+                load=table.load,
+                alone=table.alone,
                 params=params.model_dump(mode="json"),
             )
 
@@ -262,6 +266,14 @@ def _cross_checks(
         if entry.label in seen:
             yield Mistake("benchmarks", f'two entries have the label "{entry.label}"', "give one a label of its own")
         seen.add(entry.label)
+    loads = {entry.label for entry in entries if not entry.load}
+    for entry in entries:
+        if entry.load and entry.load not in loads:
+            yield choice(f"benchmarks.{entry.label}.load", entry.load, sorted(loads), "entry without a load")
+        if not entry.alone and entry.label not in {other.load for other in entries}:
+            yield Mistake(
+                f"benchmarks.{entry.label}.alone", "it is the load of no entry", "name it as `load` somewhere"
+            )
 
 
 def _node_names(raw: Mapping[str, Any]) -> list[str]:

@@ -198,10 +198,14 @@ def test_plan_as_json_is_the_plan(run: Run, tmp_path: Path) -> None:
 
 
 def test_plan_of_more_than_there_is(run: Run, tmp_path: Path) -> None:
-    code, out, _ = run("plan", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
-    assert code == 2
+    code, out, err = run("plan", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
+    assert code == 0
     assert "  blocker: worker1 wants 1000 CPUs, this machine lends " in out
     assert 'or to "auto"' in out
+    assert "note: `vtax run` would refuse this study on this machine: worker1 wants 1000 CPUs" in err
+    code, _, err = run("plan", "--check", "mine.toml")
+    assert code == 2
+    assert "error: the study asks for more than this machine has\n" in err
 
 
 def test_run_refuses_more_than_there_is(run: Run, tmp_path: Path) -> None:
@@ -234,8 +238,8 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
     assert err == (
         "error: study mine.toml: 3 mistakes\n"
         "  baseline: there is no environment 'h' (allowed: host)\n"
-        '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: iterations, label, max_prime, '
-        "name, nodes, scopes, threads, time_s, warmup)\n"
+        '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, iterations, label, '
+        "load, max_prime, name, nodes, scopes, threads, time_s, warmup)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"
         "  next: mend the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
     )

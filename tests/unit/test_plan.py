@@ -61,6 +61,13 @@ def plan_of(study: Study, shared: tuple[str, ...] = ()) -> Plan:
     return make_plan(study, MACHINE, fakes([spec.name for spec in study.environments], shared))
 
 
+def plain(text: str) -> Study:
+    """A study whose environments have fake providers, which take no options."""
+    study = parse(text, "test.toml")
+    specs = tuple(EnvironmentSpec(name=spec.name, provider="fake") for spec in study.environments)
+    return study.model_copy(update={"environments": specs})
+
+
 def in_round(plan: Plan, number: int) -> list[Cell]:
     return [cell for cell in plan.cells if cell.round == number]
 
@@ -305,3 +312,71 @@ def test_the_targets_of_a_scope(scope: Scope, nodes: tuple[str, ...], expected: 
     found = [f"{one.label}:{one.directory}" for one in targets(spec, scope, plan.shape, "/data")]
     assert len(found) == len(expected)
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+# --- loads ---------------------------------------------------------------------------------------------------------
+
+LOADED = """\
+[[benchmarks]]
+name = "ping"
+label = "ping-under-hpcc"
+nodes = ["worker1", "worker2"]
+load = "noise"
+[[benchmarks]]
+name = "hpcc"
+label = "noise"
+alone = false
+n = 1000
+"""
+
+
+def test_a_load_is_frozen_with_what_it_disturbs() -> None:
+    plan = plan_of(plain(TEXT + LOADED))
+    loaded = [work for work in plan.work if work.load]
+    assert {(work.label, work.load.id) for work in loaded if work.load} == {("ping-under-hpcc", "noise.workers")}
+    assert {work.load.target.names for work in loaded if work.load} == {("worker1", "worker2")}
+    assert all(work.load.steps[-1].argv[0] == "mpirun" for work in loaded if work.load)
+    assert not [work for work in plan.work if work.label == "noise"]  # not by itself
+
+
+def test_a_load_between_nodes_is_left_out_where_they_share_a_network_stack() -> None:
+    text = TEXT + LOADED.replace("ping-under-hpcc", "tool").replace('"noise"', '"net"').replace(
+        'name = "hpcc"\nlabel = "net"\nalone = false\nn = 1000', 'name = "iperf3"\nlabel = "net"'
+    ).replace('name = "ping"\nlabel = "tool"', 'name = "sysbench-cpu"\nlabel = "tool"')
+    plan = plan_of(plain(text), shared=("host",))
+    assert {work.environment for work in plan.work if work.load} == {"docker"}
+    assert "tool under load is not run on host: its nodes share one network stack" in plan.left_out
+
+
+def test_several_commands_are_no_load() -> None:
+    text = TEXT + LOADED.replace('"hpcc"', '"stress-ng"').replace("n = 1000", "time_s = 5")
+    with pytest.raises(UsageError, match="noise cannot be a load"):
+        plan_of(plain(text))
+
+
+# --- the studies of the published reports --------------------------------------------------------------------------
+
+REPORTS = sorted((Path(__file__).parents[2] / "examples").glob("report-*.toml"))
+SMALL = HostCapacity(cpu_ids=(0, 1), memory_bytes=8 * GIB)
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_a_published_study_can_be_planned_everywhere_and_runs_on_a_machine_of_its_size(path: Path) -> None:
+    study = plain(path.read_text())
+    providers = {
+        spec.name: FakeProvider(spec.name, Path("run"), separate_nodes=spec.name != "host")
+        for spec in study.environments
+    }
+    large = make_plan(study, MACHINE, providers)
+    assert not [problem for problem in large.problems if problem.severity is Severity.BLOCKER]
+    assert make_plan(study, SMALL, providers).work  # it says there what is too large, and still plans
+
+
+def test_there_is_a_study_for_every_published_report() -> None:
+    assert [path.stem for path in REPORTS] == [
+        "report-i3-1315u",
+        "report-i5-10600k",
+        "report-i7-8550u",
+        "report-m2",
+        "report-slides",
+    ]

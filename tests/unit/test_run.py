@@ -16,6 +16,7 @@ from vtax.model import (
     EnvironmentSpec,
     Image,
     InputFile,
+    Load,
     PlannedTrial,
     Scope,
     Status,
@@ -375,6 +376,60 @@ def test_a_server_is_stopped_when_its_client_fails(tmp_path: Path) -> None:
     assert record.failure == "client on worker1 ended with exit code 1\nrefused"
     assert [running.stopped for running in bench.provider.backgrounds] == [1]
     assert [done.background for done in record.steps] == [True, False]
+
+
+# --- under load ----------------------------------------------------------------------------------------------------
+
+BESIDE = Load(
+    id="noise.workers",
+    benchmark="noise",
+    target=Target(
+        scope=Scope.PAIRS, nodes=(SHAPE.node("worker1"), SHAPE.node("worker2")), directory="/scratch/noise.pair"
+    ),
+    params={},
+    steps=(SERVER, step("noise", inputs=(InputFile(name="in.txt", content="x"),))),
+)
+
+
+def test_a_load_runs_before_and_ends_after_what_it_disturbs(tmp_path: Path) -> None:
+    seen: list[list[int]] = []
+
+    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        if argv[0] == "tool":
+            seen.append([running.stopped for running in bench.provider.backgrounds])
+        return (0, "Server listening on 5201\n", "") if argv[0] == "server" else None
+
+    bench = Bench(tmp_path, script)
+    record = bench.run(work(step("tool")).model_copy(update={"load": BESIDE}))
+    assert (record.status, seen) == (Status.OK, [[0, 0]])
+    assert [running.stopped for running in bench.provider.backgrounds] == [1, 1]
+    assert [done.argv for done in record.steps] == [("tool",)]
+    assert [(done.step, done.node, done.argv) for done in record.load] == [
+        (0, "worker2", ("server",)),
+        (1, "worker1", ("noise",)),
+    ]
+    assert {"load0.worker2.stdout", "load1.worker1.stdout", "0.worker1.stdout"} <= set(bench.files())
+    assert {call.directory for call in ran(bench.provider.calls, "noise")} == {"/scratch/noise.pair"}
+
+
+def test_a_load_that_is_over_too_early_is_a_failure(tmp_path: Path) -> None:
+    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        if argv[0] == "tool":
+            bench.provider.backgrounds[1].over = True
+        return (0, "Server listening on 5201\n", "") if argv[0] == "server" else None
+
+    bench = Bench(tmp_path, script)
+    record = bench.run(work(step("tool")).model_copy(update={"load": BESIDE}))
+    assert record.status is Status.FAILED
+    assert record.failure.startswith("its load ended before it did; make the load longer")
+
+
+def test_without_its_load_nothing_is_measured(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, replying(server=(1, "", "bind: Address already in use\n")))
+    record = bench.run(work(step("tool")).model_copy(update={"load": BESIDE}))
+    assert record.status is Status.FAILED
+    assert record.failure.startswith("the load noise.workers: server on worker2 was not ready")
+    assert not ran(bench.provider.calls, "tool")
 
 
 # --- what may have disturbed it ------------------------------------------------------------------------------------

@@ -181,8 +181,12 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (
             with_ping("counts = 3"),
             "benchmarks[0].counts",
-            'unknown key "counts" (did you mean "count"? allowed: count, interval_s, iterations, label, name, nodes,',
+            'unknown key "counts" (did you mean "count"? allowed: alone, count, interval_s, iterations, label, load,',
         ),
+        # loads
+        (with_ping('load = "noise"'), "benchmarks.ping.load", "there is no entry without a load 'noise'"),
+        (with_ping('load = "ping"'), "benchmarks.ping.load", "there is no entry without a load 'ping'"),
+        (with_ping("alone = false"), "benchmarks.ping.alone", "it is the load of no entry (name it as a `load`"),
         # missing keys
         (PLAIN.replace('name = "plain"\n', ""), "name", "is missing"),
         (PLAIN.replace('baseline = "host"\n', ""), "baseline", "is missing"),

@@ -22,6 +22,8 @@ from vtax.units import format_bytes
 
 INPUT = "hpccinf.txt"
 OUTPUT = "hpccoutf.txt"
+HPL_FILES = ("HPL.dat", INPUT)  # what xhpl of HPL itself, and hpcc, read
+PTRANS_PART = "#####"  # begins the part of the file that only hpcc has
 
 NODE_RESERVE_BYTES = 96 * 2**20  # of a node's memory, for its kernel and services
 RANK_RESERVE_BYTES = 64 * 2**20  # of a rank's memory, for all but the matrix: 30 to 45 MB were measured
@@ -167,7 +169,7 @@ def grid_of(params: LinpackParams, ranks: int) -> tuple[int, int]:
     return p, q
 
 
-def _room_bytes(target: Target, ranks: Ranks) -> float:
+def room_bytes(target: Target, ranks: Ranks) -> float:
     """What all ranks together may use for the matrix. HPL deals it out evenly, so the poorest rank decides."""
     pairs = zip(target.nodes, ranks.per_node, strict=True)
     poorest = min((node.memory_bytes - NODE_RESERVE_BYTES) / count for node, count in pairs) - RANK_RESERVE_BYTES
@@ -176,7 +178,7 @@ def _room_bytes(target: Target, ranks: Ranks) -> float:
 
 def largest_n(params: LinpackParams, target: Target, ranks: Ranks, nb: int) -> int:
     """The largest multiple of `nb` whose N² · 8 bytes fit. hpcc's other tests take turns in the same memory."""
-    n = isqrt(int(params.memory_fraction * _room_bytes(target, ranks)) // 8) // nb * nb
+    n = isqrt(int(params.memory_fraction * room_bytes(target, ranks)) // 8) // nb * nb
     if n < 8:
         raise UsageError(
             f"{target.label}: the nodes have too little memory for {ranks.total} ranks and a block of {nb}",
@@ -187,7 +189,7 @@ def largest_n(params: LinpackParams, target: Target, ranks: Ranks, nb: int) -> i
 
 def check_n(n: int, target: Target, ranks: Ranks) -> None:
     """Raises UsageError when a matrix of order `n` does not fit into memory: then swapping would be measured."""
-    room = _room_bytes(target, ranks)
+    room = room_bytes(target, ranks)
     if n * n * 8 > room:
         raise UsageError(
             f"{target.label}: a matrix with n = {n} takes {format_bytes(n * n * 8)}, "
@@ -200,6 +202,14 @@ def input_file(ns: Sequence[int], nbs: Sequence[int], p: int, q: int) -> InputFi
     """`hpccinf.txt` for all pairs of `ns` and `nbs`; the rest as in hpcc's own example, with every result checked."""
     text = SKELETON.format(ns=len(ns), n=" ".join(map(str, ns)), nbs=len(nbs), nb=" ".join(map(str, nbs)), p=p, q=q)
     return InputFile(name=INPUT, content=text)
+
+
+def file_for(name: str, n: int, nb: int, p: int, q: int) -> str:
+    """The text of one of `HPL_FILES` for one system. HPL.dat prints to the terminal and ends before PTRANS."""
+    text = input_file((n,), (nb,), p, q).content
+    if name == INPUT:
+        return text
+    return text[: text.index(PTRANS_PART)].replace("8            device out", "6            device out")
 
 
 def operations(n: int) -> float:

@@ -18,10 +18,15 @@ from vtax.cli import (
     export,
     image,
     init,
+    peak,
     plan,
+    reference,
     report,
     run,
     schema,
+    serve,
+    tune,
+    watch,
 )
 
 app = typer.Typer(
@@ -75,6 +80,8 @@ for command in (
     analyse.analyse,
     report.report,
     export.export,
+    watch.watch,
+    serve.serve,
     compose.compose,
     cluster.up,
     cluster.status,
@@ -82,7 +89,10 @@ for command in (
     cluster.exec_,
     cluster.down,
     doctor.doctor,
+    peak.peak,
     clean.clean,
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
 app.add_typer(image.app, name="image")
+app.add_typer(reference.app, name="reference")
+app.add_typer(tune.app, name="tune")

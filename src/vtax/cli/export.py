@@ -11,22 +11,24 @@ import typer
 
 def export(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
-    format: Annotated[str, typer.Option("--format", "-f", help="csv, jsonl or parquet.")] = "csv",
+    format: Annotated[str, typer.Option("--format", "-f", help="csv, jsonl, parquet, xlsx or openmetrics.")] = "csv",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write [standard output].")] = None,
 ) -> None:
     """Write one row a measurement, in base units, with the file that it was read from.
+
+    csv, jsonl and parquet lose nothing: `vtax import` reads them back. xlsx has a sheet for every benchmark.
 
     Example:  vtax export campaigns/quick-20260101-120000 --format parquet -o quick.parquet
     """
     from vtax import pipeline
     from vtax.errors import StoreError, UsageError
-    from vtax.export import FORMATS
+    from vtax.export import BINARY, FORMATS
     from vtax.export import export as render
 
     if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}", remedy=f"one of {', '.join(FORMATS)}")
-    if output is None and format == "parquet" and sys.stdout.isatty():
-        raise UsageError("Parquet is not for a terminal", remedy="--output FILE")
+    if output is None and format in BINARY and sys.stdout.isatty():
+        raise UsageError(f"{format} is not for a terminal", remedy="--output FILE")
     content = render(pipeline.measurements(directory)[0], format)
     if output is None:
         sys.stdout.buffer.write(content)

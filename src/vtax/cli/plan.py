@@ -19,16 +19,17 @@ def plan(
     study: Annotated[Path, typer.Argument(help="The study file.", show_default=False)],
     json: Json = False,
     available: Annotated[bool, typer.Option(help="Leave out environments that do not work here.")] = False,
+    check: Annotated[bool, typer.Option(help="Exit with 2 or 3 when `vtax run` would refuse the study here.")] = False,
 ) -> None:
     """Show the frozen work, the order of everything, the exact commands and the time it takes. Starts nothing.
 
-    Exit code 2 when the study asks for more than this machine has.
+    A study may ask for more than this machine has: the plan says so, `vtax run` refuses it, and so does --check.
 
     Example:  vtax plan quick.toml
     """
     from vtax.cli.console import paths, print_json, say, warn
     from vtax.model import Severity
-    from vtax.pipeline import prepare
+    from vtax.pipeline import prepare, refuse_impossible
     from vtax.study import load
 
     prepared = prepare(load(study), paths(), only_available=available)
@@ -42,8 +43,11 @@ def plan(
     for name in prepared.providers:
         for problem in prepared.blockers(name):
             warn(f"note: {name} does not work here now: {problem.message}")
-    if any(problem.severity is Severity.BLOCKER for problem in made.problems):
-        raise typer.Exit(2)
+    too_large = [problem.message for problem in made.problems if problem.severity is Severity.BLOCKER]
+    for message in too_large:
+        warn(f"note: `vtax run` would refuse this study on this machine: {message}")
+    if check:
+        refuse_impossible(prepared)
 
 
 def lines_of(prepared: Prepared) -> list[str]:
@@ -93,4 +97,7 @@ def _work_lines(plan: Plan) -> list[str]:
             for step in work.steps:
                 beside = " &" if step.background else ""
                 lines.append(f"    {','.join(step.nodes)}:{work.target.directory}$ {shlex.join(step.argv)}{beside}")
+            for step in work.load.steps if work.load else ():
+                where = f"{','.join(step.nodes)}:{work.load.target.directory}" if work.load else ""
+                lines.append(f"    load: {where}$ {shlex.join(step.argv)} &")
     return lines

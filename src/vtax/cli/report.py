@@ -8,12 +8,21 @@ from typing import Annotated
 import typer
 
 
-def report(directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)]) -> None:
-    """Analyse a campaign again and write its report (report/index.html, report/report.md). Runs nothing again.
+def report(
+    directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
+    format: Annotated[str, typer.Option("--format", "-f", help="Some of html,md,pdf,latex,xlsx.")] = "html,md",
+    figures: Annotated[str, typer.Option(help="Figures for a paper: some of svg,pdf,png.")] = "",
+) -> None:
+    """Analyse a campaign again and write its report below `report/`. Runs nothing again.
 
-    Example:  vtax report campaigns/quick-20260101-120000
+    Example:  vtax report campaigns/quick-20260101-120000 --format html,pdf,latex --figures svg
     """
     from vtax import pipeline
     from vtax.cli.console import say
+    from vtax.errors import UsageError
 
-    say(f"report: {pipeline.report(directory).resolve()}")
+    formats, drawn = ([word.strip() for word in text.split(",") if word.strip()] for text in (format, figures))
+    if not formats:
+        raise UsageError("--format names nothing", remedy=f"some of {','.join(pipeline.REPORTS)}")
+    for path in pipeline.reports(directory, formats, drawn):
+        say(f"report: {path.resolve()}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from vtax.facts.sections import decimal, fields
+from vtax.facts.sections import decimal, fields, whole
 
 SPAN = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", re.ASCII)
 
@@ -24,10 +24,12 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def model_values(text: str) -> dict[str, object]:
-    """Model, flags, microcode and present clock of the first CPU in /proc/cpuinfo (x86 and Arm names)."""
+    """Model, vendor, flags, microcode and present clock of the first CPU in /proc/cpuinfo (x86 and Arm names)."""
     block = fields(text.split("\n\n")[0])
     return {
         "cpu_model": block.get("model name"),
+        "cpu_vendor": block.get("vendor_id") or block.get("CPU implementer"),
+        "cpu_family": whole(block.get("cpu family", "")),
         "cpu_flags": sorted((block.get("flags") or block.get("Features") or "").split()),
         "cpu_mhz": decimal(block.get("cpu MHz")),
         "microcode": block.get("microcode"),

@@ -17,6 +17,10 @@ class Background(Protocol):
         """True when its standard output matches within the time; False when the time is over or it has ended."""
         ...
 
+    def ended(self) -> bool:
+        """Whether it is over without having been stopped."""
+        ...
+
     def stop(self) -> CommandResult:
         """End it (it may have ended by itself) and say how it went."""
         ...

@@ -154,8 +154,11 @@ class Running:
             time.sleep(POLL_S)
         return False
 
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
     def stop(self) -> CommandResult:
-        ended_itself = self.process.poll() is not None
+        ended_itself = self.ended()
         end(self.process)
         code = self.process.returncode
         return CommandResult(

@@ -1,0 +1,79 @@
+"""vtax tune: parameters of a benchmark for a machine that vtax does not run on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Work out parameters of a benchmark.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def tune() -> None:
+    """Work out parameters of a benchmark."""
+
+
+@app.command()
+def hpl(
+    memory: Annotated[str | None, typer.Option(help="Memory of one node [this machine's].")] = None,
+    ranks: Annotated[int | None, typer.Option(min=1, help="Ranks on one node [this machine's CPUs].")] = None,
+    nodes: Annotated[int, typer.Option(min=1, max=100_000, help="Number of nodes.")] = 1,
+    nb: Annotated[int, typer.Option(min=1, max=4096, help="Block size.")] = 192,
+    fraction: Annotated[float, typer.Option(help="Part of the memory that the matrix fills.")] = 0.8,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write HPL.dat (xhpl) or hpccinf.txt (hpcc).")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """N, NB and the grid P x Q of HPL for nodes of a size, as the plan of a study works them out.
+
+    Example:  vtax tune hpl --nodes 2 --memory "2 GiB" --ranks 2 --output hpccinf.txt
+    """
+    from vtax.benchmarks.linpack import HPL_FILES, LinpackParams, file_for, grid_of, largest_n, operations, room_bytes
+    from vtax.cli.console import print_json, say
+    from vtax.errors import StoreError, UsageError
+    from vtax.facts.host import capacity, host_facts
+    from vtax.launchers.mpirun import ranks_for
+    from vtax.model import NodeShape, Role, Scope, Target
+    from vtax.units import format_bytes, parse_bytes
+
+    here = capacity(host_facts())
+    try:
+        size = parse_bytes(memory) if memory else here.memory_bytes
+    except ValueError as error:
+        raise UsageError(f"--memory: {error}", remedy='write it as in "2 GiB"') from error
+    if not 0 < fraction <= 0.95:
+        raise UsageError(f"--fraction {fraction:g} leaves nothing for the system", remedy="above 0, at most 0.95")
+    if output and output.name not in HPL_FILES:
+        raise UsageError(f"{output.name} is read by no program", remedy=f"name it {' or '.join(HPL_FILES)}")
+    each = ranks or len(here.cpu_ids)
+    shapes = tuple(
+        NodeShape(name=f"node{i}", role=Role.WORKER, cpus=each, cpu_ids=(), memory_bytes=size, disk_bytes=0)
+        for i in range(1, nodes + 1)
+    )
+    target = Target(scope=Scope.WORKERS, nodes=shapes, directory="/")
+    params = LinpackParams(memory_fraction=fraction)
+    placed = ranks_for(shapes, each, 1)
+    p, q = grid_of(params, placed.total)
+    n = largest_n(params, target, placed, nb)
+    if output:
+        try:
+            with output.open("x") as file:
+                file.write(file_for(output.name, n, nb, p, q))
+        except FileExistsError:
+            raise UsageError(f"{output} is there already", remedy="choose another name, or move it away") from None
+        except OSError as error:
+            raise StoreError(f"{output} cannot be written: {error.strerror}") from error
+    if json:
+        print_json({"n": n, "nb": nb, "p": p, "q": q, "ranks": placed.total, "matrix_bytes": n * n * 8})
+        return
+    say(
+        f"N = {n}  NB = {nb}  P x Q = {p} x {q}",
+        f"{placed.total} ranks on {nodes} nodes of {format_bytes(size)}",
+        f"matrix {format_bytes(n * n * 8)}: {fraction:g} of the {format_bytes(int(room_bytes(target, placed)))} "
+        "that are left beside the systems and the ranks themselves, in whole blocks",
+        f"{operations(n):.3g} operations: {operations(n) / 1e11:.0f} s at 100 Gflop/s",
+        *([f"written to {output}"] if output else []),
+    )

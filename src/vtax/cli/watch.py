@@ -1,0 +1,113 @@
+"""vtax watch: a running campaign, from another terminal."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from vtax.watch import Interval, Snapshot
+
+POLL_S = 2.0
+WIDTH = 41  # of an interval's drawing
+WIDEST = 2.0  # the drawing goes from 1/WIDEST to WIDEST, on a logarithmic scale
+
+
+def watch(
+    directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
+    once: Annotated[bool, typer.Option(help="Show the present state and end.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the present state as JSON and end.")] = False,
+) -> None:
+    """Watch a campaign: rounds, the current trial, the time left, and how the intervals narrow. Ends with it.
+
+    Example:  vtax watch campaigns/standard-20260101-120000
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    from vtax.cli.console import print_json
+    from vtax.watch import Watcher
+
+    watcher = Watcher(directory)
+    snapshot = watcher.snapshot()
+    if json:
+        print_json(snapshot.model_dump(mode="json"))
+        return
+    console = Console()
+    if once or not console.is_terminal:
+        console.print(view(snapshot))
+        return
+    with Live(view(snapshot), console=console, refresh_per_second=2) as live:
+        while snapshot.running:
+            time.sleep(POLL_S)
+            snapshot = watcher.snapshot()
+            live.update(view(snapshot))
+
+
+def view(now: Snapshot) -> RenderableType:
+    """One snapshot for a person."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from vtax.units import format_seconds
+
+    state = "running" if now.running else "not running" if now.trial else "ended"
+    left = "" if now.remaining_s is None or not now.trial else f", about {format_seconds(now.remaining_s)} left"
+    lines = [
+        f"{now.directory}: {state}; round {now.rounds_done} of {now.rounds} done, "
+        f"trial {now.trials_done} of {now.trials}; elapsed {format_seconds(now.elapsed_s)}{left}"
+    ]
+    if now.trial:
+        lines.append(f"now: {now.cell} {now.trial}" if now.running else f"next: {now.cell} {now.trial}")
+    if now.failed:
+        lines.append(
+            f"failed: {', '.join(now.failed[-3:])}"
+            + (f" and {len(now.failed) - 3} more" if len(now.failed) > 3 else "")
+        )
+    if now.note:
+        lines.append(f"no intervals: {now.note}")
+    parts: list[RenderableType] = [Text("\n".join(lines))]
+    if now.intervals:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for title in (
+            "metric",
+            f"against {now.baseline}",
+            "rounds",
+            "ratio",
+            f"1/{WIDEST:g}{'1':^{WIDTH - 4}}{WIDEST:g}",
+            "verdict",
+        ):
+            table.add_column(title, no_wrap=title != "metric")
+        for one in now.intervals:
+            table.add_row(
+                *map(Text, (one.name, one.environment, str(one.n), f"{one.ratio:.3f}", drawn(one), one.verdict))
+            )
+        parts.append(table)
+    return Group(*parts)
+
+
+def drawn(one: Interval) -> str:
+    """An interval on a logarithmic line: `--o--` around its ratio, `|` at one, arrows beyond the ends."""
+    from math import log
+
+    def place(value: float) -> int:
+        share = (log(value) / log(WIDEST) + 1) / 2
+        return min(WIDTH - 1, max(0, round(share * (WIDTH - 1))))
+
+    line = [" "] * WIDTH
+    line[WIDTH // 2] = "|"
+    if one.low is not None and one.high is not None:
+        for at in range(place(one.low), place(one.high) + 1):
+            line[at] = "-" if at != WIDTH // 2 else "|"
+        if one.low < 1 / WIDEST:
+            line[0] = "<"
+        if one.high > WIDEST:
+            line[-1] = ">"
+    line[place(one.ratio)] = "o"
+    return "".join(line)

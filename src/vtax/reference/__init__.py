@@ -1,0 +1,102 @@
+"""Published figures: what five reports printed about virtual machines and containers, and what they expected.
+
+One TOML file a report, in base units. `printed` is the text of the report; where its own logs or its own numbers prove
+the unit wrong, `value` is the right one and `corrected` says why. `caution` says what a figure is not.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from pydantic import Field, model_validator
+
+from vtax.errors import UsageError
+from vtax.model import Labels, Measurement, Record
+
+BESIDE = ("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes")  # labels that must agree
+
+
+class Figure(Record):
+    """One published figure, in base units: a value (with its standard deviation over `n` runs) or a range."""
+
+    environment: str
+    benchmark: str
+    metric: str
+    unit: str
+    value: float | None = None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    labels: Labels = Field(default_factory=dict)
+    place: str
+    printed: str
+    corrected: str = ""
+    caution: str = ""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Figure:
+        if self.value is None and self.low is None and self.high is None:
+            raise ValueError("neither a value nor a range")
+        return self
+
+
+class Report(Record):
+    """One report: who measured on what, and every figure that it printed as a number."""
+
+    key: str
+    title: str
+    author: str
+    published: str
+    source: str
+    machine: str
+    environments: Mapping[str, str]
+    figures: tuple[Figure, ...]
+
+
+@cache
+def reports() -> tuple[Report, ...]:
+    """All reports, by key."""
+    found = [entry for entry in files("vtax.reference").iterdir() if entry.name.endswith(".toml")]
+    read = (Report.model_validate(tomllib.loads(entry.read_text(encoding="utf-8"))) for entry in found)
+    return tuple(sorted(read, key=lambda report: report.key))
+
+
+def report(key: str) -> Report:
+    """One report. Raises UsageError with the keys that there are."""
+    for known in reports():
+        if known.key == key:
+            return known
+    raise UsageError(f"there is no report {key!r}", remedy=f"one of {', '.join(known.key for known in reports())}")
+
+
+def figures(benchmark: str, metric: str, labels: Labels | None = None) -> tuple[tuple[Report, Figure], ...]:
+    """What the reports say of one metric: figures whose labels do not contradict `labels`.
+
+    Labels that only name a node of that report are left aside; a stressor, a protocol or a record size must agree.
+    hpl and the HPL of hpcc solve the same problem, so each finds the other's figures.
+    """
+    names = {benchmark, *({"hpl", "hpcc"} if metric == "HPL" else ())}
+    mine = labels or {}
+    return tuple(
+        (known, figure)
+        for known in reports()
+        for figure in known.figures
+        if figure.benchmark in names
+        and figure.metric == metric
+        and "load" not in figure.labels
+        and all(figure.labels.get(name, mine.get(name)) == mine.get(name) for name in BESIDE)
+    )
+
+
+def beside(measurements: Iterable[Measurement]) -> dict[tuple[str, str], tuple[tuple[Report, Figure], ...]]:
+    """For every (benchmark, metric) that was measured: the published figures, where there are any."""
+    found = {}
+    for item in measurements:
+        key = (item.benchmark, item.metric)
+        if key not in found and (known := figures(item.benchmark, item.metric, item.labels)):
+            found[key] = known
+    return found

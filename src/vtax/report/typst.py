@@ -1,0 +1,75 @@
+"""The report as text for typst, from which a PDF is made where there is no browser: answers, tables, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from vtax.analysis.records import Analysis, Level
+from vtax.report.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
+from vtax.units import scale_of
+
+HEAD = """\
+#set page(paper: "a4", margin: 2cm, numbering: "1")
+#set text(size: 9pt)
+#set table(stroke: (x, y) => if y <= 1 { (top: 0.6pt) } else { none }, inset: (x: 4pt, y: 2.5pt))
+#show table.cell.where(y: 0): strong
+"""
+
+
+def text(content: str) -> str:
+    """A string literal of typst as content: nothing in it is markup."""
+    escaped = content.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
+    return f'#text("{escaped}")'
+
+
+def source(analysis: Analysis, title: str) -> str:
+    """The whole document."""
+    parts = [HEAD, f"= {text(title)}", "== The answer in short"]
+    parts += [f"- {text(item.sentence)}" for item in analysis.comparisons if item.primary]
+    if analysis.findings:
+        parts.append("== What the audit says")
+        parts += [f"- {text(f'{one.severity} {one.id}: {one.message} {one.remedy}')}" for one in analysis.findings]
+    parts.append("== Values")
+    entries: dict[str, list[Level]] = {}
+    for level in analysis.levels:
+        entries.setdefault(level.label, []).append(level)
+    for entry, levels in entries.items():
+        parts += [f"=== {text(entry)}", _levels(levels, analysis)]
+    if analysis.failures:
+        parts.append("== Failures")
+        rows = [(one.trial, str(one.status), one.reason) for one in analysis.failures]
+        parts.append(_table(("trial", "status", "reason"), rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def _levels(levels: Sequence[Level], analysis: Analysis) -> str:
+    """Mean and deviation in every environment, and the ratio of each to the baseline."""
+    series: dict[tuple[str, str], dict[str, Level]] = {}
+    for level in levels:
+        series.setdefault((level.metric, labels_text(level.labels)), {})[level.environment] = level
+    ratios = {
+        (item.label, item.metric, labels_text(item.labels), item.environment): item for item in analysis.comparisons
+    }
+    others = [name for name in analysis.environments if name != analysis.baseline]
+    rows = []
+    for (metric, where), found in sorted(series.items(), key=lambda item: natural(str(item[0]))):
+        one = next(iter(found.values()))
+        factor, unit = scale_of(max(abs(level.mean) for level in found.values()), one.unit)
+        cells = [f"{metric} {where}".strip(), unit]
+        for name in analysis.environments:
+            here = found.get(name)
+            cells.append("–" if here is None else mean_sd(here.mean / factor, here.sd and here.sd / factor))
+        for name in others:
+            item = ratios.get((one.label, metric, where, name))
+            if item is None or item.ratio is None:
+                cells.append("–")
+            else:
+                cells.append(f"{ratio_text(item.ratio)}{interval_text(item)} {item.verdict}")
+        rows.append(cells)
+    head = ["metric", "unit", *analysis.environments, *(f"{name} / {analysis.baseline}" for name in others)]
+    return _table(head, rows)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = ",\n  ".join(f"[{text(cell)}]" for row in (head, *rows) for cell in row)
+    return f"#table(\n  columns: {len(head)},\n  {cells},\n)"

@@ -1,0 +1,133 @@
+"""The published figures: read, in base units, beside what was printed, and found for a metric."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from vtax.benchmarks import benchmarks
+from vtax.cli.app import app
+from vtax.errors import UsageError
+from vtax.reference import Figure, figures, report, reports
+from vtax.study import NAME
+
+PER_BIT, PER_BYTE = "bit/s", "byte/s"
+
+
+def one(key: str, environment: str, benchmark: str, metric: str, **labels: str) -> Figure:
+    found = [
+        figure
+        for figure in report(key).figures
+        if (figure.environment, figure.benchmark, figure.metric) == (environment, benchmark, metric)
+        and labels.items() <= figure.labels.items()
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_every_published_report_is_there() -> None:
+    assert {known.key: len(known.figures) for known in reports()} == {
+        "i3-1315u": 109,
+        "i5-10600k": 6,
+        "i7-8550u": 132,
+        "m2": 57,
+        "slides": 42,
+    }
+    assert all(re.match(NAME, known.key) for known in reports())
+
+
+@pytest.mark.parametrize("known", reports(), ids=lambda known: known.key)
+def test_figures_are_of_known_metrics_in_their_units(known: object) -> None:
+    units = {(name, metric.name): metric.unit for name, tool in benchmarks().items() for metric in tool.metrics}
+    extra = {
+        ("hpcc", "PTRANS_time"): "s",
+        ("iperf3", "transfer"): "byte",
+        ("iperf3", "transfer_interval"): "byte",
+        ("sysbench-memory", "latency_avg"): "s",
+        ("peak", "memory_bandwidth"): "byte/s",
+        ("peak", "flop_rate"): "flop/s",
+    }
+    for figure in known.figures:  # type: ignore[attr-defined]
+        assert {**units, **extra}[figure.benchmark, figure.metric] == figure.unit
+        assert figure.environment in {*known.environments, "machine"}  # type: ignore[attr-defined]
+        assert figure.printed
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "unit", "printed"),
+    [
+        (one("i7-8550u", "vm", "hpcc", "HPL"), 5.128e9, "flop/s", "5.128 ± 0.013 Gflops"),
+        (one("i7-8550u", "container", "hpcc", "MPIRandomAccess"), 2.6e6, "update/s", "2.60 ± 0.54 MUP/s"),
+        (one("i7-8550u", "host", "hpcc", "AvgPingPongLatency"), 0.211e-6, "s", "0.211 ± 0.005 µs"),
+        (one("i5-10600k", "container", "hpl", "HPL", nb="256", n="17664"), 170.7e9, "flop/s", "170.7 GFLOPs"),
+        (one("m2", "vm", "sysbench-cpu", "events_rate", target="node01", load="hpcc"), 1869.82, "1/s", "1869.82 event"),
+        (one("m2", "container", "sysbench-memory", "operations_rate"), 357_449.0, "1/s", "3574.49e2 events"),
+        (one("i3-1315u", "vm", "hpcc", "PTRANS"), 1.127e9, "byte/s", "1.127 GB/s"),
+        (one("slides", "container", "sysbench-cpu", "events_rate"), 3303.0, "1/s", "3,303.00 Ops/s"),
+    ],
+)
+def test_a_figure_is_the_printed_one_in_base_units(figure: Figure, value: float, unit: str, printed: str) -> None:
+    assert figure.value == pytest.approx(value, rel=1e-12)
+    assert figure.unit == unit
+    assert figure.printed.startswith(printed)
+    assert not figure.corrected
+
+
+def test_units_that_are_proven_wrong_are_corrected_and_both_are_kept() -> None:
+    memory = one("i7-8550u", "vm", "sysbench-memory", "throughput")
+    assert memory.value == pytest.approx(3.88 * 2**30)
+    assert memory.printed == "3.88 ± 0.02 Gib/s"
+    assert 10 / (5.51 / 8) > 10  # what the correction says: 10 GiB at 5.51 Gibit/s outlast the 10 s of a run
+    assert memory.corrected
+    network = one("slides", "vm", "iperf3", "throughput", between="master-worker1")
+    assert (network.value, network.unit, network.printed) == (1.79e9, PER_BIT, "1.79 GB/s")
+    assert "Gbits/sec" in network.corrected
+    transpose = one("slides", "vm", "hpcc", "PTRANS")
+    assert (transpose.value, transpose.unit, transpose.printed) == (0.55e9, PER_BYTE, "0.550 s")
+    disk = one(
+        "i3-1315u", "vm", "iozone", "operations_rate", operation="read", file_bytes="33554432", record_bytes="65536"
+    )
+    assert (disk.value, disk.unit) == (49_975.0, "1/s")
+    assert "-O" in disk.corrected
+
+
+def test_what_a_report_expects_is_a_range() -> None:
+    expected = one("i3-1315u", "workstation", "hpcc", "HPL")
+    assert (expected.value, expected.low, expected.high) == (None, 50e9, 200e9)
+
+
+def test_figures_are_found_for_a_metric_under_the_same_conditions() -> None:
+    found = figures("iperf3", "throughput", {"protocol": "udp", "direction": "forward", "client": "worker1"})
+    assert {(known.key, figure.environment) for known, figure in found} == {
+        ("i7-8550u", "vm"),
+        ("i7-8550u", "container"),
+    }
+    assert {known.key for known, _ in figures("hpl", "HPL")} == {"i3-1315u", "i5-10600k", "i7-8550u", "m2", "slides"}
+    assert not figures("stress-ng", "bogo_ops_rate_real", {"stressor": "matrix"})
+    assert not [figure for _, figure in figures("sysbench-cpu", "events_rate") if "load" in figure.labels]
+
+
+def test_a_figure_says_something() -> None:
+    with pytest.raises(ValueError, match="neither a value nor a range"):
+        Figure(environment="vm", benchmark="hpl", metric="HPL", unit="flop/s", place="p", printed="x")
+
+
+def test_the_command_lists_and_shows() -> None:
+    listed = CliRunner().invoke(app, ["reference", "list", "--json"])
+    assert [item["key"] for item in json.loads(listed.stdout)] == [known.key for known in reports()]
+    shown = CliRunner().invoke(app, ["reference", "show", "i7-8550u", "--metric", "HPL"])
+    assert "5.128 ± 0.013 Gflop/s" in shown.stdout
+    again = CliRunner().invoke(app, ["reference", "show", "slides", "--benchmark", "iperf3", "--json"])
+    assert {figure["benchmark"] for figure in json.loads(again.stdout)["figures"]} == {"iperf3"}
+    bare = CliRunner().invoke(app, ["reference", "show", "i3-1315u"])
+    assert "50.00 to 200.0 Gflop/s" in bare.stdout
+    assert "at least 1.000 Tflop/s" in bare.stdout
+
+
+@pytest.mark.parametrize("words", [["nope"], ["m2", "--metric", "nope"]])
+def test_what_is_not_there_is_a_usage_error(words: list[str]) -> None:
+    result = CliRunner().invoke(app, ["reference", "show", *words])
+    assert isinstance(result.exception, UsageError)

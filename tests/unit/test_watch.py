@@ -1,0 +1,178 @@
+"""Watching and serving a campaign from its directory alone."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fakes import FakeProvider
+from small import PRINTED, new_campaign, planned, store
+from vtax.cli.app import app
+from vtax.cli.watch import WIDTH, drawn
+from vtax.errors import UsageError
+from vtax.serve import PAGE, Server
+from vtax.store import Campaign
+from vtax.watch import Interval, Watcher
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Campaign:
+    """Four rounds of two environments with one trial each; three rounds and a half are done."""
+    providers = {name: FakeProvider(name, tmp_path) for name in ("host", "box")}
+    made = new_campaign(tmp_path / "c", providers, rounds=4, iterations=1)
+    store(made, dict.fromkeys(planned(made.plan())[:7], PRINTED))
+    return made
+
+
+# --- watch ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_says_where_a_campaign_is(campaign: Campaign) -> None:
+    now = Watcher(campaign.directory).snapshot()
+    last = campaign.plan().cells[-1]
+    assert (now.running, now.rounds, now.rounds_done) == (False, 4, 3)
+    assert (now.trials_done, now.trials, now.failed) == (7, 8, ())
+    assert (now.cell, now.trial) == (last.id, "sysbench-cpu.worker1.1")
+    assert now.elapsed_s > 0
+    assert now.remaining_s is not None
+    assert now.remaining_s > 0
+    (interval,) = [one for one in now.intervals if "events_rate" in one.name]
+    assert (interval.environment, interval.n) == ("box", 3)
+    assert interval.ratio == pytest.approx(1.0)
+
+
+def test_a_campaign_that_runs_is_seen_to_run(campaign: Campaign) -> None:
+    with campaign.exclusive():
+        assert Watcher(campaign.directory).snapshot().running
+        assert campaign.running()
+    assert not campaign.running()
+    with (campaign.directory / ".lock").open("w") as lock:  # looking keeps nobody from starting
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_before_the_first_trial_nothing_is_guessed(tmp_path: Path) -> None:
+    made = new_campaign(tmp_path / "c", {name: FakeProvider(name, tmp_path) for name in ("host", "box")})
+    now = Watcher(made.directory).snapshot()
+    assert (now.trials_done, now.remaining_s, now.intervals, now.elapsed_s) == (0, None, (), 0.0)
+
+
+def test_the_command_shows_it_once_and_as_json(campaign: Campaign) -> None:
+    shown = CliRunner().invoke(app, ["watch", "--once", str(campaign.directory)])
+    assert shown.exit_code == 0
+    assert "round 3 of 4 done" in " ".join(shown.stdout.split())
+    told = json.loads(CliRunner().invoke(app, ["watch", "--json", str(campaign.directory)]).stdout)
+    assert told["trials_done"] == 7
+    nothing = CliRunner().invoke(app, ["watch", str(campaign.directory / "trials")])
+    assert isinstance(nothing.exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "expected"),
+    [(1.0, 1.0, 1.0, {20: "o"}), (1.0, 0.1, 9.0, {0: "<", 20: "o", 40: ">"}), (2.0, None, None, {20: "|", 40: "o"})],
+)
+def test_an_interval_is_drawn_to_scale(
+    ratio: float, low: float | None, high: float | None, expected: dict[int, str]
+) -> None:
+    line = drawn(Interval(name="x", environment="box", n=3, ratio=ratio, low=low, high=high, verdict="v"))
+    assert len(line) == WIDTH == 41
+    assert {at: line[at] for at in expected} == expected
+
+
+# --- serve ---------------------------------------------------------------------------------------------------------
+
+
+class Served:
+    """A server in a thread, and a browser that keeps its cookie."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.cookie = ""
+
+    def get(self, path: str, *, host: str = "", method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection(self.server.host, timeout=10)
+        headers = {"Host": host or self.server.host, **({"Cookie": self.cookie} if self.cookie else {})}
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        found = (answer.status, dict(answer.getheaders()), answer.read())
+        connection.close()
+        return found
+
+    def enter(self) -> None:
+        split = urllib.parse.urlsplit(self.server.address)
+        status, headers, _ = self.get(f"/?{split.query}")
+        assert (status, headers["Location"]) == (303, f"/{PAGE}")
+        self.cookie = headers["Set-Cookie"].partition(";")[0]
+
+
+@pytest.fixture
+def served(campaign: Campaign) -> Iterator[Served]:
+    rendered: list[Path] = []
+
+    def render(directory: Path) -> None:
+        rendered.append(directory)
+        campaign.save("report/index.html", b"<!doctype html><p>report")
+
+    with Server(campaign.directory, render) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        yield Served(server)
+        server.shutdown()
+        thread.join()
+
+
+def test_without_the_token_nothing_is_served(served: Served) -> None:
+    for path in ("/", f"/{PAGE}", "/plan.json", "/?token=wrong"):
+        assert served.get(path)[0] == 403
+    served.cookie = "vtax=wrong"
+    assert served.get("/")[0] == 403
+
+
+def test_with_the_token_the_report_is_rendered_and_served(served: Served, campaign: Campaign) -> None:
+    served.enter()
+    status, headers, body = served.get("/")
+    assert (status, body) == (200, b"<!doctype html><p>report")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "Refresh" not in headers
+    with campaign.exclusive():
+        assert served.get("/")[1]["Refresh"] == "10"
+    assert served.get("/", method="HEAD")[2] == b""
+
+
+def test_raw_files_are_text_and_only_those_of_the_campaign(served: Served, campaign: Campaign) -> None:
+    served.enter()
+    (campaign.directory / "trials" / "evil.html").write_text("<script>")
+    status, headers, body = served.get("/trials/evil.html")
+    assert (status, body) == (200, b"<script>")
+    assert headers["Content-Type"].startswith("text/plain")
+    outside = campaign.directory.parent / "secret"
+    outside.write_text("no")
+    (campaign.directory / "link").symlink_to(outside)
+    for path in (
+        "/../secret",
+        "/%2e%2e/secret",
+        "/link",
+        "/.lock",
+        "/trials/../../secret",
+        "/nothing",
+        "/%00",
+        "/trials",
+    ):
+        assert served.get(path)[0] == 404, path
+
+
+def test_another_sites_name_is_refused(served: Served) -> None:
+    served.enter()
+    assert served.get("/", host="evil.example")[0] == 421
+    assert served.get("/", host=served.server.host.replace("127.0.0.1", "localhost"))[0] == 200
+
+
+def test_the_server_listens_on_loopback_only(served: Served) -> None:
+    assert served.server.server_address[0] == "127.0.0.1"
