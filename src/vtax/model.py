@@ -198,6 +198,7 @@ class Study(Record):
     shared_path: str
     image: ImageSpec
     benchmarks: tuple[BenchmarkSpec, ...]
+    ladder: tuple[str, ...] = ()  # environments, each to be compared with the one before it
 
 
 class HostCapacity(Record):

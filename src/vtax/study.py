@@ -104,6 +104,7 @@ class StudyFile(Table):
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
     settle: Duration = 0.0
     environments: dict[Name, dict[str, Any]] = Field(min_length=1)
+    ladder: list[str] = Field(default_factory=list)
     nodes: NodesTable = Field(default_factory=NodesTable)
     shared: SharedTable = Field(default_factory=SharedTable)
     image: ImageTable = Field(default_factory=ImageTable)
@@ -180,6 +181,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
             extra_packages=tuple(sorted(table.image.extra_packages)),
         ),
         benchmarks=entries,
+        ladder=tuple(table.ladder),
     )
 
 
@@ -246,6 +248,7 @@ def _cross_checks(
     baseline = raw.get("baseline")
     if isinstance(baseline, str) and baseline not in environments:
         yield choice("baseline", baseline, environments, "environment")
+    yield from _ladder_mistakes(raw.get("ladder"), environments)
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
     for node in overrides if isinstance(overrides, dict) else ():
@@ -256,6 +259,17 @@ def _cross_checks(
         if entry.label in seen:
             yield Mistake("benchmarks", f'two entries have the label "{entry.label}"', "give one a label of its own")
         seen.add(entry.label)
+
+
+def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]:
+    steps = [step for step in raw if isinstance(step, str)] if isinstance(raw, list) else []
+    for step in steps:
+        if step not in environments:
+            yield choice("ladder", step, environments, "environment")
+    if len(steps) == 1:
+        yield Mistake("ladder", "one step compares nothing", "name two environments or more, or leave it out")
+    for step in {step for step in steps if steps.count(step) > 1}:
+        yield Mistake("ladder", f'"{step}" stands in it twice', "every environment is one step at most")
 
 
 def _node_names(raw: Mapping[str, Any]) -> list[str]:

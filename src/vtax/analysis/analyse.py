@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis import compare, verdict
+from vtax.analysis.ladder import ladders
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Failure, Level, Verdict
 from vtax.analysis.summary import UNLOGGED, Series, levels, series_of
 from vtax.model import Direction, Finding, Measurement, Plan, Severity, Status, Study, TrialRecord
@@ -72,6 +73,7 @@ def analyse(
         comparisons=tuple(_comparison(pair, claims.get(i), study, failing) for i, pair in enumerate(pairs)),
         findings=audit,
         failures=_failures(trials),
+        ladder=ladders(study.ladder, ordered, found, audit),
     )
 
 

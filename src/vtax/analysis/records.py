@@ -91,6 +91,41 @@ class Comparison(Record):
     remark: str = ""  # what to add to the sentence, such as the rounds that could decide
 
 
+class Rung(Record):
+    """One step of the ladder: an environment against the one before it, as in `Comparison`, but without a verdict.
+
+    `low` and `high` are absent below three rounds. `blocker` is why the two do not compare, "" when nothing says so.
+    """
+
+    environment: str
+    previous: str
+    effect: float
+    sd: float | None = None
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    blocker: str = ""
+
+
+class Ladder(Record):
+    """What each step of the study's ladder costs in one metric, over the rounds in which all steps have it.
+
+    `total` is the last step against the first; its effect is the sum of the rungs' effects, its ratio their product.
+    """
+
+    benchmark: str
+    label: str
+    metric: str
+    unit: str
+    kind: Kind
+    direction: Direction
+    primary: bool
+    labels: Labels = Field(default_factory=dict)
+    n: int
+    rungs: tuple[Rung, ...]
+    total: Rung
+
+
 class Failure(Record):
     """A trial without a result, and why."""
 
@@ -122,3 +157,4 @@ class Analysis(Record):
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
+    ladder: tuple[Ladder, ...] = ()  # empty without one in the study
