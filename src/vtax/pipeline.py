@@ -288,6 +288,11 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
     unbuilt = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
     load = shlex.join(engine.import_image(spec.provider, image)) if image else unbuilt
     options = engine.ContainerOptions.model_validate(dict(spec.options))
+    if options.network == "host":
+        raise UsageError(
+            f"environment {environment!r} is on this machine's own network, where a Compose file gives nodes no place",
+            remedy='choose one with network = "bridge"; `vtax up` makes this one',
+        )
     return engine.compose(study.name, shape.nodes, options, load, engine.subnet(study.name, 0), study.shared_path)
 
 

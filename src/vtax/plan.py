@@ -182,13 +182,18 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
     """The work of one environment, and why some of it makes no sense there."""
     work, reasons = [], []
     for item in frozen:
-        if item.target.scope is Scope.PAIRS and not provider.capabilities.separate_nodes:
+        if item.target.scope is Scope.PAIRS and _one_stack(spec, provider):
             reason = f"{item.spec.label} between nodes is not run on {spec.name}: its nodes share one network stack"
             if reason not in reasons:
                 reasons.append(reason)
             continue
         work.append(item.work(spec.name, provider, spec.options))
     return work, reasons
+
+
+def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
+    """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
+    return not provider.capabilities.separate_nodes or spec.options.get("network") == "host"
 
 
 def _cells(
