@@ -65,7 +65,7 @@ class Note(Record):
 
 
 class Companion(Record):
-    """The Hodges-Lehmann estimate with its signed-rank interval: it assumes symmetry only. Ratios, as in `Comparison`."""
+    """The Hodges-Lehmann estimate with its signed-rank interval: it assumes symmetry only. Ratios."""
 
     ratio: float
     low: float | None = None  # absent where censored rounds leave it open
