@@ -307,6 +307,42 @@ class Plan(Record):
     def work_of(self, environment: str, work: str) -> Work:
         return next(item for item in self.work if item.environment == environment and item.id == work)
 
+    def until(self, round_: int) -> Plan:
+        """What was due when the campaign ended after a round: the same plan without the cells of later ones."""
+        return self.model_copy(update={"cells": tuple(cell for cell in self.cells if cell.round <= round_)})
+
+
+class Decision(StrEnum):
+    """What followed from a look, or ended a campaign without one."""
+
+    GO_ON = "go on"
+    SETTLED = "every primary metric has its verdict"
+    LAST = "the last planned round"
+    BUDGET = "the time budget"  # no evidence: nothing was looked at
+
+
+class Look(Record):
+    """A moment at which a running campaign was looked at, or ended. `rounds` are those that were over."""
+
+    rounds: int
+    decision: Decision
+    reason: str
+    at: float  # Unix time
+    plan_sha256: str
+
+
+class LookLog(Record):
+    """Every look of a campaign in the order of time: `looks.json`."""
+
+    format: int = FORMAT
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def ended(self) -> Look | None:
+        """The look that ended the campaign for good; None while it may go on, as it may after a budget ended."""
+        final = (Decision.SETTLED, Decision.LAST)
+        return next((look for look in self.looks if look.decision in final), None)
+
 
 class Image(Record):
     """The root file system on this machine; `digest` is the sha256 of the archive that all environments start from."""

@@ -69,6 +69,7 @@ def test_the_least_study_gets_every_default() -> None:
         "runtime": None,
         "shm": 268_435_456,
         "mpi_transport": "auto",
+        "network": "bridge",
     }
     (ping,) = study.benchmarks
     assert (ping.label, ping.scopes, ping.nodes, ping.warmup, ping.iterations) == ("ping", (Scope.PAIRS,), (), 0, 1)
@@ -200,7 +201,8 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (
             with_box('cpu_limits = "quota"'),
             "environments.box.cpu_limits",
-            'unknown key "cpu_limits" (did you mean "cpu_limit"? allowed: cpu_limit, mpi_transport, runtime, shm)',
+            'unknown key "cpu_limits" (did you mean "cpu_limit"? allowed: cpu_limit, mpi_transport, network, runtime, '
+            "shm)",
         ),
         (
             with_ping("counts = 3"),

@@ -205,6 +205,13 @@ class Analysis(Record):
     ladder: tuple[Ladder, ...] = ()  # empty without one in the study
 
 
+def waiting(analysis: Analysis) -> str:
+    """How many of the primary comparisons have their verdict, in words."""
+    judged = [c for c in analysis.comparisons if c.primary and not c.control and c.n > 0]
+    done = sum(c.verdict in CONCLUSIVE | BEYOND_ROUNDS for c in judged)
+    return f"{done} of {len(judged)} primary comparisons are settled after {analysis.rounds_complete} complete rounds"
+
+
 def settled(analysis: Analysis) -> bool:
     """Whether every primary metric has its verdict, so that the campaign may end at this look.
 
