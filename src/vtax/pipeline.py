@@ -45,6 +45,7 @@ from vtax.store import Campaign, is_alive
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
+    from vtax.analysis.across_records import Across
     from vtax.analysis.records import Analysis
 
 
@@ -193,6 +194,11 @@ def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
     )
 
 
+def study_of(directory: Path) -> Study:
+    """The study that a campaign was planned with."""
+    return Campaign.open(directory).plan().study
+
+
 def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None) -> None:
     """Go on with the first trial that is not there, with the same plan on the same root file system.
 
@@ -291,6 +297,29 @@ def _analysis(campaign: Campaign, until: int | None = None) -> Analysis:
 def _is_over(log: LookLog) -> bool:
     """Whether a campaign ended, for good or with its budget."""
     return bool(log.looks) and log.looks[-1].decision is not Decision.GO_ON
+
+
+def analysed(directory: Path) -> Analysis:
+    """What `analyse` or `report` wrote last."""
+    from vtax.analysis.records import Analysis
+
+    return Campaign.open(directory).read("analysis.json", Analysis)
+
+
+def compare(a: Path, b: Path, environment: str = "") -> Across:
+    """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
+    from vtax.analysis.across import across
+    from vtax.analysis.unlike import Recorded
+
+    if a.resolve() == b.resolve():
+        raise UsageError(f"{a} and {b} are the same campaign", remedy="name two")
+
+    def recorded(directory: Path) -> Recorded:
+        campaign = Campaign.open(directory)
+        analysis = _analysis(campaign)
+        return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
+
+    return across(recorded(a), recorded(b), environment)
 
 
 def report(directory: Path) -> Path:
