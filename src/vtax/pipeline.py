@@ -146,8 +146,11 @@ def start(
     listener: Listener,
     available: bool,
     overrides: Overrides | None = None,
+    ignoring: frozenset[str] = frozenset(),
 ) -> None:
     """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed.
+
+    Findings of the audit that are in `ignoring` do not keep a verdict from being given at a look.
 
     What the command line overrides is in the plan, in `campaign.json`, and in a comment above the study.
     """
@@ -171,7 +174,7 @@ def start(
         **({"overrides": told} if told else {}),
     }
     campaign = Campaign.create(directory, study_text, prepared.plan, about)
-    _execute(campaign, prepared.providers, image, paths, listener)
+    _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 
 def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
@@ -254,13 +257,14 @@ def _execute(
     paths: Paths,
     listener: Listener,
     budget_s: float | None = None,
+    ignoring: frozenset[str] = frozenset(),
 ) -> None:
     from vtax.campaign import execute
 
     def judge(rounds: int) -> tuple[bool, str]:
         from vtax.analysis.records import settled, waiting
 
-        analysis = _analysis(campaign, until=rounds)
+        analysis = _analysis(campaign, rounds, ignoring)
         return settled(analysis), waiting(analysis)
 
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
@@ -268,16 +272,16 @@ def _execute(
         execute(campaign, providers, image, paths.runtime, listener, judge, budget_s)
 
 
-def analyse(directory: Path) -> Analysis:
+def analyse(directory: Path, ignoring: frozenset[str] = frozenset()) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
     campaign = Campaign.open(directory)
-    analysis = _analysis(campaign)
+    analysis = _analysis(campaign, ignoring=ignoring)
     campaign.save("analysis.json", analysis)
     return analysis
 
 
-def _analysis(campaign: Campaign, until: int | None = None) -> Analysis:
-    """The analysis of a campaign, or of its first rounds as if it had ended with them."""
+def _analysis(campaign: Campaign, until: int | None = None, ignoring: frozenset[str] = frozenset()) -> Analysis:
+    """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings."""
     from vtax.analysis.analyse import analyse as compute
     from vtax.audit import audit
     from vtax.audit.evidence import Evidence
@@ -291,7 +295,8 @@ def _analysis(campaign: Campaign, until: int | None = None) -> Analysis:
     measurements, trials = parse_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
     counters = {trial.id: trial.counters for trial in trials}
     evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
-    return compute(measurements, plan=plan, findings=audit(evidence), trials=trials)
+    findings = tuple(finding for finding in audit(evidence) if finding.id not in ignoring)
+    return compute(measurements, plan=plan, findings=findings, trials=trials)
 
 
 def _is_over(log: LookLog) -> bool:

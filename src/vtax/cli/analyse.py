@@ -51,3 +51,7 @@ def lines_of(made: Analysis) -> Iterator[str]:
             where = " ".join(f"{key}={value}" for key, value in sorted(comparison.labels.items()))
             name = f"{comparison.label} {comparison.metric} ({where})"
             yield f"{name}: {comparison.environment} against {made.baseline}: {comparison.sentence}"
+    for one in made.ladder:
+        if one.primary:
+            steps = [f"{r.previous} to {r.environment} {100 * (r.ratio - 1):+.1f} %" for r in (*one.rungs, one.total)]
+            yield f"ladder of {one.label} {one.metric} ({one.n} rounds): {', '.join(steps)}"

@@ -23,6 +23,7 @@ from vtax.cli import (
     report,
     run,
     schema,
+    selftest,
 )
 
 app = typer.Typer(
@@ -88,3 +89,4 @@ for command in (
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
 app.add_typer(image.app, name="image")
+app.add_typer(selftest.app, name="selftest")
