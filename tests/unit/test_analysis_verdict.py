@@ -33,12 +33,22 @@ def rates(effect: float, noise: float, n: int = 6, metric: str = "rate", primary
     ("effect", "noise", "verdict", "sentence"),
     [
         (0.0, 0.01, Verdict.EQUIVALENT, "equivalent within 2 %: +0.0 % [-0.9, +0.9], for this one boot"),
-        (0.01, 0.005, Verdict.TRIVIAL, "differs by +1.0 % [+0.5, +1.5], practically equivalent (within 2 %), for this one boot"),
+        (
+            0.01,
+            0.005,
+            Verdict.TRIVIAL,
+            "differs by +1.0 % [+0.5, +1.5], practically equivalent (within 2 %), for this one boot",
+        ),
         (0.1, 0.01, Verdict.FASTER, "faster by 10.5 % [9.5, 11.6], for this one boot"),
         (-0.1, 0.01, Verdict.SLOWER, "slower by 9.5 % [8.7, 10.4], for this one boot"),
         (-2.0, 0.01, Verdict.SLOWER, "slower: 0.135 times the baseline [0.134, 0.137], for this one boot"),
         (0.0, 0.1, Verdict.INCONCLUSIVE, "inconclusive: +0.0 % [-9.0, +9.8]"),
-        (0.015, 0.01, Verdict.FASTER, "faster by 1.5 % [0.6, 2.5], for this one boot"),  # 0 is out, but so is the margin
+        (
+            0.015,
+            0.01,
+            Verdict.FASTER,
+            "faster by 1.5 % [0.6, 2.5], for this one boot",
+        ),  # 0 is out, but so is the margin
     ],
 )
 def test_six_rounds_get_a_verdict(effect: float, noise: float, verdict: Verdict, sentence: str) -> None:
