@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vtax.analysis.across_records import Across, Change, Outcome
+from vtax.analysis.estimate import LEVEL
 from vtax.analysis.records import CONCLUSIVE, Analysis, Comparison, Verdict
-from vtax.analysis.verdict import LEVEL
 from vtax.benchmarks import benchmarks
 from vtax.errors import UsageError
 from vtax.model import Direction, Finding, Kind, Labels, Severity, Study

@@ -12,12 +12,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.stats import t as student
 
-from vtax.analysis import compare, verdict
+from vtax.analysis import verdict
 from vtax.analysis.across_records import Across, Change, Interval, Outcome, Side, Unlike
+from vtax.analysis.columns import UNLOGGED
+from vtax.analysis.decide import benjamini_hochberg, holm
+from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, exponential
 from vtax.analysis.records import VERDICT_FROM, Level
-from vtax.analysis.summary import UNLOGGED, Series, series_of
+from vtax.analysis.summary import Key, series_of
 from vtax.analysis.unlike import Recorded, unlike
 from vtax.errors import UsageError
 from vtax.model import Direction, Severity
@@ -63,7 +67,7 @@ class Estimate:
 def welch(a: Sequence[float], b: Sequence[float]) -> Estimate:
     """Welch's interval with Satterthwaite's degrees of freedom (Welch 1947); each side has a value at least."""
     mean = statistics.fmean(sorted(b)) - statistics.fmean(sorted(a))
-    if min(len(a), len(b)) < compare.INTERVAL_FROM:
+    if min(len(a), len(b)) < INTERVAL_FROM:
         return Estimate(mean, None, None, None)
     parts = [statistics.variance(sorted(side)) / len(side) for side in (a, b)]
     error = math.sqrt(sum(parts))
@@ -128,11 +132,17 @@ def pairing_gain(a: Recorded, b: Recorded) -> float | None:
             other = levels.get((side.analysis.baseline, series))
             if name == side.analysis.baseline or other is None or level.kind in UNLOGGED:
                 continue
-            paired = compare.estimate(compare.paired_differences(level, other))
-            if paired is not None and paired.sd and min(level.n, other.n) >= compare.INTERVAL_FROM:
+            paired = paired_differences(level, other)
+            if len(paired) >= INTERVAL_FROM and (sd := statistics.stdev(paired)) > 0:
                 apart = math.hypot(statistics.stdev(_logs(level)), statistics.stdev(_logs(other)))
-                gains.append(apart / paired.sd)
+                gains.append(apart / sd)
     return float(statistics.median(gains)) if gains else None
+
+
+def paired_differences(level: Level, other: Level) -> tuple[float, ...]:
+    """One difference of logarithms for each round that both have, above zero for better."""
+    mine, theirs = (dict(zip((cell.round for cell in one.cells), _logs(one), strict=True)) for one in (level, other))
+    return tuple(mine[number] - theirs[number] for number in sorted(mine.keys() & theirs.keys()))
 
 
 def _side(side: Recorded) -> Side:
@@ -149,9 +159,6 @@ def _logs(level: Level) -> tuple[float, ...]:
     """The logarithm of every cell, above for better."""
     sign = 1.0 if level.direction is Direction.HIGHER else -1.0
     return tuple(sign * math.log(cell.value) for cell in level.cells)
-
-
-Key = tuple[str, Series]
 
 
 def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[Unlike]) -> str:
@@ -174,7 +181,7 @@ def _adjusted(
 ) -> dict[Key, float]:
     """Adjusted p of every pair that makes a claim: Holm over the primary ones, Benjamini-Hochberg over the others."""
     adjusted: dict[Key, float] = {}
-    for primary, adjust in ((True, verdict.holm), (False, verdict.benjamini_hochberg)):
+    for primary, adjust in ((True, holm), (False, benjamini_hochberg)):
         family = {
             key: one.p_value
             for key, one in found.items()
@@ -183,7 +190,8 @@ def _adjusted(
             and levels[0][key].primary is primary
             and min(levels[0][key].n, levels[1][key].n) >= VERDICT_FROM
         }
-        adjusted |= dict(zip(family, adjust([p for p in family.values() if p is not None]), strict=True))
+        p_values = adjust(np.array([p for p in family.values() if p is not None]))
+        adjusted |= dict(zip(family, p_values.tolist(), strict=True))
     return adjusted
 
 
@@ -196,7 +204,7 @@ def _tax(a: Recorded, b: Recorded, key: Key, levels: Sequence[Mapping[Key, Level
     for side in levels:
         if (baselines[0], series) not in side:
             return None
-        sides.append(compare.paired_differences(side[key], side[baselines[0], series]))
+        sides.append(paired_differences(side[key], side[baselines[0], series]))
     return welch(sides[0], sides[1]) if all(sides) else None
 
 
@@ -244,16 +252,16 @@ def _outcome(found: Estimate | None, n: int, block: str, p_adjusted: float | Non
         return Outcome.PILOT
     if -delta < found.low and found.high < delta:
         return Outcome.WITHIN
-    if not found.low <= 0 <= found.high and p_adjusted is not None and p_adjusted <= verdict.LEVEL:
+    if not found.low <= 0 <= found.high and p_adjusted is not None and p_adjusted <= LEVEL:
         return Outcome.DIFFERS
     return Outcome.NOT_RESOLVED
 
 
 def interval_of(found: Estimate) -> Interval:
     return Interval(
-        ratio=compare.exponential(found.mean),
-        low=None if found.low is None else compare.exponential(found.low),
-        high=None if found.high is None else compare.exponential(found.high),
+        ratio=exponential(found.mean),
+        low=None if found.low is None else exponential(found.low),
+        high=None if found.high is None else exponential(found.high),
     )
 
 
