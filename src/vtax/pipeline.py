@@ -94,7 +94,8 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             if reasons:
                 left_out.append(f"environment {spec.name} is left out: {'; '.join(reasons)}")
                 del providers[spec.name]
-    if study.baseline not in providers or len(providers) < min(2, len(resolved)):
+    repeated = {spec.name for spec in resolved if spec.control_of}
+    if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(resolved) - len(repeated)):
         lost = study.baseline not in providers
         raise EnvironmentMissing(
             f"the baseline {study.baseline} does not work here" if lost else "nothing but the baseline works here",
