@@ -22,6 +22,7 @@ from vtax.cli import (
     report,
     run,
     schema,
+    selftest,
 )
 
 app = typer.Typer(
@@ -86,3 +87,4 @@ for command in (
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
 app.add_typer(image.app, name="image")
+app.add_typer(selftest.app, name="selftest")
