@@ -36,7 +36,7 @@ def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: pipeli
     assert 'tests="' in (tmp_path / "vtax.xml").read_text()
     analysis = json.loads((tmp_path / "c" / "analysis.json").read_text())
     assert (analysis["look"], analysis["rounds_complete"]) == (6, 6)
-    assert [c["verdict"] for c in analysis["comparisons"] if c["primary"]][0] in ("equivalent", "trivial")
+    assert next(c["verdict"] for c in analysis["comparisons"] if c["primary"]) in ("equivalent", "trivial")
 
 
 def test_a_known_handicap_is_found_and_the_same_again_is_not(

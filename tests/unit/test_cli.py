@@ -156,7 +156,7 @@ def test_init_knows_its_presets(run: Run) -> None:
     assert run("init", "--preset", "quik") == (
         2,
         "",
-        "error: there is no preset 'quik'\n  next: one of quick, standard, strict\n",
+        "error: there is no preset 'quik'\n  next: one of quick, standard, strict, ladder\n",
     )
 
 
