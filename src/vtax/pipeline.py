@@ -297,7 +297,11 @@ def _analysis(campaign: Campaign, until: int | None = None, ignoring: frozenset[
     counters = {trial.id: trial.counters for trial in trials}
     evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
     findings = tuple(finding for finding in audit(evidence) if finding.id not in ignoring)
-    return compute(measurements, plan=plan, findings=findings, trials=trials)
+    made = compute(measurements, plan=plan, findings=findings, trials=trials)
+    if log is None or until is not None or not _is_over(log):
+        return made
+    last = log.looks[-1]
+    return made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})
 
 
 def _is_over(log: LookLog) -> bool:

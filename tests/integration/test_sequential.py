@@ -17,10 +17,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
-    """The margin is wide, so that everything is settled at the first look; the budget ends the first attempt."""
-    text = study(("host", "docker"), CPU.format(seconds=1)).replace("rounds = 1", "looks = [6, 10]\nmargin = 0.9")
+    """Three times the host, one of them the control arm. The margin is wide, so that everything is settled at the first
+    look; the budget ends the first attempt before it."""
+    text = study(("host",), CPU.format(seconds=1)).replace(
+        "rounds = 1", "looks = [6, 10]\nmargin = 0.9\ncontrol = true"
+    )
+    text = text.replace("[nodes]", '[environments.twin]\nprovider = "host"\n[nodes]')
     (tmp_path / "study.toml").write_text(text)
-    code, _, err = finish(vtax("run", "study.toml", "-o", "c", "--budget", "18 s"), 300)
+    code, _, err = finish(vtax("run", "study.toml", "-o", "c", "--budget", "14 s"), 300)
     assert code == 0, err
     assert "no verdict can come of this" in err
     log = Campaign.open(tmp_path / "c").look_log()
@@ -36,7 +40,11 @@ def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: pipeli
     assert 'tests="' in (tmp_path / "vtax.xml").read_text()
     analysis = json.loads((tmp_path / "c" / "analysis.json").read_text())
     assert (analysis["look"], analysis["rounds_complete"]) == (6, 6)
-    assert next(c["verdict"] for c in analysis["comparisons"] if c["primary"]) in ("equivalent", "trivial")
+    assert analysis["control"] == "control"
+    verdicts = {c["environment"]: c["verdict"] for c in analysis["comparisons"] if c["primary"]}
+    assert verdicts["twin"] in ("equivalent", "trivial")
+    assert set(verdicts) == {"twin", "control"}
+    assert analysis["resolution"] > 0
 
 
 def test_a_known_handicap_is_found_and_the_same_again_is_not(

@@ -516,3 +516,7 @@ def test_a_campaign_ends_by_itself_when_all_is_settled(world: World) -> None:
     assert log is not None
     assert [(look.rounds, look.decision) for look in log.looks] == [(6, Decision.SETTLED)]
     assert log.looks[0].reason == "1 of 1 primary comparisons are settled after 6 complete rounds"
+    assert pipeline.analyse(world.directory).ended == (
+        "after 6 rounds: every primary metric has its verdict: "
+        "1 of 1 primary comparisons are settled after 6 complete rounds"
+    )

@@ -209,6 +209,7 @@ class Analysis(Record):
     margin: float
     rounds_planned: int
     rounds_complete: int
+    ended: str = ""  # when and why the campaign ended; "" while it may go on, and where no look was noted
     look: int | None = None
     looks: tuple[int, ...] = ()
     a_look: float | None = None
