@@ -10,6 +10,7 @@ from pathlib import Path
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError, StoreError, TrialsFailed
 from vtax.events import CampaignStarted, CellFinished, CellStarted, ClusterReady, Listener, TrialFinished, TrialStarted
 from vtax.facts.host import host_facts
+from vtax.facts.machine import machine_counters, machine_delta
 from vtax.model import Cell, CellRecord, Image, Plan, PlannedTrial, Scope, Status, Work
 from vtax.parallel import each
 from vtax.parse import parse_all
@@ -120,6 +121,7 @@ class _CellRun:
     ) -> None:
         self.campaign, self.plan, self.cell, self.provider = campaign, plan, cell, provider
         self.site, self.clock, self.listener = site, clock, listener
+        self.idle: dict[str, float] = {}
         self.spec = next(spec for spec in plan.environments if spec.name == cell.environment)
         self.instance = 1 + sum(record.cell == cell.id for record in campaign.cells())
         self.last_instance = self.instance + INSTANCES - 1
@@ -154,7 +156,8 @@ class _CellRun:
             self.listener(ClusterReady(self.cell.id, len(ready.cluster.nodes), ready.elapsed_s))
             self.clock.ready(self.cell.id)
             self._save(started, ready, "")
-            time.sleep(self.plan.study.settle_s)
+            self._settle()
+            self._save(started, ready, "")
             failure = self._trials(ready.cluster, todo)
             if failure:
                 self._save(started, ready, failure)
@@ -162,6 +165,12 @@ class _CellRun:
             self._keep_logs(ready.cluster)
             destroy(self.provider, self.site, ready.cluster)
         return failure
+
+    def _settle(self) -> None:
+        """Wait, and count what the machine does meanwhile: nothing of ours runs."""
+        before, began = machine_counters(), time.monotonic()
+        time.sleep(self.plan.study.settle_s)
+        self.idle = {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
     def _provision(self) -> Ready:
         scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}
@@ -223,6 +232,7 @@ class _CellRun:
                 facts=ready.facts if ready else (),
                 host_facts=host_facts(),
                 checks=ready.checks if ready else (),
+                idle=self.idle,
             )
         )
 

@@ -1,4 +1,4 @@
-"""C: whether every environment really had the CPUs and the memory of the plan, and nothing else."""
+"""C01 to C04: whether every environment really had the CPUs and the memory of the plan, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from vtax.audit.evidence import Evidence, blocker, observed, unknown, values_of, warning
+from vtax.audit.catalogue import row
+from vtax.audit.evidence import (
+    Evidence,
+    blocker,
+    differences,
+    observed,
+    shown,
+    unknown,
+    unobserved,
+    values_of,
+    warning,
+)
 from vtax.facts.cpu import cpu_list
-from vtax.model import Finding, NodeShape
+from vtax.model import Finding, NodeShape, Severity
 from vtax.units import format_bytes
 
 OWN_KERNEL = frozenset({"qemu", "virtualbox"})  # there the memory of the machine is the limit, and CPUs count from 0
@@ -16,8 +27,19 @@ MEMORY_TOLERANCE = 0.01  # limits are rounded to pages
 KERNEL_SHARE = 0.10  # of a guest's memory that its own kernel takes before it counts
 DURING = "during the trials"
 THROTTLED = 0.01  # of all periods
+TOPOLOGY = {"cores": "cores", "numa_nodes": "NUMA nodes"}
 
 
+@row(
+    "C01",
+    Severity.BLOCKER,
+    "a limit of CPUs or memory is not there, or wider than planned",
+    why="the environment could use more of the machine than the others",
+    remedy="check the provider's options, and `vtax doctor`",
+    source="allowed CPUs and control groups of every node; a virtual machine's memory is its limit; imported logs do "
+    "not "
+    "tell",
+)
 def not_applied(evidence: Evidence) -> tuple[Finding, ...]:
     """C01: a limit of the plan that the node does not have."""
     shapes = {node.name: node for node in evidence.plan.shape.nodes}
@@ -66,6 +88,16 @@ def cpu_limits(environment: str, provider: str, shape: NodeShape, values: Mappin
         yield blocker("C01", message, "check the provider's CPU options, and `vtax doctor`", environment)
 
 
+@row(
+    "C02",
+    Severity.BLOCKER,
+    "a CPU quota stopped a node, where others are only pinned",
+    why="a quota stops work in the middle of a period, pinned CPUs do not: these are not the same resource",
+    remedy="limit CPUs by a cpuset, with a quota that never binds first",
+    source="`cpu.stat` of the control groups around every trial; a virtual machine has none inside; imported logs do "
+    "not "
+    "tell",
+)
 def throttled(evidence: Evidence) -> tuple[Finding, ...]:
     """C02: a quota that stopped the node, while another environment is only pinned."""
     found = []
@@ -97,6 +129,14 @@ def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]
     return stopped, sum(node["cpu_periods"] for node in counted), source if counted else ""
 
 
+@row(
+    "C03",
+    Severity.BLOCKER,
+    "CPUs, memory, cores or NUMA nodes of a node differ from the baseline's",
+    why="then two sizes of machine are compared",
+    remedy="give all environments the same shape; the provider's options decide what it is",
+    source="allowed CPUs, quota, memory and CPU topology of every node; imported logs do not tell",
+)
 def unequal(evidence: Evidence) -> tuple[Finding, ...]:
     """C03: CPUs or memory of a node differ from the same node of the reference."""
     found = []
@@ -110,6 +150,13 @@ def unequal(evidence: Evidence) -> tuple[Finding, ...]:
                 remedy = "give all environments the same shape; the provider's options decide what it is"
                 found.append(blocker("C03", f"{message}: unequal machines", remedy, environment))
                 break
+        for fact, name in TOPOLOGY.items():
+            for one in (one for one in differences(evidence, fact) if one.environment == environment):
+                message = f"{one.node} in {environment} sees {shown(one.theirs)} {name}, in {evidence.reference} "
+                remedy = "give the guest the host's topology; pinned virtual CPUs still run where the plan says"
+                found.append(warning("C03", f"{message}{shown(one.reference)}", remedy, environment))
+    for environment in unobserved(evidence, "cpus"):
+        found.append(unknown("C03", "how many CPUs its nodes had is not known", environment))
     return tuple(found)
 
 
@@ -144,14 +191,27 @@ def memory_of(provider: str, values: Mapping[str, Any]) -> int | None:
     return None if found is None else int(found)
 
 
-def shared_cpus(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "C04",
+    Severity.WARNING,
+    "nodes share CPUs, or virtual CPUs are not pinned",
+    why="what uses two such nodes at once measures the sharing too; virtual CPUs that move share caches by chance",
+    remedy="fewer or smaller nodes, or a machine with more CPUs; leave `pin` on",
+    source="CPUs of the plan, and options of the environment; imported logs do not tell",
+)
+def shared_cpus(evidence: Evidence) -> Iterator[Finding | str]:
     """C04: nodes of the plan that share CPUs."""
     shared = [
         f"{one.name} and {two.name} (CPU {','.join(map(str, sorted(set(one.cpu_ids) & set(two.cpu_ids))))})"
         for one, two in combinations(evidence.plan.shape.nodes, 2)
         if set(one.cpu_ids) & set(two.cpu_ids)
     ]
+    for environment in evidence.environments:
+        if evidence.option(environment, "pin") is False:
+            message = f"the virtual CPUs of {environment} are not pinned to CPUs of the host"
+            yield warning("C04", message, "leave `pin` on", environment)
     if not shared:
-        return ()
+        yield "no two nodes of the plan share a CPU"
+        return
     message = f"nodes share CPUs: {'; '.join(shared)}. What uses both at once measures the sharing too"
-    return (warning("C04", message, "fewer or smaller nodes, or a machine with more CPUs"),)
+    yield warning("C04", message, "fewer or smaller nodes, or a machine with more CPUs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from vtax.audit.catalogue import row
 from vtax.audit.evidence import (
     Evidence,
     blocker,
@@ -18,7 +19,7 @@ from vtax.audit.evidence import (
     values_of,
     warning,
 )
-from vtax.model import Finding
+from vtax.model import Finding, Severity
 
 BLAS_BENCHMARKS = ("hpcc", "hpl")
 ONE_IMAGE = "give all environments the same root file system"
@@ -28,6 +29,15 @@ AVX512_CORES = frozenset({"skylakex", "cooperlake", "sapphirerapids"})
 AVX2_CORES = frozenset({"haswell", "zen", "excavator"})
 
 
+@row(
+    "T01",
+    Severity.BLOCKER,
+    "programs, libraries or their versions differ",
+    why="then libraries are compared, not virtualization",
+    remedy=ONE_IMAGE,
+    source="hashes and versions of programs, the BLAS build and steering variables of every node; of imported logs the "
+    "versions that they print",
+)
 def different(evidence: Evidence) -> tuple[Finding, ...]:
     """T01: binaries, versions, BLAS build or variables that steer libraries differ from the reference."""
     found = [
@@ -113,6 +123,15 @@ def brief(value: object) -> str:
     return f"{text[:12]}…" if len(text) >= 64 else text
 
 
+@row(
+    "T07",
+    Severity.BLOCKER,
+    "the BLAS chose another kernel",
+    why="which kernel runs decides HPL by up to a factor of five, with the same library and the same CPU",
+    remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
+    source="`vtax-blas` on every node; imported logs do not tell",
+    benchmarks=BLAS_BENCHMARKS,
+)
 def blas_core(evidence: Evidence) -> tuple[Finding, ...]:
     """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
     labels = evidence.labels_of(*BLAS_BENCHMARKS)
