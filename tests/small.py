@@ -49,10 +49,17 @@ def study(names: Sequence[str] = ("host", "box"), *, rounds: int = 2, iterations
 
 
 def new_campaign(
-    directory: Path, providers: Mapping[str, FakeProvider], *, rounds: int = 2, iterations: int = 2
+    directory: Path,
+    providers: Mapping[str, FakeProvider],
+    *,
+    rounds: int = 2,
+    iterations: int = 2,
+    looks: Sequence[int] = (),
 ) -> Campaign:
     """A campaign of which nothing has run yet. Its label is "c1"."""
-    plan = make_plan(study(tuple(providers), rounds=rounds, iterations=iterations), MACHINE, providers)
+    wanted = study(tuple(providers), rounds=looks[-1] if looks else rounds, iterations=iterations)
+    wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks})
+    plan = make_plan(wanted, MACHINE, providers)
     about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     return Campaign.create(directory, b"name = 'small'\n", plan, about)
 

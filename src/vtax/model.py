@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 FORMAT = 1  # of every artefact; raised when a reader of the old one would go wrong
 
@@ -106,6 +106,7 @@ class EnvironmentSpec(Record):
     name: str
     provider: str
     options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
 
 
 class ImageSpec(Record):
@@ -181,11 +182,19 @@ class BenchmarkSpec(Record):
 
 
 class Study(Record):
-    """A study file, validated, with every default filled in; sizes may still be "auto" (None)."""
+    """A study file, validated, with every default filled in; sizes may still be "auto" (None).
+
+    `looks` are the numbers of complete rounds after which the results may be looked at, the last one being `rounds`.
+    A study that looks once, at its end, has a fixed number of rounds.
+    """
 
     name: str
     seed: int
     rounds: int
+    looks: tuple[int, ...] = ()
+    budget_s: float | None = None  # wall time of a campaign; its end is no evidence
+    control: bool = False  # whether an environment repeats the baseline in every round
+    order_adjust: bool = True  # whether the position inside a round is adjusted for
     baseline: str
     margin: float
     settle_s: float
@@ -198,6 +207,24 @@ class Study(Record):
     shared_path: str
     image: ImageSpec
     benchmarks: tuple[BenchmarkSpec, ...]
+    ladder: tuple[str, ...] = ()  # environments, each to be compared with the one before it
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_look(cls, given: Any) -> Any:
+        """A study without looks has one, after its last round."""
+        if isinstance(given, Mapping) and not given.get("looks") and "rounds" in given:
+            return {**given, "looks": (given["rounds"],)}
+        return given
+
+    def fixed(self, rounds: int) -> Study:
+        """The same study with a fixed number of rounds and no look before the last."""
+        return self.model_copy(update={"rounds": rounds, "looks": (rounds,)})
+
+    @property
+    def control_name(self) -> str | None:
+        """The environment that repeats the baseline; None without one."""
+        return next((spec.name for spec in self.environments if spec.control_of == self.baseline), None)
 
 
 class HostCapacity(Record):
@@ -314,6 +341,42 @@ class Plan(Record):
 
     def work_of(self, environment: str, work: str) -> Work:
         return next(item for item in self.work if item.environment == environment and item.id == work)
+
+    def until(self, round_: int) -> Plan:
+        """What was due when the campaign ended after a round: the same plan without the cells of later ones."""
+        return self.model_copy(update={"cells": tuple(cell for cell in self.cells if cell.round <= round_)})
+
+
+class Decision(StrEnum):
+    """What followed from a look, or ended a campaign without one."""
+
+    GO_ON = "go on"
+    SETTLED = "every primary metric has its verdict"
+    LAST = "the last planned round"
+    BUDGET = "the time budget"  # no evidence: nothing was looked at
+
+
+class Look(Record):
+    """A moment at which a running campaign was looked at, or ended. `rounds` are those that were over."""
+
+    rounds: int
+    decision: Decision
+    reason: str
+    at: float  # Unix time
+    plan_sha256: str
+
+
+class LookLog(Record):
+    """Every look of a campaign in the order of time: `looks.json`."""
+
+    format: int = FORMAT
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def ended(self) -> Look | None:
+        """The look that ended the campaign for good; None while it may go on, as it may after a budget ended."""
+        final = (Decision.SETTLED, Decision.LAST)
+        return next((look for look in self.looks if look.decision in final), None)
 
 
 class Image(Record):

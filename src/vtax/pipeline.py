@@ -23,13 +23,27 @@ from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener, Notice
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
-from vtax.model import EnvironmentSpec, Image, ImageSpec, Measurement, Plan, Problem, Severity, Study, TrialRecord
+from vtax.model import (
+    AuditReport,
+    Decision,
+    EnvironmentSpec,
+    Image,
+    ImageSpec,
+    LookLog,
+    Measurement,
+    Plan,
+    Problem,
+    Severity,
+    Study,
+    TrialRecord,
+)
 from vtax.parse import parse_all
 from vtax.plan import make_plan
 from vtax.providers import ANY_CONTAINER, CONTAINER_ENGINES, provider, provider_names
 from vtax.providers.base import Leftover, Provider
 from vtax.shape import cluster_shape
 from vtax.store import Campaign, is_alive
+from vtax.units import format_seconds
 
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis
@@ -106,11 +120,46 @@ def image_of(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
     return build.ensure(paths.images, recipe.recipe(spec, build.find_machine_mirror()), listener)
 
 
-def start(study_text: bytes, study: Study, directory: Path, paths: Paths, listener: Listener, available: bool) -> None:
-    """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed."""
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says instead of the study: a fixed number of rounds, a budget of wall time."""
+
+    rounds: int | None = None
+    budget_s: float | None = None
+
+    def of(self, study: Study) -> Study:
+        if self.rounds is not None:
+            study = study.fixed(self.rounds)
+        return study if self.budget_s is None else study.model_copy(update={"budget_s": self.budget_s})
+
+    def told(self) -> dict[str, float]:
+        """Those that there are, by the option's name."""
+        named = {"--rounds": self.rounds, "--budget": self.budget_s}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def start(
+    study_text: bytes,
+    study: Study,
+    directory: Path,
+    paths: Paths,
+    listener: Listener,
+    available: bool,
+    overrides: Overrides | None = None,
+) -> None:
+    """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed.
+
+    What the command line overrides is in the plan, in `campaign.json`, and in a comment above the study.
+    """
+    told = overrides.told() if overrides else {}
+    study = overrides.of(study) if overrides else study
+    study_text = (
+        "".join(f"# vtax run {name} {value:g} overrode what stands below\n" for name, value in told.items()).encode()
+        + study_text
+    )
     prepared = prepare(study, paths, only_available=available)
     refuse_impossible(prepared)
-    for sentence in prepared.plan.left_out:
+    for sentence in (*prepared.plan.left_out, *refuse_small_budget(prepared.plan)):
         listener(Notice(sentence))
     image = image_of(study.image, paths, listener)
     about = {
@@ -119,13 +168,37 @@ def start(study_text: bytes, study: Study, directory: Path, paths: Paths, listen
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "host": host_facts(),
         "image": image.model_dump(mode="json"),
+        **({"overrides": told} if told else {}),
     }
     campaign = Campaign.create(directory, study_text, prepared.plan, about)
     _execute(campaign, prepared.providers, image, paths, listener)
 
 
-def resume(directory: Path, paths: Paths, listener: Listener) -> None:
-    """Go on with the first trial that is not there, with the same plan on the same root file system."""
+def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
+    """Raise UsageError for a budget that holds no round; a sentence when it ends before the first look."""
+    budget_s = plan.study.budget_s
+    if budget_s is None:
+        return ()
+    round_s = plan.estimate_s / plan.study.rounds
+    if round_s > budget_s:
+        raise UsageError(
+            f"the budget of {format_seconds(budget_s)} holds no round: one takes about {format_seconds(round_s)}",
+            remedy="give it more time, or the study less work",
+        )
+    first = plan.study.looks[0]
+    if round_s * first <= budget_s:
+        return ()
+    return (
+        f"the budget holds about {int(budget_s // round_s)} rounds and the first look is after {first}: "
+        "no verdict can come of this",
+    )
+
+
+def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None) -> None:
+    """Go on with the first trial that is not there, with the same plan on the same root file system.
+
+    `budget_s` is another budget for the whole campaign. One that has ended at a look stays ended.
+    """
     campaign = Campaign.open(directory)
     plan = campaign.plan()
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in plan.environments}
@@ -146,7 +219,7 @@ def resume(directory: Path, paths: Paths, listener: Listener) -> None:
             detail=f"then sha256 {began_with}, now {image.digest}",
             remedy="start a new campaign: numbers from two root file systems do not compare",
         )
-    _execute(campaign, providers, image, paths, listener)
+    _execute(campaign, providers, image, paths, listener, budget_s)
 
 
 def refuse_impossible(prepared: Prepared) -> None:
@@ -170,29 +243,76 @@ def refuse_impossible(prepared: Prepared) -> None:
 
 
 def _execute(
-    campaign: Campaign, providers: Mapping[str, Provider], image: Image, paths: Paths, listener: Listener
+    campaign: Campaign,
+    providers: Mapping[str, Provider],
+    image: Image,
+    paths: Paths,
+    listener: Listener,
+    budget_s: float | None = None,
 ) -> None:
     from vtax.campaign import execute
 
+    def judge(rounds: int) -> tuple[bool, str]:
+        from vtax.analysis.records import settled, waiting
+
+        analysis, _ = _analysis(campaign, until=rounds)
+        return settled(analysis), waiting(analysis)
+
+    budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
     with campaign.exclusive():
-        execute(campaign, providers, image, paths.runtime, listener)
+        execute(campaign, providers, image, paths.runtime, listener, judge, budget_s)
 
 
 def analyse(directory: Path) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
     campaign = Campaign.open(directory)
-    from vtax.analysis.analyse import analyse as compute
-    from vtax.audit import audit
-    from vtax.audit.evidence import Evidence
-
-    plan, cells = campaign.plan(), campaign.cells()
-    measurements, trials = parse_all(campaign.trials())
-    counters = {trial.id: trial.counters for trial in trials}
-    evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
-    findings = audit(evidence)
-    analysis = compute(measurements, plan=plan, findings=findings, trials=trials)
+    analysis, rows = _analysis(campaign)
     campaign.save("analysis.json", analysis)
+    campaign.save("audit.json", rows)
     return analysis
+
+
+def audit(directory: Path) -> AuditReport:
+    """Every row of the audit, recomputed from what is stored; writes `audit.json`."""
+    campaign = Campaign.open(directory)
+    _, rows = _analysis(campaign)
+    campaign.save("audit.json", rows)
+    return rows
+
+
+def _analysis(campaign: Campaign, until: int | None = None) -> tuple[Analysis, AuditReport]:
+    """The analysis of a campaign, or of its first rounds as if it had ended with them."""
+    from vtax.analysis.analyse import analyse as compute
+    from vtax.audit import audit, findings_of
+    from vtax.audit.evidence import Evidence
+    from vtax.plan import digest
+
+    log = campaign.look_log()
+    end = until if until is not None else log.looks[-1].rounds if log and _is_over(log) else None
+    plan, cells = campaign.plan(), campaign.cells()
+    if end is not None:
+        plan = plan.until(end)
+        cells = tuple(cell for cell in cells if cell.round <= end)
+    measurements, trials = parse_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
+    counters = {trial.id: trial.counters for trial in trials}
+    sealed = campaign.plan()
+    rows = audit(
+        Evidence(
+            plan=plan,
+            cells=cells,
+            trials=trials,
+            measurements=measurements,
+            counters=counters,
+            plan_intact=digest(sealed) == sealed.sha256 if sealed.sha256 else None,
+            looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
+        )
+    )
+    return compute(measurements, plan=plan, findings=findings_of(rows.rows), trials=trials), rows
+
+
+def _is_over(log: LookLog) -> bool:
+    """Whether a campaign ended, for good or with its budget."""
+    return bool(log.looks) and log.looks[-1].decision is not Decision.GO_ON
 
 
 def report(directory: Path) -> Path:
@@ -288,6 +408,11 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
     unbuilt = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
     load = shlex.join(engine.import_image(spec.provider, image)) if image else unbuilt
     options = engine.ContainerOptions.model_validate(dict(spec.options))
+    if options.network == "host":
+        raise UsageError(
+            f"environment {environment!r} is on this machine's own network, where a Compose file gives nodes no place",
+            remedy='choose one with network = "bridge"; `vtax up` makes this one',
+        )
     return engine.compose(study.name, shape.nodes, options, load, engine.subnet(study.name, 0), study.shared_path)
 
 

@@ -1,6 +1,6 @@
 """The campaign directory: the only database there is. Plain files, each written whole or not at all.
 
-study.toml  plan.json  campaign.json
+study.toml  plan.json  campaign.json  looks.json
 cells/<cell>.<instance>.json, and <node>.console.log of its machines
 trials/<trial>/record.json and the raw output that it names
 analysis.json  report/
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from vtax.errors import StoreError, UsageError
-from vtax.model import CellRecord, Plan, Record, TrialRecord
+from vtax.model import CellRecord, Look, LookLog, Plan, Record, TrialRecord
 
 ALIVE = "alive"
 ABOUT_KEYS = {"host", "id", "image"}
@@ -162,6 +162,16 @@ class Campaign:
         except BaseException:
             shutil.rmtree(work, ignore_errors=True)
             raise
+
+    def look_log(self) -> LookLog | None:
+        """Every look so far; None when none was noted."""
+        path = self.directory / "looks.json"
+        return _read(LookLog, path) if path.exists() else None
+
+    def note_look(self, look: Look) -> None:
+        """Add a look to the log."""
+        log = self.look_log() or LookLog()
+        self._save(self.directory / "looks.json", log.model_copy(update={"looks": (*log.looks, look)}))
 
     def save_cell(self, cell: CellRecord) -> None:
         self._save(self.directory / "cells" / f"{cell.cell}.{cell.instance}.json", cell)

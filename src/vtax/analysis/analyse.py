@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis import compare, verdict
+from vtax.analysis.ladder import ladders
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Failure, Level, Verdict
 from vtax.analysis.summary import UNLOGGED, Series, levels, series_of
 from vtax.model import Direction, Finding, Measurement, Plan, Severity, Status, Study, TrialRecord
@@ -65,6 +66,9 @@ def analyse(
         margin=study.margin,
         rounds_planned=study.rounds,
         rounds_complete=_complete_rounds(plan, trials),
+        look=max((look for look in study.looks if look <= _complete_rounds(plan, trials)), default=None),
+        looks=study.looks,
+        control=study.control_name,
         trials_planned=sum(len(cell.trials) for cell in plan.cells),
         trials_recorded=len(trials),
         family=sum(pair.judged and pair.level.primary for pair in pairs),
@@ -72,6 +76,7 @@ def analyse(
         comparisons=tuple(_comparison(pair, claims.get(i), study, failing) for i, pair in enumerate(pairs)),
         findings=audit,
         failures=_failures(trials),
+        ladder=ladders(study.ladder, ordered, found, audit),
     )
 
 
