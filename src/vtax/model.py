@@ -266,6 +266,15 @@ class Finding(Record):
     labels: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     unknown: bool = False
 
+    def touches(self, environments: Sequence[str], names: Sequence[str], metric: str, labels: Labels) -> bool:
+        """Whether it is about a comparison of environments; `names` are the benchmark's own and its label."""
+        return (
+            self.environment in ("", *environments)
+            and self.benchmark in ("", *names)
+            and (not self.metrics or metric in self.metrics)
+            and all(labels.get(name) in values for name, values in self.labels.items())
+        )
+
 
 class Outcome(StrEnum):
     """What a row of the audit came to."""

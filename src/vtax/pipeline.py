@@ -285,7 +285,6 @@ def _analysis(campaign: Campaign, until: int | None = None) -> tuple[Analysis, A
     from vtax.analysis.analyse import analyse as compute
     from vtax.audit import audit, findings_of
     from vtax.audit.evidence import Evidence
-    from vtax.plan import digest
 
     log = campaign.look_log()
     end = until if until is not None else log.looks[-1].rounds if log and _is_over(log) else None
@@ -295,7 +294,6 @@ def _analysis(campaign: Campaign, until: int | None = None) -> tuple[Analysis, A
         cells = tuple(cell for cell in cells if cell.round <= end)
     measurements, trials = parse_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
     counters = {trial.id: trial.counters for trial in trials}
-    sealed = campaign.plan()
     rows = audit(
         Evidence(
             plan=plan,
@@ -303,7 +301,7 @@ def _analysis(campaign: Campaign, until: int | None = None) -> tuple[Analysis, A
             trials=trials,
             measurements=measurements,
             counters=counters,
-            plan_intact=digest(sealed) == sealed.sha256 if sealed.sha256 else None,
+            plan_intact=campaign.plan_intact(),
             looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
         )
     )

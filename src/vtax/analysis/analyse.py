@@ -98,7 +98,7 @@ def _pairs(
             continue
         other = found.get((baseline, series_of(level)))
         differences = compare.paired_differences(level, other) if other is not None else ()
-        block = verdict.blocker(findings, (level.environment, baseline), level.benchmark, level.label)
+        block = verdict.blocker(findings, (level.environment, baseline), level)
         pairs.append(Pair(level, compare.estimate(differences), block))
     return tuple(pairs)
 

@@ -54,7 +54,7 @@ def _rung(level: Level, previous: Level, rounds: frozenset[int], findings: Seque
     estimate = compare.estimate(compare.paired_differences(shared, previous))
     if estimate is None:
         raise ValueError(f"{level.environment} and {previous.environment} share no round")
-    block = verdict.blocker(findings, (level.environment, previous.environment), level.benchmark, level.label)
+    block = verdict.blocker(findings, (level.environment, previous.environment), level)
     return Rung(
         environment=level.environment,
         previous=previous.environment,

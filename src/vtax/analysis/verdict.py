@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from scipy.stats import chi2
 
 from vtax.analysis.compare import INTERVAL_FROM, Estimate, critical, exponential
-from vtax.analysis.records import VERDICT_FROM, Verdict
+from vtax.analysis.records import VERDICT_FROM, Level, Verdict
 from vtax.model import Finding, Severity
 
 LEVEL = 0.05
@@ -44,15 +44,14 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(adjusted)
 
 
-def blocker(findings: Sequence[Finding], environments: tuple[str, str], benchmark: str, label: str) -> Finding | None:
-    """The first blocker that touches a comparison of two environments in one benchmark."""
+def blocker(findings: Sequence[Finding], environments: tuple[str, str], level: Level) -> Finding | None:
+    """The first blocker that touches a comparison of two environments in one series."""
     touching = (
         finding
         for finding in findings
         if finding.severity is Severity.BLOCKER
         and finding.id != FEW_ROUNDS
-        and finding.environment in ("", *environments)
-        and finding.benchmark in ("", benchmark, label)
+        and finding.touches(environments, (level.benchmark, level.label), level.metric, level.labels)
     )
     return next(touching, None)
 

@@ -1,7 +1,7 @@
 """What a row of the catalogue is: one small function over evidence, and everything that is said about it.
 
 The function yields findings, and sentences about what it saw that was right. A row whose function yields a finding has
-failed; one that only yields unknown findings could not be seen. Nothing here counts a row as passed that saw nothing.
+failed; one that only yields unknown findings could not be seen; one that yields nothing had nothing to look at.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Row:
         elif findings or not evidence.trials:
             outcome = Outcome.UNKNOWN
         else:
-            outcome = Outcome.PASS
+            outcome = Outcome.PASS if seen else Outcome.NOT_APPLICABLE
         return self._row(outcome, findings, seen)
 
     def beside_the_point(self, evidence: Evidence) -> str:

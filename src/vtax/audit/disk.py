@@ -206,7 +206,7 @@ def has_shared(evidence: Evidence) -> str:
     source="the mount table of every node, and a token that one writes and all read; imported logs do not tell",
     applies=has_shared,
 )
-def shared_filesystem(evidence: Evidence) -> tuple[Finding, ...]:
+def shared_filesystem(evidence: Evidence) -> Iterator[Finding | str]:
     """D05: the shared directory is not network storage; a warning where it is measured, or differs."""
     types = {
         environment: sorted({str(kind) for kinds in nodes.values() for kind in kinds})
@@ -214,10 +214,12 @@ def shared_filesystem(evidence: Evidence) -> tuple[Finding, ...]:
         if (nodes := values_of(evidence, environment, "shared_filesystem"))
     }
     if not types:
-        return (unknown("D05", "what the shared file system is was not told"),)
+        yield unknown("D05", "what the shared file system is was not told")
+        return
     plain = {environment for environment, kinds in types.items() if not NETWORK.issuperset(kinds)}
     if not plain:
-        return ()
+        yield ", ".join(f"{shown(kinds)} in {environment}" for environment, kinds in types.items())
+        return
     path = evidence.plan.study.shared_path
     named = [f"{'/'.join(kinds)} in {environment}" for environment, kinds in types.items()]
     measured = any(work.target.scope is Scope.SHARED for work in evidence.plan.work)
@@ -225,7 +227,7 @@ def shared_filesystem(evidence: Evidence) -> tuple[Finding, ...]:
     message = f"{path} is {shown(named)}: a directory of this machine, not storage over a network"
     if unlike:
         message += ", and not the same everywhere"
-    return (warning("D05", message) if measured or unlike else info("D05", message),)
+    yield warning("D05", message) if measured or unlike else info("D05", message)
 
 
 @row(

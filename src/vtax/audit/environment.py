@@ -16,7 +16,6 @@ from vtax.audit.evidence import (
     info,
     shown,
     unknown,
-    unobserved,
     values_of,
     warning,
 )
@@ -39,15 +38,20 @@ USED_BY_PROGRAMS = re.compile(
     remedy="a guest's kernel may differ; where it can be the same, make it the same",
     source="facts of every node; imported logs do not tell",
 )
-def different(evidence: Evidence) -> tuple[Finding, ...]:
+def different(evidence: Evidence) -> Iterator[Finding | str]:
     """T02: kernel, C library, microcode or mitigations differ from the reference."""
-    found = [unknown("T02", "no node told its kernel", name) for name in unobserved(evidence, "kernel")]
+    for environment in evidence.environments:
+        kernels = {str(v) for every in values_of(evidence, environment, "kernel").values() for v in every}
+        if kernels:
+            yield f"{environment}: kernel {shown(sorted(kernels))}"
+        else:
+            yield unknown("T02", "no node told its kernel", environment)
     for fact, name in FACTS.items():
         for one in differences(evidence, fact):
             message = f"{name} differs: {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in "
             why = "part of any difference may be its own"
             remedy = "a guest's kernel may differ; where it can be the same, make it the same"
-            found.append(warning("T02", f"{message}{evidence.reference}; {why}", remedy, one.environment))
+            yield warning("T02", f"{message}{evidence.reference}; {why}", remedy, one.environment)
     for one in differences(evidence, "mitigations"):
         theirs, ours = merged(one.theirs), merged(one.reference)
         names = sorted(name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name))
@@ -57,8 +61,7 @@ def different(evidence: Evidence) -> tuple[Finding, ...]:
             f"{evidence.reference}); they cost system calls and context switches"
         )
         remedy = "boot the guest with the same mitigations= as the host, or take their cost as part of it"
-        found.append(warning("T02", message, remedy, one.environment))
-    return tuple(found)
+        yield warning("T02", message, remedy, one.environment)
 
 
 @row(
@@ -69,15 +72,14 @@ def different(evidence: Evidence) -> tuple[Finding, ...]:
     remedy="give the guest the host's CPU model (host-passthrough, -cpu host)",
     source="/proc/cpuinfo of the host and of every node; imported logs do not tell",
 )
-def hidden_flags(evidence: Evidence) -> tuple[Finding, ...]:
+def hidden_flags(evidence: Evidence) -> Iterator[Finding | str]:
     """T03: instructions that the host's CPU has and a node does not see."""
-    found = []
     for environment in evidence.environments:
         host = used(evidence.host_facts(environment).get("cpu_flags", ()))
         nodes = values_of(evidence, environment, "cpu_flags")
         if not host or not nodes:
             missing = "the CPU flags of the host are not known" if not host else "no node told its CPU flags"
-            found.append(unknown("T03", missing, environment))
+            yield unknown("T03", missing, environment)
             continue
         for node, flags in nodes.items():
             hidden = sorted(host - {flag for seen in flags for flag in used(seen)})
@@ -85,9 +87,10 @@ def hidden_flags(evidence: Evidence) -> tuple[Finding, ...]:
                 message = f"{node} in {environment} lacks {shown(hidden)}, which the host's CPU has: other code runs"
                 remedy = "give the guest the host's CPU model (host-passthrough, -cpu host)"
                 said = warning if emulated(evidence, environment) else blocker  # of emulation, T04 says all
-                found.append(said("T03", message, remedy, environment))
+                yield said("T03", message, remedy, environment)
                 break
-    return tuple(found)
+        else:
+            yield f"{environment}: all {len(host)} kinds of instructions of the host"
 
 
 @row(
@@ -98,18 +101,21 @@ def hidden_flags(evidence: Evidence) -> tuple[Finding, ...]:
     remedy="run it on a host with working KVM; allow_emulation = true compares it all the same",
     source="QEMU's command line and what the nodes see of their machine; imported logs do not tell",
 )
-def emulation(evidence: Evidence) -> tuple[Finding, ...]:
+def emulation(evidence: Evidence) -> Iterator[Finding | str]:
     """T04: no CPU ran the guest's instructions, a program did."""
     known = {name for name in evidence.environments if values_of(evidence, name, "virtualization")}
     made_here = {cell.environment for cell in evidence.provisioned if cell.commands}
     missing = "what its nodes run inside of is not known"
-    found = [unknown("T04", missing, name) for name in evidence.environments if name not in known | made_here]
-    for environment in (name for name in evidence.environments if emulated(evidence, name)):
+    yield from (unknown("T04", missing, name) for name in evidence.environments if name not in known | made_here)
+    for environment in evidence.environments:
+        if not emulated(evidence, environment):
+            if environment in known | made_here:
+                yield f"{environment}: no software emulation"
+            continue
         message = f"{environment} ran in software emulation: its figures say nothing about virtualization"
         remedy = "run it on a host with working KVM; allow_emulation = true compares it all the same"
         said = warning if evidence.option(environment, "allow_emulation") is True else blocker
-        found.append(said("T04", message, remedy, environment))
-    return tuple(found)
+        yield said("T04", message, remedy, environment)
 
 
 def used(flags: Any) -> set[str]:
@@ -125,19 +131,21 @@ def used(flags: Any) -> set[str]:
     remedy="run the campaign on bare metal",
     source="the `hypervisor` flag, DMI and clock sources of the host; imported logs do not tell",
 )
-def nested(evidence: Evidence) -> tuple[Finding, ...]:
+def nested(evidence: Evidence) -> Iterator[Finding | str]:
     """T05: the host is a guest itself, so its own cost is in every environment."""
     facts = evidence.host_facts()
     if "is_virtual" not in facts:
-        return (unknown("T05", "what the machine runs inside of is not known"),)
+        yield unknown("T05", "what the machine runs inside of is not known")
+        return
     if not facts["is_virtual"]:
-        return ()
+        yield "the host is no virtual machine, as far as the inside can tell"
+        return
     stack = ", in it ".join(facts.get("virtualization", ())) or "a virtual machine"
     message = (
         f"this host is itself virtual ({stack}): the baseline is not bare metal, virtual machines on it are nested, "
         "and results do not transfer to real hardware"
     )
-    return (warning("T05", message, "run the campaign on bare metal"),)
+    yield warning("T05", message, "run the campaign on bare metal")
 
 
 @row(

@@ -40,7 +40,7 @@ TOPOLOGY = {"cores": "cores", "numa_nodes": "NUMA nodes"}
     "not "
     "tell",
 )
-def not_applied(evidence: Evidence) -> tuple[Finding, ...]:
+def not_applied(evidence: Evidence) -> Iterator[Finding | str]:
     """C01: a limit of the plan that the node does not have."""
     shapes = {node.name: node for node in evidence.plan.shape.nodes}
     found: dict[tuple[str, str], Finding] = {}
@@ -50,7 +50,12 @@ def not_applied(evidence: Evidence) -> tuple[Finding, ...]:
             if node in shapes:
                 for finding in node_limits(environment, provider, shapes[node], values):
                     found.setdefault((environment, f"{node} {finding.message}"), finding)
-    return tuple(found.values())
+        told = values_of(evidence, environment, "cpus_allowed")
+        if told:
+            yield f"{environment}: " + ", ".join(f"{node} CPUs {shown(values)}" for node, values in told.items())
+        elif not any(where == environment for where, _ in found):
+            yield unknown("C01", "no node told its limits", environment)
+    yield from found.values()
 
 
 def node_limits(environment: str, provider: str, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -98,9 +103,8 @@ def cpu_limits(environment: str, provider: str, shape: NodeShape, values: Mappin
     "not "
     "tell",
 )
-def throttled(evidence: Evidence) -> tuple[Finding, ...]:
+def throttled(evidence: Evidence) -> Iterator[Finding | str]:
     """C02: a quota that stopped the node, while another environment is only pinned."""
-    found = []
     for environment in evidence.environments:
         stopped, periods, source = throttling(evidence, environment)
         if periods > 0 and stopped / periods > THROTTLED:
@@ -111,10 +115,15 @@ def throttled(evidence: Evidence) -> tuple[Finding, ...]:
             remedy = "limit CPUs by a cpuset, with a quota that never binds first"
             declared = evidence.option(environment, "cpu_limit") == "quota"
             said = blocker if source == DURING and not declared else warning
-            found.append(said("C02", message, remedy, environment))
+            yield said("C02", message, remedy, environment)
         elif source == "" and values_of(evidence, environment, "cpu_quota_cpus"):
-            found.append(unknown("C02", "there is a CPU quota, but nothing counted how often it bound", environment))
-    return tuple(found)
+            yield unknown("C02", "there is a CPU quota, but nothing counted how often it bound", environment)
+        elif source:
+            yield f"{environment}: stopped in {stopped:.0f} of {periods:.0f} periods ({source})"
+        elif values_of(evidence, environment, "cpus"):
+            yield f"{environment}: no CPU quota"
+        else:
+            yield unknown("C02", "whether there is a CPU quota is not known", environment)
 
 
 def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]:
@@ -137,9 +146,8 @@ def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]
     remedy="give all environments the same shape; the provider's options decide what it is",
     source="allowed CPUs, quota, memory and CPU topology of every node; imported logs do not tell",
 )
-def unequal(evidence: Evidence) -> tuple[Finding, ...]:
+def unequal(evidence: Evidence) -> Iterator[Finding | str]:
     """C03: CPUs or memory of a node differ from the same node of the reference."""
-    found = []
     for environment in evidence.compared:
         ours, theirs = resources(evidence, evidence.reference), resources(evidence, environment)
         for node in (node for node in theirs if node in ours):
@@ -148,19 +156,32 @@ def unequal(evidence: Evidence) -> tuple[Finding, ...]:
             if wrong := unlike(theirs[node], ours[node], tolerance):
                 message = f"{node} in {environment} has {wrong[0]}, in {evidence.reference} {wrong[1]}"
                 remedy = "give all environments the same shape; the provider's options decide what it is"
-                found.append(blocker("C03", f"{message}: unequal machines", remedy, environment))
+                yield blocker("C03", f"{message}: unequal machines", remedy, environment)
                 break
         for fact, name in TOPOLOGY.items():
             for one in (one for one in differences(evidence, fact) if one.environment == environment):
                 message = f"{one.node} in {environment} sees {shown(one.theirs)} {name}, in {evidence.reference} "
                 remedy = "give the guest the host's topology; pinned virtual CPUs still run where the plan says"
-                found.append(warning("C03", f"{message}{shown(one.reference)}", remedy, environment))
+                yield warning("C03", f"{message}{shown(one.reference)}", remedy, environment)
     for environment in unobserved(evidence, "cpus"):
-        found.append(unknown("C03", "how many CPUs its nodes had is not known", environment))
-    return tuple(found)
+        yield unknown("C03", "how many CPUs its nodes had is not known", environment)
+    for environment in evidence.environments:
+        if seen := resources(evidence, environment):
+            yield f"{environment}: " + ", ".join(f"{node} {described(each)}" for node, each in seen.items())
 
 
 Resources = tuple[float | None, int | None]  # CPUs, memory in bytes; None where unknown or not limited
+
+
+def described(seen: Resources) -> str:
+    """`2 CPUs, 1 GiB` as far as they are known."""
+    cpus, memory = seen
+    return ", ".join(
+        (
+            "unknown CPUs" if cpus is None else f"{cpus:g} CPU{'' if cpus == 1 else 's'}",
+            "no memory limit" if memory is None else format_bytes(memory),
+        )
+    )
 
 
 def resources(evidence: Evidence, environment: str) -> dict[str, Resources]:

@@ -22,19 +22,20 @@ ROUNDS_FOR_A_VERDICT = 6  # below it no distribution-free 95 % interval exists f
     remedy=f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign",
     source="the records of the campaign; imported runs are no rounds",
 )
-def few_rounds(evidence: Evidence) -> tuple[Finding, ...]:
+def few_rounds(evidence: Evidence) -> Iterator[Finding | str]:
     """R01: fewer complete rounds than a verdict needs."""
     done = {trial.id for trial in evidence.trials if trial.status is Status.OK}
     planned = {cell.round for cell in evidence.plan.cells}
     broken = {cell.round for cell in evidence.plan.cells if any(t.id not in done for t in cell.trials if not t.warmup)}
     complete = len(planned - broken)
     if complete >= ROUNDS_FOR_A_VERDICT:
-        return ()
+        yield f"{complete} of {len(planned)} planned rounds are complete"
+        return
     message = (
         f"{complete} of {len(planned)} planned rounds are complete; a verdict needs {ROUNDS_FOR_A_VERDICT}, because no "
         "95 % interval exists for fewer pairs, so this is a pilot"
     )
-    return (blocker("R01", message, f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign"),)
+    yield blocker("R01", message, f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign")
 
 
 @row(
@@ -45,7 +46,7 @@ def few_rounds(evidence: Evidence) -> tuple[Finding, ...]:
     remedy="repeat the campaign with `vtax run`, which follows the plan; do not start cells by hand",
     source="when every trial began, against the plan; imported logs rarely tell when they were written",
 )
-def order(evidence: Evidence) -> tuple[Finding, ...]:
+def order(evidence: Evidence) -> Iterator[Finding | str]:
     """R02: cells or trials ran in another order than planned, so that drift may look like an effect."""
     started = {trial.id: trial.started for trial in evidence.trials}
     cells = {
@@ -64,7 +65,9 @@ def order(evidence: Evidence) -> tuple[Finding, ...]:
             message = f"trial {swapped[1]} ran before {swapped[0]}, which the plan has first"
             found.append(f"{message}: what the one leaves behind (caches, heat) differs between rounds")
             break
-    return tuple(blocker("R02", message, remedy) for message in found)
+    yield from (blocker("R02", message, remedy) for message in found)
+    if cells and not found:
+        yield f"{len(cells)} cells and {len(started)} trials ran in the order of the plan"
 
 
 def first_out_of_order(planned: tuple[str, ...], started: dict[str, float]) -> tuple[str, str] | None:
@@ -81,7 +84,7 @@ def first_out_of_order(planned: tuple[str, ...], started: dict[str, float]) -> t
     remedy="read the logs of these trials, remove the cause, and run a new campaign",
     source="the records against the plan; of imported logs those that were refused",
 )
-def missing_runs(evidence: Evidence) -> tuple[Finding, ...]:
+def missing_runs(evidence: Evidence) -> Iterator[Finding | str]:
     """R07: runs that are missing or failed, and clusters that were lost on the way."""
     records = {trial.id: trial for trial in evidence.trials}
     labels = {(work.environment, work.id): work.label for work in evidence.plan.work}
@@ -106,7 +109,10 @@ def missing_runs(evidence: Evidence) -> tuple[Finding, ...]:
         )
         for (environment, label), why in reasons.items()
     ]
-    return (*found, *rebuilt(evidence))
+    again = rebuilt(evidence)
+    yield from (*found, *again)
+    if planned and not found and not again:
+        yield f"all {planned.total()} runs have a result, each cell on one cluster"
 
 
 def reason(record: TrialRecord | None) -> str:
@@ -161,8 +167,7 @@ def optional_stopping(evidence: Evidence) -> Iterator[Finding | str]:
 
 def allowed_looks(evidence: Evidence) -> frozenset[int]:
     """The rounds after which the plan has a look; the last round always is one."""
-    looks = getattr(evidence.plan.study, "looks", ())
-    return frozenset((*looks, max((cell.round for cell in evidence.plan.cells), default=0)))
+    return frozenset((*evidence.plan.study.looks, max((cell.round for cell in evidence.plan.cells), default=0)))
 
 
 @row(

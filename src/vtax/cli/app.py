@@ -11,6 +11,7 @@ import typer
 from vtax import __version__
 from vtax.cli import (
     analyse,
+    audit,
     clean,
     cluster,
     compose,
@@ -73,6 +74,7 @@ for command in (
     plan.plan,
     run.run,
     analyse.analyse,
+    audit.audit,
     report.report,
     export.export,
     compose.compose,
