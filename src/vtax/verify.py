@@ -230,7 +230,7 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
             remedy="`vtax up` makes such a cluster for a look by hand",
         )
-    told = RANK.findall(result.stdout)
+    told = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
     counts = Counter(host for host, _, _ in told)
     if cluster.launcher.one_machine:
         return _placed_beside(cluster, target, [cpus for _, _, cpus in told], ranks.total)
@@ -239,7 +239,7 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
         return [], [f"ranks are placed as {dict(sorted(counts.items()))}, planned is {planned}"]
     shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in told if h == host])]
     where = " ".join(f"{name}={count}" for name, count in planned.items())
-    bound = " ".join(f"{host}={cpus}" for host, _, cpus in sorted(told, key=lambda rank: int(rank[1])))
+    bound = " ".join(f"{host}={cpus}" for host, _, cpus in told)
     passed = [f"mpi placement {target.label}: {where}", f"mpi binding {target.label}: {bound}"]
     return ([] if shared else passed), shared
 
