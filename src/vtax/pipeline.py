@@ -46,6 +46,7 @@ from vtax.store import Campaign, is_alive
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
+    from vtax.analysis.across_records import Across
     from vtax.analysis.records import Analysis
 
 
@@ -146,8 +147,11 @@ def start(
     listener: Listener,
     available: bool,
     overrides: Overrides | None = None,
+    ignoring: frozenset[str] = frozenset(),
 ) -> None:
     """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed.
+
+    Findings of the audit that are in `ignoring` do not keep a verdict from being given at a look.
 
     What the command line overrides is in the plan, in `campaign.json`, and in a comment above the study.
     """
@@ -171,7 +175,7 @@ def start(
         **({"overrides": told} if told else {}),
     }
     campaign = Campaign.create(directory, study_text, prepared.plan, about)
-    _execute(campaign, prepared.providers, image, paths, listener)
+    _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 
 def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
@@ -192,6 +196,11 @@ def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
         f"the budget holds about {int(budget_s // round_s)} rounds and the first look is after {first}: "
         "no verdict can come of this",
     )
+
+
+def study_of(directory: Path) -> Study:
+    """The study that a campaign was planned with."""
+    return Campaign.open(directory).plan().study
 
 
 def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None) -> None:
@@ -249,13 +258,14 @@ def _execute(
     paths: Paths,
     listener: Listener,
     budget_s: float | None = None,
+    ignoring: frozenset[str] = frozenset(),
 ) -> None:
     from vtax.campaign import execute
 
     def judge(rounds: int) -> tuple[bool, str]:
         from vtax.analysis.records import settled, waiting
 
-        analysis, _ = _analysis(campaign, until=rounds)
+        analysis, _ = _analysis(campaign, rounds, ignoring)
         return settled(analysis), waiting(analysis)
 
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
@@ -263,10 +273,10 @@ def _execute(
         execute(campaign, providers, image, paths.runtime, listener, judge, budget_s)
 
 
-def analyse(directory: Path) -> Analysis:
+def analyse(directory: Path, ignoring: frozenset[str] = frozenset()) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
     campaign = Campaign.open(directory)
-    analysis, rows = _analysis(campaign)
+    analysis, rows = _analysis(campaign, ignoring=ignoring)
     campaign.save("analysis.json", analysis)
     campaign.save("audit.json", rows)
     return analysis
@@ -280,8 +290,11 @@ def audit(directory: Path) -> AuditReport:
     return rows
 
 
-def _analysis(campaign: Campaign, until: int | None = None) -> tuple[Analysis, AuditReport]:
-    """The analysis of a campaign, or of its first rounds as if it had ended with them."""
+def _analysis(
+    campaign: Campaign, until: int | None = None, ignoring: frozenset[str] = frozenset()
+) -> tuple[Analysis, AuditReport]:
+    """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings; and
+    every row of its audit."""
     from vtax.analysis.analyse import analyse as compute
     from vtax.audit import audit, findings_of
     from vtax.audit.evidence import Evidence
@@ -305,12 +318,36 @@ def _analysis(campaign: Campaign, until: int | None = None) -> tuple[Analysis, A
             looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
         )
     )
-    return compute(measurements, plan=plan, findings=findings_of(rows.rows), trials=trials), rows
+    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
+    return compute(measurements, plan=plan, findings=findings, trials=trials), rows
 
 
 def _is_over(log: LookLog) -> bool:
     """Whether a campaign ended, for good or with its budget."""
     return bool(log.looks) and log.looks[-1].decision is not Decision.GO_ON
+
+
+def analysed(directory: Path) -> Analysis:
+    """What `analyse` or `report` wrote last."""
+    from vtax.analysis.records import Analysis
+
+    return Campaign.open(directory).read("analysis.json", Analysis)
+
+
+def compare(a: Path, b: Path, environment: str = "") -> Across:
+    """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
+    from vtax.analysis.across import across
+    from vtax.analysis.unlike import Recorded
+
+    if a.resolve() == b.resolve():
+        raise UsageError(f"{a} and {b} are the same campaign", remedy="name two")
+
+    def recorded(directory: Path) -> Recorded:
+        campaign = Campaign.open(directory)
+        analysis, _ = _analysis(campaign)
+        return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
+
+    return across(recorded(a), recorded(b), environment)
 
 
 def report(directory: Path) -> Path:

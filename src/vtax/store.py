@@ -214,6 +214,10 @@ class Campaign:
                 ) from error
         return record.model_copy(update={"texts": held})
 
+    def read(self, name: str, kind: type[R]) -> R:
+        """A derived file (analysis.json). Raises StoreError when it is not there, or damaged."""
+        return _read(kind, self.directory / name)
+
     def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
         """Write a derived file (analysis.json, report/...). Returns its path."""
         path = self.directory / name

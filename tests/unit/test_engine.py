@@ -48,6 +48,12 @@ def test_a_node_with_an_exact_quota() -> None:
     )
 
 
+def test_a_node_with_a_handicap_keeps_its_cpus() -> None:
+    """95 % of two CPUs are 190 ms in every 100 ms."""
+    assert "--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 190000 " in created("docker", cpu_share=0.95)
+    assert "--cpu-period 100000 --cpu-quota 190000 " in created("docker", cpu_share=0.95, cpu_limit="quota")
+
+
 def test_a_node_under_another_runtime() -> None:
     assert created("podman", runtime="runsc", shm="64 MiB") == (
         f"podman {HEAD} --runtime runsc {NETWORK} --publish 127.0.0.1::22 --cpuset-cpus 2,3 --cpu-period 100000 "

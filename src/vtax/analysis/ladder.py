@@ -5,34 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from vtax.analysis import compare, verdict
+import numpy as np
+
+from vtax.analysis import verdict
+from vtax.analysis.columns import UNLOGGED
+from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, exponential, fit, log_differences
+from vtax.analysis.looks import calibration
+from vtax.analysis.pairs import Frame
 from vtax.analysis.records import Ladder, Level, Rung
-from vtax.analysis.summary import UNLOGGED, Series, series_of
+from vtax.analysis.summary import Key, series_of
 from vtax.model import Direction, Finding
+
+Rounds = tuple[int, ...]
 
 
 def ladders(
-    steps: Sequence[str],
-    ordered: Sequence[Level],
-    found: Mapping[tuple[str, Series], Level],
-    findings: Sequence[Finding],
+    ordered: Sequence[Level], found: Mapping[Key, Level], findings: Sequence[Finding], frame: Frame
 ) -> tuple[Ladder, ...]:
-    """One ladder for each series, in the order of `ordered`, over the `steps` that have it; two are the fewest.
+    """One ladder for each series, in the order of `ordered`, over the steps of the study that have it; two at least.
 
-    A step that was left out is skipped: the rung then leads from the step before it, and says so in `previous`.
+    Rounds count up to the last planned look, and intervals are at its level. A step that was left out is skipped: the
+    rung then leads from the step before it, and says so in `previous`.
     """
+    last = frame.look
+    a = LEVEL if last is None else calibration(frame.study.looks, adjusted=False).a_look
     several = []
     for series in dict.fromkeys(map(series_of, ordered)):
-        levels = [found[step, series] for step in steps if (step, series) in found]
+        levels = [found[step, series] for step in frame.study.ladder if (step, series) in found]
         if len(levels) < 2 or levels[0].kind in UNLOGGED or levels[0].direction is Direction.NONE:
             continue
-        rounds = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
+        common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
+        rounds = tuple(sorted(number for number in common if last is None or number <= last))
         if rounds:
-            several.append(_ladder(levels, rounds, findings))
+            several.append(_ladder(levels, rounds, findings, a))
     return tuple(several)
 
 
-def _ladder(levels: Sequence[Level], rounds: frozenset[int], findings: Sequence[Finding]) -> Ladder:
+def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding], a: float) -> Ladder:
     first = levels[0]
     return Ladder(
         benchmark=first.benchmark,
@@ -44,24 +53,30 @@ def _ladder(levels: Sequence[Level], rounds: frozenset[int], findings: Sequence[
         primary=first.primary,
         labels=first.labels,
         n=len(rounds),
-        rungs=tuple(_rung(level, previous, rounds, findings) for previous, level in pairwise(levels)),
-        total=_rung(levels[-1], first, rounds, findings),
+        rungs=tuple(_rung(level, previous, rounds, findings, a) for previous, level in pairwise(levels)),
+        total=_rung(levels[-1], first, rounds, findings, a),
     )
 
 
-def _rung(level: Level, previous: Level, rounds: frozenset[int], findings: Sequence[Finding]) -> Rung:
-    shared = level.model_copy(update={"cells": tuple(cell for cell in level.cells if cell.round in rounds)})
-    estimate = compare.estimate(compare.paired_differences(shared, previous))
-    if estimate is None:
-        raise ValueError(f"{level.environment} and {previous.environment} share no round")
+def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Finding], a: float) -> Rung:
+    mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
+    differences = log_differences(
+        np.array([mine[number] for number in rounds]),
+        np.array([theirs[number] for number in rounds]),
+        higher_is_better=level.direction is Direction.HIGHER,
+    )
+    made = fit(differences, None) if len(rounds) > 1 else None
+    shown = made is not None and len(rounds) >= INTERVAL_FROM
+    low, high = made.interval(a) if made is not None and shown else (None, None)
+    effect = float(differences.mean())
     block = verdict.blocker(findings, (level.environment, previous.environment), level)
     return Rung(
         environment=level.environment,
         previous=previous.environment,
-        effect=estimate.mean,
-        sd=estimate.sd,
-        ratio=compare.exponential(estimate.mean),
-        low=None if estimate.low is None else compare.exponential(estimate.low),
-        high=None if estimate.high is None else compare.exponential(estimate.high),
+        effect=effect,
+        sd=float(made.sd) if made is not None else None,
+        ratio=exponential(effect),
+        low=None if low is None else exponential(float(low)),
+        high=None if high is None else exponential(float(high)),
         blocker=block.message if block is not None else "",
     )

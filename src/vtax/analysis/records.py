@@ -31,7 +31,9 @@ class CellValue(Record):
 
     round: int
     value: float
+    mean: float | None = None  # of the iterations, total work over total time, where `value` is their median
     iterations: int
+    started: float | None = None  # Unix time of the first measured iteration, s
     sources: tuple[str, ...]
 
 
@@ -53,6 +55,11 @@ class Level(Record):
     median: float
     minimum: float
     maximum: float
+    cv: float | None = None  # deviation of the logarithms from round to round, with its 95 % interval
+    cv_low: float | None = None
+    cv_high: float | None = None
+    outliers: int = 0  # runs more than five deviations away; they are kept
+    runs: int = 0  # measured iterations
     typical: float  # METHOD 1.6: harmonic mean of rates for fixed work, geometric of ratios, ...
     cells: tuple[CellValue, ...]
 
@@ -67,8 +74,8 @@ class Note(Record):
 class Companion(Record):
     """The Hodges-Lehmann estimate with its signed-rank interval: it assumes symmetry only. Ratios."""
 
-    ratio: float
-    low: float | None = None  # absent where censored rounds leave it open
+    ratio: float | None = None  # these are absent where censored rounds leave them open
+    low: float | None = None
     high: float | None = None
 
 
@@ -118,6 +125,21 @@ class Comparison(Record):
     )
     control: bool = False  # the baseline against itself
     notes: tuple[Note, ...] = ()
+
+
+class FailureRate(Record):
+    """How often the measured trials of one entry failed in one environment: Wilson's 95 % interval of the share.
+
+    `p_mcnemar` is the exact p of "fails in as many rounds as in the baseline", absent where no round differs.
+    """
+
+    environment: str
+    label: str
+    failed: int
+    trials: int
+    low: float
+    high: float
+    p_mcnemar: float | None = None
 
 
 CONCLUSIVE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.TRIVIAL})
@@ -202,6 +224,9 @@ class Analysis(Record):
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
+    failure_rates: tuple[FailureRate, ...] = ()
+    one_boot: tuple[str, ...] = ()  # environments that were one instance for the whole campaign: claims are about it
+    advice: tuple[str, ...] = ()  # for the next campaign
     ladder: tuple[Ladder, ...] = ()  # empty without one in the study
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vtax.audit import (
     clocks,
+    course,
     disk,
     disturbance,
     environment,
@@ -86,8 +87,11 @@ CATALOGUE: tuple[Row, ...] = (
     method.few_rounds,
     method.order,
     method.optional_stopping,
+    course.drift,
+    course.modes,
     method.confounded,
     method.missing_runs,
+    course.control,
     disturbance.collector,
     method.one_source,
 )

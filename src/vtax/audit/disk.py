@@ -100,12 +100,8 @@ def fileio(kinds: tuple[str, ...]) -> tuple[str, ...]:
 
 def largest_file(evidence: Evidence, trials: list[TrialRecord]) -> int | None:
     """Bytes of the largest file of iozone, or of all files of sysbench together."""
-    names = {trial.id for trial in trials}
-    sizes = [
-        int(one.labels["file_bytes"])
-        for one in evidence.measurements
-        if one.trial in names and "file_bytes" in one.labels
-    ]
+    mine = [one for trial in trials for one in evidence.measured.get(trial.id, ())]
+    sizes = [int(one.labels["file_bytes"]) for one in mine if "file_bytes" in one.labels]
     for trial in trials:
         for digits, unit in FILEIO_SIZE.findall(logs.text_of(trial)):
             sizes.append(int(float(digits) * UNITS[unit]))
@@ -269,7 +265,7 @@ def reached_device(evidence: Evidence) -> Iterator[Finding | str]:
 
 def written(evidence: Evidence, trial: TrialRecord) -> float:
     """Bytes that a trial wrote at least: every file of iozone once, or sysbench's rate times its time."""
-    mine = [one for one in evidence.measurements if one.trial == trial.id]
+    mine = evidence.measured.get(trial.id, [])
     files = sum(
         int(one.labels["file_bytes"]) for one in mine if one.labels.get("operation") == "write" and one.unit == "byte/s"
     )

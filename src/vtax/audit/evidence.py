@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -84,11 +85,23 @@ class Evidence:
 
     def values(self, environment: str, label: str, metric: str) -> list[float]:
         """The measured values of a metric under a label, warm-ups left out."""
-        return [
-            one.value
-            for one in self.measurements
-            if (one.environment, one.label, one.metric) == (environment, label, metric) and not one.warmup
-        ]
+        return self._values.get((environment, label, metric), [])
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str, str], list[float]]:
+        found: dict[tuple[str, str, str], list[float]] = {}
+        for one in self.measurements:
+            if not one.warmup:
+                found.setdefault((one.environment, one.label, one.metric), []).append(one.value)
+        return found
+
+    @cached_property
+    def measured(self) -> dict[str, list[Measurement]]:
+        """Trial -> its measurements, of those that have any."""
+        found: dict[str, list[Measurement]] = {}
+        for one in self.measurements:
+            found.setdefault(one.trial, []).append(one)
+        return found
 
 
 def works(evidence: Evidence, *benchmarks: str) -> Iterator[Work]:

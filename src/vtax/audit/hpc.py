@@ -44,13 +44,7 @@ def solved(evidence: Evidence) -> Iterator[Solved]:
     for work in evidence.plan.work:
         if work.benchmark not in BLAS_BENCHMARKS:
             continue
-        rates = [
-            one.value
-            for one in evidence.measurements
-            if (one.environment, one.label, one.metric) == (work.environment, work.label, "HPL")
-            and one.value > 0
-            and not one.warmup
-        ]
+        rates = [rate for rate in evidence.values(work.environment, work.label, "HPL") if rate > 0]
         if rates:
             yield Solved(work.environment, work.label, work.target.nodes, order_of(work), median(rates))
 

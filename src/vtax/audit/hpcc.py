@@ -99,7 +99,7 @@ def best_of_many(evidence: Evidence) -> Iterator[Finding | str]:
 def star_figures(evidence: Evidence) -> Iterator[Finding | str]:
     """H05: Star figures that cannot be per process."""
     for (environment, label), trials in evidence.entries("hpcc").items():
-        names = {one.metric for one in evidence.measurements if one.label == label and one.environment == environment}
+        names = {one.metric for trial in trials for one in evidence.measured.get(trial.id, ())}
         stars = sorted(name for name in names if name.startswith("Star") and f"Single{name[4:]}" in names)
         counts = {count for trial in trials if (count := logs.number(logs.summary(trial).get("CommWorldProcs")))}
         processes = max(counts, default=None)

@@ -114,12 +114,9 @@ def reused(evidence: Evidence) -> Iterator[Finding | str]:
     """U03: raw output or values that stand there twice."""
     outputs: dict[str, TrialRecord] = {}
     values: dict[tuple[str, tuple[float, ...]], str] = {}
-    measured: dict[str, list[Measurement]] = {}
-    for one in evidence.measurements:
-        measured.setdefault(one.trial, []).append(one)
     count = 0
     for trial in evidence.trials:
-        mine = measured.get(trial.id, [])
+        mine = evidence.measured.get(trial.id, [])
         if not mine:
             continue
         count += 1

@@ -14,6 +14,7 @@ from vtax.cli import (
     audit,
     clean,
     cluster,
+    compare,
     compose,
     doctor,
     export,
@@ -23,6 +24,7 @@ from vtax.cli import (
     report,
     run,
     schema,
+    selftest,
 )
 
 app = typer.Typer(
@@ -75,6 +77,7 @@ for command in (
     run.run,
     analyse.analyse,
     audit.audit,
+    compare.compare,
     report.report,
     export.export,
     compose.compose,
@@ -88,3 +91,4 @@ for command in (
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
 app.add_typer(image.app, name="image")
+app.add_typer(selftest.app, name="selftest")

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from vtax.cli.gating import FailOn, Junit
+
 
 def run(
     study: Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)] = None,
@@ -26,19 +28,25 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(help="Go on with an interrupted campaign, from the first trial that is missing.")
     ] = None,
+    fail_on: FailOn = None,
+    junit: Junit = None,
 ) -> None:
     """Run a study: every environment once in every round, each time on a fresh cluster; then write the report.
 
     It ends by itself at the first planned look at which every primary metric has its verdict, or after the last one.
     Ctrl-C cleans up and keeps what is done (exit code 130). Exit code 4 when trials failed: they are in the report.
+    Exit code 5 when a gate did not hold.
 
     Example:  vtax run quick.toml
     Example:  vtax run standard.toml --budget 2h
+    Example:  vtax run ci.toml --fail-on "any primary slower than 5%" --junit vtax.xml
     """
     from vtax import pipeline
     from vtax.cli.console import paths, say, warn
+    from vtax.cli.gating import ready, settle
     from vtax.cli.progress import progress
     from vtax.errors import TrialsFailed, UsageError
+    from vtax.gates import subjects_of
     from vtax.study import load
 
     if (study is None) == (resume is None):
@@ -46,14 +54,15 @@ def run(
     if resume is not None and rounds is not None:
         raise UsageError("the plan of a campaign is frozen: --rounds is for a new one", remedy="leave --rounds out")
     overrides = pipeline.Overrides(rounds, budget_of(budget))
+    loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
+    ready(fail_on or (), junit, loaded)
     failed: TrialsFailed | None = None
     directory = resume or output or Path("campaigns")
     with progress() as listener:
         try:
-            if study is None:
+            if study is None or loaded is None:
                 pipeline.resume(directory, paths(), listener, overrides.budget_s)
             else:
-                loaded = load(study)
                 directory = output or directory / f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}"
                 pipeline.start(study.read_bytes(), loaded, directory, paths(), listener, available, overrides)
         except TrialsFailed as error:
@@ -66,6 +75,9 @@ def run(
     if failed:
         warn(f"warning: {failed}")
     say(f"report: {index.resolve()}")
+    if fail_on or junit:
+        analysis = pipeline.analysed(directory)
+        settle(analysis.campaign, fail_on or (), subjects_of(analysis), analysis.findings, junit)
     if failed:
         raise typer.Exit(failed.exit_code)
 

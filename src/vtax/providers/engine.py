@@ -32,13 +32,15 @@ def _size(value: object) -> object:
 class ContainerOptions(Options):
     """`cpu_limit` "quota" limits CPU time instead of giving CPUs away. `runtime` is the OCI runtime (engine's own when
     absent). `shm` is the size of /dev/shm, which ranks on one node use to talk. `mpi_transport` "tcp" forces TCP.
-    `network` "host" leaves the nodes in the network of this machine, each with a loopback address of its own."""
+    `network` "host" leaves the nodes in the network of this machine, each with a loopback address of its own.
+    `cpu_share` is the share of its CPUs' time that a node gets: a handicap of a known size."""
 
     cpu_limit: Literal["cpuset", "quota"] = "cpuset"
     runtime: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")] | None = None
     shm: Annotated[int, BeforeValidator(_size), Field(ge=2**20), WithJsonSchema(SIZE_SCHEMA)] = 256 * 2**20
     mpi_transport: Literal["auto", "tcp"] = "auto"
     network: Literal["bridge", "host"] = "bridge"
+    cpu_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
 
 
 def image_tag(image: Image) -> str:
@@ -94,6 +96,13 @@ def create_volume(engine: str, campaign: str) -> tuple[str, ...]:
     return (engine, "volume", "create", "--label", f"{LABEL}={campaign}", network_name(campaign))
 
 
+def quota_us(node: NodeShape, options: ContainerOptions) -> int:
+    """CPU time in every period: exact where the study limits time, else what never binds before the cpuset does."""
+    if options.cpu_share is not None:
+        return round(node.cpus * PERIOD_US * options.cpu_share)
+    return node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+
+
 def create_node(
     engine: str,
     campaign: str,
@@ -107,7 +116,7 @@ def create_node(
     others = [
         word for name, address in places.items() if name != node.name for word in ("--add-host", f"{name}:{address}")
     ]
-    quota = node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+    quota = quota_us(node, options)
     pins = ("--cpuset-cpus", ",".join(map(str, node.cpu_ids))) if options.cpu_limit == "cpuset" else ()
     own_network = ("--network", network_name(campaign), "--ip", places[node.name])
     bridge = options.network == "bridge"
@@ -142,7 +151,7 @@ def compose(
     header = f"# Written by `vtax compose`. Once, before `docker compose up -d`:\n#   {load}\n{KEYS}"
     lines = [f"name: vtax-{name}", "services:"]
     for node in nodes:
-        quota = node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+        quota = quota_us(node, options)
         lines += [
             f"  {node.name}:",
             f"    image: {image}",
