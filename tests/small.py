@@ -5,10 +5,11 @@ What its trials print was recorded from the real tool, so that all stages after 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fakes import FakeProvider
+from fakes import FakeProvider, Reply, Script
 from recorded import DATA, load
 from vtax.model import EnvironmentSpec, HostCapacity, Image, Plan, PlannedTrial, Study, TrialRecord
 from vtax.plan import make_plan
@@ -46,6 +47,19 @@ def study(names: Sequence[str] = ("host", "box"), *, rounds: int = 2, iterations
     specs = tuple(EnvironmentSpec(name=name, provider=name) for name in names)
     whole = parse(TEXT.format(rounds=rounds, iterations=iterations), "small.toml")
     return whole.model_copy(update={"environments": specs, "baseline": names[0]})
+
+
+def anew(script: Script) -> Script:
+    """`script`, but no two runs of sysbench print the same: the rate differs in its last two digits."""
+    numbers = itertools.count()
+
+    def told(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        reply = script(node, argv, stdin)
+        if reply is None or reply[1] != PRINTED:
+            return reply
+        return reply[0], PRINTED.replace("1092.04", f"1092.{next(numbers) % 100:02d}"), reply[2]
+
+    return told
 
 
 def new_campaign(

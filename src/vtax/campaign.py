@@ -11,6 +11,7 @@ from pathlib import Path
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError, StoreError, TrialsFailed
 from vtax.events import CampaignStarted, CellFinished, CellStarted, ClusterReady, Listener, TrialFinished, TrialStarted
 from vtax.facts.host import host_facts
+from vtax.facts.machine import machine_counters, machine_delta
 from vtax.looks import Judge, Looks
 from vtax.model import Cell, CellRecord, Image, Plan, PlannedTrial, Scope, Status, Work
 from vtax.parallel import each
@@ -22,6 +23,7 @@ from vtax.run import not_run, run_trial
 from vtax.store import Campaign, alive
 
 ASK_S = 20.0
+LOOK_S = 0.2  # that a new cluster rests at least, to see what else the machine does
 INSTANCES = 2  # clusters that one cell may use: the first, and one more when a node dies during a trial
 
 
@@ -143,6 +145,7 @@ class _CellRun:
     ) -> None:
         self.campaign, self.plan, self.cell, self.provider = campaign, plan, cell, provider
         self.site, self.clock, self.listener = site, clock, listener
+        self.idle: dict[str, float] = {}
         self.spec = next(spec for spec in plan.environments if spec.name == cell.environment)
         self.instance = 1 + sum(record.cell == cell.id for record in campaign.cells())
         self.last_instance = self.instance + INSTANCES - 1
@@ -177,7 +180,8 @@ class _CellRun:
             self.listener(ClusterReady(self.cell.id, len(ready.cluster.nodes), ready.elapsed_s))
             self.clock.ready(self.cell.id)
             self._save(started, ready, "")
-            time.sleep(self.plan.study.settle_s)
+            self._settle()
+            self._save(started, ready, "")
             failure = self._trials(ready.cluster, todo)
             if failure:
                 self._save(started, ready, failure)
@@ -185,6 +189,12 @@ class _CellRun:
             self._keep_logs(ready.cluster)
             destroy(self.provider, self.site, ready.cluster)
         return failure
+
+    def _settle(self) -> None:
+        """Wait, and count what the machine does meanwhile: nothing of ours runs."""
+        before, began = machine_counters(), time.monotonic()
+        time.sleep(max(self.plan.study.settle_s, LOOK_S))
+        self.idle = {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
     def _provision(self) -> Ready:
         scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}
@@ -248,6 +258,7 @@ class _CellRun:
                 facts=ready.facts if ready else (),
                 host_facts=host_facts(),
                 checks=ready.checks if ready else (),
+                idle=self.idle,
             )
         )
 

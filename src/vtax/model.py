@@ -249,14 +249,58 @@ class Problem(Record):
 
 
 class Finding(Record):
-    """Something the audit says about a campaign (METHOD section 3), and the metrics that it touches ("" is all)."""
+    """Something the audit says about a campaign (METHOD section 3), and what it touches: empty fields touch all.
+
+    `metrics` are names of metrics; `labels` maps a label to the values that are meant. `unknown` is a condition that
+    could not be looked at.
+    """
 
     id: str
     severity: Severity
-    message: str
+    message: str  # what was seen
     remedy: str
+    why: str = ""  # why it matters
     environment: str = ""
     benchmark: str = ""
+    metrics: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    unknown: bool = False
+
+    def touches(self, environments: Sequence[str], names: Sequence[str], metric: str, labels: Labels) -> bool:
+        """Whether it is about a comparison of environments; `names` are the benchmark's own and its label."""
+        return (
+            self.environment in ("", *environments)
+            and self.benchmark in ("", *names)
+            and (not self.metrics or metric in self.metrics)
+            and all(labels.get(name) in values for name, values in self.labels.items())
+        )
+
+
+class Outcome(StrEnum):
+    """What a row of the audit came to."""
+
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    PASS = "pass"
+    NOT_APPLICABLE = "does not apply"
+
+
+class AuditRow(Record):
+    """One row of the catalogue, looked at: what it found, or what was seen that was right."""
+
+    id: str
+    severity: Severity  # the worst that this row can say
+    title: str
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    seen: tuple[str, ...] = ()
+
+
+class AuditReport(Record):
+    """Every row: failed ones first, then unknown ones, then those that passed or do not apply."""
+
+    format: int = FORMAT
+    rows: tuple[AuditRow, ...]
 
 
 class Work(Record):
@@ -415,6 +459,7 @@ class TrialRecord(Record):
     elapsed_s: float
     steps: tuple[StepRecord, ...]
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
+    host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
     def step_on(self, step: int, node: str | None = None) -> StepRecord:
@@ -501,3 +546,4 @@ class CellRecord(Record):
     facts: tuple[NodeFacts, ...] = ()
     host_facts: Mapping[str, Any] = Field(default_factory=dict)
     checks: tuple[str, ...] = ()
+    idle: Mapping[str, float] = Field(default_factory=dict)  # counters of the machine while the new cluster settled

@@ -24,6 +24,7 @@ from vtax.events import Listener, Notice
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
 from vtax.model import (
+    AuditReport,
     Decision,
     EnvironmentSpec,
     Image,
@@ -265,7 +266,7 @@ def _execute(
     def judge(rounds: int) -> tuple[bool, str]:
         from vtax.analysis.records import settled, waiting
 
-        analysis = _analysis(campaign, rounds, ignoring)
+        analysis, _ = _analysis(campaign, rounds, ignoring)
         return settled(analysis), waiting(analysis)
 
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
@@ -276,15 +277,27 @@ def _execute(
 def analyse(directory: Path, ignoring: frozenset[str] = frozenset()) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
     campaign = Campaign.open(directory)
-    analysis = _analysis(campaign, ignoring=ignoring)
+    analysis, rows = _analysis(campaign, ignoring=ignoring)
     campaign.save("analysis.json", analysis)
+    campaign.save("audit.json", rows)
     return analysis
 
 
-def _analysis(campaign: Campaign, until: int | None = None, ignoring: frozenset[str] = frozenset()) -> Analysis:
-    """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings."""
+def audit(directory: Path) -> AuditReport:
+    """Every row of the audit, recomputed from what is stored; writes `audit.json`."""
+    campaign = Campaign.open(directory)
+    _, rows = _analysis(campaign)
+    campaign.save("audit.json", rows)
+    return rows
+
+
+def _analysis(
+    campaign: Campaign, until: int | None = None, ignoring: frozenset[str] = frozenset()
+) -> tuple[Analysis, AuditReport]:
+    """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings; and
+    every row of its audit."""
     from vtax.analysis.analyse import analyse as compute
-    from vtax.audit import audit
+    from vtax.audit import audit, findings_of
     from vtax.audit.evidence import Evidence
 
     log = campaign.look_log()
@@ -295,13 +308,23 @@ def _analysis(campaign: Campaign, until: int | None = None, ignoring: frozenset[
         cells = tuple(cell for cell in cells if cell.round <= end)
     measurements, trials = parse_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
     counters = {trial.id: trial.counters for trial in trials}
-    evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
-    findings = tuple(finding for finding in audit(evidence) if finding.id not in ignoring)
+    rows = audit(
+        Evidence(
+            plan=plan,
+            cells=cells,
+            trials=trials,
+            measurements=measurements,
+            counters=counters,
+            plan_intact=campaign.plan_intact(),
+            looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
+        )
+    )
+    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
     made = compute(measurements, plan=plan, findings=findings, trials=trials)
-    if log is None or until is not None or not _is_over(log):
-        return made
-    last = log.looks[-1]
-    return made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})
+    if log is not None and until is None and _is_over(log):
+        last = log.looks[-1]
+        made = made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})
+    return made, rows
 
 
 def _is_over(log: LookLog) -> bool:
@@ -326,7 +349,7 @@ def compare(a: Path, b: Path, environment: str = "") -> Across:
 
     def recorded(directory: Path) -> Recorded:
         campaign = Campaign.open(directory)
-        analysis = _analysis(campaign)
+        analysis, _ = _analysis(campaign)
         return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
 
     return across(recorded(a), recorded(b), environment)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -107,6 +108,16 @@ class Campaign:
 
     def plan(self) -> Plan:
         return _read(Plan, self.directory / "plan.json")
+
+    def plan_intact(self) -> bool | None:
+        """Whether the plan still has the hash that it was sealed with; None for one that never was.
+
+        Asked of the file as it is, so that a plan of another version of vtax is not a changed one.
+        """
+        content = json.loads((self.directory / "plan.json").read_bytes())
+        sealed = content.pop("sha256", "")
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest() == sealed if sealed else None
 
     def about(self) -> dict[str, Any]:
         """What was noted when the campaign began: its id, the machine, the image."""

@@ -235,7 +235,7 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
             remedy="`vtax up` makes such a cluster for a look by hand",
         )
-    told = RANK.findall(result.stdout)
+    told = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
     counts = Counter(host for host, _, _ in told)
     if cluster.launcher.one_machine:
         return _placed_beside(cluster, target, [cpus for _, _, cpus in told], ranks.total)
@@ -244,7 +244,9 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
         return [], [f"ranks are placed as {dict(sorted(counts.items()))}, planned is {planned}"]
     shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in told if h == host])]
     where = " ".join(f"{name}={count}" for name, count in planned.items())
-    return ([] if shared else [f"mpi placement {target.label}: {where}"]), shared
+    bound = " ".join(f"{host}={cpus}" for host, _, cpus in told)
+    passed = [f"mpi placement {target.label}: {where}", f"mpi binding {target.label}: {bound}"]
+    return ([] if shared else passed), shared
 
 
 def _placed_beside(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
@@ -253,7 +255,10 @@ def _placed_beside(cluster: Cluster, target: Target, cpus: list[str], total: int
     distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
     if _share(cpus) and len(distinct) >= total:
         return [], [f"ranks share CPUs: {' '.join(cpus)}"]
-    return [f"mpi placement {target.label}: {cluster.environment.name}={total} on CPUs {' '.join(sorted(cpus))}"], []
+    name = cluster.environment.name
+    bound = " ".join(f"{name}={each}" for each in cpus)
+    placed = f"mpi placement {target.label}: {name}={total} on CPUs {' '.join(sorted(cpus))}"
+    return [placed, f"mpi binding {target.label}: {bound}"], []
 
 
 def _share(cpus: list[str]) -> bool:

@@ -79,6 +79,12 @@ class Life:
 Begin = Callable[..., Life]
 
 
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fake clusters need no rest in which to see what else the machine does."""
+    monkeypatch.setattr("vtax.campaign.LOOK_S", 0.0)
+
+
 @pytest.fixture
 def begin(tmp_path: Path) -> Begin:
     return lambda *scripts, **sizes: life(tmp_path, *scripts, **sizes)

@@ -12,7 +12,7 @@ import pytest
 
 import vtax.report.html  # noqa: F401  # here, so that fonts are looked for in the user's own cache
 from fakes import FakeProvider, telling
-from small import FACTS, IMAGE, PRINTED, new_campaign, planned, store, study
+from small import FACTS, IMAGE, PRINTED, anew, new_campaign, planned, store, study
 from vtax import __version__, live, pipeline
 from vtax.errors import EnvironmentMissing, NotMatched, StoreError, TrialsFailed, UsageError
 from vtax.events import Event, Notice, ignore
@@ -37,7 +37,7 @@ class World:
             self.add(name)
 
     def add(self, name: str, broken: str = "") -> FakeProvider:
-        script = telling(sysbench=PRINTED)
+        script = anew(telling(sysbench=PRINTED))
         self.providers[name] = FakeProvider(name, self.paths.runtime, script=script, broken=broken)
         return self.providers[name]
 

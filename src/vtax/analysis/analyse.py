@@ -106,9 +106,7 @@ def _pairs(
 ) -> tuple[Pair, ...]:
     baseline = frame.study.baseline
     return tuple(
-        pair(
-            level, found, frame, verdict.blocker(findings, (level.environment, baseline), level.benchmark, level.label)
-        )
+        pair(level, found, frame, verdict.blocker(findings, (level.environment, baseline), level))
         for level in ordered
         if level.environment != baseline and level.direction is not Direction.NONE
     )

@@ -69,7 +69,7 @@ def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Find
     shown = made is not None and len(rounds) >= INTERVAL_FROM
     low, high = made.interval(a) if made is not None and shown else (None, None)
     effect = float(differences.mean())
-    block = verdict.blocker(findings, (level.environment, previous.environment), level.benchmark, level.label)
+    block = verdict.blocker(findings, (level.environment, previous.environment), level)
     return Rung(
         environment=level.environment,
         previous=previous.environment,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.estimate import INTERVAL_FROM, exponential
-from vtax.analysis.records import VERDICT_FROM, Verdict
+from vtax.analysis.records import VERDICT_FROM, Level, Verdict
 from vtax.model import Finding, Severity
 
 FEW_ROUNDS = "R01"  # the audit's finding "fewer than six rounds", which the verdict says itself
@@ -29,15 +29,14 @@ class Effect:
         return None if self.low is None or self.high is None else (exponential(self.low), exponential(self.high))
 
 
-def blocker(findings: Sequence[Finding], environments: tuple[str, str], benchmark: str, label: str) -> Finding | None:
-    """The first blocker that touches a comparison of two environments in one benchmark."""
+def blocker(findings: Sequence[Finding], environments: tuple[str, str], level: Level) -> Finding | None:
+    """The first blocker that touches a comparison of two environments in one series."""
     touching = (
         finding
         for finding in findings
         if finding.severity is Severity.BLOCKER
         and finding.id != FEW_ROUNDS
-        and finding.environment in ("", *environments)
-        and finding.benchmark in ("", benchmark, label)
+        and finding.touches(environments, (level.benchmark, level.label), level.metric, level.labels)
     )
     return next(touching, None)
 

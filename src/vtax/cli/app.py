@@ -11,6 +11,7 @@ import typer
 from vtax import __version__
 from vtax.cli import (
     analyse,
+    audit,
     clean,
     cluster,
     compare,
@@ -75,6 +76,7 @@ for command in (
     plan.plan,
     run.run,
     analyse.analyse,
+    audit.audit,
     compare.compare,
     report.report,
     export.export,
