@@ -11,8 +11,10 @@ import typer
 from vtax import __version__
 from vtax.cli import (
     analyse,
+    audit,
     clean,
     cluster,
+    compare,
     compose,
     doctor,
     export,
@@ -24,6 +26,7 @@ from vtax.cli import (
     report,
     run,
     schema,
+    selftest,
     serve,
     tune,
     watch,
@@ -78,6 +81,8 @@ for command in (
     plan.plan,
     run.run,
     analyse.analyse,
+    audit.audit,
+    compare.compare,
     report.report,
     export.export,
     watch.watch,
@@ -93,6 +98,7 @@ for command in (
     clean.clean,
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
-app.add_typer(image.app, name="image")
-app.add_typer(reference.app, name="reference")
-app.add_typer(tune.app, name="tune")
+for name, group in (("image", image.app), ("reference", reference.app), ("selftest", selftest.app), ("tune", tune.app)):
+    for one in group.registered_commands:
+        one.callback = _interruptible(one.callback) if one.callback else None
+    app.add_typer(group, name=name)

@@ -14,6 +14,7 @@ from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
 from vtax.report.numbers import labels_text, unit_for
 from vtax.report.records import ReportInput
+from vtax.report.rungs import rung_table
 from vtax.report.tables import (
     PLACES,
     Cell,
@@ -96,6 +97,7 @@ class Page:
     loud: tuple[Finding, ...]
     quiet: tuple[Finding, ...]
     overview: Table
+    ladder: Table
     sections: tuple[Section, ...]
     failures: Table
     matched: Table
@@ -125,6 +127,7 @@ def page_of(report: ReportInput) -> Page:
         warned=_warned(analysis.findings),
         quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
         overview=overview(results),
+        ladder=rung_table(analysis),
         sections=_sections(report, results),
         failures=setup.failures(report),
         matched=setup.matched(report),
