@@ -7,13 +7,14 @@ the baseline (METHOD 1.12).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vtax import pipeline
-from vtax.errors import EnvironmentMissing, UsageError
+from vtax.errors import EnvironmentMissing, TrialsFailed, UsageError
 from vtax.events import Listener
-from vtax.model import Record, Study
+from vtax.model import Record, Study, TrialRecord
 from vtax.pipeline import Overrides, Paths
 from vtax.providers import CONTAINER_ENGINES, provider
 from vtax.study import parse
@@ -21,7 +22,7 @@ from vtax.study import parse
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis, Comparison
 
-LOST = 0.05  # share of the CPU time that the slowed environment does without
+LOST = 0.05  # share of the CPU time that the slowed environment does without, unless told
 EXCLUDED = 0.01  # p of "no difference" below which the baseline differs from itself
 SLOWED = "slowed"
 METRIC = "events_rate"
@@ -66,11 +67,16 @@ class Seen(Record):
 
 
 class Injected(Record):
-    """What came of it. `expected_ratio` is what the quota leaves: 1 without loss."""
+    """What came of it. `expected_ratio` is what the quota leaves: 1 without loss.
+
+    `throttled` is the share of the periods in which the quota stopped the slowed environment: near 0, other programs
+    had the CPU, and there was no handicap to find. Absent where nothing counted.
+    """
 
     engine: str
     directory: str
     expected_ratio: float
+    throttled: float | None
     slowed: Seen
     control: Seen
     detected: bool
@@ -98,9 +104,9 @@ def engine_of(wanted: str, paths: Paths) -> str:
     )
 
 
-def study_of(engine: str, seconds: int, iterations: int, seed: int) -> tuple[str, Study]:
+def study_of(engine: str, seconds: int, iterations: int, seed: int, lost: float = LOST) -> tuple[str, Study]:
     """The study as text and as read."""
-    text = STUDY.format(engine=engine, share=1 - LOST, seconds=seconds, iterations=iterations, seed=seed)
+    text = STUDY.format(engine=engine, share=round(1 - lost, 6), seconds=seconds, iterations=iterations, seed=seed)
     return text, parse(text, "inject.toml")
 
 
@@ -108,13 +114,14 @@ def inject(
     text: str, study: Study, directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None
 ) -> Injected:
     """Run the study in `directory` and judge the instrument by it."""
-    pipeline.start(
-        text.encode(), study, directory, paths, listener, False, Overrides(budget_s=budget_s), ignoring=INJECTED
-    )
-    return judged(pipeline.analyse(directory, ignoring=INJECTED), str(directory), study.environments[0].provider)
+    with suppress(TrialsFailed):  # a failed trial is data here too; what is left decides
+        overrides = Overrides(budget_s=budget_s)
+        pipeline.start(text.encode(), study, directory, paths, listener, False, overrides, ignoring=INJECTED)
+    _, trials = pipeline.measurements(directory)
+    return judged(pipeline.analyse(directory, ignoring=INJECTED), study, trials, str(directory))
 
 
-def judged(analysis: Analysis, directory: str, engine: str) -> Injected:
+def judged(analysis: Analysis, study: Study, trials: Sequence[TrialRecord], directory: str) -> Injected:
     """Detected: the verdict "slower". Quiet: the control arm does not differ at 1 % (METHOD 1.12)."""
     found = {item.environment: item for item in analysis.comparisons if item.metric == METRIC}
     slowed, control = found.get(SLOWED), found.get(analysis.control or "")
@@ -125,16 +132,31 @@ def judged(analysis: Analysis, directory: str, engine: str) -> Injected:
     detected = slowed.verdict == "slower"
     p_value = control.p_value if control.p_sequential is None else control.p_sequential
     quiet = p_value is not None and p_value >= EXCLUDED
+    spec = next(spec for spec in study.environments if spec.name == SLOWED)
     return Injected(
-        engine=engine,
+        engine=spec.provider,
         directory=directory,
-        expected_ratio=1 - LOST,
+        expected_ratio=float(str(spec.options["cpu_share"])),
+        throttled=throttled(trials),
         slowed=_seen(slowed),
         control=_seen(control),
         detected=detected,
         quiet=quiet,
         passed=detected and quiet,
     )
+
+
+def throttled(trials: Sequence[TrialRecord]) -> float | None:
+    """The share of periods in which the quota stopped the slowed environment's node; None when nothing counted."""
+    counted = [
+        counters
+        for trial in trials
+        if trial.environment == SLOWED
+        for counters in trial.counters.values()
+        if "cpu_periods" in counters
+    ]
+    periods = sum(one["cpu_periods"] for one in counted)
+    return sum(one.get("cpu_throttled_periods", 0.0) for one in counted) / periods if periods else None
 
 
 def _seen(item: Comparison) -> Seen:

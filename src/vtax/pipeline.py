@@ -95,7 +95,8 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             if reasons:
                 left_out.append(f"environment {spec.name} is left out: {'; '.join(reasons)}")
                 del providers[spec.name]
-    if study.baseline not in providers or len(providers) < min(2, len(resolved)):
+    repeated = {spec.name for spec in resolved if spec.control_of}
+    if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(resolved) - len(repeated)):
         lost = study.baseline not in providers
         raise EnvironmentMissing(
             f"the baseline {study.baseline} does not work here" if lost else "nothing but the baseline works here",
@@ -319,7 +320,11 @@ def _analysis(
         )
     )
     findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
-    return compute(measurements, plan=plan, findings=findings, trials=trials), rows
+    made = compute(measurements, plan=plan, findings=findings, trials=trials)
+    if log is not None and until is None and _is_over(log):
+        last = log.looks[-1]
+        made = made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})
+    return made, rows
 
 
 def _is_over(log: LookLog) -> bool:

@@ -21,6 +21,7 @@ from vtax.model import Decision, EnvironmentSpec, Look, Status, Study
 from vtax.pipeline import Paths, Prepared
 from vtax.providers.base import Site
 from vtax.store import Campaign, alive
+from vtax.study import with_control
 
 
 class World:
@@ -125,6 +126,26 @@ def test_one_environment_alone_compares_nothing_unless_it_was_all_that_was_asked
     with pytest.raises(EnvironmentMissing, match="nothing but the baseline works here"):
         world.prepare(only_available=True)
     assert len(world.prepare(study(("host",)), only_available=True).plan.environments) == 1
+
+
+def test_the_baseline_and_its_control_arm_compare_nothing_either(world: World) -> None:
+    world.add("box", broken="no daemon answers")
+    with pytest.raises(EnvironmentMissing, match="nothing but the baseline works here"):
+        world.prepare(with_control(study()), only_available=True)
+    alone = world.prepare(with_control(study(("host",))), only_available=True).plan
+    assert [spec.name for spec in alone.environments] == ["host", "control"], "all that was asked for"
+
+
+def test_the_control_arm_runs_in_every_round_like_any_environment(world: World) -> None:
+    world.start(with_control(study(rounds=3)))
+    campaign = Campaign.open(world.directory)
+    assert sorted(cell.cell for cell in campaign.cells()) == [
+        f"r{number:03}-{name}" for number in (1, 2, 3) for name in ("box", "control", "host")
+    ]
+    analysis = pipeline.analyse(world.directory)
+    assert analysis.control == "control"
+    arm = next(item for item in analysis.comparisons if item.environment == "control")
+    assert (arm.control, arm.n, arm.ratio) == (True, 3, 1.0)
 
 
 def test_more_than_there_is_is_a_mistake_of_the_study(world: World) -> None:
@@ -495,3 +516,7 @@ def test_a_campaign_ends_by_itself_when_all_is_settled(world: World) -> None:
     assert log is not None
     assert [(look.rounds, look.decision) for look in log.looks] == [(6, Decision.SETTLED)]
     assert log.looks[0].reason == "1 of 1 primary comparisons are settled after 6 complete rounds"
+    assert pipeline.analyse(world.directory).ended == (
+        "after 6 rounds: every primary metric has its verdict: "
+        "1 of 1 primary comparisons are settled after 6 complete rounds"
+    )

@@ -24,20 +24,18 @@ def ladders(
 ) -> tuple[Ladder, ...]:
     """One ladder for each series, in the order of `ordered`, over the steps of the study that have it; two at least.
 
-    Rounds count up to the last planned look, and intervals are at its level. A step that was left out is skipped: the
+    Intervals are at the level of the planned looks, once the first is reached. A step that was left out is skipped: the
     rung then leads from the step before it, and says so in `previous`.
     """
-    last = frame.look
-    a = LEVEL if last is None else calibration(frame.study.looks, adjusted=False).a_look
+    a = LEVEL if frame.look is None else calibration(frame.study.looks, adjusted=False).a_look
     several = []
     for series in dict.fromkeys(map(series_of, ordered)):
         levels = [found[step, series] for step in frame.study.ladder if (step, series) in found]
         if len(levels) < 2 or levels[0].kind in UNLOGGED or levels[0].direction is Direction.NONE:
             continue
         common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
-        rounds = tuple(sorted(number for number in common if last is None or number <= last))
-        if rounds:
-            several.append(_ladder(levels, rounds, findings, a))
+        if common:
+            several.append(_ladder(levels, tuple(sorted(common)), findings, a))
     return tuple(several)
 
 

@@ -115,7 +115,7 @@ class Comparison(Record):
     remark: str = ""  # what to add to the sentence, such as the rounds that could decide
     a_look: float | None = None
     order_adjusted: bool = False
-    carry_over: float | None = None  # half of what running second in a round adds to the log effect
+    carry_over: float | None = None  # what running second in a round costs, on the log scale
     p_sequential: float | None = None
     dropped: int = 0  # rounds of the plan's so far in which one of the two has no value
     mean_ratio: float | None = None  # the same ratio from total work over total time: mean, not typical performance
@@ -209,6 +209,7 @@ class Analysis(Record):
     margin: float
     rounds_planned: int
     rounds_complete: int
+    ended: str = ""  # when and why the campaign ended; "" while it may go on, and where no look was noted
     look: int | None = None
     looks: tuple[int, ...] = ()
     a_look: float | None = None

@@ -45,6 +45,8 @@ def lines_of(made: Analysis) -> Iterator[str]:
     """Findings and primary comparisons for a person."""
     for finding in made.findings:
         yield f"{finding.severity} {finding.id}: {finding.message}"
+    if made.ended:
+        yield f"the campaign ended {made.ended}"
     yield ""
     for comparison in made.comparisons:
         if comparison.primary:

@@ -90,5 +90,7 @@ for command in (
     clean.clean,
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
-app.add_typer(image.app, name="image")
-app.add_typer(selftest.app, name="selftest")
+for name, group in (("image", image.app), ("selftest", selftest.app)):
+    for one in group.registered_commands:
+        one.callback = _interruptible(one.callback) if one.callback else None
+    app.add_typer(group, name=name)

@@ -92,7 +92,7 @@ def ended(given: Floats, first: Floats, looks: tuple[int, ...], delta: float) ->
         seen = look_at(given[alive, :, :look], first[alive, None, :look], level, delta, before)
         word[alive] = adjusted_words(seen.word, holm(seen.p_sequential), holm(seen.p_within_sequential))
         low[alive], high[alive], rounds[alive] = seen.low, seen.high, look
-        unsettled = ~np.isin(word[alive], CONCLUSIVE).all(axis=1)
+        unsettled = np.asarray(~np.isin(word[alive], CONCLUSIVE).all(axis=1))
         alive, before = alive[unsettled], _only(seen, unsettled)
     return Ended(word, low, high, rounds)
 

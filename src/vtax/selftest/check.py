@@ -48,8 +48,7 @@ def reference(goal: str, what: str, measured: float, replicates: int) -> Check:
 
 
 def reproduced(goal: str, what: str, measured: float, expected: float, within: float, replicates: int) -> Check:
-    """How far a share lies from a published one, in points; fewer replicates than 20,000 allow their own error."""
+    """How far a share lies from a published one, in points."""
     error = SIGMAS * math.sqrt(expected * (1 - expected) / replicates)
-    allowed = 100 * within
     what = f"{what}: {100 * measured:.1f} %, published {100 * expected:.0f} %"
-    return Check(goal, what, 100 * abs(measured - expected), allowed, True, max(0.0, 100 * error - allowed), replicates)
+    return Check(goal, what, 100 * abs(measured - expected), 100 * within, True, 100 * error, replicates)

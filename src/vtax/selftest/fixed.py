@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vtax.analysis.columns import Floats
+from vtax.analysis.columns import Bools, Floats
 from vtax.analysis.decide import SLOWER, TRIVIAL, words
 from vtax.analysis.estimate import LEVEL, fit
 from vtax.analysis.signed_rank import hodges_lehmann
@@ -27,9 +27,9 @@ def g0(seed: int, campaigns: int) -> Iterator[Check]:
         yield reproduced("G0", f"{name}: A/A differs by Welch's t", float(wrong.mean()), published, 0.015, campaigns)
 
 
-def _misses(given: Floats, first: Floats | None, truth: float = 0.0) -> Floats:
+def _misses(given: Floats, first: Floats | None, truth: float = 0.0) -> Bools:
     low, high = fit(given, first).interval(LEVEL)
-    return (low > truth) | (high < truth)
+    return np.asarray((low > truth) | (high < truth))
 
 
 def g1(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
