@@ -58,7 +58,7 @@ limited stat -f -c %n:%T "$shared"
 section limits
 ulimit -Sn; ulimit -Hn
 section process
-ulimit -s; ulimit -l; wc -c </proc/$$/environ; readlink /proc/$$/cwd
+ulimit -s; ulimit -l; wc -c </proc/$$/environ; echo "$PWD"
 section space
 try df -P -k "$scratch" "$shared"
 section libc
