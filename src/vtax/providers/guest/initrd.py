@@ -1,7 +1,7 @@
 """The initial RAM disk of kernels that need modules to mount their root file system: one small cpio archive.
 
-It holds the modules that lead to the root file system, unpacked and in the order of their dependencies, and `vtax-boot`,
-which loads them. Debian's small kernel has NVMe and ext4 inside, so that an NVMe disk needs none.
+It holds the modules that lead to the root file system, unpacked and in the order of their dependencies, and
+`vtax-boot`, which loads them. Debian's small kernel has NVMe and ext4 inside, so that an NVMe disk needs none.
 """
 
 from __future__ import annotations

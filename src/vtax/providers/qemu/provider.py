@@ -39,7 +39,6 @@ VIRTUAL_S, EMULATED_S = 10.0, 45.0  # what a cluster takes to be verified
 OFF_S = 3.0  # for a guest to write what it has not written, and power off
 POLL_S = 0.05
 COMMAND_S = 120.0
-SMALLEST_DISK = 2 * 2**30
 SWITCH = Path(switch.__file__)
 PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
 SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin"
@@ -82,7 +81,7 @@ class Qemu:
         if reason:
             return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
         options = QemuOptions.model_validate(dict(spec.options))
-        return [*self._emulation(spec, options), *_too_small(shape), *_too_few_huge_pages(shape, options)]
+        return [*self._emulation(spec, options), *disk.too_small(shape), *_too_few_huge_pages(shape, options)]
 
     def _emulation(self, spec: EnvironmentSpec, options: QemuOptions) -> Iterator[Problem]:
         broken = kvm.working(self.runtime) if options.accel != "tcg" else ""
@@ -251,16 +250,6 @@ def _bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str,
 def _write_secret(path: Path, content: bytes) -> None:
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(content)
-
-
-def _too_small(shape: ClusterShape) -> Iterator[Problem]:
-    for node in shape.nodes:
-        if node.disk_bytes < SMALLEST_DISK:
-            yield Problem(
-                severity=Severity.BLOCKER,
-                message=f"{node.name} has a disk of {node.disk_bytes / 2**30:.1f} GiB, its system alone takes one",
-                remedy="at least 2 GiB",
-            )
 
 
 def _too_few_huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:
