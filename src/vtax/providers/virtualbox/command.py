@@ -19,6 +19,7 @@ from vtax.providers.base import Options
 from vtax.providers.guest import setting as guest
 
 PROGRAM = "VBoxManage"
+BASE = "vtax.base"  # begins the names of machines that others are clones of
 CONTROLLER = "disks"
 SNAPSHOT = "clean"
 CONTROLLERS = {"sata": ("sata", "IntelAhci"), "nvme": ("pcie", "NVMe")}
@@ -86,12 +87,7 @@ def group(campaign: str) -> str:
 
 def base_name(image: Image, size_bytes: int, options: VirtualBoxOptions) -> str:
     """The machine with the common disk: the content of that disk, its size and what it is attached to."""
-    return f"vtax.base-{image.digest[:12]}-{size_bytes // MIB}-{options.disk}"
-
-
-def base_disk(image: Image, size_bytes: int, options: VirtualBoxOptions) -> str:
-    """Its file, beside the cached image."""
-    return f"{base_name(image, size_bytes, options)}.vdi"
+    return f"{BASE}-{image.digest[:12]}-{size_bytes // MIB}-{options.disk}"
 
 
 def mac(campaign: str, number: int, *, outer: bool = False) -> str:
