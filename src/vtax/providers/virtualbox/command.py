@@ -140,7 +140,7 @@ def attach(name: str, port: str, disk: Path) -> Command:
 def clone(machine: Machine) -> Command:
     return (
         *(PROGRAM, "clonevm", machine.base, "--snapshot", SNAPSHOT, "--options", "link", "--name", machine.name),
-        *("--groups", group(machine.campaign), "--register", "--basefolder", str(machine.site)),
+        *("--register", "--basefolder", str(machine.site)),
     )
 
 
@@ -148,7 +148,7 @@ def modify(machine: Machine, options: VirtualBoxOptions) -> Command:
     """Everything that makes this node of a clone."""
     node, place = machine.node, machine.directory
     return (
-        *(PROGRAM, "modifyvm", machine.name, "--groups", group(machine.campaign)),  # `clonevm` leaves that of the base
+        *(PROGRAM, "modifyvm", machine.name, "--groups", group(machine.campaign)),  # `clonevm` only takes it for a path
         *("--cpus", str(node.cpus), "--memory", str(node.memory_bytes // MIB)),
         *("--cpuexecutioncap", str(options.cpu_cap), "--paravirtprovider", options.paravirt),
         *("--nestedpaging", _switch(options.nested_paging), "--largepages", _switch(options.large_pages)),
