@@ -15,28 +15,25 @@ from pathlib import Path
 
 from vtax.image import build
 
-PACKAGES = "virtualbox"
 PROGRAM = "usr/lib/virtualbox/VBoxManage"
 BUILD_S = 1800
 ENVIRONMENT = "HOME=/root USER=root LOGNAME=root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8"
 
 
-def tree(cache: Path) -> Path:
-    """The directory with Debian sid and VirtualBox, made once."""
-    place = cache / "vtax" / "tests" / "virtualbox-sid"
-    if not (place / PROGRAM).exists():
-        fresh = place.with_name(f"{place.name}.new")
+def tree(cache: Path, name: str = "virtualbox-sid", packages: str = "virtualbox") -> Path:
+    """The directory with Debian sid and these packages, made once under that name."""
+    place = cache / "vtax" / "tests" / name
+    if not place.exists():
+        fresh = place.with_name(f"{name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.parent.mkdir(parents=True, exist_ok=True)
         mirror = build.find_machine_mirror()
         command = (
             *("mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--components=main,contrib"),
-            f"--include={PACKAGES}",
-            "--aptopt=APT::Install-Recommends false",
+            *(f"--include={packages}", "--aptopt=APT::Install-Recommends false"),
             '--aptopt=Acquire::Check-Valid-Until "false"',  # sid's list holds for a week, mirrors may be older
             *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
-            *("--dpkgopt=path-exclude=/usr/share/locale/*",),
-            *("--format=directory", "sid", str(fresh)),
+            *("--dpkgopt=path-exclude=/usr/share/locale/*", "--format=directory", "sid", str(fresh)),
             *((mirror,) if mirror else ()),
         )
         made = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S)
