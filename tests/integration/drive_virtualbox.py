@@ -59,7 +59,7 @@ def live(machine: Machine) -> None:
     assert orders.is_socket()
     say("ORDERS", orders)
     time.sleep(FIRMWARE_S)
-    assert module._ended(machine) == ""
+    assert module._Watch(machine.name)() == ""
     log = (Path(about["LogFldr"]) / "VBox.log").read_text(errors="replace")
     for line in [line for line in log.splitlines() if "efi" in line.lower() or "HMR3Init" in line][:12]:
         say("LOG", line)

@@ -16,7 +16,7 @@ from vtax.model import Image
 from . import sid
 
 PACKAGES = (
-    "virtualbox,linux-image-cloud-amd64,linux-headers-cloud-amd64,initramfs-tools,kmod,udev,iproute2,openssh-client,"
+    "virtualbox,linux-image-cloud-amd64,linux-headers-cloud-amd64,initramfs-tools,kmod,mount,udev,iproute2,openssh-client,"
     "python3,python3-pydantic,dosfstools,mtools,fdisk,e2fsprogs"
 )
 LIMIT_S = 1800

@@ -34,7 +34,7 @@ OLDEST, NEWEST = (7, 0), (7, 2)
 NVME_INSIDE = (7, 2)  # before, the controller is in the extension pack
 READY_S = 120.0  # the firmware takes its part of it
 EMULATION_PATIENCE = 5.0
-POLL_S = 0.2  # each look is a call of VBoxManage
+POLL_S, LOOK_S = 0.1, 2.0  # between two looks at a console, and at what VirtualBox says
 OFF_S = 5.0  # for a guest to write what it has not written, and power off
 GONE_S = 20.0  # for VirtualBox to let go of a machine that has ended
 SECTOR_UNIT = 2**20  # of a disk of VirtualBox's own format
@@ -119,7 +119,7 @@ class VirtualBox:
 
         def come_up(machine: Machine) -> None:
             log = console_of(site, machine.node.name)
-            ready.wait(machine.node, log, lambda: _ended(machine), READY_S * patience, deadline, POLL_S)
+            ready.wait(machine.node, log, _Watch(machine.name), READY_S * patience, deadline, POLL_S)
 
         each(come_up, machines)
         # Only now: while they start, nodes that share a CPU would wait for each other.
@@ -181,7 +181,7 @@ class VirtualBox:
     def leftovers(self) -> Sequence[Leftover]:
         """Machines and disks of this run-time directory, and those whose files are gone; with files elsewhere, they are
         in the care of a vtax with another state directory, which may be using them."""
-        if manage.program() is None:
+        if manage.program() is None or self._version() is None:
             return []
         found = []
         for name in manage.machines().values():
@@ -244,9 +244,20 @@ def _free_port() -> int:
         return port
 
 
-def _ended(machine: Machine) -> str:
-    state = manage.about(machine.name).get("VMState", "not registered")
-    return "" if listing.runs({"VMState": state}) else f"VirtualBox says that it is {state}"
+class _Watch:
+    """Why a machine will never be ready, "" while it may. It asks now and then only, because a starting machine needs
+    the CPU more than VBoxManage does."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.next = 0.0
+
+    def __call__(self) -> str:
+        if time.monotonic() < self.next:
+            return ""
+        about = manage.about(self.name)
+        self.next = time.monotonic() + LOOK_S
+        return "" if listing.runs(about) else f"VirtualBox says that it is {about.get('VMState', 'not registered')}"
 
 
 def _pinned(machine: Machine, options: VirtualBoxOptions) -> str:
@@ -268,11 +279,15 @@ def _owner(name: str) -> str:
 
 def _end(name: str) -> None:
     """Power off, unregister and delete one machine."""
-    about = manage.about(name)
-    if listing.runs(about):
-        order(Path(listing.serial_socket(about)), POWER_OFF, lambda: listing.runs(manage.about(name)), OFF_S, POLL_S)
-        if listing.runs(manage.about(name)):
-            manage.run(lines.power_off(name), check=False)
+
+    def runs() -> bool:
+        return listing.runs(manage.about(name))
+
+    socket_path = listing.serial_socket(manage.about(name))
+    if socket_path and runs():
+        order(Path(socket_path), POWER_OFF, runs, OFF_S, POLL_S)
+    if runs():
+        manage.run(lines.power_off(name), check=False)
     _until(lambda: manage.run(lines.unregister(name), check=False).exit_code == 0 or not manage.about(name))
 
 
