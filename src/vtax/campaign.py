@@ -159,7 +159,7 @@ class _CellRun:
             if failure:
                 self._save(started, ready, failure)
         finally:
-            self._keep_logs(ready.cluster)
+            self._keep_logs(ready.cluster.logs)
             destroy(self.provider, self.site, ready.cluster)
         return failure
 
@@ -172,6 +172,7 @@ class _CellRun:
             self.plan.study.shared_path,
             self.site,
             [scope for scope in (Scope.WORKERS, Scope.CLUSTER) if scope in scopes],
+            lambda attempt, consoles: self._keep_logs(consoles, f".failed-{attempt}"),
         )
 
     def _trials(self, cluster: Cluster, todo: list[PlannedTrial]) -> str:
@@ -189,11 +190,11 @@ class _CellRun:
                     return f"{', '.join(lost)} no longer answered after {trial.id}"
         return ""
 
-    def _keep_logs(self, cluster: Cluster) -> None:
+    def _keep_logs(self, consoles: Mapping[str, Path], attempt: str = "") -> None:
         """What the nodes wrote to their consoles, before it goes with them."""
-        for node, path in cluster.logs.items():
+        for node, path in consoles.items():
             if path.exists():
-                name = f"cells/{self.cell.id}.{self.instance}.{node}.console.log"
+                name = f"cells/{self.cell.id}.{self.instance}{attempt}.{node}.console.log"
                 self.campaign.save(name, path.read_bytes())
 
     def _skip(self, trial: PlannedTrial, reason: str) -> None:

@@ -115,6 +115,7 @@ class ImageSpec(Record):
     mirror: str = "auto"
     components: tuple[str, ...] = ("main", "non-free")
     extra_packages: tuple[str, ...] = ()
+    kernel: str = "cloud"  # of virtual machines: Debian's small one, or "generic" with the drivers that it lacks
 
 
 def target_label(scope: Scope, nodes: Sequence[str]) -> str:

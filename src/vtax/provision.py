@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from vtax.errors import CommandError, NotMatched, ProvisionError
 from vtax.model import ClusterShape, EnvironmentSpec, NodeFacts, Scope
@@ -14,6 +16,13 @@ from vtax.providers.base import Cluster, Provider, Site
 from vtax.verify import parallel_targets, verify
 
 ATTEMPTS = 2  # a second one only for what may pass: a time-out, a port or an address taken meanwhile
+
+
+Keep = Callable[[int, Mapping[str, Path]], None]  # the attempt that failed, and node -> the log of its console
+
+
+def forget(attempt: int, consoles: Mapping[str, Path]) -> None:
+    """Keep nothing."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,14 @@ def provision(
     shared_path: str,
     site: Site,
     scopes: Sequence[Scope],
+    keep: Keep = forget,
 ) -> Ready:
-    """Create and verify. Raises ProvisionError or NotMatched after destroying what was made."""
+    """Create and verify. Raises ProvisionError or NotMatched after destroying what was made; `keep` gets the consoles
+    of every attempt that failed, before they go with it."""
     clock = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _attempt(provider, spec, shape, shared_path, site, scopes, clock)
+            return _attempt(provider, spec, shape, shared_path, site, scopes, clock, partial(keep, attempt))
         except NotMatched:
             raise
         except (ProvisionError, CommandError):
@@ -55,13 +66,20 @@ def _attempt(
     site: Site,
     scopes: Sequence[Scope],
     clock: float,
+    keep: Callable[[Mapping[str, Path]], None],
 ) -> Ready:
     site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         cluster = provider.create(spec, shape, shared_path, site)
-        facts, checks = verify(cluster, parallel_targets(cluster, scopes))
+        seen, checks = verify(cluster, parallel_targets(cluster, scopes))
+        facts = tuple(
+            NodeFacts(node=one.node, values={**one.values, **cluster.facts.get(one.node, {})}) for one in seen
+        )
     except BaseException:
-        destroy(provider, site, None)
+        try:
+            keep({node.name: site.console(node.name) for node in shape.nodes if site.console(node.name).exists()})
+        finally:
+            destroy(provider, site, None)
         raise
     return Ready(cluster, facts, (*cluster.notes, *checks), time.monotonic() - clock)
 

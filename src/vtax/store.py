@@ -1,7 +1,7 @@
 """The campaign directory: the only database there is. Plain files, each written whole or not at all.
 
 study.toml  plan.json  campaign.json
-cells/<cell>.<instance>.json, and <node>.console.log of its machines
+cells/<cell>.<instance>.json, and .<node>.console.log of its machines, .failed-<attempt>.<node>.console.log of attempts
 trials/<trial>/record.json and the raw output that it names
 analysis.json  report/
 """

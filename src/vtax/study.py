@@ -73,12 +73,14 @@ class SharedTable(Table):
 
 
 class ImageTable(Table):
-    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror."""
+    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror. Virtual machines boot `kernel`:
+    Debian's small one, or "generic", which has drivers for more devices."""
 
     suite: Annotated[str, Field(pattern=r"^[a-z][a-z-]*$")] = "trixie"
     mirror: str = "auto"
     components: list[str] = Field(default_factory=lambda: ["main", "non-free"])
     extra_packages: list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]] = Field(default_factory=list)
+    kernel: Literal["cloud", "generic"] = "cloud"
 
 
 class BenchmarkTable(BaseModel):
@@ -138,7 +140,7 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     if mistakes:
         raise StudyError(source, mistakes)
     table = validated(StudyFile, raw, "", mistakes)
-    environments = tuple(_environments(raw.get("environments"), mistakes))
+    environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
     entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
     mistakes += _cross_checks(raw, [spec.name for spec in environments], entries, nodes)
@@ -178,12 +180,13 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
             mirror=table.image.mirror,
             components=tuple(table.image.components),
             extra_packages=tuple(sorted(table.image.extra_packages)),
+            kernel=table.image.kernel,
         ),
         benchmarks=entries,
     )
 
 
-def _environments(raw: Any, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec]:
+def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec]:
     models = option_models()
     for name, table in raw.items() if isinstance(raw, dict) else ():
         path = f"environments.{name}"
@@ -196,6 +199,9 @@ def _environments(raw: Any, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec
             continue
         options = {key: value for key, value in table.items() if key != "provider"}
         valid = validated(models[provider], options, path, mistakes)
+        if valid and (key := valid.undriven(kernel)):
+            lack = f'the "{kernel}" kernel has no driver for "{getattr(valid, key)}"'
+            mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
         yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})
 
 

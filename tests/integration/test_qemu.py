@@ -29,7 +29,7 @@ from vtax.store import Campaign
 from vtax.study import parse
 
 from .conftest import CPU, PING, Vtax, finish, study
-from .test_bad_days import left, running, wait_for, write
+from .test_bad_days import left, wait_for, write
 from .test_clusters import remove_keys
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -186,23 +186,6 @@ def test_a_campaign_on_virtual_machines(vtax: Vtax, places: pipeline.Paths, tmp_
         analysis = (campaign / "analysis.json").read_text()
         assert '"T04"' in analysis
         assert "software emulation" in (campaign / "report" / "report.md").read_text()
-
-
-def test_killed_outright_and_cleaned(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
-    """kill -9 of vtax with three machines up: they go on, `vtax clean` finds them by their label and ends them."""
-    text = study(["host"], CPU.format(seconds=30)).replace('[environments.host]\nprovider = "host"', QEMU)
-    text = text.replace('baseline = "host"', 'baseline = "vm"')
-    campaign = tmp_path / "c"
-    process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
-    wait_for(process, campaign, "trials/*/.*.tmp", 400)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    items = left(places, campaign)
-    assert sum(item.startswith("process ") for item in items) == 4, items
-    code, out, err = finish(vtax("clean"), 60)
-    assert code == 0, out + err
-    assert left(places, campaign) == []
-    assert not running(f"vtax-{Campaign.open(campaign).about()['id']}-")
 
 
 def test_a_switch_that_nobody_uses_any_more_is_gone(supplier: Provider, places: pipeline.Paths, tmp_path: Path) -> None:

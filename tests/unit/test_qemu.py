@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from vtax.providers.qemu import command, kvm, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
 from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
+from vtax.transport import process
 
 SITE = Path("/run/c1/vm")
 NAMES = ("master", "worker1", "worker2")
@@ -55,7 +57,8 @@ def serial(name: str) -> str:
 def end(name: str) -> str:
     return (
         f"-fw_cfg name=opt/vtax/seed,file=/run/c1/vm/{name}/seed.tar -kernel /cache/vmlinuz "
-        "-append console=ttyS0 quiet panic=-1 rw root=/dev/nvme0n1 rootfstype=ext4 init=/usr/local/bin/vm-init"
+        "-append console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 "
+        "init=/usr/local/bin/vm-init"
     )
 
 
@@ -110,6 +113,68 @@ def test_options_of_a_worker() -> None:
     )
 
 
+def test_a_tap_is_open_when_the_machine_starts() -> None:
+    """Its file descriptor is the one that the program before QEMU leaves open; the master's NAT is as before."""
+    device = "-device virtio-net-pci,netdev=inner,mac=52:54:00:76:00:0{},romfile="
+    assert f"-netdev tap,id=inner,fd=3,vhost=off {device.format(1)}" in line(1, network="tap")
+    made = line(0, network="tap")
+    assert f"-netdev tap,id=inner,fd=3,vhost=off {device.format(0)} {OUTER} " in made
+    assert "stream" not in made
+    carried = replace(machine(1), vhost=True)
+    assert "fd=3,vhost=on " in " ".join(command.argv(carried, QemuOptions(network="tap"), "kvm", (7, 2)))
+
+
+def test_every_card_has_its_device_and_its_driver() -> None:
+    for nic, device, drivers in (
+        ("virtio", "virtio-net-pci", "virtio_pci virtio_net"),
+        ("e1000", "e1000", "e1000"),
+        ("vmxnet3", "vmxnet3", "vmxnet3"),
+    ):
+        options = QemuOptions.model_validate({"nic": nic})
+        assert f"-device {device},netdev=inner," in line(0, nic=nic)
+        assert f"-device {device},netdev=outer," in line(0, nic=nic)
+        assert f"DRIVERS='{drivers}'\n" in command.setting(machine(1), PLACES, "/shared", options)
+
+
+def test_the_small_kernel_lacks_one_driver() -> None:
+    assert QemuOptions(nic="e1000").undriven("cloud") == "nic"
+    assert QemuOptions(nic="e1000").undriven("generic") == ""
+    assert QemuOptions().undriven("cloud") == ""
+
+
+def test_a_ram_disk_only_where_the_kernel_needs_one() -> None:
+    assert "-initrd" not in line(1)
+    given = replace(machine(1), initrd=Path("/cache/initrd-nvme.cpio"))
+    made = " ".join(command.argv(given, QemuOptions(), "tcg", (7, 2)))
+    assert "-kernel /cache/vmlinuz -initrd /cache/initrd-nvme.cpio -append console=ttyS0 " in made
+
+
+def test_memory_that_is_taken_before_the_guest_starts() -> None:
+    made = line(1, prealloc=True)
+    assert "-machine q35,memory-backend=memory " in made
+    assert "-object memory-backend-ram,id=memory,size=2048M,prealloc=on " in made
+
+
+def test_what_a_node_cannot_see_of_itself_is_recorded() -> None:
+    options = QemuOptions(network="tap", nic="e1000", cache="writeback", format="raw", disk="virtio-blk")
+    given = replace(machine(1), initrd=Path("/x"), vhost=False)
+    assert command.facts(given, options, "tcg", (7, 2)) == {
+        "vm_accelerator": "tcg",
+        "vm_qemu": "7.2",
+        "vm_cpu_model": "max,-cx16",
+        "vm_memory": "on demand",
+        "vm_network": "tap",
+        "vm_vhost": False,
+        "vm_nic": "e1000",
+        "vm_disk": "virtio-blk",
+        "vm_disk_cache": "writeback",
+        "vm_disk_format": "raw",
+        "vm_initrd": True,
+    }
+    assert command.facts(machine(1), QemuOptions(hugepages=True), "kvm", (10, 0))["vm_memory"] == "huge pages"
+    assert command.facts(machine(1), QemuOptions(prealloc=True), "kvm", (10, 0))["vm_memory"] == "preallocated"
+
+
 def test_a_virtio_disk_is_a_second_one() -> None:
     data = (
         "-drive id=data,file=/run/c1/vm/worker1/data,format=qcow2,cache=none,"
@@ -149,6 +214,40 @@ def test_versions() -> None:
     assert command.version("") is None
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "x86 486                   (alias configured by machine type)\nx86 486-v1                \nx86 max  All\n",
+        "  486                   (alias configured by machine type)\n  486-v1\n  max                   Enables all\n",
+    ],
+    ids=["7.2", "9.1"],
+)
+def test_the_cpus_that_qemu_knows(listed: str) -> None:
+    text = f"Available CPUs:\n{listed}\nRecognized CPUID flags:\n  3dnow 3dnowext\n"
+    assert command.cpu_models(text) == ("486", "486-v1", "max")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "accel", "said"),
+    [
+        ("Nehalm", "tcg", "this QEMU has no CPU 'Nehalm' | Nehalem; `qemu-system-x86_64 -cpu help` lists all"),
+        ("host", "tcg", 'cpu = "host" needs KVM, and this environment runs in software emulation | cpu = "max", or'),
+        ("Nehalem,-sse4.2", "tcg", ""),
+        ("host", "kvm", ""),
+        (None, "tcg", ""),
+    ],
+)
+def test_a_cpu_that_is_none(
+    cpu: str | None, accel: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = result(0).model_copy(update={"stdout": "Available CPUs:\nx86 Nehalem  Intel\nx86 host  all\nx86 max\n"})
+    monkeypatch.setattr(process, "run", lambda argv, timeout_s: printed)
+    options = QemuOptions.model_validate({"cpu": cpu, "accel": accel})
+    found = [f"{one.message} | {one.remedy}" for one in Qemu(tmp_path)._cpu(options)]
+    assert "".join(found).startswith(said)
+    assert bool(found) is bool(said)
+
+
 def test_disks_are_layers_or_copies() -> None:
     base, disk = Path("/cache/base.raw"), Path("/run/x/system")
     layer = "qemu-img create -q -f qcow2 -b /cache/base.raw -F raw /run/x/system"
@@ -178,7 +277,8 @@ def test_the_seed_of_a_worker(keys: Path) -> None:
         "10.214.0.10 master\n10.214.0.11 worker1\n10.214.0.12 worker2\n"
     )
     assert held["etc/vtax-node"][1] == (
-        "NODE='worker1'\nADDRESS='10.214.0.11'\nMAC='52:54:00:76:00:01'\nGATEWAY='10.214.0.10'\nOUTER_MAC=''\n"
+        "NODE='worker1'\nADDRESS='10.214.0.11'\nMAC='52:54:00:76:00:01'\nDRIVERS='virtio_pci virtio_net'\n"
+        "GATEWAY='10.214.0.10'\nOUTER_MAC=''\n"
         "OUTER_ADDRESS='10.0.2.15'\nOUTER_GATEWAY='10.0.2.2'\nNETWORK='10.214.0.0/24'\nSHARED='/shared'\n"
         "SERVER='10.214.0.10'\nDATA_DISK=''\n"
     )

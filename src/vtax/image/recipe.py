@@ -33,7 +33,10 @@ PACKAGES = (
     "sysbench",
     "util-linux",
 )
-KERNELS = {"x86_64": "linux-image-cloud-amd64", "aarch64": "linux-image-cloud-arm64"}  # what virtual machines boot
+KERNELS = {  # what virtual machines boot, by kind of processor and `kernel` of the study's [image]
+    "x86_64": {"cloud": "linux-image-cloud-amd64", "generic": "linux-image-amd64"},
+    "aarch64": {"cloud": "linux-image-cloud-arm64", "generic": "linux-image-arm64"},
+}
 EFI_STUBS = {"x86_64": "systemd-boot-efi"}  # what makes a kernel start from firmware; copied, then removed again
 KERNEL_PLACES = ("/boot", "/usr/lib/modules")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev")
@@ -96,9 +99,9 @@ def guest_files() -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in GUEST}
 
 
-def kernel_packages(machine: str) -> tuple[str, ...]:
+def kernel_packages(machine: str, kernel: str = "cloud") -> tuple[str, ...]:
     """The kernel for virtual machines on this kind of processor; none where Debian has no small one."""
-    return (KERNELS[machine],) if machine in KERNELS else ()
+    return (KERNELS[machine][kernel],) if machine in KERNELS else ()
 
 
 def efi_packages(machine: str) -> tuple[str, ...]:
@@ -112,7 +115,7 @@ def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
         suite=spec.suite,
         mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
         components=spec.components,
-        packages=tuple(sorted({*PACKAGES, *kernel_packages(platform.machine()), *spec.extra_packages})),
+        packages=tuple(sorted({*PACKAGES, *kernel_packages(platform.machine(), spec.kernel), *spec.extra_packages})),
         build_packages=(*BUILD_PACKAGES, *efi_packages(platform.machine())),
         guest={name: hashlib.sha256(content).hexdigest() for name, content in guest_files().items()},
     )

@@ -18,6 +18,10 @@ SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use 
 class Options(Record):
     """Options of an environment, beyond `provider`."""
 
+    def undriven(self, kernel: str) -> str:
+        """The option that this `kernel` of [image] has no driver for; "" when it can do all."""
+        return ""
+
 
 class Capabilities(Record):
     """What a provider can enforce, and what its nodes are. The audit and the planner read these, never the name."""
@@ -37,6 +41,10 @@ class Site:
     directory: Path  # keys, configuration and run-time files of this cluster, readable only by its owner
     image: Image
     keys: Path  # the campaign's SSH keys
+
+    def console(self, node: str) -> Path:
+        """Where a node with a console of its own has its log, from its first line on."""
+        return self.directory / node / "console.log"
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class Cluster:
     notes: tuple[str, ...] = ()  # what the provider has to say of it beside the checks: sentences for the cell's record
     patience: float = 1  # how much longer than at this machine's speed things may take on the nodes
     logs: Mapping[str, Path] = field(default_factory=dict)  # node -> the log of its console, kept with the cell
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider knows
     together: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # nodes of one machine, used as one
 
     def node(self, name: str) -> Node:

@@ -43,9 +43,10 @@ def too_small(shape: ClusterShape) -> Iterator[Problem]:
 
 
 def remove(image: Image) -> None:
-    """Forget the disks of an image."""
-    for path in beside(image).glob("*.raw*"):
-        path.unlink(missing_ok=True)
+    """Forget the disks of an image, and its initial RAM disk."""
+    for pattern in ("*.raw*", "*.cpio*"):
+        for path in beside(image).glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def beside(image: Image) -> Path:

@@ -14,6 +14,7 @@ from vtax.model import NodeShape, Role
 PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
 NETWORK = f"{PREFIX}.0/24"
 OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}
+VIRTIO = "virtio_pci virtio_net"  # kernel modules, where they are not inside the kernel
 INIT = "/usr/local/bin/vm-init"
 NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
 
@@ -29,15 +30,22 @@ def addresses(names: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def setting(
-    node: NodeShape, places: Mapping[str, str], shared_path: str, mac: str, outer_mac: str, data_disk: str = ""
+    node: NodeShape,
+    places: Mapping[str, str],
+    shared_path: str,
+    mac: str,
+    outer_mac: str,
+    data_disk: str = "",
+    drivers: str = VIRTIO,
 ) -> str:
-    """`NAME=value`, a line each. `mac` and `outer_mac` are of its cards, the second the master's only; `data_disk`
-    holds /scratch and /shared where the system's disk does not."""
+    """`NAME=value`, a line each. `mac` and `outer_mac` are of its cards, the second the master's only, and `drivers`
+    the kernel modules for them; `data_disk` holds /scratch and /shared where the system's disk does not."""
     server = next(iter(places.values()))
     values = {
         "NODE": node.name,
         "ADDRESS": places[node.name],
         "MAC": mac,
+        "DRIVERS": drivers,
         "GATEWAY": server,
         "OUTER_MAC": outer_mac if node.role is Role.MASTER else "",
         **OUTER,

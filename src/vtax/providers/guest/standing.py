@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, EnvironmentSpec
@@ -16,11 +17,17 @@ CAPABILITIES = Capabilities(limits_cpu=True, limits_memory=True, limits_disk=Tru
 
 
 def console_of(site: Site, node: str) -> Path:
-    return site.directory / node / "console.log"
+    return site.console(node)
 
 
-def remember(site: Site, commands: Sequence[Sequence[str]], notes: Sequence[str], patience: float) -> None:
-    made = {"commands": commands, "notes": notes, "patience": patience}
+def remember(
+    site: Site,
+    commands: Sequence[Sequence[str]],
+    notes: Sequence[str],
+    patience: float,
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    made = {"commands": commands, "notes": notes, "patience": patience, "facts": facts or {}}
     (site.directory / "commands.json").write_text(json.dumps(made))
 
 
@@ -42,5 +49,6 @@ def connected(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site
         commands=tuple(tuple(line) for line in made["commands"]),
         notes=tuple(made["notes"]),
         patience=patience,
+        facts=made["facts"],
         logs={node.name: console_of(site, node.name) for node in shape.nodes},
     )

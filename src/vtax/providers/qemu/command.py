@@ -1,8 +1,8 @@
 """The command lines of QEMU: pure. What every word is for stands beside it.
 
-The kernel is given to QEMU and finds its root file system on an NVMe disk, for which it needs no module: so there is no
-boot loader and no initial RAM disk. What makes the node of a cluster out of the root file system is a tar archive that
-QEMU shows to the guest in its firmware configuration; no network and no disk carries it.
+The kernel is given to QEMU and finds its root file system on an NVMe disk: so there is no boot loader, and no initial
+RAM disk where the kernel needs no module for that. What makes the node of a cluster out of the root file system is a
+tar archive that QEMU shows to the guest in its firmware configuration; no network and no disk carries it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -22,8 +22,10 @@ from vtax.providers.guest import setting as guest
 QEMU = "qemu-system-x86_64"
 OLDEST = (7, 2)  # `-netdev stream`
 CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags after it, and guest kernels crash at random
-NICS = {"virtio": "virtio-net-pci", "vmxnet3": "vmxnet3"}
+NICS = {"virtio": "virtio-net-pci", "e1000": "e1000", "vmxnet3": "vmxnet3"}
+DRIVERS = {"virtio": guest.VIRTIO, "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
 MIB = 2**20
+TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
 VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
 
 Accelerator = Literal["kvm", "tcg"]
@@ -34,19 +36,27 @@ class QemuOptions(Options):
     """`accel` "auto" is KVM where a test guest runs with it, else software emulation ("tcg"), whose figures say nothing
     about virtualization: they are not compared unless `allow_emulation` is true. `cpu` is QEMU's model of the CPU (the
     host's own under KVM, "max" else). `disk` holds /scratch and /shared; `cache` is QEMU's word for who keeps its
-    blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node."""
+    blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node. `network` "tap"
+    is a bridge of the kernel, which needs root; with `vhost` the kernel carries the frames there, not QEMU ("auto":
+    where it can). `nic` "e1000" needs the generic kernel, `kernel` in [image]. The guest's memory is `hugepages` of the
+    host, or pages of QEMU's, all of them taken before the guest starts with `prealloc`."""
 
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     allow_emulation: bool = False
     cpu: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,=+-]*$")] | None = None
-    network: Literal["switch"] = "switch"
-    nic: Literal["virtio", "vmxnet3"] = "virtio"
+    network: Literal["switch", "tap"] = "switch"
+    vhost: Literal["auto", "on", "off"] = "auto"
+    nic: Literal["virtio", "e1000", "vmxnet3"] = "virtio"
     disk: Literal["nvme", "virtio-blk"] = "nvme"
     cache: Literal["none", "writeback", "writethrough", "directsync", "unsafe"] = "none"
     format: Literal["qcow2", "raw"] = "qcow2"
     hugepages: bool = False
+    prealloc: bool = False
     pin: bool = True
     mpi_transport: Literal["auto", "tcp"] = "auto"
+
+    def undriven(self, kernel: str) -> str:
+        return "nic" if self.nic == "e1000" and kernel == "cloud" else ""
 
 
 @dataclass(frozen=True)
@@ -59,12 +69,20 @@ class Machine:
     directory: Path  # of this node's files
     switch: Path  # the socket of the cluster's switch
     kernel: str
+    initrd: Path | None = None  # the initial RAM disk, where the kernel needs one
+    vhost: bool = False  # whether the kernel carries the frames of a tap
 
 
 def version(text: str) -> Version | None:
     """Of `qemu-system-x86_64 --version`."""
     found = VERSION.search(text)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def cpu_models(text: str) -> tuple[str, ...]:
+    """The names in what `-cpu help` prints: one a line, between its title and the flags."""
+    listed = text.partition("Available CPUs:")[2].partition("\nRecognized")[0]
+    return tuple(re.findall(r"^(?:x86)? *(\S+)", listed, re.MULTILINE))
 
 
 def cpu_model(options: QemuOptions, accel: Accelerator, qemu: Version) -> str:
@@ -85,7 +103,8 @@ OUTER_MAC = "52:54:00:76:01:00"
 def setting(machine: Machine, places: Mapping[str, str], shared_path: str, options: QemuOptions) -> str:
     """What the first process of the guest reads."""
     data_disk = "/dev/vda" if options.disk == "virtio-blk" else ""
-    return guest.setting(machine.node, places, shared_path, inner_mac(machine.number), OUTER_MAC, data_disk)
+    macs = inner_mac(machine.number), OUTER_MAC
+    return guest.setting(machine.node, places, shared_path, *macs, data_disk, DRIVERS[options.nic])
 
 
 def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
@@ -104,16 +123,12 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *("-name", f"{guest.name_of(machine.campaign, node.name)},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-daemonize", "-pidfile", str(place / "pid")),
-        *("-machine", "q35" + (",memory-backend=memory" if options.hugepages else "")),
+        *("-machine", "q35" + (",memory-backend=memory" if options.hugepages or options.prealloc else "")),
         *("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm"),
         *("-cpu", cpu_model(options, accel, qemu)),
         *("-smp", f"{node.cpus},sockets=1,cores={node.cpus},threads=1"),
         *("-m", f"{memory}M"),
-        *(
-            ("-object", f"memory-backend-memfd,id=memory,size={memory}M,hugetlb=on,prealloc=on")
-            if options.hugepages
-            else ()
-        ),
+        *_memory(memory, options),
         *("-qmp", f"unix:{place / 'qmp'},server=on,wait=off"),
         *("-chardev", f"file,id=console,path={place / 'console.log'}", "-serial", "chardev:console"),
         # The order to power off comes through a second serial port: it works when the network does not.
@@ -122,8 +137,33 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *_network(machine, options),
         *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
         *("-kernel", machine.kernel),
-        *("-append", f"console=ttyS0 quiet panic=-1 rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
+        *(("-initrd", str(machine.initrd)) if machine.initrd else ()),
+        *("-append", f"console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
     )
+
+
+def facts(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> dict[str, Any]:
+    """What a node is made of, as far as it cannot see that itself."""
+    return {
+        "vm_accelerator": accel,
+        "vm_qemu": ".".join(map(str, qemu)),
+        "vm_cpu_model": cpu_model(options, accel, qemu),
+        "vm_memory": "huge pages" if options.hugepages else "preallocated" if options.prealloc else "on demand",
+        "vm_network": options.network,
+        "vm_vhost": machine.vhost,
+        "vm_nic": options.nic,
+        "vm_disk": options.disk,
+        "vm_disk_cache": options.cache,
+        "vm_disk_format": options.format,
+        "vm_initrd": machine.initrd is not None,
+    }
+
+
+def _memory(mebibytes: int, options: QemuOptions) -> tuple[str, ...]:
+    """Where the guest's memory is, when not in pages of this process that come as they are touched."""
+    if options.hugepages:
+        return ("-object", f"memory-backend-memfd,id=memory,size={mebibytes}M,hugetlb=on,prealloc=on")
+    return ("-object", f"memory-backend-ram,id=memory,size={mebibytes}M,prealloc=on") if options.prealloc else ()
 
 
 def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
@@ -142,8 +182,10 @@ def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
 def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
     """The cluster's own network; and for the master QEMU's NAT, with SSH on a loopback port that the system chooses."""
     nic = NICS[options.nic]
+    stream = f"stream,id=inner,server=off,addr.type=unix,addr.path={machine.switch}"
+    tap = f"tap,id=inner,fd={TAP},vhost={'on' if machine.vhost else 'off'}"
     inner = (
-        *("-netdev", f"stream,id=inner,server=off,addr.type=unix,addr.path={machine.switch}"),
+        *("-netdev", tap if options.network == "tap" else stream),
         *("-device", f"{nic},netdev=inner,mac={inner_mac(machine.number)},romfile="),
     )
     if machine.node.role is not Role.MASTER:

@@ -1,11 +1,12 @@
-"""Virtual machines under QEMU: one process a node, one for the cluster's network, nothing else on this machine.
+"""Virtual machines under QEMU: one process a node, and one for the cluster's network or a network namespace of its own.
 
-All files of a cluster are in one directory, and its processes carry the campaign's label in their command lines.
-`destroy` needs only that label, so it also works after vtax itself was killed.
+All files of a cluster are in one directory; its processes carry the campaign's label in their command lines, its
+namespace in its name. `destroy` needs only that label, so it also works after vtax itself was killed.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from vtax.cluster.access import wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
@@ -24,12 +26,11 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
 from vtax.parallel import each
 from vtax.providers.base import LABEL, Cluster, Leftover, Site
-from vtax.providers.guest import disk, pinning, ready, standing
+from vtax.providers.guest import disk, initrd, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
-from vtax.providers.guest.standing import console_of
+from vtax.providers.qemu import bridge, kvm, qmp, switch
 from vtax.providers.qemu import command as lines
-from vtax.providers.qemu import kvm, qmp, switch
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.transport import process
 
@@ -74,14 +75,23 @@ class Qemu:
         image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = QemuOptions.model_validate(dict(spec.options))
-        return _commands(site, shape, options, self.accelerator(options), lines.OLDEST)
+        accel = self.accelerator(options)
+        machines = _machines(site, shape, options, accel, None)
+        parts = _parts(site, machines, options, accel, lines.OLDEST)
+        return tuple(command for part in parts for command in part)
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
         if reason:
             return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
         options = QemuOptions.model_validate(dict(spec.options))
-        return [*self._emulation(spec, options), *disk.too_small(shape), *_too_few_huge_pages(shape, options)]
+        return [
+            *self._emulation(spec, options),
+            *self._cpu(options),
+            *bridge.refused(options),
+            *disk.too_small(shape),
+            *_too_few_huge_pages(shape, options),
+        ]
 
     def _emulation(self, spec: EnvironmentSpec, options: QemuOptions) -> Iterator[Problem]:
         broken = kvm.working(self.runtime) if options.accel != "tcg" else ""
@@ -97,6 +107,28 @@ class Qemu:
                 severity=Severity.WARNING,
                 message=f"{spec.name} runs in software emulation{why}; it says nothing about virtualization",
                 remedy="run on a host with working KVM; allow_emulation = true compares it all the same",
+            )
+
+    def _cpu(self, options: QemuOptions) -> Iterator[Problem]:
+        """Whether this QEMU has the CPU that was asked for."""
+        name = (options.cpu or "").partition(",")[0]
+        if not name:
+            return
+        known = lines.cpu_models(process.run((lines.QEMU, "-cpu", "help"), timeout_s=20).stdout)
+        if name == "host" and self.accelerator(options) == "tcg":
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message='cpu = "host" needs KVM, and this environment runs in software emulation',
+                remedy='cpu = "max", or leave it out',
+            )
+        elif name not in known:
+            near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message=f"this QEMU has no CPU {name!r}",
+                remedy=f"{', '.join(near)}; `{lines.QEMU} -cpu help` lists all"
+                if near
+                else f"`{lines.QEMU} -cpu help`",
             )
 
     def unavailable(self) -> str:
@@ -135,15 +167,16 @@ class Qemu:
             )
         names = tuple(node.name for node in shape.nodes)
         places = addresses(names)
-        commands = _commands(site, shape, options, self.accelerator(options), self._version() or lines.OLDEST)
-        machines = _machines(site, shape)
+        accel, version = self.accelerator(options), self._version() or lines.OLDEST
+        machines = _machines(site, shape, options, accel, _ram_disk(site.image))
+        network, *nodes = _parts(site, machines, options, accel, version)
         slots = {node.name: node.cpus for node in shape.nodes}
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
-            network = pool.submit(process.run, commands[0], timeout_s=COMMAND_S, check=True)
+            ways = pool.submit(bridge.make, network)
             bases = _bases(site.image, shape, options)
             keys.result()
-            network.result()
+            ways.result()
 
         def start(machine: Machine) -> None:
             place = machine.directory
@@ -152,7 +185,7 @@ class Qemu:
             _write_secret(place / "seed.tar", seed(site.keys, machine.node.name, places, slots, setting))
             for name, base in bases[machine.node.name].items():
                 process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
-            process.run(commands[1 + machine.number], timeout_s=COMMAND_S, check=True)
+            process.run(nodes[machine.number][0], timeout_s=COMMAND_S, check=True)
 
         each(start, machines)
         port = qmp.forwarded_port(
@@ -162,29 +195,27 @@ class Qemu:
         def come_up(machine: Machine) -> None:
             limit_s = READY_S * patience
             ready.wait(
-                machine.node, console_of(site, machine.node.name), lambda: _ended(machine), limit_s, deadline, POLL_S
+                machine.node, site.console(machine.node.name), lambda: _ended(machine), limit_s, deadline, POLL_S
             )
 
         each(come_up, machines)
         # Only now: while they start, nodes that share a CPU would wait for each other.
-        notes = [self._acceleration(options), *(self._pinned(machine, options) for machine in machines)]
+        pinned = [_pinned(machine, options) for machine in machines]
+        notes = [self._acceleration(options), *(note for note, _ in pinned)]
+        facts = {
+            machine.node.name: {**lines.facts(machine, options, accel, version), **places}
+            for machine, (_, places) in zip(machines, pinned, strict=True)
+        }
         wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
-        standing.remember(site, commands, notes, patience)
+        commands = [command for part in (network, *nodes) for command in part]
+        standing.remember(site, commands, notes, patience, facts)
         return self.connect(spec, shape, shared_path, site)
 
     def _acceleration(self, options: QemuOptions) -> str:
         accel = self.accelerator(options)
         broken = kvm.working(self.runtime) if accel == "tcg" and options.accel == "auto" else ""
         return f"acceleration: {accel}" + (f" ({broken})" if broken else "")
-
-    def _pinned(self, machine: Machine, options: QemuOptions) -> str:
-        node = machine.node
-        if not options.pin:
-            return pinning.free(node)
-        pid = int((machine.directory / "pid").read_text())
-        where = pinning.pin(pid, qmp.threads(machine.directory / "qmp"), node.cpu_ids)
-        return pinning.told(node, where)
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(QemuOptions.model_validate(dict(spec.options)))
@@ -202,39 +233,88 @@ class Qemu:
         for one in _processes():
             if one.campaign == campaign:
                 one.kill()
+        bridge.remove(campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
-        """Machines and switches of this run-time directory, and those whose files are gone; with files elsewhere, they
+        """Machines and networks of this run-time directory, and those whose files are gone; with files elsewhere, they
         are in the care of a vtax with another state directory, which may be using them."""
-        return [
+        processes = [
             Leftover(self.name, "process", f"{one.node or 'switch'} ({one.pid})", one.campaign)
             for one in _processes()
-            if not one.place.exists() or one.place.resolve().is_relative_to(self.runtime.resolve())
+            if self._left(one.place)
         ]
+        networks = [
+            Leftover(self.name, "network namespace", bridge.name_of(campaign), campaign)
+            for campaign, place in bridge.found()
+            if place is None or self._left(place)
+        ]
+        return [*processes, *networks]
+
+    def _left(self, place: Path) -> bool:
+        return not place.exists() or place.resolve().is_relative_to(self.runtime.resolve())
 
     def remove_image(self, image: Image) -> None:
         disk.remove(image)
 
 
-def _machines(site: Site, shape: ClusterShape) -> tuple[Machine, ...]:
+def _pinned(machine: Machine, options: QemuOptions) -> tuple[str, dict[str, Any]]:
+    """Put the threads of a machine in their places: the sentence for the record, and the facts."""
+    node = machine.node
+    if not options.pin:
+        return pinning.free(node), {"vm_pinned": False}
+    pid = int((machine.directory / "pid").read_text())
+    places = pinning.pin(pid, qmp.threads(machine.directory / "qmp"), node.cpu_ids)
+    facts = {"vm_pinned": True, "vm_cpu_places": list(places), "vm_emulator_cpus": list(node.cpu_ids)}
+    return pinning.told(node, places), facts
+
+
+def _machines(
+    site: Site, shape: ClusterShape, options: QemuOptions, accel: Accelerator, ram_disk: Path | None
+) -> tuple[Machine, ...]:
+    switch, vhost = site.directory / "switch", bridge.vhost(options, accel)
     return tuple(
-        Machine(site.campaign, node, number, site.directory / node.name, _switch(site), site.image.kernel)
+        Machine(
+            campaign=site.campaign,
+            node=node,
+            number=number,
+            directory=site.console(node.name).parent,
+            switch=switch,
+            kernel=site.image.kernel,
+            initrd=ram_disk,
+            vhost=vhost,
+        )
         for number, node in enumerate(shape.nodes)
     )
 
 
-def _switch(site: Site) -> Path:
-    return site.directory / "switch"
+Commands = tuple[tuple[str, ...], ...]
 
 
-def _commands(
-    site: Site, shape: ClusterShape, options: QemuOptions, accel: Accelerator, version: Version
-) -> tuple[tuple[str, ...], ...]:
-    """The switch, then every node."""
-    return (
-        (sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", str(_switch(site))),
-        *(lines.argv(machine, options, accel, version) for machine in _machines(site, shape)),
-    )
+def _parts(
+    site: Site, machines: Sequence[Machine], options: QemuOptions, accel: Accelerator, version: Version
+) -> tuple[Commands, ...]:
+    """What makes the network, then what starts each node."""
+    nodes = [(machine.node.name, lines.argv(machine, options, accel, version)) for machine in machines]
+    if options.network == "tap":
+        network = bridge.commands(site.campaign, site.directory)
+        return network, *((bridge.through(site.campaign, name, command),) for name, command in nodes)
+    path = str(site.directory / "switch")
+    network = ((sys.executable, "-I", "-S", str(SWITCH), f"{LABEL}={site.campaign}", path),)
+    return network, *((command,) for _, command in nodes)
+
+
+def _ram_disk(image: Image) -> Path | None:
+    """The initial RAM disk beside the cached image, made when it is not there; None when the kernel needs none."""
+    path = Path(image.directory).parent / "initrd-nvme.cpio"
+    if path.exists():
+        return path
+    content = initrd.made(image, initrd.NVME)
+    if content is None:
+        return None
+    fresh = path.with_name(f"{path.name}.new.{os.getpid()}")
+    fresh.write_bytes(content)
+    fresh.replace(path)
+    return path
 
 
 def _bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str, dict[str, Path]]:
