@@ -54,7 +54,7 @@ def live(machine: Machine) -> None:
     about = manage.about(machine.name)
     assert listing.runs(about)
     say("RUNNING", about["VMState"])
-    say("PINNED", module._pinned(machine, OPTIONS))
+    say("PINNED", module._pinned(machine, OPTIONS)[0])
     orders = Path(listing.serial_socket(about))
     assert orders.is_socket()
     say("ORDERS", orders)

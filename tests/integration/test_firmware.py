@@ -84,7 +84,13 @@ def standing_cluster(image: Image, state: Path) -> Iterator[Cluster]:
         running = {}
         for machine in machines:
             machine.directory.mkdir()
-            archive = seed(site.keys, machine.node.name, known, slots, lines.setting(machine, known, "/shared"))
+            archive = seed(
+                site.keys,
+                machine.node.name,
+                known,
+                slots,
+                lines.setting(machine, known, "/shared", VirtualBoxOptions()),
+            )
             (machine.directory / "seed").write_bytes(archive.ljust(2**20, b"\0"))
             shutil.copy(ovmf("VARS"), machine.directory / "variables")
             process = subprocess.Popen(argv(machine, base, switch))

@@ -101,7 +101,7 @@ def test_the_host_s_cache() -> None:
     assert lines_of(1, cache="writeback")[2].endswith("--hostiocache on")
 
 
-@pytest.mark.parametrize("options", [{"cpu_cap": 0}, {"cpu_cap": 101}, {"nic": "e1000"}, {"disk": "ide"}, {"x": 1}])
+@pytest.mark.parametrize("options", [{"cpu_cap": 0}, {"cpu_cap": 101}, {"nic": "pcnet"}, {"disk": "ide"}, {"x": 1}])
 def test_what_no_option_is(options: Mapping[str, object]) -> None:
     with pytest.raises(ValidationError):
         VirtualBoxOptions.model_validate(options)
@@ -120,10 +120,11 @@ def test_addresses_of_cards_are_other_ones_in_every_cluster() -> None:
 
 
 def test_the_seed_says_what_the_cards_are() -> None:
-    said = command.setting(machine(0), addresses(NAMES), "/shared")
+    said = command.setting(machine(0), addresses(NAMES), "/shared", VirtualBoxOptions())
     assert "MAC='08:00:27:d0:f6:00'\n" in said
     assert "OUTER_MAC='08:00:27:d0:f6:80'\n" in said
-    assert "OUTER_MAC=''\n" in command.setting(machine(1), addresses(NAMES), "/shared")
+    assert "DRIVERS='virtio_pci virtio_net'\n" in said
+    assert "OUTER_MAC=''\n" in command.setting(machine(1), addresses(NAMES), "/shared", VirtualBoxOptions())
 
 
 # --- what VBoxManage prints ------------------------------------------------------------------------------------------
@@ -162,6 +163,31 @@ def test_the_settings_of_a_machine() -> None:
     assert not listing.runs(worker)
     assert listing.runs({"VMState": "running"})
     assert not listing.runs({})
+
+
+def test_what_a_node_is_made_of() -> None:
+    about = listing.settings(recorded("showvminfo-worker1"))
+    facts = command.facts(VirtualBoxOptions(cpu_cap=80), about, (7, 2))
+    assert facts == {
+        "vm_virtualbox": "7.2",
+        "vm_engine": "default",
+        "vm_cpu_cap": 80,
+        "vm_paravirt": "kvm",
+        "vm_nested_paging": True,
+        "vm_large_pages": False,
+        "vm_firmware": "EFI",
+        "vm_nic": "virtio",
+        "vm_network": "intnet",
+        "vm_disk": "IntelAhci",
+        "vm_disk_cache": "none",
+    }
+
+
+def test_the_small_kernel_has_one_driver() -> None:
+    assert VirtualBoxOptions(nic="e1000").undriven("cloud") == "nic"
+    assert VirtualBoxOptions(nic="e1000").undriven("generic") == ""
+    assert VirtualBoxOptions().undriven("cloud") == ""
+    assert "--nictype1 82540EM" in modified(0, nic="e1000")
 
 
 def test_what_was_asked_for_is_what_there_is() -> None:

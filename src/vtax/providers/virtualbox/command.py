@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,8 @@ BASE = "vtax.base"  # begins the names of machines that others are clones of
 CONTROLLER = "disks"
 SNAPSHOT = "clean"
 CONTROLLERS = {"sata": ("sata", "IntelAhci"), "nvme": ("pcie", "NVMe")}
+NICS = {"virtio": "virtio", "e1000": "82540EM"}
+DRIVERS = {"virtio": guest.VIRTIO, "e1000": "e1000"}  # modules of the guest
 SYSTEM_PORT, SEED_PORT = "0", "1"
 MAKER = "080027"  # of network cards, VirtualBox's own
 MIB = 2**20
@@ -36,7 +38,7 @@ class VirtualBoxOptions(Options):
     told of its hypervisor ("default" is what VirtualBox chooses for Linux). `disk` "nvme" needs VirtualBox 7.2, or its
     extension pack. `cache` "writeback" keeps the disks' blocks in the host's memory too. `engine` "interpreter" is
     software emulation, whose figures are not compared unless `allow_emulation` is true. `pin` puts every virtual CPU on
-    its own CPU of the node."""
+    its own CPU of the node. `nic` "e1000" needs the generic kernel, `kernel` in [image]."""
 
     cpu_cap: Annotated[int, Field(ge=1, le=100)] = 100
     paravirt: Literal["default", "none", "legacy", "minimal", "hyperv", "kvm"] = "default"
@@ -44,12 +46,15 @@ class VirtualBoxOptions(Options):
     large_pages: bool = False
     engine: Literal["default", "native-api", "interpreter"] = "default"
     allow_emulation: bool = False
-    nic: Literal["virtio"] = "virtio"
+    nic: Literal["virtio", "e1000"] = "virtio"
     network: Literal["intnet"] = "intnet"
     disk: Literal["sata", "nvme"] = "sata"
     cache: Literal["none", "writeback"] = "none"
     pin: bool = True
     mpi_transport: Literal["auto", "tcp"] = "auto"
+
+    def undriven(self, kernel: str) -> str:
+        return "nic" if self.nic == "e1000" and kernel == "cloud" else ""
 
 
 @dataclass(frozen=True)
@@ -100,11 +105,28 @@ def written(digits: str) -> str:
     return ":".join(digits[start : start + 2] for start in range(0, len(digits), 2)).lower()
 
 
-def setting(machine: Machine, places: Mapping[str, str], shared_path: str) -> str:
+def setting(machine: Machine, places: Mapping[str, str], shared_path: str, options: VirtualBoxOptions) -> str:
     """What the first process of the guest reads."""
     inner = written(mac(machine.campaign, machine.number))
     outer = written(mac(machine.campaign, machine.number, outer=True))
-    return guest.setting(machine.node, places, shared_path, inner, outer)
+    return guest.setting(machine.node, places, shared_path, inner, outer, drivers=DRIVERS[options.nic])
+
+
+def facts(options: VirtualBoxOptions, about: Mapping[str, str], version: tuple[int, int] | None) -> dict[str, Any]:
+    """What a node is made of, as far as it cannot see that itself. `about` is what VirtualBox says of the machine."""
+    return {
+        "vm_virtualbox": ".".join(map(str, version)) if version else None,
+        "vm_engine": options.engine,
+        "vm_cpu_cap": int(about["cpuexecutioncap"]),
+        "vm_paravirt": about["effparavirtprovider"],
+        "vm_nested_paging": about["nestedpaging"] == "on",
+        "vm_large_pages": about["largepages"] == "on",
+        "vm_firmware": about["firmware"],
+        "vm_nic": about["nictype2"],
+        "vm_network": options.network,
+        "vm_disk": about["storagecontrollertype0"],
+        "vm_disk_cache": options.cache,
+    }
 
 
 def convert(raw: Path, disk: Path) -> Command:
@@ -164,13 +186,13 @@ def _network(machine: Machine, options: VirtualBoxOptions) -> Command:
     """Adapter 1 is VirtualBox's NAT, of the master alone, with SSH on a loopback port; adapter 2 is
     the cluster's network."""
     inner = (
-        *("--nic2", options.network, "--intnet2", f"vtax-{machine.campaign}", "--nictype2", options.nic),
+        *("--nic2", options.network, "--intnet2", f"vtax-{machine.campaign}", "--nictype2", NICS[options.nic]),
         *("--macaddress2", mac(machine.campaign, machine.number)),
     )
     if not machine.is_master:
         return ("--nic1", "none", *inner)
     return (
-        *("--nic1", "nat", "--nictype1", options.nic),
+        *("--nic1", "nat", "--nictype1", NICS[options.nic]),
         *("--macaddress1", mac(machine.campaign, machine.number, outer=True)),
         *("--natpf1", f"ssh,tcp,127.0.0.1,{machine.port},,22"),
         *inner,

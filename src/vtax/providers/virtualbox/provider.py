@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from vtax.cluster.access import wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
@@ -25,7 +26,6 @@ from vtax.providers.base import Cluster, Leftover, Site
 from vtax.providers.guest import disk, firmware, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
-from vtax.providers.guest.standing import console_of
 from vtax.providers.virtualbox import base, listing, manage, threads
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
@@ -118,16 +118,22 @@ class VirtualBox:
         each(lambda machine: manage.start(machine.name), machines)
 
         def come_up(machine: Machine) -> None:
-            log = console_of(site, machine.node.name)
+            log = site.console(machine.node.name)
             ready.wait(machine.node, log, _Watch(machine.name), READY_S * patience, deadline, POLL_S)
 
         each(come_up, machines)
         # Only now: while they start, nodes that share a CPU would wait for each other.
-        notes = [f"engine: {options.engine}", *(_pinned(machine, options) for machine in machines)]
+        pinned = [_pinned(machine, options) for machine in machines]
+        notes = [f"engine: {options.engine}", *(note for note, _ in pinned)]
+        version = self._version()
+        facts = {
+            machine.node.name: {**lines.facts(options, manage.about(machine.name), version), **places}
+            for machine, (_, places) in zip(machines, pinned, strict=True)
+        }
         names = tuple(node.name for node in shape.nodes)
         wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=addresses(names), patience=patience)
-        standing.remember(site, _commands(machines, options), notes, patience)
+        standing.remember(site, _commands(machines, options), notes, patience, facts)
         return self.connect(spec, shape, shared_path, site)
 
     def define(
@@ -149,7 +155,9 @@ class VirtualBox:
             keys.result()
 
         def furnish(machine: Machine) -> None:
-            archive = seed(site.keys, machine.node.name, places, slots, lines.setting(machine, places, shared_path))
+            archive = seed(
+                site.keys, machine.node.name, places, slots, lines.setting(machine, places, shared_path, options)
+            )
             machine.directory.mkdir(mode=0o700)
             plain = machine.directory / "seed.tar"
             plain.touch(mode=0o600, exist_ok=False)
@@ -260,15 +268,18 @@ class _Watch:
         return "" if listing.runs(about) else f"VirtualBox says that it is {about.get('VMState', 'not registered')}"
 
 
-def _pinned(machine: Machine, options: VirtualBoxOptions) -> str:
+def _pinned(machine: Machine, options: VirtualBoxOptions) -> tuple[str, dict[str, Any]]:
+    """Put the threads of a machine in their places: the sentence for the record, and the facts."""
     node = machine.node
     if not options.pin:
-        return pinning.free(node)
+        return pinning.free(node), {"vm_pinned": False}
     pid, virtual = threads.machine(machine.name)
-    where = pinning.pin(pid, virtual, node.cpu_ids)
+    places = pinning.pin(pid, virtual, node.cpu_ids)
+    facts = {"vm_pinned": True, "vm_emulator_cpus": list(node.cpu_ids)}
     if len(virtual) != node.cpus:  # then all threads are on the node's CPUs, and the record says how that differs
-        return f"{node.name}: all its threads on CPU {','.join(map(str, node.cpu_ids))}; virtual CPUs not told apart"
-    return pinning.told(node, where)
+        cpus = ",".join(map(str, node.cpu_ids))
+        return f"{node.name}: all its threads on CPU {cpus}; virtual CPUs not told apart", facts
+    return pinning.told(node, places), {**facts, "vm_cpu_places": list(places)}
 
 
 def _owner(name: str) -> str:
