@@ -192,7 +192,9 @@ def test_a_switch_that_nobody_uses_any_more_is_gone(supplier: Provider, places: 
     from vtax.transport import process
 
     place = tmp_path / "s"
-    command = provider._commands(site_of(places, _no_image(), "vm4"), shape(), QemuOptions(), "tcg", (7, 2))[0]
+    site = site_of(places, _no_image(), "vm4")
+    machines = provider._machines(site, shape(), QemuOptions(), "tcg", None)
+    ((command,), *_) = provider._parts(site, machines, QemuOptions(), "tcg", (7, 2))
     process.run((*command[:-1], str(place)), timeout_s=20, check=True)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
