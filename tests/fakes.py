@@ -284,6 +284,9 @@ class FakeProvider:
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
+    def slowdown(self, options: Any) -> float:
+        return 1.0
+
     def launcher(self, options: Any) -> Mpirun:
         separate = self._capabilities.separate_nodes
         return Mpirun(interface="eth0") if separate else Mpirun(interface="lo", one_machine=True)

@@ -62,6 +62,11 @@ class Prepared:
     def blockers(self, environment: str) -> list[Problem]:
         return [problem for problem in self.problems[environment] if problem.severity is Severity.BLOCKER]
 
+    def warnings(self) -> list[str]:
+        """What to know before a start: what works here, but not as somebody may expect."""
+        known = [problem for name in self.providers for problem in self.problems[name]]
+        return [f"{one.message}; {one.remedy}" for one in known if one.severity is Severity.WARNING]
+
 
 def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prepared:
     """Resolve the environments, ask each provider what is missing, and freeze the plan. Starts nothing.
@@ -110,7 +115,7 @@ def start(study_text: bytes, study: Study, directory: Path, paths: Paths, listen
     """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed."""
     prepared = prepare(study, paths, only_available=available)
     refuse_impossible(prepared)
-    for sentence in prepared.plan.left_out:
+    for sentence in (*prepared.plan.left_out, *prepared.warnings()):
         listener(Notice(sentence))
     image = image_of(study.image, paths, listener)
     about = {
@@ -137,7 +142,10 @@ def resume(directory: Path, paths: Paths, listener: Listener) -> None:
             remedy="resume on the machine, and with the CPUs, that the campaign was started with",
         )
     problems = {spec.name: tuple(providers[spec.name].check(spec, plan.shape, room)) for spec in plan.environments}
-    refuse_impossible(Prepared(plan, providers, problems))
+    prepared = Prepared(plan, providers, problems)
+    refuse_impossible(prepared)
+    for sentence in prepared.warnings():
+        listener(Notice(sentence))
     image = image_of(plan.study.image, paths, listener)
     began_with = campaign.about()["image"]["digest"]
     if image.digest != began_with:

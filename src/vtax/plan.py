@@ -131,7 +131,10 @@ class _Frozen:
 
     def work(self, environment: str, provider: Provider, options: Mapping[str, object]) -> Work:
         benchmark = benchmarks()[self.spec.name]
-        launcher = provider.launcher(provider.options.model_validate(dict(options)))
+        given = provider.options.model_validate(dict(options))
+        launcher = provider.launcher(given)
+        clocked_s = benchmark.clocked_s(self.params, self.target)
+        busy_s = benchmark.estimate_s(self.params, self.target) - clocked_s
         return Work(
             id=self.id,
             environment=environment,
@@ -140,7 +143,7 @@ class _Frozen:
             target=self.target,
             params=self.params.model_dump(mode="json"),
             steps=benchmark.steps(self.params, self.target, launcher),
-            estimate_s=round(benchmark.estimate_s(self.params, self.target), 1),
+            estimate_s=round(clocked_s + busy_s * provider.slowdown(given), 1),
         )
 
 

@@ -29,9 +29,9 @@ KERNEL_SHARE = 0.03  # of a guest's memory: a sixty-fourth describes the pages o
 KERNEL_BYTES = 64 * 2**20  # and this much at most it needs for itself
 PLACE = "/vtax-placement"
 RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
-TELL_RANK = (
-    'echo "vtax-rank-at $(cat /proc/sys/kernel/hostname) $OMPI_COMM_WORLD_RANK '
-    "$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)\""
+TELL_RANK = (  # with no process but the shell's own: there may be many ranks, and emulated CPUs
+    "read -r host </proc/sys/kernel/hostname; while read -r name value; do case $name in "
+    'Cpus_allowed_list:) echo "vtax-rank-at $host $OMPI_COMM_WORLD_RANK $value";; esac; done </proc/self/status'
 )
 
 
@@ -161,7 +161,7 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
             "2>&1 </dev/null &"
             for other in others
         )
-        look = f"find {' '.join(places)} -mindepth 1 2>&1 | sed 's/^/vtax-holds /'"
+        look = f'find {" ".join(places)} -mindepth 1 2>&1 | while read -r line; do echo "vtax-holds $line"; done'
         script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
         if result.exit_code == SSH_FAILED and not result.stdout:

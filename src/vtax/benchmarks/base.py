@@ -44,6 +44,10 @@ class Benchmark(Protocol):
         """About how long one trial takes, for the progress line. Not a limit."""
         ...
 
+    def clocked_s(self, params: Any, target: Target) -> float:
+        """The part of it that passes by the clock, however slow the machine is."""
+        ...
+
 
 def source_of(record: TrialRecord) -> str:
     """How an error names a trial's output."""

@@ -105,3 +105,6 @@ class Hpl:
     def estimate_s(self, params: HplParams, target: Target) -> float:
         ranks = ranks_of(params, target)
         return FIXED_S + sum(solve_s(n, ranks) for n in _sizes(params)) * len(_blocks(params))
+
+    def clocked_s(self, params: HplParams, target: Target) -> float:
+        return 0.0

@@ -103,6 +103,9 @@ class Iperf3:
     def estimate_s(self, params: Iperf3Params, target: Target) -> float:
         return params.time_s + params.omit_s + 1.0
 
+    def clocked_s(self, params: Iperf3Params, target: Target) -> float:
+        return params.time_s + params.omit_s
+
 
 def series(record: TrialRecord) -> tuple[tuple[float, float, float], ...]:
     """(start s, end s, bit/s) of every counted interval of the client: what it sent or, in reverse, received."""

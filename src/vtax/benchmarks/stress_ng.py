@@ -116,6 +116,9 @@ class StressNg:
     def estimate_s(self, params: StressNgParams, target: Target) -> float:
         return len(params.stressors) * (params.time_s + 0.5)
 
+    def clocked_s(self, params: StressNgParams, target: Target) -> float:
+        return len(params.stressors) * params.time_s
+
 
 def _stressor(record: TrialRecord, done: StepRecord) -> list[Measurement]:
     """The measurements of one step on one node. Raises ParseError when it did not end well."""

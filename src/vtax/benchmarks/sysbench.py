@@ -113,6 +113,9 @@ class SysbenchCpu:
     def estimate_s(self, params: CpuParams, target: Target) -> float:
         return params.time_s + 0.5
 
+    def clocked_s(self, params: CpuParams, target: Target) -> float:
+        return params.time_s
+
 
 class MemoryParams(Params):
     """Blocks of `block_size` are read or written until `total_size` has passed or `time_s` is over."""
@@ -159,6 +162,9 @@ class SysbenchMemory:
 
     def estimate_s(self, params: MemoryParams, target: Target) -> float:
         return params.time_s + 0.5
+
+    def clocked_s(self, params: MemoryParams, target: Target) -> float:
+        return params.time_s
 
 
 class FileioParams(Params):
@@ -220,6 +226,9 @@ class SysbenchFileio:
 
     def estimate_s(self, params: FileioParams, target: Target) -> float:
         return params.time_s + params.total_size / (200 * MIB) + 1.0  # preparing writes it all
+
+    def clocked_s(self, params: FileioParams, target: Target) -> float:
+        return params.time_s
 
 
 def _file_rates(report: Report, record: TrialRecord) -> list[tuple[Metric, float, Labels]]:

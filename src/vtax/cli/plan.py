@@ -37,6 +37,8 @@ def plan(
         print_json(made.model_dump(mode="json"))
     else:
         say(*lines_of(prepared))
+    for sentence in prepared.warnings():
+        warn(f"note: {sentence}")
     for name in prepared.providers:
         for problem in prepared.blockers(name):
             warn(f"note: {name} does not work here now: {problem.message}")

@@ -1,7 +1,8 @@
 """Everything one node says of itself, in one go: a POSIX shell script for its root file system, and a pure parser.
 
-The script needs coreutils, grep and sed; what other tools would tell is left out where they are missing. Every command
-has its own time limit, and none waits for input.
+The script needs coreutils, grep and sed; what other tools would tell is left out where they are missing. Commands that
+could wait for another machine have a time limit of their own, and none waits for input. It starts as few processes as
+it can: where the CPU is emulated, each takes a twentieth of a second.
 """
 
 from __future__ import annotations
@@ -37,18 +38,19 @@ try grep -aE '^(MemTotal|SwapTotal):' /proc/meminfo
 section cpuinfo
 try sed '/^$/q' /proc/cpuinfo
 section cpuid
-try lscpu | grep '^Hypervisor vendor:'
+try lscpu
 section namespaces
 try readlink /proc/self/ns/ipc /proc/self/ns/pid /proc/self/ns/user /proc/self/ns/uts
 for marker in /.dockerenv /run/.containerenv; do [ -e "$marker" ] && echo "$marker"; done
 section cgroup
-try cat /proc/self/cgroup
+while read -r line; do echo "$line"; done </proc/self/cgroup
 section levels
 cgroup_levels
 section mounts
 try sed '/ - cgroup /!s/ - \\([^ ]* [^ ]*\\) .*/ - \\1/' /proc/self/mountinfo
 section filesystems
-for path in / "$scratch" "$shared"; do printf '%s:' "$path"; try stat -f -c %T "$path" || echo; done
+try stat -f -c %n:%T / "$scratch"
+limited stat -f -c %n:%T "$shared"
 section limits
 ulimit -Sn; ulimit -Hn
 section libc
@@ -58,15 +60,17 @@ try ip -j addr show
 section packages
 try dpkg-query -W -f '${{Package}} ${{Version}}\\n' {PACKAGES}
 section mpi
-try mpirun --version | head -n 1
+limited mpirun --version | (read -r line && echo "$line")
 section environment
 env | grep -E '{OVERRIDES}'
 section blas
 try vtax-blas
 section hashes
+set --
 for program in hpcc xhpl; do
-  path=$(command -v "$program") && echo "$program $(try sha256sum "$path")"
+  path=$(command -v "$program") && set -- "$@" "$path"
 done
+[ $# -eq 0 ] || try sha256sum "$@" | while read -r hash path; do echo "${{path##*/}} $hash $path"; done
 for path in /usr/lib/*/libopenblas.so.0 /usr/lib64/libopenblas.so.0; do
   [ -f "$path" ] || continue
   echo "libopenblas $(try stat -L -c %s "$path") $(try head -c {LIBRARY_HEAD_BYTES} "$path" | sha256sum)"

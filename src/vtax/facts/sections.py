@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 MARK = "==vtax-fact-7c1e40b9d2=="
-COMMAND_LIMIT_S = 5  # some take seconds where the CPU is emulated
+COMMAND_LIMIT_S = 5  # of those that may wait for something; some take seconds where the CPU is emulated
 
 PRELUDE = f"""\
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
 HOME=${{HOME:-/}}
 export PATH LC_ALL HOME
 section() {{ printf '\\n{MARK} %s\\n' "$1"; }}
-try() {{ timeout -s KILL {COMMAND_LIMIT_S} "$@" </dev/null 2>/dev/null; }}
+try() {{ "$@" </dev/null 2>/dev/null; }}
+limited() {{ try timeout -s KILL {COMMAND_LIMIT_S} "$@"; }}
 """
 END = "section end\n"
 

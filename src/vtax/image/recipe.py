@@ -39,7 +39,7 @@ KERNELS = {  # what virtual machines boot, by kind of processor and `kernel` of 
 }
 EFI_STUBS = {"x86_64": "systemd-boot-efi"}  # what makes a kernel start from firmware; copied, then removed again
 KERNEL_PLACES = ("/boot", "/usr/lib/modules")
-BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev")
+BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev", "xz-utils", "zstd")
 PROGRAMS = (
     "hpcc",
     "iozone",
@@ -64,7 +64,14 @@ PROGRAMS = (
     "nft",
     "rpc.nfsd",
 )
-GUEST = ("build.sh", "node-init", "vm-init", "vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c")
+MODULES = (  # of the kernel, that nodes load
+    *("qemu_fw_cfg", "virtio_pci", "virtio_net", "virtio_blk", "e1000", "vmxnet3"),
+    *("nfsd", "nfsv4", "nf_tables", "nft_chain_nat", "nft_masq"),
+)
+GUEST = (
+    *("build.sh", "node-init", "unpack-kernel", "vm-init"),
+    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c"),
+)
 LEAN = (
     "--aptopt=APT::Install-Recommends false",
     "--dpkgopt=path-exclude=/usr/share/man/*",
@@ -127,6 +134,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
     inside = " ".join(f'"$1{place}"' for place in KERNEL_PLACES)
     place = "/usr/local/lib/vtax"
     settings = f"VTAX_BUILD_PACKAGES='{' '.join(made.build_packages)}' VTAX_PROGRAMS='{' '.join(PROGRAMS)}'"
+    settings = f"{settings} VTAX_MODULES='{' '.join(MODULES)}'"
     return (
         "mmdebstrap",
         f"--mode={mode}",

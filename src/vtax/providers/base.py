@@ -105,6 +105,10 @@ class Provider(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
+    def slowdown(self, options: Any) -> float:
+        """About how many times as long as on this machine itself work takes on the nodes, for estimates only."""
+        ...
+
     def launcher(self, options: Any) -> Mpirun:
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
         ...

@@ -58,6 +58,9 @@ class Container:
         """The client's environment variables; None inherits ours."""
         return None
 
+    def slowdown(self, options: ContainerOptions) -> float:
+        return 1.0
+
     def launcher(self, options: ContainerOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 

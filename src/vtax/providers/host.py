@@ -53,6 +53,9 @@ class Host:
             separate_nodes=False,
         )
 
+    def slowdown(self, options: HostOptions) -> float:
+        return 1.0
+
     def launcher(self, options: HostOptions) -> Mpirun:
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 

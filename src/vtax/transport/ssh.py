@@ -71,6 +71,12 @@ class SshTransport:
         words = ("--", shlex.join(argv)) if argv else ()
         return ("ssh", "-F", str(self.config), "-t" if terminal else "-T", self.host, *words)
 
+    def open(self) -> None:
+        """Log in, so that no command has to. Raises CommandError when the node does not let us in."""
+        process.run(
+            ("ssh", "-F", str(self.config), "-n", self.host, ":"), timeout_s=MARGIN_S * self.patience, check=True
+        )
+
     def close(self) -> None:
         process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5 * self.patience)
 

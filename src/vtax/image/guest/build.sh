@@ -38,6 +38,20 @@ for stub in /usr/lib/systemd/boot/efi/linux*.efi.stub; do
 done
 install -m 755 "$here/node-init" "$here/vm-init" /usr/local/bin/
 
+# For an emulated CPU, what it need not unpack at every start: the kernel beside the packed one, and the modules of nodes.
+for kernel in /boot/vmlinuz-*; do
+  [ -e "$kernel" ] || continue
+  release=${kernel#/boot/vmlinuz-}
+  sh "$here/unpack-kernel" "$kernel" "/boot/vmlinux-$release" || {
+    echo "vtax: the kernel stays packed"
+    rm -f "/boot/vmlinux-$release"
+  }
+  for module in $VTAX_MODULES; do
+    modprobe -S "$release" --show-depends "$module" || true # kernels differ in what is built in
+  done | sed -n 's/^insmod \(.*\.xz\) *$/\1/p' | sort -u | xargs -r unxz
+  depmod "$release"
+done
+
 echo "vtax: removing the compiler"
 cd /
 rm -rf "$build"
@@ -48,7 +62,21 @@ echo "vtax: setting up nodes"
 # The kernel mounts its root file system without help: no initial RAM disk, nor links to one.
 rm -f /boot/initrd.img-* /initrd.img* /vmlinuz*
 mkdir -p /boot /usr/lib/modules
-mkdir -p /scratch /shared /root/.ssh /run/sshd
+mkdir -p /scratch /shared /root/.ssh /run/sshd /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery
+# What the first process of a virtual machine mounts, and the links that it makes in /dev.
+cat >/usr/local/lib/vtax/vm-mounts <<'MOUNTS'
+sysfs /sys sysfs defaults 0 0
+dev /dev devtmpfs defaults 0 0
+devpts /dev/pts devpts gid=5,mode=620,ptmxmode=666,x-mount.mkdir 0 0
+shm /dev/shm tmpfs mode=1777,x-mount.mkdir 0 0
+run /run tmpfs mode=755 0 0
+cgroup /sys/fs/cgroup cgroup2 defaults 0 0
+MOUNTS
+mkdir -p /usr/local/lib/vtax/vm-dev
+ln -s /proc/self/fd /usr/local/lib/vtax/vm-dev/fd
+ln -s /proc/self/fd/0 /usr/local/lib/vtax/vm-dev/stdin
+ln -s /proc/self/fd/1 /usr/local/lib/vtax/vm-dev/stdout
+ln -s /proc/self/fd/2 /usr/local/lib/vtax/vm-dev/stderr
 chmod 700 /root/.ssh
 chmod 1777 /scratch /shared
 rm -f /etc/ssh/ssh_host_*

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vtax.model import NodeShape, Role
@@ -49,7 +50,7 @@ def plain(text: str) -> str:
     return ESCAPES.sub("", text)
 
 
-def first_missing(text: str, checks: tuple[Check, ...]) -> Check | None:
+def first_missing(text: str, checks: Sequence[Check]) -> Check | None:
     """The first check that has not passed; None when all have."""
     return next((check for check in checks if not check.passed(text)), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vtax.errors import ProvisionError
@@ -11,10 +11,19 @@ from vtax.model import NodeShape
 from vtax.providers.guest import console
 
 
-def wait(node: NodeShape, log: Path, ended: Callable[[], str], limit_s: float, deadline: float, poll_s: float) -> None:
-    """Return when the node is ready. `ended` says why it never will be, "" while it may; `deadline` is on the monotonic
-    clock and `limit_s` long. Raises ProvisionError as soon as it is clear that it will not be."""
-    checks = console.checks_for(node)
+def wait(
+    node: NodeShape,
+    log: Path,
+    ended: Callable[[], str],
+    limit_s: float,
+    deadline: float,
+    poll_s: float,
+    checks: Sequence[console.Check] = (),
+) -> None:
+    """Return when the node is ready, or has passed `checks`. `ended` says why it never will be, "" while it may;
+    `deadline` is on the monotonic clock and `limit_s` long. Raises ProvisionError as soon as it is clear that it will
+    not be."""
+    checks = checks or console.checks_for(node)
     while True:
         dead = ended()  # before the console is read, which holds all that a guest said when it has ended
         text = console.plain(log.read_text(errors="replace")) if log.exists() else ""
