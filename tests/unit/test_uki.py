@@ -60,7 +60,8 @@ def test_a_stub_without_room() -> None:
 def test_what_the_stub_starts() -> None:
     parts = dict(firmware.sections(b"kernel", b"disk"))
     assert parts[".cmdline"] == (
-        b"console=ttyS0 quiet oops=panic rw root=PARTLABEL=vtax-root rootfstype=ext4 init=/usr/local/bin/vm-init"
+        b"console=ttyS0 quiet oops=panic no_timer_check rw root=PARTLABEL=vtax-root rootfstype=ext4 "
+        b"init=/usr/local/bin/vm-init"
     )
     assert (parts[".initrd"], list(parts)[-1]) == (b"disk", ".linux")
     assert ".initrd" not in dict(firmware.sections(b"kernel", None))
