@@ -39,13 +39,12 @@ def program(cache: Path, place: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def own_image(image: Image, place: Path) -> Image:
-    """The common root file system, with a place of its own for what is made of it."""
-    own = place / "image"
-    own.mkdir()
-    (own / "rootfs").symlink_to(image.directory)
-    return image.model_copy(
-        update={"directory": str(own / "rootfs"), "kernel": image.kernel.replace(image.directory, str(own / "rootfs"))}
-    )
+    """As much of the common root file system as the disk is made of, by links: what is in it is not asked here."""
+    own = place / "image" / "rootfs"
+    own.mkdir(parents=True)
+    for name in ("boot", "usr"):
+        (own / name).symlink_to(Path(image.directory) / name)
+    return image.model_copy(update={"directory": str(own), "kernel": image.kernel.replace(image.directory, str(own))})
 
 
 @pytest.fixture
