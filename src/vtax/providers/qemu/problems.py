@@ -10,7 +10,6 @@ from vtax.model import ClusterShape, Problem, Severity
 from vtax.providers.qemu.command import QEMU, Accelerator, QemuOptions, cpu_models
 from vtax.transport import process
 
-SMALLEST_DISK = 2 * 2**30
 HUGE = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 
 
@@ -50,17 +49,6 @@ def cpu(options: QemuOptions, accel: Accelerator) -> Iterator[Problem]:
             message=f"this QEMU has no CPU {name!r}",
             remedy=f"{', '.join(near)}; `{QEMU} -cpu help` lists all" if near else f"`{QEMU} -cpu help`",
         )
-
-
-def small_disks(shape: ClusterShape) -> Iterator[Problem]:
-    """Disks that the system alone fills."""
-    for node in shape.nodes:
-        if node.disk_bytes < SMALLEST_DISK:
-            yield Problem(
-                severity=Severity.BLOCKER,
-                message=f"{node.name} has a disk of {node.disk_bytes / 2**30:.1f} GiB, its system alone takes one",
-                remedy="at least 2 GiB",
-            )
 
 
 def huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:

@@ -91,7 +91,7 @@ class Qemu:
             *problems.emulation(spec.name, options, self.accelerator(options), self._broken(options)),
             *problems.cpu(options, self.accelerator(options)),
             *bridge.refused(options),
-            *problems.small_disks(shape),
+            *disk.too_small(shape),
             *problems.huge_pages(shape, options),
         ]
 
