@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test check bench clean docs
+.PHONY: run test test-virtualbox check bench clean docs
 
 run:
 	@scripts/bootstrap run
@@ -10,6 +10,10 @@ test:
 	@scripts/bootstrap test
 	@scripts/check
 	@.venv/bin/pytest -q -m integration
+
+test-virtualbox:
+	@scripts/bootstrap test
+	@.venv/bin/pytest -q tests/integration/virtualbox_in_qemu.py
 
 check:
 	@scripts/bootstrap run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -57,8 +58,9 @@ def on_node(places: pipeline.Paths, label: str, node: str, script: str) -> subpr
     )
 
 
-def trial(campaign: Path, name: str) -> TrialRecord:
-    return next(one for one in Campaign.open(campaign).trials() if one.label == name)
+def judged(campaign: Path, name: str) -> TrialRecord:
+    """A trial as it counts: one whose output was refused has failed."""
+    return next(one for one in pipeline.measurements(campaign)[1] if one.label == name)
 
 
 def nothing_left(places: pipeline.Paths, campaign: Path) -> None:
@@ -92,21 +94,22 @@ def test_a_guest_that_panics_during_a_trial(vtax: Vtax, places: pipeline.Paths, 
 
 
 def test_the_server_of_the_shared_directory_is_gone(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
-    """The program on the worker gets an error in bounded time, and that is what the trial's record says."""
+    """What works on it is ended two minutes later, and the trial's record says why. Nothing hangs."""
     campaign = tmp_path / "c"
     text = on_machines(IOZONE.format(scope="shared"))
     process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.*.tmp/*stdout", UP_S)
-    time.sleep(5)
     began = time.monotonic()
-    stopped = on_node(places, label_of(campaign), "master", "rpc.nfsd 0; exportfs -ua")
+    stopped = on_node(places, label_of(campaign), "master", "rpc.nfsd 0")
     assert stopped.returncode == 0, stopped.stderr
-    code, _, err = finish(process, 400)
+    code, _, err = finish(process, 500)
     assert code == 4, err
-    assert time.monotonic() - began < 330, "five times a minute, in which the client gives up, and what follows it"
-    record = trial(campaign, "iozone")
+    assert 60 < time.monotonic() - began < 450
+    record = judged(campaign, "iozone")
     assert record.status == "failed", record.failure
-    assert "ended with exit code" in record.failure
+    assert "the server of /shared does not answer any more" in record.failure
+    console = (campaign / "cells" / "r001-qemu.1.worker1.console.log").read_text()
+    assert "the server of /shared does not answer" in console
     nothing_left(places, campaign)
 
 
@@ -126,36 +129,37 @@ def test_the_hosts_disk_is_full_while_a_machine_writes(
     text = on_machines(IOZONE.format(scope="node"))
     code, _, err = finish(vtax("run", str(write(tmp_path, text)), "-o", str(campaign)), 900)
     assert code == 4, err
-    record = trial(campaign, "iozone")
+    record = judged(campaign, "iozone")
     assert record.status == "failed", record.failure
-    assert "ended with exit code" in record.failure
-    console = (campaign / "cells" / "r001-qemu.1.worker1.console.log").read_text()
-    assert "I/O error" in console or "critical space allocation error" in console, console
+    told = (campaign / "trials" / record.id / "0.worker1.stderr").read_text()
+    assert "error" in told.lower(), (told, record.failure)
     nothing_left(places, campaign)
 
 
-def rules() -> list[str]:
-    """The packet filter's rules of this machine, without counters."""
+def rules_of_ours() -> list[str]:
+    """What the packet filter of this machine's own namespace says of clusters' networks."""
     saved = subprocess.run(["iptables-save"], capture_output=True, text=True, check=True).stdout
-    return [line for line in saved.splitlines() if line.startswith(("-A", "-N", "*"))]
+    return [
+        line for line in saved.splitlines() if re.search(r"vtax|10\.214\.|physdev|-[io] (bridge|master|worker)", line)
+    ]
 
 
 def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
     """Same names and addresses of nodes, and no collision: each has a network namespace and ports of its own, and no
-    rule of this machine's packet filter is touched."""
-    before = rules()
-    text = on_machines(CPU.format(seconds=4) + PING, 'network = "tap"\n').replace("workers = 2", "workers = 2")
-    text = text.replace('memory = "512 MiB"', 'memory = "384 MiB"')
-    path = write(tmp_path, text)
+    rule of this machine's packet filter, whatever container engines put there, is needed or made."""
+    text = on_machines(CPU.format(seconds=4) + PING, 'network = "tap"\n')
+    path = write(tmp_path, text.replace('memory = "512 MiB"', 'memory = "384 MiB"'))
     campaigns = [tmp_path / "a", tmp_path / "b"]
     both = [vtax("run", str(path), "-o", str(campaign)) for campaign in campaigns]
     for process, campaign in zip(both, campaigns, strict=True):
-        wait_for(process, campaign, "cells/*.json", 900)
-    labels = [label_of(campaign) for campaign in campaigns]
-    up = [label for label in labels if set(processes_of(label)) == {"master", "worker1", "worker2"}]
-    namespaces = {name for name, _ in bridge.found()}
-    assert set(up) <= namespaces
-    assert rules() == before
+        wait_for(process, campaign, "campaign.json", 60)
+    labels = {label_of(campaign) for campaign in campaigns}
+    deadline = time.monotonic() + UP_S
+    while not all(set(processes_of(label)) == {"master", "worker1", "worker2"} for label in labels):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert labels <= {name for name, _ in bridge.found()}
+    assert rules_of_ours() == []
     for process, campaign in zip(both, campaigns, strict=True):
         code, _, err = finish(process, 900)
         assert code == 0, err
@@ -163,7 +167,6 @@ def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: pipeline.Paths, tm
         assert {values["vm_network"] for values in facts.values()} == {"tap"}
         assert {values["vm_vhost"] for values in facts.values()} <= {True, False}
         nothing_left(places, campaign)
-    assert rules() == before
 
 
 @pytest.mark.parametrize("network", ["switch", "tap"])

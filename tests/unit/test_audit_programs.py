@@ -157,11 +157,13 @@ def made_by(*words: str, **options: bool) -> Evidence:
 def test_software_emulation_is_no_virtualization() -> None:
     for campaign in (
         made_by("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max"),
+        made_by("VBoxManage", "modifyvm", "m", "--vm-execution-engine", "interpreter"),
         evidence({"container": {"virtualization": TCG}}),
     ):
         finding = only(environment.emulation(campaign))
         assert (finding.id, finding.severity, finding.environment) == ("T04", Severity.BLOCKER, "container")
     assert environment.emulation(made_by("qemu-system-x86_64", "-accel", "kvm")) == ()
+    assert environment.emulation(made_by("VBoxManage", "modifyvm", "m", "--vm-execution-engine", "native-api")) == ()
     assert environment.emulation(evidence()) == ()
 
 

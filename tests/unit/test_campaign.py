@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,6 +29,7 @@ from vtax.events import (
 )
 from vtax.model import Status
 from vtax.pipeline import Paths, measurements, resume
+from vtax.providers.base import Cluster
 from vtax.store import Campaign, is_alive
 
 WELL = telling(sysbench=PRINTED)
@@ -510,3 +512,42 @@ def test_a_cluster_that_comes_up_the_second_time_is_the_first_of_its_cell(begin:
     one = begin(before_create=fail_once, rounds=1)
     one.run()
     assert one.cells("box") == [(1, Status.OK, "")]
+
+
+def test_the_consoles_of_machines_that_never_came_up_are_kept_whole(begin: Begin, tmp_path: Path) -> None:
+    said = "".join(f"line {number}\n" for number in range(5000)) + "Kernel panic\n"
+
+    def panics(number: int) -> None:
+        for node in ("master", "worker1"):
+            (place,) = (tmp_path / "run").glob("*/box")
+            (place / node).mkdir()
+            (place / node / "console.log").write_text(f"{node}\n{said}")
+        raise ProvisionError("worker1 does not come up: Kernel panic")
+
+    one = begin(before_create=panics, rounds=1)
+    with pytest.raises(TrialsFailed, match="2 of 4 trials failed"):
+        one.run()
+    kept = {path.name: path.read_text() for path in (one.campaign.directory / "cells").glob("*.console.log")}
+    assert kept == {
+        f"r001-box.1.failed-{attempt}.{node}.console.log": f"{node}\n{said}"
+        for attempt in (1, 2)
+        for node in ("master", "worker1")
+    }
+    one.assert_nothing_is_left()
+
+
+def test_what_only_the_provider_knows_stands_beside_what_nodes_say(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = FakeProvider.create
+
+    def informed(self: FakeProvider, *words: Any) -> Cluster:
+        cluster = create(self, *words)
+        return replace(cluster, facts={node.name: {"vm_nic": "e1000"} for node in cluster.nodes})
+
+    monkeypatch.setattr(FakeProvider, "create", informed)
+    one = begin(rounds=1)
+    one.run()
+    for cell in one.campaign.cells():
+        assert [facts.values["vm_nic"] for facts in cell.facts] == ["e1000"] * 3
+        assert all(facts.values["cpus_allowed"] for facts in cell.facts)

@@ -22,6 +22,7 @@ from vtax.providers.qemu import command, kvm, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
 from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
+from vtax.transport import process
 
 SITE = Path("/run/c1/vm")
 NAMES = ("master", "worker1", "worker2")
@@ -211,6 +212,40 @@ def test_versions() -> None:
     assert command.version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg)\nCopyright") == (7, 2)
     assert command.version("QEMU emulator version 10.0.2") == (10, 0)
     assert command.version("") is None
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "x86 486                   (alias configured by machine type)\nx86 486-v1                \nx86 max  All\n",
+        "  486                   (alias configured by machine type)\n  486-v1\n  max                   Enables all\n",
+    ],
+    ids=["7.2", "9.1"],
+)
+def test_the_cpus_that_qemu_knows(listed: str) -> None:
+    text = f"Available CPUs:\n{listed}\nRecognized CPUID flags:\n  3dnow 3dnowext\n"
+    assert command.cpu_models(text) == ("486", "486-v1", "max")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "accel", "said"),
+    [
+        ("Nehalm", "tcg", "this QEMU has no CPU 'Nehalm' | Nehalem; `qemu-system-x86_64 -cpu help` lists all"),
+        ("host", "tcg", 'cpu = "host" needs KVM, and this environment runs in software emulation | cpu = "max", or'),
+        ("Nehalem,-sse4.2", "tcg", ""),
+        ("host", "kvm", ""),
+        (None, "tcg", ""),
+    ],
+)
+def test_a_cpu_that_is_none(
+    cpu: str | None, accel: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = result(0).model_copy(update={"stdout": "Available CPUs:\nx86 Nehalem  Intel\nx86 host  all\nx86 max\n"})
+    monkeypatch.setattr(process, "run", lambda argv, timeout_s: printed)
+    options = QemuOptions.model_validate({"cpu": cpu, "accel": accel})
+    found = [f"{one.message} | {one.remedy}" for one in Qemu(tmp_path)._cpu(options)]
+    assert "".join(found).startswith(said)
+    assert bool(found) is bool(said)
 
 
 def test_disks_are_layers_or_copies() -> None:

@@ -101,6 +101,14 @@ def test_a_study_s_recipe() -> None:
     assert more.key != plain.key
 
 
+def test_the_kernel_of_virtual_machines_is_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    small, generic = (set(recipe(ImageSpec(kernel=kernel), MIRROR).packages) for kernel in ("cloud", "generic"))
+    assert small - generic == {"linux-image-cloud-amd64"}
+    assert generic - small == {"linux-image-amd64"}
+    assert recipe(ImageSpec(kernel="generic"), MIRROR).key != recipe(ImageSpec(), MIRROR).key
+
+
 def test_our_own_files_decide_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = recipe(ImageSpec(), MIRROR).key
     monkeypatch.setattr(module, "guest_files", lambda: {**guest_files(), "build.sh": b"true\n"})

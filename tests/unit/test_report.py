@@ -203,6 +203,21 @@ def test_a_blocker_stands_above_the_answer() -> None:
     assert text.index("Blocker T04 software emulation") < answer
 
 
+def test_a_figure_of_software_emulation_that_was_allowed_says_so_itself() -> None:
+    made = campaign(("host", "container"), 6)
+    allowed = Finding(id="T04", severity=Severity.WARNING, message="m", remedy="r", environment="container")
+    plain = analyse(made.measurements, plan=made.plan, findings=[], trials=made.trials)
+    found = analyse(made.measurements, plan=made.plan, findings=[allowed], trials=made.trials)
+    caveat = "software emulation, not virtualization (T04)"
+    assert [item.verdict for item in found.comparisons] == [item.verdict for item in plain.comparisons]
+    assert all(caveat in item.remark for item in found.comparisons)
+    assert not any(caveat in item.remark for item in plain.comparisons)
+    first = found.comparisons[0]
+    assert caveat in Page(html(report_input(made, found))).text
+    row = next(line for line in markdown(report_input(made, found)).splitlines() if f"{first.ratio:.3f}" in line)
+    assert caveat in row, "beside the number"
+
+
 def test_failures_are_listed_with_their_reason(pilot: ReportInput, pilot_html: str) -> None:
     assert "r03-vm-ping-1 timed out no answer within 32 s" in Page(pilot_html).text
     assert "| r03-vm-ping-1 | timed out | no answer within 32 s |" in markdown(pilot)

@@ -31,6 +31,16 @@ name = "ping"
 """
 
 
+def with_machine(line: str) -> str:
+    return PLAIN.replace('"docker"', f'"qemu"\n{line}')
+
+
+def test_every_card_goes_with_the_generic_kernel() -> None:
+    study = parse(with_machine('nic = "e1000"') + '[image]\nkernel = "generic"', "(test)")
+    assert study.image.kernel == "generic"
+    assert study.environments[1].options["nic"] == "e1000"
+
+
 def mistakes_of(text: str) -> dict[str, str]:
     """Path -> what is said about it."""
     with pytest.raises(StudyError) as caught:
@@ -255,6 +265,29 @@ def test_the_quick_example_is_the_quick_preset() -> None:
             "there is no node 'worker9' (did you mean",
         ),
         (with_nodes("workers = 1\n[nodes.overrides.worker2]"), "nodes.overrides.worker2", "there is no node 'worker2'"),
+        # virtual machines
+        (
+            with_machine('accel = "xen"'),
+            "environments.box.accel",
+            "'xen' is not allowed (allowed: auto, kvm, tcg)",
+        ),
+        (with_machine('network = "tab"'), "environments.box.network", "'tab' is not allowed (did you mean \"tap\"?"),
+        (with_machine('vhost = "yes"'), "environments.box.vhost", "'yes' is not allowed (allowed: auto, off, on)"),
+        (
+            with_machine('nic = "e100"'),
+            "environments.box.nic",
+            "'e100' is not allowed (did you mean \"e1000\"? allowed: e1000, virtio, vmxnet3)",
+        ),
+        (
+            with_machine('nic = "e1000"'),
+            "environments.box.nic",
+            'the "cloud" kernel has no driver for "e1000" (set kernel = "generic" in [image])',
+        ),
+        (with_machine('disk = "ide"'), "environments.box.disk", "'ide' is not allowed (allowed: nvme, virtio-blk)"),
+        (with_machine('cache = "writback"'), "environments.box.cache", "'writback' is not allowed (did you mean"),
+        (with_machine('format = "vmdk"'), "environments.box.format", "'vmdk' is not allowed (allowed: qcow2, raw)"),
+        (with_machine('hugepages = "yes"'), "environments.box.hugepages", "'yes': input should be a valid boolean"),
+        (PLAIN + '[image]\nkernel = "small"', "image.kernel", "'small' is not allowed (allowed: cloud, generic)"),
         # names that may not be
         (with_top("").replace('"plain"', '"Plain Text"'), "name", "'Plain Text' is not allowed (must match ^[a-z]"),
         (PLAIN.replace("environments.box", "environments.Box"), "environments.Box", "'Box' is not allowed (must match"),

@@ -23,6 +23,7 @@ class Pair:
     level: Level
     found: compare.Estimate | None
     blocker: Finding | None
+    caveat: str = ""
 
     @property
     def judged(self) -> bool:
@@ -94,7 +95,8 @@ def _pairs(
         other = found.get((baseline, series_of(level)))
         differences = compare.paired_differences(level, other) if other is not None else ()
         block = verdict.blocker(findings, (level.environment, baseline), level.benchmark, level.label)
-        pairs.append(Pair(level, compare.estimate(differences), block))
+        caveat = verdict.caveat(findings, (level.environment, baseline))
+        pairs.append(Pair(level, compare.estimate(differences), block, caveat))
     return tuple(pairs)
 
 
@@ -122,6 +124,7 @@ def _comparison(pair: Pair, claim: Claim | None, study: Study, failing: frozense
         remarks.append(verdict.remark_of(word, found, study.margin, claim.family))
     if {(level.environment, level.label), (study.baseline, level.label)} & failing:
         remarks.append("among successful runs")
+    remarks.append(pair.caveat)
     logged = found is not None and level.kind not in UNLOGGED
     plain = found is not None and not logged
     low, high = (found.low, found.high) if found is not None else (None, None)

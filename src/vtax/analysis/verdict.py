@@ -18,6 +18,7 @@ from vtax.model import Finding, Severity
 LEVEL = 0.05
 ROUNDS_MAX = 60  # beyond this a campaign is called out of reach
 NOISE_QUANTILE = 0.2  # of chi2: the noise that a campaign of this size cannot rule out
+CAVEATS = {"T04": "software emulation, not virtualization"}
 FEW_ROUNDS = "R01"  # the audit's finding "fewer than six rounds", which the verdict says itself
 WIDE = 2.0  # ratios beyond it are not said in percent
 
@@ -55,6 +56,12 @@ def blocker(findings: Sequence[Finding], environments: tuple[str, str], benchmar
         and finding.benchmark in ("", benchmark, label)
     )
     return next(touching, None)
+
+
+def caveat(findings: Sequence[Finding], environments: tuple[str, str]) -> str:
+    """What must stand beside every number of a comparison of two environments that a study allowed all the same."""
+    allowed = {finding.id for finding in findings if finding.environment in environments}
+    return "; ".join(f"{word} ({name})" for name, word in CAVEATS.items() if name in allowed)
 
 
 def word_of(found: Estimate, delta: float, *, differs: bool, within: bool) -> Verdict:

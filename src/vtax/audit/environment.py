@@ -65,7 +65,7 @@ def emulation(evidence: Evidence) -> tuple[Finding, ...]:
     found = []
     for environment in (name for name in evidence.environments if emulated(evidence, name)):
         message = f"{environment} ran in software emulation: its figures say nothing about virtualization"
-        remedy = "run it on a host with working KVM; allow_emulation = true compares it all the same"
+        remedy = "run it where the CPU runs guests (`vtax doctor`); allow_emulation = true compares it all the same"
         said = warning if evidence.option(environment, "allow_emulation") is True else blocker
         found.append(said("T04", message, remedy, environment))
     return tuple(found)

@@ -118,10 +118,10 @@ def emulated(evidence: Evidence, environment: str) -> bool:
         for cell in cells
         for line in cell.commands
         for word, following in pairwise(line)
-        if word == "-accel"
+        if word in ("-accel", "--vm-execution-engine")
     }
     inside = [layer for _, values in observed(evidence, environment) for layer in values.get("virtualization", ())]
-    return "tcg" in accelerators or any("software emulation" in layer for layer in inside)
+    return bool({"tcg", "interpreter"} & accelerators) or any("software emulation" in layer for layer in inside)
 
 
 def canonical(value: object) -> str:

@@ -11,7 +11,9 @@ import typer
 
 Environment = Annotated[
     str,
-    typer.Argument(help="An environment of --study, or a provider: host, docker, podman, qemu.", show_default=False),
+    typer.Argument(
+        help="An environment of --study, or a provider: host, docker, podman, qemu, virtualbox.", show_default=False
+    ),
 ]
 
 

@@ -21,6 +21,7 @@ BUILT_IN = {
     "docker": "vtax.providers.container:Docker",
     "podman": "vtax.providers.container:Podman",
     "qemu": "vtax.providers.qemu.provider:Qemu",
+    "virtualbox": "vtax.providers.virtualbox.provider:VirtualBox",
 }
 GROUP = "vtax.providers"
 ANY_CONTAINER = "container"

@@ -79,6 +79,12 @@ def version(text: str) -> Version | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+def cpu_models(text: str) -> tuple[str, ...]:
+    """The names in what `-cpu help` prints: one a line, between its title and the flags."""
+    listed = text.partition("Available CPUs:")[2].partition("\nRecognized")[0]
+    return tuple(re.findall(r"^(?:x86)? *(\S+)", listed, re.MULTILINE))
+
+
 def cpu_model(options: QemuOptions, accel: Accelerator, qemu: Version) -> str:
     """The model of the CPU, without what this version cannot emulate."""
     model = options.cpu or ("host" if accel == "kvm" else "max")

@@ -6,6 +6,7 @@ namespace in its name. `destroy` needs only that label, so it also works after v
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import signal
@@ -40,7 +41,6 @@ VIRTUAL_S, EMULATED_S = 10.0, 30.0  # what a cluster takes to be verified
 OFF_S = 3.0  # for a guest to write what it has not written, and power off
 POLL_S = 0.05
 COMMAND_S = 120.0
-SMALLEST_DISK = 2 * 2**30
 SWITCH = Path(switch.__file__)
 PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
 SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin"
@@ -91,8 +91,9 @@ class Qemu:
         options = QemuOptions.model_validate(dict(spec.options))
         return [
             *self._emulation(spec, options),
+            *self._cpu(options),
             *bridge.refused(options),
-            *_too_small(shape),
+            *disk.too_small(shape),
             *_too_few_huge_pages(shape, options),
         ]
 
@@ -110,6 +111,28 @@ class Qemu:
                 severity=Severity.WARNING,
                 message=f"{spec.name} runs in software emulation{why}; it says nothing about virtualization",
                 remedy="run on a host with working KVM; allow_emulation = true compares it all the same",
+            )
+
+    def _cpu(self, options: QemuOptions) -> Iterator[Problem]:
+        """Whether this QEMU has the CPU that was asked for."""
+        name = (options.cpu or "").partition(",")[0]
+        if not name:
+            return
+        known = lines.cpu_models(process.run((lines.QEMU, "-cpu", "help"), timeout_s=20).stdout)
+        if name == "host" and self.accelerator(options) == "tcg":
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message='cpu = "host" needs KVM, and this environment runs in software emulation',
+                remedy='cpu = "max", or leave it out',
+            )
+        elif name not in known:
+            near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message=f"this QEMU has no CPU {name!r}",
+                remedy=f"{', '.join(near)}; `{lines.QEMU} -cpu help` lists all"
+                if near
+                else f"`{lines.QEMU} -cpu help`",
             )
 
     def unavailable(self) -> str:
@@ -328,16 +351,6 @@ def _bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str,
 def _write_secret(path: Path, content: bytes) -> None:
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(content)
-
-
-def _too_small(shape: ClusterShape) -> Iterator[Problem]:
-    for node in shape.nodes:
-        if node.disk_bytes < SMALLEST_DISK:
-            yield Problem(
-                severity=Severity.BLOCKER,
-                message=f"{node.name} has a disk of {node.disk_bytes / 2**30:.1f} GiB, its system alone takes one",
-                remedy="at least 2 GiB",
-            )
 
 
 def _too_few_huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:

@@ -1,0 +1,312 @@
+"""Virtual machines under VirtualBox: linked clones of one machine, driven by VBoxManage.
+
+All files of a cluster are in one directory; its machines, their disks and their group carry the campaign's label in
+their names. `destroy` needs only that label, so it also works after vtax itself was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from vtax.cluster.access import wait_for_banner, write_ssh_config
+from vtax.cluster.keys import make_keys
+from vtax.cluster.seed import seed
+from vtax.errors import CommandError
+from vtax.launchers.mpirun import Mpirun
+from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
+from vtax.parallel import each
+from vtax.providers.base import Cluster, Leftover, Site
+from vtax.providers.guest import disk, firmware, pinning, ready, standing
+from vtax.providers.guest.orders import POWER_OFF, order
+from vtax.providers.guest.setting import NAME, addresses
+from vtax.providers.virtualbox import base, listing, manage, threads
+from vtax.providers.virtualbox import command as lines
+from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
+
+OLDEST, NEWEST = (7, 0), (7, 2)
+NVME_INSIDE = (7, 2)  # before, the controller is in the extension pack
+READY_S = 120.0  # the firmware takes its part of it
+EMULATION_PATIENCE = 5.0
+POLL_S, LOOK_S = 0.1, 2.0  # between two looks at a console, and at what VirtualBox says
+OFF_S = 5.0  # for a guest to write what it has not written, and power off
+GONE_S = 20.0  # for VirtualBox to let go of a machine that has ended
+SECTOR_UNIT = 2**20  # of a disk of VirtualBox's own format
+
+
+class VirtualBox:
+    name = "virtualbox"
+    options = VirtualBoxOptions
+    mend = (
+        "VirtualBox 7.0 to 7.2 (virtualbox.org, or Debian sid), then as root: apt-get install fdisk dosfstools mtools "
+        "e2fsprogs; modprobe vboxdrv"
+    )
+    provision_estimate_s = 30.0
+    capabilities = standing.CAPABILITIES
+
+    def __init__(self, runtime: Path) -> None:
+        self.runtime = runtime
+
+    def slowdown(self, options: VirtualBoxOptions) -> float:
+        return 1.0
+
+    def launcher(self, options: VirtualBoxOptions) -> Mpirun:
+        return Mpirun(interface="eth0", transport=options.mpi_transport)
+
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+        image = Image(recipe="", digest="DIGEST", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
+        site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
+        options = VirtualBoxOptions.model_validate(dict(spec.options))
+        return _commands(_machines(site, shape, options, "PORT"), options)
+
+    def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
+        options = VirtualBoxOptions.model_validate(dict(spec.options))
+        found = self._version() if manage.program() else None
+        return [
+            *(Problem(severity=Severity.BLOCKER, message=what, remedy=how) for what, how in self._missing(found)),
+            *_unsupported(spec, shape, options, found),
+            *disk.too_small(shape),
+        ]
+
+    def unavailable(self) -> str:
+        return "; ".join(what for what, _ in self._missing(self._version() if manage.program() else None))
+
+    def _missing(self, found: listing.Version | None) -> Iterator[tuple[str, str]]:
+        """What nothing works without, and what mends it."""
+        if manage.program() is None:
+            yield "VBoxManage is not installed", self.mend
+        elif found is None or not OLDEST <= found <= NEWEST:
+            is_ = "of unknown version" if found is None else f"{found[0]}.{found[1]}"
+            yield f"VirtualBox is {is_}, not 7.0 to 7.2", self.mend
+        if not manage.DRIVER.exists():
+            yield f"VirtualBox's driver is not loaded: there is no {manage.DRIVER}", manage.LOAD
+        search = os.environ.get("PATH", os.defpath) + disk.SEARCH
+        lost = {one: package for one, package in firmware.PROGRAMS.items() if shutil.which(one, path=search) is None}
+        if lost:
+            is_ = "is" if len(lost) == 1 else "are"
+            remedy = f"as root: apt-get install {' '.join(sorted(set(lost.values())))}"
+            yield f"{', '.join(lost)} {is_} not installed", remedy
+
+    def note(self) -> str:
+        """What `vtax doctor` says beside "works"."""
+        found = self._version()
+        return f"VirtualBox {found[0]}.{found[1]}, its driver is loaded" if found else ""
+
+    def _version(self) -> listing.Version | None:
+        try:
+            return manage.version()
+        except CommandError:
+            return None
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        try:
+            return self._create(spec, shape, shared_path, site)
+        except BaseException:
+            self.destroy(site.campaign)
+            raise
+
+    def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        options = VirtualBoxOptions.model_validate(dict(spec.options))
+        patience = EMULATION_PATIENCE if options.engine == "interpreter" else 1.0
+        port = _free_port()
+        machines = _machines(site, shape, options, str(port))
+        self.define(machines, shape, shared_path, site, options)
+        deadline = time.monotonic() + READY_S * patience
+        each(lambda machine: manage.start(machine.name), machines)
+
+        def come_up(machine: Machine) -> None:
+            log = site.console(machine.node.name)
+            ready.wait(machine.node, log, _Watch(machine.name), READY_S * patience, deadline, POLL_S)
+
+        each(come_up, machines)
+        # Only now: while they start, nodes that share a CPU would wait for each other.
+        pinned = [_pinned(machine, options) for machine in machines]
+        notes = [f"engine: {options.engine}", *(note for note, _ in pinned)]
+        version = self._version()
+        facts = {
+            machine.node.name: {**lines.facts(options, manage.about(machine.name), version), **places}
+            for machine, (_, places) in zip(machines, pinned, strict=True)
+        }
+        names = tuple(node.name for node in shape.nodes)
+        wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
+        write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=addresses(names), patience=patience)
+        standing.remember(site, _commands(machines, options), notes, patience, facts)
+        return self.connect(spec, shape, shared_path, site)
+
+    def define(
+        self,
+        machines: Sequence[Machine],
+        shape: ClusterShape,
+        shared_path: str,
+        site: Site,
+        options: VirtualBoxOptions,
+    ) -> None:
+        """Register the machines with all that they need to be started."""
+        names = tuple(node.name for node in shape.nodes)
+        places, slots = addresses(names), {node.name: node.cpus for node in shape.nodes}
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            keys = pool.submit(make_keys, site.keys, names)
+            for machine in machines:
+                with base.ready(site.image, machine.node.disk_bytes, options):
+                    manage.run(lines.clone(machine))
+            keys.result()
+
+        def furnish(machine: Machine) -> None:
+            archive = seed(
+                site.keys, machine.node.name, places, slots, lines.setting(machine, places, shared_path, options)
+            )
+            machine.directory.mkdir(mode=0o700)
+            plain = machine.directory / "seed.tar"
+            plain.touch(mode=0o600, exist_ok=False)
+            plain.write_bytes(archive.ljust(-(-len(archive) // SECTOR_UNIT) * SECTOR_UNIT, b"\0"))
+            for line in lines.commands(machine, options)[1:-1]:
+                manage.run(line)
+            plain.unlink()
+            machine.seed_disk.chmod(0o600)
+
+        each(furnish, machines)
+
+    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        launcher = self.launcher(VirtualBoxOptions.model_validate(dict(spec.options)))
+        return standing.connected(spec, shape, shared_path, site, launcher)
+
+    def destroy(self, campaign: str) -> None:
+        """The order to power off, a moment for it, then certain death: workers first, because the master has their
+        files. Then the machines and their disks are forgotten and deleted."""
+        if manage.program() is None:
+            return
+        mine = [name for name in manage.machines().values() if _owner(name) == campaign]
+        masters = [name for name in mine if name.endswith(f"-{Role.MASTER}")]
+        for group in ([name for name in mine if name not in masters], masters):
+            each(_end, group)
+        for medium in manage.media():
+            if medium.owner == campaign:
+                manage.run(lines.forget(medium.uuid), check=False)  # one that went with another is fine
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """Machines and disks of this run-time directory, and those whose files are gone; with files elsewhere, they are
+        in the care of a vtax with another state directory, which may be using them."""
+        if manage.program() is None or self._version() is None:
+            return []
+        found = []
+        for name in manage.machines().values():
+            owner = _owner(name)
+            if owner and self._in_my_care(manage.about(name).get("CfgFile", "")):
+                found.append(Leftover(self.name, "machine", name, owner))
+        for medium in manage.media():
+            if medium.owner and self._in_my_care(medium.location):
+                found.append(Leftover(self.name, "medium", Path(medium.location).name, medium.owner))
+        return found
+
+    def _in_my_care(self, path: str) -> bool:
+        return not Path(path).exists() or Path(path).resolve().is_relative_to(self.runtime.resolve())
+
+    def remove_image(self, image: Image) -> None:
+        base.remove(image)
+
+
+def _machines(site: Site, shape: ClusterShape, options: VirtualBoxOptions, port: str) -> tuple[Machine, ...]:
+    return tuple(
+        Machine(
+            site.campaign,
+            node,
+            number,
+            site.directory,
+            lines.base_name(site.image, node.disk_bytes, options),
+            port,
+        )
+        for number, node in enumerate(shape.nodes)
+    )
+
+
+def _commands(machines: Sequence[Machine], options: VirtualBoxOptions) -> tuple[tuple[str, ...], ...]:
+    return tuple(line for machine in machines for line in lines.commands(machine, options))
+
+
+def _unsupported(
+    spec: EnvironmentSpec, shape: ClusterShape, options: VirtualBoxOptions, found: listing.Version | None
+) -> Iterator[Problem]:
+    """What this study asks for and VirtualBox cannot give, or gives for a price."""
+    for node in shape.nodes:
+        if node.cpus > lines.MOST_CPUS:
+            message = f"{node.name} has {node.cpus} CPUs, VirtualBox gives a machine {lines.MOST_CPUS} at most"
+            yield Problem(severity=Severity.BLOCKER, message=message, remedy="smaller nodes")
+    if options.engine == "interpreter":
+        message = f"{spec.name} runs in software emulation; it says nothing about virtualization"
+        remedy = 'engine = "default" measures; allow_emulation = true compares it all the same'
+        yield Problem(severity=Severity.WARNING, message=message, remedy=remedy)
+    if options.disk == "nvme" and found is not None and found < NVME_INSIDE:
+        message = f"NVMe disks need the extension pack in VirtualBox {found[0]}.{found[1]}"
+        yield Problem(severity=Severity.WARNING, message=message, remedy='install it, or disk = "sata"')
+
+
+def _free_port() -> int:
+    """A loopback port that nobody listens on now. Should somebody take it before VirtualBox does, SSH refuses the
+    stranger's host key."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class _Watch:
+    """Why a machine will never be ready, "" while it may. It asks now and then only, because a starting machine needs
+    the CPU more than VBoxManage does."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.next = 0.0
+
+    def __call__(self) -> str:
+        if time.monotonic() < self.next:
+            return ""
+        about = manage.about(self.name)
+        self.next = time.monotonic() + LOOK_S
+        return "" if listing.runs(about) else f"VirtualBox says that it is {about.get('VMState', 'not registered')}"
+
+
+def _pinned(machine: Machine, options: VirtualBoxOptions) -> tuple[str, dict[str, Any]]:
+    """Put the threads of a machine in their places: the sentence for the record, and the facts."""
+    node = machine.node
+    if not options.pin:
+        return pinning.free(node), {"vm_pinned": False}
+    pid, virtual = threads.machine(machine.name)
+    places = pinning.pin(pid, virtual, node.cpu_ids)
+    facts = {"vm_pinned": True, "vm_emulator_cpus": list(node.cpu_ids)}
+    if len(virtual) != node.cpus:  # then all threads are on the node's CPUs, and the record says how that differs
+        cpus = ",".join(map(str, node.cpu_ids))
+        return f"{node.name}: all its threads on CPU {cpus}; virtual CPUs not told apart", facts
+    return pinning.told(node, places), {**facts, "vm_cpu_places": list(places)}
+
+
+def _owner(name: str) -> str:
+    """The campaign of a machine of ours by its name; "" for any other."""
+    found = NAME.match(name)
+    return found[1] if found else ""
+
+
+def _end(name: str) -> None:
+    """Power off, unregister and delete one machine."""
+
+    def runs() -> bool:
+        return listing.runs(manage.about(name))
+
+    socket_path = listing.serial_socket(manage.about(name))
+    if socket_path and runs():
+        order(Path(socket_path), POWER_OFF, runs, OFF_S, POLL_S)
+    if runs():
+        manage.run(lines.power_off(name), check=False)
+    _until(lambda: manage.run(lines.unregister(name), check=False).exit_code == 0 or not manage.about(name))
+
+
+def _until(done: Callable[[], bool]) -> None:
+    """Try again while VirtualBox still holds what has just ended."""
+    deadline = time.monotonic() + GONE_S
+    while not done() and time.monotonic() < deadline:
+        time.sleep(POLL_S)
