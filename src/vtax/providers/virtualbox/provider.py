@@ -54,7 +54,7 @@ class VirtualBox:
         self.runtime = runtime
 
     def slowdown(self, options: VirtualBoxOptions) -> float:
-        return 1.0
+        return EMULATION_PATIENCE if options.engine == "interpreter" else 1.0
 
     def launcher(self, options: VirtualBoxOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
