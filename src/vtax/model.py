@@ -244,6 +244,7 @@ class Work(Record):
     params: Mapping[str, JsonValue]
     steps: tuple[Step, ...]
     estimate_s: float
+    clocked_s: float = 0.0  # the part of it that passes by the clock, however slow the nodes are
 
 
 class PlannedTrial(Record):

@@ -305,3 +305,17 @@ def test_the_targets_of_a_scope(scope: Scope, nodes: tuple[str, ...], expected: 
     found = [f"{one.label}:{one.directory}" for one in targets(spec, scope, plan.shape, "/data")]
     assert len(found) == len(expected)
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+def test_emulation_makes_work_longer_and_clocks_no_slower() -> None:
+    """sysbench measures for 2 s whatever the CPU does; half a second for its start is guessed, and five times that."""
+    study = fake_study()
+    slow = fakes(["env0", "env1"])
+    slow["env1"].slow = 5.0
+    plan = make_plan(study, MACHINE, slow)
+    work = {(item.environment, item.benchmark): item for item in plan.work}
+    assert work["env0", "sysbench-cpu"].estimate_s == 2.5
+    assert work["env1", "sysbench-cpu"].estimate_s == 4.5
+    assert work["env1", "sysbench-cpu"].clocked_s == 2.0
+    assert work["env1", "sysbench-cpu"].params == work["env0", "sysbench-cpu"].params
+    assert work["env1", "hpl"].estimate_s == pytest.approx(5 * work["env0", "hpl"].estimate_s, abs=0.3)
