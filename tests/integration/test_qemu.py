@@ -9,18 +9,20 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from vtax import pipeline
 from vtax.errors import ProvisionError
+from vtax.events import ignore
 from vtax.facts.host import capacity, host_facts
-from vtax.model import ClusterShape, EnvironmentSpec, Image, Scope
+from vtax.model import ClusterShape, EnvironmentSpec, Image, ImageSpec, Scope
 from vtax.providers import provider as provider_of
 from vtax.providers.base import Provider, Site
 from vtax.providers.guest import disk
+from vtax.providers.guest.console import SHOWN
 from vtax.providers.qemu import kvm, provider
 from vtax.providers.qemu.command import QemuOptions
 from vtax.provision import Ready, destroy, provision
@@ -137,15 +139,42 @@ def test_nothing_is_left(supplier: Provider, places: pipeline.Paths, image: Imag
     supplier.destroy("vm2")  # twice is fine
 
 
+def test_every_network_card_with_the_generic_kernel(supplier: Provider, cache: Path, places: pipeline.Paths) -> None:
+    """The same kernel, from a RAM disk with its modules, drives e1000; what was used stands in the facts."""
+    generic = pipeline.image_of(ImageSpec(kernel="generic"), pipeline.Paths(cache / "vtax", cache / "vtax"), ignore)
+    site = site_of(places, generic, "vm5")
+    ready = provision(supplier, spec(nic="e1000", prealloc=True), shape(), "/shared", site, [Scope.WORKERS])
+    try:
+        assert said(ready, "worker1", "readlink /sys/class/net/eth0/device/driver | sed 's,.*/,,'") == "e1000"
+        assert said(ready, "master", "readlink /sys/class/net/eth1/device/driver | sed 's,.*/,,'") == "e1000"
+        facts = {one.node: one.values for one in ready.facts}
+        assert {values["kernel"] for values in facts.values()} == {Path(generic.kernel).name.removeprefix("vmlinuz-")}
+        assert {values["vm_nic"] for values in facts.values()} == {"e1000"}
+        assert {values["vm_memory"] for values in facts.values()} == {"preallocated"}
+        assert {values["vm_initrd"] for values in facts.values()} == {True}
+        assert facts["worker2"]["vm_cpu_places"] == facts["worker2"]["vm_emulator_cpus"] == [1]
+    finally:
+        destroy(supplier, site, ready.cluster)
+        remove_keys(site)
+
+
 def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
-    """The kernel finds no root file system: the console says so, and nobody waits for the time to pass."""
+    """The kernel finds no root file system: the console says so, and nobody waits for the time to pass. The whole of it
+    is kept for both attempts."""
+    kept: dict[tuple[int, str], str] = {}
+
+    def keep(attempt: int, consoles: Mapping[str, Path]) -> None:
+        kept.update({(attempt, node): path.read_text(errors="replace") for node, path in consoles.items()})
+
     tree = places.runtime / "empty" / "tree"
     broken = image.model_copy(update={"directory": str(tree)})
     site = site_of(places, broken, "vm3")
     tree.mkdir(parents=True)
     try:
         with pytest.raises(ProvisionError) as failure:
-            provision(supplier, spec(), shape(), "/shared", site, [])
+            provision(supplier, spec(), shape(), "/shared", site, [], keep)
+        assert {attempt for attempt, _ in kept} == {1, 2}
+        assert any("Kernel panic" in text and len(text.splitlines()) > SHOWN for text in kept.values())
         assert "does not come up: " in str(failure.value)
         assert "Kernel panic" in str(failure.value)
         assert not [one for one in provider._processes() if one.campaign == "vm3"]
@@ -192,7 +221,9 @@ def test_a_switch_that_nobody_uses_any_more_is_gone(supplier: Provider, places: 
     from vtax.transport import process
 
     place = tmp_path / "s"
-    command = provider._commands(site_of(places, _no_image(), "vm4"), shape(), QemuOptions(), "tcg", (7, 2))[0]
+    site, options = site_of(places, _no_image(), "vm4"), QemuOptions()
+    machines = provider._machines(site, shape(), options, "tcg", None)
+    command = provider._parts(site, machines, options, "tcg", (7, 2))[0][0]
     process.run((*command[:-1], str(place)), timeout_s=20, check=True)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))

@@ -99,6 +99,9 @@ def test_the_server_of_the_shared_directory_is_gone(vtax: Vtax, places: pipeline
     text = on_machines(IOZONE.format(scope="shared"))
     process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.*.tmp/*stdout", UP_S)
+    while not next(campaign.glob("trials/*/.*.tmp/*stdout")).read_text().rstrip().endswith(("freread", "1024")):
+        assert process.poll() is None
+        time.sleep(0.1)  # until it writes
     began = time.monotonic()
     stopped = on_node(places, label_of(campaign), "master", "rpc.nfsd 0")
     assert stopped.returncode == 0, stopped.stderr

@@ -18,7 +18,7 @@ from vtax.model import CommandResult, Image
 from vtax.providers.base import LABEL
 from vtax.providers.guest import console
 from vtax.providers.guest.setting import addresses
-from vtax.providers.qemu import command, kvm, qmp
+from vtax.providers.qemu import command, kvm, problems, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
 from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
@@ -238,12 +238,12 @@ def test_the_cpus_that_qemu_knows(listed: str) -> None:
     ],
 )
 def test_a_cpu_that_is_none(
-    cpu: str | None, accel: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cpu: str | None, accel: command.Accelerator, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     printed = result(0).model_copy(update={"stdout": "Available CPUs:\nx86 Nehalem  Intel\nx86 host  all\nx86 max\n"})
     monkeypatch.setattr(process, "run", lambda argv, timeout_s: printed)
     options = QemuOptions.model_validate({"cpu": cpu, "accel": accel})
-    found = [f"{one.message} | {one.remedy}" for one in Qemu(tmp_path)._cpu(options)]
+    found = [f"{one.message} | {one.remedy}" for one in problems.cpu(options, accel)]
     assert "".join(found).startswith(said)
     assert bool(found) is bool(said)
 

@@ -6,13 +6,12 @@ namespace in its name. `destroy` needs only that label, so it also works after v
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +28,7 @@ from vtax.providers.base import LABEL, Cluster, Leftover, Site
 from vtax.providers.guest import console, disk, initrd, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
-from vtax.providers.qemu import bridge, kvm, qmp, switch
+from vtax.providers.qemu import bridge, kvm, problems, qmp, switch
 from vtax.providers.qemu import command as lines
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.transport import process
@@ -44,7 +43,6 @@ COMMAND_S = 120.0
 SWITCH = Path(switch.__file__)
 PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
 SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin"
-HUGE = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 
 
 class Qemu:
@@ -90,50 +88,16 @@ class Qemu:
             return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
         options = QemuOptions.model_validate(dict(spec.options))
         return [
-            *self._emulation(spec, options),
-            *self._cpu(options),
+            *problems.emulation(spec.name, options, self.accelerator(options), self._broken(options)),
+            *problems.cpu(options, self.accelerator(options)),
             *bridge.refused(options),
             *disk.too_small(shape),
-            *_too_few_huge_pages(shape, options),
+            *problems.huge_pages(shape, options),
         ]
 
-    def _emulation(self, spec: EnvironmentSpec, options: QemuOptions) -> Iterator[Problem]:
-        broken = kvm.working(self.runtime) if options.accel != "tcg" else ""
-        if options.accel == "kvm" and broken:
-            yield Problem(
-                severity=Severity.BLOCKER,
-                message=f"no working KVM on this machine: {broken}",
-                remedy='run on a host with VT-x or AMD-V, or set accel = "tcg" to see software emulation',
-            )
-        elif self.accelerator(options) == "tcg":
-            why = f": {broken}" if broken else ""
-            yield Problem(
-                severity=Severity.WARNING,
-                message=f"{spec.name} runs in software emulation{why}; it says nothing about virtualization",
-                remedy="run on a host with working KVM; allow_emulation = true compares it all the same",
-            )
-
-    def _cpu(self, options: QemuOptions) -> Iterator[Problem]:
-        """Whether this QEMU has the CPU that was asked for."""
-        name = (options.cpu or "").partition(",")[0]
-        if not name:
-            return
-        known = lines.cpu_models(process.run((lines.QEMU, "-cpu", "help"), timeout_s=20).stdout)
-        if name == "host" and self.accelerator(options) == "tcg":
-            yield Problem(
-                severity=Severity.BLOCKER,
-                message='cpu = "host" needs KVM, and this environment runs in software emulation',
-                remedy='cpu = "max", or leave it out',
-            )
-        elif name not in known:
-            near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
-            yield Problem(
-                severity=Severity.BLOCKER,
-                message=f"this QEMU has no CPU {name!r}",
-                remedy=f"{', '.join(near)}; `{lines.QEMU} -cpu help` lists all"
-                if near
-                else f"`{lines.QEMU} -cpu help`",
-            )
+    def _broken(self, options: QemuOptions) -> str:
+        """Why KVM does not work here, where it is wanted."""
+        return kvm.working(self.runtime) if options.accel != "tcg" else ""
 
     def unavailable(self) -> str:
         search = os.environ.get("PATH", os.defpath) + SEARCH
@@ -219,8 +183,8 @@ class Qemu:
         pinned = [_pinned(machine, options) for machine in machines]
         notes = [self._acceleration(options), *(note for note, _ in pinned)]
         facts = {
-            machine.node.name: {**lines.facts(machine, options, accel, version), **places}
-            for machine, (_, places) in zip(machines, pinned, strict=True)
+            machine.node.name: {**lines.facts(machine, options, accel, version), **where}
+            for machine, (_, where) in zip(machines, pinned, strict=True)
         }
         commands = [command for part in (network, *nodes) for command in part]
         standing.remember(site, commands, notes, patience, facts)
@@ -351,17 +315,6 @@ def _bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str,
 def _write_secret(path: Path, content: bytes) -> None:
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(content)
-
-
-def _too_few_huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:
-    wanted = sum(node.memory_bytes for node in shape.nodes) // (2 * 2**20)
-    free = int(HUGE.read_text()) if HUGE.exists() else 0
-    if options.hugepages and free < wanted:
-        yield Problem(
-            severity=Severity.BLOCKER,
-            message=f"the nodes want {wanted} huge pages of 2 MiB, {free} are free",
-            remedy=f"as root: echo {wanted} >/proc/sys/vm/nr_hugepages",
-        )
 
 
 class _Process:

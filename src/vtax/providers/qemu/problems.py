@@ -1,0 +1,63 @@
+"""What keeps virtual machines from working here as a study asks for them. Changes nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from vtax.model import ClusterShape, Problem, Severity
+from vtax.providers.qemu.command import QEMU, Accelerator, QemuOptions, cpu_models
+from vtax.transport import process
+
+HUGE = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+
+
+def emulation(name: str, options: QemuOptions, accel: Accelerator, broken: str) -> Iterator[Problem]:
+    """What is said where KVM does not work; `broken` is why."""
+    if options.accel == "kvm" and broken:
+        yield Problem(
+            severity=Severity.BLOCKER,
+            message=f"no working KVM on this machine: {broken}",
+            remedy='run on a host with VT-x or AMD-V, or set accel = "tcg" to see software emulation',
+        )
+    elif accel == "tcg":
+        why = f": {broken}" if broken else ""
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"{name} runs in software emulation{why}; it says nothing about virtualization",
+            remedy="run on a host with working KVM; allow_emulation = true compares it all the same",
+        )
+
+
+def cpu(options: QemuOptions, accel: Accelerator) -> Iterator[Problem]:
+    """Whether this QEMU has the CPU that was asked for."""
+    name = (options.cpu or "").partition(",")[0]
+    if not name:
+        return
+    known = cpu_models(process.run((QEMU, "-cpu", "help"), timeout_s=20).stdout)
+    if name == "host" and accel == "tcg":
+        yield Problem(
+            severity=Severity.BLOCKER,
+            message='cpu = "host" needs KVM, and this environment runs in software emulation',
+            remedy='cpu = "max", or leave it out',
+        )
+    elif name not in known:
+        near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
+        yield Problem(
+            severity=Severity.BLOCKER,
+            message=f"this QEMU has no CPU {name!r}",
+            remedy=f"{', '.join(near)}; `{QEMU} -cpu help` lists all" if near else f"`{QEMU} -cpu help`",
+        )
+
+
+def huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:
+    """Huge pages that are asked for and not free."""
+    wanted = sum(node.memory_bytes for node in shape.nodes) // (2 * 2**20)
+    free = int(HUGE.read_text()) if HUGE.exists() else 0
+    if options.hugepages and free < wanted:
+        yield Problem(
+            severity=Severity.BLOCKER,
+            message=f"the nodes want {wanted} huge pages of 2 MiB, {free} are free",
+            remedy=f"as root: echo {wanted} >/proc/sys/vm/nr_hugepages",
+        )
