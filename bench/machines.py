@@ -1,7 +1,7 @@
 """What virtual machines cost until they are ready, against one bare machine and against the ordinary way.
 
 All run with whatever works here (software emulation where KVM does not), and take turns, so that the ratios hold on
-any machine. The bare machine has the same kernel and disk and a first process of ten lines. The ordinary way is a guest
+any machine. The bare machine has the same kernel and disk and a short first process. The ordinary way is a guest
 with systemd and Debian's initial RAM disk, its machines started one after another until each shows its SSH banner; it
 is given neither keys nor a shared directory, which would take it more time.
 """
@@ -39,6 +39,7 @@ INIT = """\
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 mount -t proc proc /proc
+mount -t devtmpfs dev /dev
 mount -t tmpfs run /run
 mkdir -p /run/sshd
 modprobe virtio_net
@@ -170,7 +171,7 @@ def _free_port() -> int:
 
 
 def _bare(paths: pipeline.Paths, image: Image, size_bytes: int) -> Guest:
-    """The same kernel, as Debian packs it, and the same disk, with a first process of ten lines and a host key."""
+    """The same kernel, as Debian packs it, and the same disk, with a short first process and a host key."""
     made = paths.cache / "bench" / f"bare-{image.recipe}.raw"
     words = "rw root=/dev/nvme0n1 rootfstype=ext4 init=/bare-init"
     with _making(made) as fresh:

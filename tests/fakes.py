@@ -270,6 +270,8 @@ class FakeProvider:
         self.provision_estimate_s = 1.0
         self.script = script
         self.broken = broken
+        self.odd = ""  # what it warns of, though it works
+        self.slow = 1.0
         self.before_create = before_create
         self.created = 0
         self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
@@ -289,7 +291,7 @@ class FakeProvider:
         return self._capabilities
 
     def slowdown(self, options: Any) -> float:
-        return 1.0
+        return self.slow
 
     def launcher(self, options: Any) -> Mpirun:
         separate = self._capabilities.separate_nodes
@@ -305,9 +307,8 @@ class FakeProvider:
         return self.broken
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
-        if not self.broken:
-            return ()
-        return [Problem(severity=Severity.BLOCKER, message=self.broken, remedy=self.mend)]
+        said = ((Severity.BLOCKER, self.broken), (Severity.WARNING, self.odd))
+        return [Problem(severity=one, message=message, remedy=self.mend) for one, message in said if message]
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         if self.before_create is not None:

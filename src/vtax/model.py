@@ -328,6 +328,7 @@ class Work(Record):
     steps: tuple[Step, ...]
     estimate_s: float
     load: Load | None = None
+    clocked_s: float = 0.0  # the part of it that passes by the clock, however slow the nodes are
 
 
 class PlannedTrial(Record):

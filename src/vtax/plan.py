@@ -144,6 +144,7 @@ class _Frozen:
             params=self.params.model_dump(mode="json"),
             steps=benchmark.steps(self.params, self.target, launcher),
             estimate_s=round(clocked_s + busy_s * provider.slowdown(given), 1),
+            clocked_s=round(clocked_s, 1),
             load=None if self.load is None else self.load.as_load(launcher),
         )
 

@@ -208,6 +208,12 @@ def test_a_campaign_holds_all_that_it_came_from(world: World) -> None:
     assert not list(world.paths.runtime.iterdir())
 
 
+def test_what_a_provider_warns_of_is_said_before_anything_runs(world: World) -> None:
+    world.providers["box"].odd = "box runs in software emulation"
+    said = world.start(study(rounds=1))
+    assert said[0] == Notice("box runs in software emulation; nothing to mend: it is a fake")
+
+
 def test_what_is_left_out_is_said_before_anything_runs(world: World) -> None:
     world.add("jail", broken="no daemon answers")
     said = world.start(study(("host", "box", "jail"), rounds=1), available=True)

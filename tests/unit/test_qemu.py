@@ -14,7 +14,7 @@ from fakes import node_shape
 from vtax.cluster.access import write_ssh_config
 from vtax.cluster.seed import seed
 from vtax.errors import ProvisionError
-from vtax.model import CommandResult
+from vtax.model import CommandResult, Image
 from vtax.providers.base import LABEL
 from vtax.providers.guest import console
 from vtax.providers.guest.setting import addresses
@@ -426,3 +426,12 @@ def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monke
     found = [module._Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
     monkeypatch.setattr(module, "_processes", lambda: found)
     assert [item.campaign for item in Qemu(tmp_path / "run").leftovers()] == ["c1", "c3"]
+
+
+def test_the_unpacked_kernel_is_started_where_there_is_one(tmp_path: Path) -> None:
+    packed = tmp_path / "vmlinuz-6.12-amd64"
+    packed.touch()
+    image = Image(recipe="", digest="", directory="", archive="", kernel=str(packed))
+    assert module._kernel(image) == str(packed)
+    (tmp_path / "vmlinux-6.12-amd64").touch()
+    assert module._kernel(image) == str(tmp_path / "vmlinux-6.12-amd64")

@@ -53,6 +53,9 @@ class VirtualBox:
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
 
+    def slowdown(self, options: VirtualBoxOptions) -> float:
+        return EMULATION_PATIENCE if options.engine == "interpreter" else 1.0
+
     def launcher(self, options: VirtualBoxOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
