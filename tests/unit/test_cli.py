@@ -90,6 +90,7 @@ def test_all_commands_are_there() -> None:
     assert top == {
         *("init", "schema", "plan", "run", "analyse", "audit", "compare", "report", "export", "compose"),
         *("up", "status", "ssh", "exec", "down", "doctor", "clean", "image", "selftest"),
+        *("watch", "serve", "peak", "reference", "tune"),
     }
 
 
