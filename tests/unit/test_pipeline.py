@@ -511,16 +511,29 @@ def test_what_was_never_due_is_not_missing(world: World) -> None:
 
 
 def test_a_campaign_ends_by_itself_when_all_is_settled(world: World) -> None:
-    """Fakes print nearly the same numbers in every cell: equal within the margin at the first look."""
+    """Fakes print nearly the same numbers in every cell: equal within the margin at the first look. They take no time
+    for a second of work, which the audit does not believe (O04)."""
+    ignored = frozenset({"O04"})
     shared = anew(telling(sysbench=PRINTED))
     for provider in world.providers.values():
         provider.script = shared
-    world.start(study(rounds=16).model_copy(update={"looks": (6, 10, 16)}))
+    wanted = study(rounds=16).model_copy(update={"looks": (6, 10, 16)})
+    pipeline.start(b"", wanted, world.directory, world.paths, ignore, False, ignoring=ignored)
     log = Campaign.open(world.directory).look_log()
     assert log is not None
     assert [(look.rounds, look.decision) for look in log.looks] == [(6, Decision.SETTLED)]
     assert log.looks[0].reason == "1 of 1 primary comparisons have their verdict after 6 complete rounds"
-    assert pipeline.analyse(world.directory).ended == (
+    assert pipeline.analyse(world.directory, ignored).ended == (
         "after 6 rounds: no primary metric waits for its verdict: "
         "1 of 1 primary comparisons have their verdict after 6 complete rounds"
     )
+
+
+def test_a_campaign_that_can_have_no_verdict_ends_and_says_so(world: World) -> None:
+    """Where a blocker of the audit touches everything, more rounds would change nothing."""
+    world.start(study(rounds=16).model_copy(update={"looks": (6, 10, 16)}))
+    log = Campaign.open(world.directory).look_log()
+    assert log is not None
+    assert [(look.rounds, look.reason) for look in log.looks] == [
+        (6, "0 of 1 primary comparisons have their verdict after 6 complete rounds, and 1 can have none")
+    ]
