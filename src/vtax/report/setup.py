@@ -256,3 +256,57 @@ def failures(report: ReportInput) -> Table:
         if cell.status is not Status.OK
     ]
     return Table("Failures", (Column("Trial"), Column("Status"), Column("Reason")), tuple(rows))
+
+
+def commands(report: ReportInput) -> tuple[tuple[str, str], ...]:
+    """For each environment the command lines of the benchmarks, of the first target of each entry and scope."""
+    texts = []
+    for name in report.analysis.environments:
+        seen: dict[tuple[str, str], int] = {}
+        lines: list[str] = []
+        for work in (work for work in report.plan.work if work.environment == name and work.steps):
+            key = (work.label, work.target.scope)
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] == 1:
+                lines += [f"# {work.label} on {work.target.label}"]
+                lines += [
+                    f"{node}:{work.target.directory}$ {shlex.join(step.argv)}{' &' if step.background else ''}"
+                    for step in work.steps
+                    for node in step.nodes
+                ]
+        if lines:
+            texts.append((name, "\n".join(lines)))
+    return tuple(texts)
+
+
+def image(report: ReportInput) -> Table:
+    """What all environments start from."""
+    spec = report.plan.study.image
+    pairs = [
+        ("archive, sha256", report.image_sha256 or UNKNOWN),
+        ("recipe", report.image_recipe or UNKNOWN),
+        ("suite", spec.suite),
+        ("components", ", ".join(spec.components)),
+    ]
+    if spec.extra_packages:
+        pairs.append(("extra packages", ", ".join(spec.extra_packages)))
+    return pairs_table("The root file system", pairs, ("Item", "Value"))
+
+
+def cells(report: ReportInput) -> Table:
+    """Every cluster that was made, in the order of time, with its record."""
+    rows = [
+        Row(
+            (
+                Cell(f"round {cell.round}"),
+                Cell(cell.environment),
+                Cell(cell.status, cell.failure),
+                Cell(format_seconds(cell.provision_s)),
+                Cell(f"{len(cell.checks)} passed"),
+                Cell(f"{cell.cell}.{cell.instance}.json", file=f"cells/{cell.cell}.{cell.instance}.json"),
+            )
+        )
+        for cell in sorted(report.cells, key=lambda cell: (cell.started, cell.cell, cell.instance))
+    ]
+    columns = ("Round", "Environment", "Status", "Provisioned in", "Checks", "Record")
+    return Table("Every cluster", tuple(Column(name) for name in columns), tuple(rows))

@@ -1,0 +1,322 @@
+"""What happened, on one axis of time: cells in the order they ran, failures, drift, load, steal, throttling, temperature."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vtax.analysis.records import Analysis
+from vtax.model import CellRecord, Direction, Kind, Status
+from vtax.report.chart import Chart, Trace, plain, short
+from vtax.report.lines import legend, marker
+from vtax.report.records import ReportInput
+from vtax.report.svg import Scale, around, cut, document, label, line, rect, tick_text
+
+WIDTH, LEFT, RIGHT = 880.0, 96.0, 866.0
+STRIP, GAP, LANES = 62.0, 24.0, 30.0
+UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
+TIMES = ((3 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One value at a moment (s since the beginning), and what it is of."""
+
+    at: float
+    value: float
+    environment: str
+    name: str
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One quantity over time."""
+
+    title: str
+    unit: str
+    spots: tuple[Spot, ...]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """When one cell ran, provisioning first."""
+
+    cell: str
+    environment: str
+    round: int
+    start: float
+    ready: float
+    end: float
+    failed: int
+
+
+def timeline(report: ReportInput, anchor: str = "timeline") -> Chart | None:
+    """The figure; None when no cell was recorded."""
+    lanes = lanes_of(report)
+    if not lanes:
+        return None
+    strips, missing = strips_of(report, lanes)
+    factor, unit = next((f, u) for least, f, u in TIMES if max(lane.end for lane in lanes) >= least)
+    environments = report.analysis.environments
+    failed = sum(lane.failed for lane in lanes)
+    left_out = f" Not recorded: {', '.join(missing)}." if missing else ""
+    return Chart(
+        anchor=anchor,
+        title="Rounds and cells in the order they ran",
+        alt=f"Timeline of {len(lanes)} cells in {len({lane.round for lane in lanes})} rounds over "
+        f"{max(lane.end for lane in lanes) / factor:.3g} {unit}, {failed} failed trials. Below it on the same axis: "
+        f"{', '.join(strip.title for strip in strips) or 'nothing else was recorded'}.",
+        svg=_svg(environments, lanes, strips, factor, unit),
+        traces=tuple(_traces(environments, lanes, strips, factor)),
+        layout=_layout(lanes, strips, factor, unit),
+        caption=f"Drift: median over the primary metrics of a cell, against the mean of its environment; whiskers are "
+        f"quartiles. The pale part of a cell is provisioning; ✕ marks a cell with failed trials.{left_out}",
+        height=int(110 + 40 + 95 * len(strips)),
+        wide=True,
+    )
+
+
+def lanes_of(report: ReportInput) -> tuple[Lane, ...]:
+    """Every recorded cell, in the order of time, in seconds since the first began."""
+    if not report.cells:
+        return ()
+    first = min(cell.started for cell in report.cells)
+    ends: dict[str, float] = {}
+    failed: dict[str, int] = {}
+    for trial in report.trials:
+        ends[trial.cell] = max(ends.get(trial.cell, 0.0), trial.started + trial.elapsed_s)
+        failed[trial.cell] = failed.get(trial.cell, 0) + (trial.status is not Status.OK)
+    lanes = []
+    for cell in sorted(report.cells, key=lambda cell: (cell.started, cell.cell, cell.instance)):
+        ready = cell.started + cell.provision_s
+        end = max(ready, ends.get(cell.cell, ready))
+        times = (cell.started - first, ready - first, end - first)
+        lost = failed.get(cell.cell, 0) + (cell.status is not Status.OK)
+        lanes.append(Lane(cell.cell, cell.environment, cell.round, *times, lost))
+    return tuple(lanes)
+
+
+def strips_of(report: ReportInput, lanes: Sequence[Lane]) -> tuple[tuple[Strip, ...], tuple[str, ...]]:
+    """The quantities that were recorded, and the names of those that were not."""
+    first = min(cell.started for cell in report.cells)
+    found = [
+        Strip("drift", "%", tuple(drift(report.analysis, lanes))),
+        Strip("load", "tasks", tuple(_counted(report, first, _load))),
+        Strip("steal", "% of CPU time", tuple(_counted(report, first, _steal))),
+        Strip("throttling", "% of periods", tuple(_counted(report, first, _throttled))),
+        Strip("temperature", "°C", tuple(_temperatures(report.cells, first))),
+    ]
+    return tuple(s for s in found if s.spots), tuple(s.title for s in found if not s.spots)
+
+
+def drift(analysis: Analysis, lanes: Sequence[Lane]) -> Iterator[Spot]:
+    """How much better (above zero) or worse a cell was than the mean of its environment, in percent."""
+    deviations: dict[tuple[str, int], list[float]] = {}
+    for level in analysis.levels:
+        if not level.primary or level.kind in UNLOGGED or level.n < 2:
+            continue
+        sign = -1.0 if level.direction is Direction.LOWER else 1.0
+        logs = [math.log(cell.value) for cell in level.cells]
+        centre = statistics.fmean(logs)
+        for cell, log in zip(level.cells, logs, strict=True):
+            deviations.setdefault((level.environment, cell.round), []).append(sign * 100 * math.expm1(log - centre))
+    for lane in lanes:
+        found = deviations.get((lane.environment, lane.round))
+        if found:
+            low, middle, high = _quartiles(found)
+            name = f"{lane.environment}, round {lane.round}"
+            yield Spot((lane.ready + lane.end) / 2, middle, lane.environment, name, low, high)
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+Counters = Mapping[str, float]
+
+
+def _load(counters: Counters) -> float | None:
+    return counters.get("load1")
+
+
+def _steal(counters: Counters) -> float | None:
+    total = counters.get("cpu_ticks", 0.0)
+    return 100 * counters["steal_ticks"] / total if total > 0 and "steal_ticks" in counters else None
+
+
+def _throttled(counters: Counters) -> float | None:
+    total = counters.get("cpu_periods", 0.0)
+    return (
+        100 * counters["cpu_throttled_periods"] / total if total > 0 and "cpu_throttled_periods" in counters else None
+    )
+
+
+def _counted(report: ReportInput, first: float, value: object) -> Iterator[Spot]:
+    """One spot for each trial that has it: the worst of its nodes, at the middle of the trial."""
+    assert callable(value)
+    for trial in report.trials:
+        found = [number for node in trial.counters.values() if (number := value(node)) is not None]
+        if found:
+            at = trial.started - first + trial.elapsed_s / 2
+            yield Spot(at, max(found), trial.environment, f"{trial.id}")
+
+
+def _temperatures(cells: Sequence[CellRecord], first: float) -> Iterator[Spot]:
+    """The hottest sensor that the machine or a node told when the cell began."""
+    for cell in cells:
+        told = [cell.host_facts, *(facts.values for facts in cell.facts)]
+        found = [
+            number
+            for values in told
+            for key, value in values.items()
+            if "temperature" in key
+            for number in _numbers(value)
+        ]
+        if found:
+            yield Spot(cell.started - first + cell.provision_s, max(found), cell.environment, cell.cell)
+
+
+def _numbers(value: object) -> Iterator[float]:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield float(value)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _numbers(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _numbers(inner)
+
+
+def _svg(environments: Sequence[str], lanes: Sequence[Lane], strips: Sequence[Strip], factor: float, unit: str) -> str:
+    x = Scale(0.0, max(lane.end for lane in lanes) / factor, LEFT, RIGHT)
+    bottom = 22 + LANES + 16 + len(strips) * (STRIP + GAP)
+    parts = [
+        *legend(environments, [name for name in environments if any(lane.environment == name for lane in lanes)], LEFT)
+    ]
+    for tick in x.ticks(9):
+        parts += [
+            line(x(tick), 22, x(tick), bottom, "grid"),
+            label(x(tick), bottom + 14, tick_text(tick), "tick", "middle"),
+        ]
+    parts.append(label(RIGHT, bottom + 30, f"{unit} since the first cell began", "axis", "end"))
+    parts += _cells(environments, lanes, x, factor)
+    top = 22 + LANES + 16 + 12
+    for strip in strips:
+        parts += _strip(environments, strip, x, top, factor)
+        top += STRIP + GAP
+    return document(WIDTH, bottom + 36, parts, "wide")
+
+
+def _cells(environments: Sequence[str], lanes: Sequence[Lane], x: Scale, factor: float) -> list[str]:
+    parts = [label(LEFT - 8, 22 + LANES / 2 + 4, "cells", "side", "end")]
+    seen: set[int] = set()
+    for lane in lanes:
+        place = _place(environments, lane.environment)
+        start, ready, end = (x(moment / factor) for moment in (lane.start, lane.ready, lane.end))
+        told = f"round {lane.round}, {lane.environment}" + (f", {lane.failed} failed" if lane.failed else "")
+        parts.append(rect(start, 24, ready - start, LANES - 4, f"bar f{place} pale"))
+        parts.append(rect(ready, 24, max(1.0, end - ready - 0.5), LANES - 4, f"bar f{place}", told))
+        if lane.failed:
+            parts.append(label((start + end) / 2, 24 + LANES / 2 + 2, "✕", "fail", "middle"))
+        if lane.round not in seen and len(lanes) <= 120:
+            parts.append(label(start + 2, 22 + LANES + 12, f"{lane.round}", "tick"))
+        seen.add(lane.round)
+    parts.append(label(LEFT - 8, 22 + LANES + 12, "round", "tick", "end"))
+    return parts
+
+
+def _strip(environments: Sequence[str], strip: Strip, x: Scale, top: float, factor: float) -> list[str]:
+    ends = [value for spot in strip.spots for value in (spot.value, spot.low, spot.high) if value is not None]
+    signed = min(ends) < 0
+    y = around([*ends, 0.0], top + STRIP - 8, top, zero=not signed)
+    parts = [label(LEFT - 8, top - 6, strip.title, "side", "end")]
+    for tick in y.ticks(3):
+        parts += [
+            line(LEFT, y(tick), RIGHT, y(tick), "grid"),
+            label(LEFT - 8, y(tick) + 3.5, tick_text(tick), "tick", "end"),
+        ]
+    parts.append(label(LEFT + 2, top - 6, strip.unit, "tick"))
+    few = len(strip.spots) <= 400
+    for spot in strip.spots:
+        place, at = _place(environments, spot.environment), x(spot.at / factor)
+        if spot.low is not None and spot.high is not None:
+            parts.append(line(at, y(spot.low), at, y(spot.high), f"thin s{place}"))
+        parts.append(marker(at, y(spot.value), place) if few else rect(at - 1, y(spot.value) - 1, 2, 2, f"f{place}"))
+    return parts
+
+
+def _place(environments: Sequence[str], name: str) -> int:
+    return environments.index(name) if name in environments else len(environments)
+
+
+def _traces(
+    environments: Sequence[str], lanes: Sequence[Lane], strips: Sequence[Strip], factor: float
+) -> Iterator[Trace]:
+    """Cells as bars from their start, then the strips, each on a vertical axis of its own."""
+    for place, name in enumerate(environments):
+        own = [lane for lane in lanes if lane.environment == name]
+        if own:
+            yield {
+                "type": "bar",
+                "orientation": "h",
+                "name": plain(name),
+                "meta": {"env": place},
+                "base": [short(lane.start / factor) for lane in own],
+                "x": [short((lane.end - lane.start) / factor) for lane in own],
+                "y": [0] * len(own),
+                "text": [plain(_told(lane)) for lane in own],
+                "textposition": "none",
+                "hovertemplate": "%{text}<extra></extra>",
+            }
+    for number, strip in enumerate(strips, 2):
+        for place, name in enumerate(environments):
+            spots = [spot for spot in strip.spots if spot.environment == name]
+            if spots:
+                yield {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": plain(name),
+                    "showlegend": False,
+                    "meta": {"env": place},
+                    "yaxis": f"y{number}",
+                    "x": [short(spot.at / factor) for spot in spots],
+                    "y": [short(spot.value) for spot in spots],
+                    "text": [plain(cut(spot.name, 80)) for spot in spots],
+                    "hovertemplate": "%{y:.4g} " + strip.unit.replace("%", "%%") + "<br>%{text}<extra></extra>",
+                }
+
+
+def _told(lane: Lane) -> str:
+    failed = f", {lane.failed} failed" if lane.failed else ""
+    return f"{lane.environment}, round {lane.round}{failed}"
+
+
+def _layout(lanes: Sequence[Lane], strips: Sequence[Strip], factor: float, unit: str) -> dict[str, object]:
+    """The strips below each other with one axis of time."""
+    end = max(lane.end for lane in lanes) / factor
+    count = len(strips)
+    share = 1 / (count + 0.5)
+    found: dict[str, object] = {
+        "xaxis": {
+            "title": {"text": f"{unit} since the first cell began"},
+            "range": [0, short(end * 1.01)],
+            "anchor": f"y{count + 1}" if count else "y",
+        },
+        "yaxis": {"domain": [round(1 - share * 0.4, 3), 1], "showticklabels": False, "title": {"text": "cells"}},
+        "barmode": "overlay",
+    }
+    for i, strip in enumerate(strips):
+        top = 1 - share * 0.5 - i * share
+        found[f"yaxis{i + 2}"] = {
+            "domain": [round(max(0.0, top - share * 0.82), 3), round(top, 3)],
+            "title": {"text": f"{strip.title}<br>{strip.unit}"},
+            "nticks": 4,
+        }
+    return found
