@@ -27,7 +27,7 @@ def bars(results: Results, panel: Panel, anchor: str) -> Chart:
     spans_decades = min(values) > 0 and max(values) / min(values) > DECADES
     values = [value / factor for value in values]
     scale = _log_scale(values) if spans_decades else around([0.0, *values], LEFT, RIGHT, zero=True)
-    rows = _rows(results, panel, levels)
+    rows = _rows(results, panel)
     axis = _axis_title(panel, unit, spans_decades)
     return Chart(
         anchor=anchor,
@@ -44,7 +44,7 @@ def bars(results: Results, panel: Panel, anchor: str) -> Chart:
 Row = tuple[int, int, str, Level, float]  # category, environment, its name, its level, place from the top
 
 
-def _rows(results: Results, panel: Panel, levels: Sequence[object]) -> list[Row]:
+def _rows(results: Results, panel: Panel) -> list[Row]:
     rows: list[Row] = []
     y = 4.0
     for category, (_, series) in enumerate(panel.categories):
@@ -119,9 +119,7 @@ def _traces(results: Results, rows: Sequence[Row], factor: float, unit: str) -> 
                 "x": [short(level.mean / factor) for level, _ in own],
                 "y": [y for _, y in own],
                 "width": BAR - 4,
-                "text": [
-                    plain(f"{name}: {mean_sd(lv.mean / factor, _sd(lv, factor))} {unit}, n {lv.n}") for lv, _ in own
-                ],
+                "text": [plain(f"{name}: {_said(level, factor)} {unit}, n {level.n}") for level, _ in own],
                 "hovertemplate": "%{text}<extra></extra>",
                 "textposition": "none",
             }
@@ -144,8 +142,8 @@ def _traces(results: Results, rows: Sequence[Row], factor: float, unit: str) -> 
     return traces
 
 
-def _sd(level: Level, factor: float) -> float | None:
-    return None if level.sd is None else level.sd / factor
+def _said(level: Level, factor: float) -> str:
+    return mean_sd(level.mean / factor, None if level.sd is None else level.sd / factor)
 
 
 def _layout(panel: Panel, rows: Sequence[Row], axis: str, logarithmic: bool) -> dict[str, object]:
@@ -156,9 +154,15 @@ def _layout(panel: Panel, rows: Sequence[Row], axis: str, logarithmic: bool) -> 
         for category, y in heads.items()
         if len(panel.categories) > 1
     ]
+    room = HEAD if notes else 4.0
     return {
         "xaxis": {"title": {"text": plain(axis)}, **({"type": "log"} if logarithmic else {"rangemode": "tozero"})},
-        "yaxis": {"showticklabels": False, "range": [-BAR, top + BAR + (HEAD if notes else 4)]},
+        "yaxis": {
+            "showticklabels": False,
+            "ticks": "",
+            "showgrid": False,
+            "range": [-BAR, top + BAR + room],
+        },
         "annotations": [{**note, "showarrow": False, "xanchor": "left"} for note in notes],
         "barmode": "overlay",
     }

@@ -183,7 +183,7 @@ def _named(item: Comparison) -> str:
 
 
 def _causes(report: ReportInput, name: str, claims: Sequence[Comparison]) -> list[str]:
-    """A cause for what was claimed, only where a finding or a step of the ladder touches it; else that none is known."""
+    """A cause for what was claimed, where a finding or a step of the ladder touches it; else that none is known."""
     if not claims:
         return []
     sentences = []
@@ -208,7 +208,10 @@ def _causes(report: ReportInput, name: str, claims: Sequence[Comparison]) -> lis
 
 
 def touches(findings: Sequence[Finding], environment: str, label: str, benchmark: str) -> list[Finding]:
-    """Blockers and warnings that name this benchmark, of this environment or of all; one for everything explains nothing."""
+    """Blockers and warnings that name this benchmark, of this environment or of all.
+
+    One that is about everything explains nothing.
+    """
     return [
         item
         for item in findings

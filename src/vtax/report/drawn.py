@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.report import filegrid, streams, trips
+from vtax.analysis.summary import Series
+from vtax.report import filelines, heatmaps, streams, surfaces, trips
 from vtax.report.bars import bars
-from vtax.report.chart import Chart
+from vtax.report.chart import Chart, slug
+from vtax.report.grid import grids, look_of
 from vtax.report.page import Entry
 from vtax.report.panels import panels, panels_of
 from vtax.report.records import ReportInput
@@ -32,7 +34,7 @@ def _bars(results: Results, entry: Entry, anchor: str) -> list[Chart]:
 
 def _special(report: ReportInput, results: Results, entry: Entry, anchor: str) -> Sequence[Chart]:
     if entry.benchmark == "iozone":
-        return filegrid.charts(report, results, entry.series, anchor)
+        return _iozone(report, results, entry, anchor)
     if entry.benchmark == "iperf3":
         return streams.charts(results, entry.series, report.trials, anchor)
     if entry.benchmark == "ping":
@@ -42,6 +44,21 @@ def _special(report: ReportInput, results: Results, entry: Entry, anchor: str) -
     return ()
 
 
-def _above_zero(results: Results, entry: Entry) -> list:  # type: ignore[type-arg]
+def _iozone(report: ReportInput, results: Results, entry: Entry, anchor: str) -> list[Chart]:
+    """Lines, heat maps and surfaces of every grid. Colours mean the same in all of an entry's figures."""
+    found = grids(report, entry.series)
+    look = look_of(results, found)
+    made: list[Chart] = []
+    for grid in found if look is not None else ():
+        assert look is not None
+        name = f"{anchor}-{slug(grid.place)}"
+        made.append(filelines.chart(report, results, grid, look, name))
+        if len(grid.files) > 1 and len(grid.records) > 1:
+            made.append(heatmaps.chart(report, results, grid, look, f"{name}-heat"))
+            made.append(surfaces.chart(results, grid, look, f"{name}-surface"))
+    return made
+
+
+def _above_zero(results: Results, entry: Entry) -> list[Series]:
     """The series of which some run is not zero: bars of nothing say no more than the table."""
     return [series for series in entry.series if any(level.maximum > 0 for level in results.levels[series].values())]

@@ -51,7 +51,7 @@ def render(report: ReportInput) -> str:
             happened=happened,
             variables=variables(page.environments),
             policy=policy(library, script),
-            data=Markup(embedded(_data(page, every))),
+            data=Markup(embedded(_data(every))),
             library=Markup(library),
             script=Markup(script),
         )
@@ -67,7 +67,7 @@ def _charts(report: ReportInput, results: Results, page: Page) -> Mapping[str, t
     }
 
 
-def _data(page: Page, every: list[Chart]) -> dict[str, Any]:
+def _data(every: list[Chart]) -> dict[str, Any]:
     """What the scripts read."""
     return {
         "figures": {chart.anchor: chart.live() for chart in every if chart.traces},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from vtax.analysis.records import Analysis
@@ -52,9 +53,8 @@ def steps_of(analysis: Analysis, environment: str) -> list[Step]:
 
 def supported(rung: Any) -> bool:
     """Whether the interval of a step lies on one side of 1, and nothing says that the two do not compare."""
-    if rung.low is None or rung.high is None or getattr(rung, "blocker", ""):
-        return False
-    return bool(rung.low > 1 or rung.high < 1)
+    told = rung.low is not None and rung.high is not None and not rung.blocker
+    return bool(told and (rung.low > 1 or rung.high < 1))
 
 
 def waterfall(analysis: Analysis, anchor: str = "waterfall") -> Chart | None:
@@ -74,7 +74,7 @@ def waterfall(analysis: Analysis, anchor: str = "waterfall") -> Chart | None:
                 "meta": {"role": "waterfall"},
                 "x": [plain(name) for name in names],
                 "measure": ["absolute", *["relative"] * len(one.rungs)],
-                "y": [100, *(short(100 * (b - a)) for a, b in zip(levels, levels[1:], strict=False))],
+                "y": [100, *(short(100 * (b - a)) for a, b in pairwise(levels))],
                 "text": ["100 %", *(plain(_told(rung)) for rung in one.rungs)],
                 "hovertemplate": "%{x}<br>%{text}<extra></extra>",
                 "textposition": "outside",
@@ -104,7 +104,7 @@ def _levels(one: Any) -> list[float]:
 
 
 def _told(rung: Any) -> str:
-    if getattr(rung, "blocker", ""):
+    if rung.blocker:
         return f"× {ratio_text(rung.ratio)}, not comparable"
     ends = "" if rung.low is None or rung.high is None else f" [{ratio_text(rung.low)}, {ratio_text(rung.high)}]"
     return f"× {ratio_text(rung.ratio)}{ends}"

@@ -39,6 +39,21 @@ def traces(results: Results, curves: Mapping[str, Curve], axes: Axes) -> list[Tr
         if not curve:
             continue
         xs = sorted(curve)
+        runs = [(x, cell) for x in xs for cell in curve[x].cells]
+        found.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": plain(f"{name}, single runs"),
+                "meta": {"env": place, "role": "point"},
+                "showlegend": False,
+                "x": [x for x, _ in runs],
+                "y": [short(cell.value / axes.factor) for _, cell in runs],
+                "text": [f"round {cell.round}" for _, cell in runs],
+                "customdata": [cell.sources[0] if cell.sources else "" for _, cell in runs],
+                "hovertemplate": "%{y:.5g}, %{text}<extra></extra>",
+            }
+        )
         found.append(
             {
                 "type": "scatter",
@@ -49,21 +64,6 @@ def traces(results: Results, curves: Mapping[str, Curve], axes: Axes) -> list[Tr
                 "y": [short(curve[x].mean / axes.factor) for x in xs],
                 "text": [plain(f"{name}, {axes.x_text(x)}, n {curve[x].n}") for x in xs],
                 "hovertemplate": "%{y:.5g}<br>%{text}<extra></extra>",
-            }
-        )
-        runs = [(x, cell) for x in xs for cell in curve[x].cells]
-        found.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": plain(f"{name}, single runs"),
-                "meta": {"env": place, "role": "run"},
-                "showlegend": False,
-                "x": [x for x, _ in runs],
-                "y": [short(cell.value / axes.factor) for _, cell in runs],
-                "text": [f"round {cell.round}" for _, cell in runs],
-                "customdata": [cell.sources[0] if cell.sources else "" for _, cell in runs],
-                "hovertemplate": "%{y:.5g}, %{text}<extra></extra>",
             }
         )
     return found

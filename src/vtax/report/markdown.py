@@ -60,7 +60,7 @@ def _blocks(page: Page) -> Iterator[str]:
     for name, commands in page.built:
         yield f"### {escape(name)}"
         yield fenced(commands)
-    for table in (page.machine, page.versions, page.plan, page.work):
+    for table in (page.machine, page.image, page.versions, page.plan, page.work):
         yield f"## {escape(table.title)}"
         yield from _table(table, titled=False)
 
@@ -75,6 +75,8 @@ def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
     yield f"### {escape(entry.label)}"
     if entry.table is not None:
         yield from _table(entry.table, titled=False)
+    if entry.counts is not None:
+        yield from _table(entry.counts, titled=False)
     for matrix in entry.matrices:
         yield from _table(matrix, titled=True)
     links = (

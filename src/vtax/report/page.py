@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.analysis.summary import Series
-from vtax.model import Finding, Severity
+from vtax.model import Finding, Kind, Severity
 from vtax.report import setup
 from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion, resolution
 from vtax.report.groups import Group
@@ -40,6 +40,7 @@ class Entry:
     benchmark: str
     series: tuple[Series, ...]
     table: Table | None
+    counts: Table | None  # what has no better and worse
     matrices: tuple[Table, ...]
     sources: tuple[Sources, ...]
     findings: tuple[Finding, ...]  # that name this entry
@@ -84,6 +85,7 @@ class Page:
     machine: Table
     other_machine: Table
     versions: Table
+    other_versions: Table
     built: tuple[tuple[str, str], ...]
     plan: Table
     work: Table
@@ -99,6 +101,7 @@ def page_of(report: ReportInput) -> Page:
     analysis = report.analysis
     results = results_of(report)
     machine, other_machine = setup.machine(report)
+    versions, other_versions = setup.versions(report)
     return Page(
         title=analysis.campaign,
         question=QUESTION,
@@ -119,7 +122,8 @@ def page_of(report: ReportInput) -> Page:
         other_facts=setup.other_facts(report),
         machine=machine,
         other_machine=other_machine,
-        versions=setup.versions(report),
+        versions=versions,
+        other_versions=other_versions,
         built=setup.built(report),
         plan=setup.plan(report),
         work=setup.frozen_work(report),
@@ -201,13 +205,16 @@ def _entry(report: ReportInput, results: Results, benchmark: str, label: str, se
     found = matrices(several)
     inside = {series for matrix in found for series in matrix.members}
     flat = [series for series in several if series not in inside]
+    counted = {series for series in flat if results.first(series).kind is Kind.COUNT}
+    meanings = report.meanings.get(benchmark, {})
     peak = peak_flops(report, label) if any(series.metric == "HPL" for series in several) else None
     context = Context({} if peak is None else {label: peak}, report.references)
     return Entry(
         label=label,
         benchmark=benchmark,
         series=tuple(several),
-        table=benchmark_table(results, flat, report.meanings.get(benchmark, {}), context) if flat else None,
+        table=benchmark_table(results, [s for s in flat if s not in counted], meanings, context),
+        counts=benchmark_table(results, [s for s in flat if s in counted], meanings),
         matrices=tuple(matrix_table(results, m) for m in found),
         sources=_sources(results, several),
         findings=tuple(item for item in report.analysis.findings if item.benchmark in (label, benchmark)),

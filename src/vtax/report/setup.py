@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -56,6 +57,10 @@ MACHINE = {
 }
 LONG = 160  # characters of a fact that are shown
 ABSENT_MEANS = {"cpu_quota_cpus": "none"}
+TOLD = re.compile(
+    r"(vtax|hpcc|openmpi-bin|libopenmpi\d\w*|libopenblas0-\w+|sysbench|stress-ng|iozone3|iperf3|iputils-ping|libc6|"
+    r"linux-image-\S+|openssh-server|nfs-\S+)$"
+)
 HPL_PARAMS = ("N", "NB", "P", "Q")
 
 
@@ -186,9 +191,13 @@ def machine(report: ReportInput) -> tuple[Table, Table]:
     return pairs_table("The machine", first, columns), pairs_table("More about the machine", rest, columns)
 
 
-def versions(report: ReportInput) -> Table:
+def versions(report: ReportInput) -> tuple[Table, Table]:
+    """vtax and the packages that measure or that are measured with, and all the others of the root file system."""
     pairs = [("vtax", report.plan.vtax_version), *sorted(report.versions.items())]
-    return pairs_table("Versions", pairs, ("Package", "Version"))
+    first = [pair for pair in pairs if TOLD.match(pair[0])]
+    rest = [pair for pair in pairs if not TOLD.match(pair[0])]
+    columns = ("Package", "Version")
+    return pairs_table("Versions", first, columns), pairs_table("All other packages", rest, columns)
 
 
 def built(report: ReportInput) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""A surface over two sizes, seen from the side: polygons from the back to the front. A drawing for paper and no script."""
+"""A surface over two sizes, seen from the side, for paper: polygons from the back to the front."""
 
 from __future__ import annotations
 
@@ -45,6 +45,5 @@ def drawing(
             parts.append(f'<path class="facet" fill="{colour}" d="M{path}z"/>')
     x, y = spot((0, 0), 0.0)
     parts.append(label(x, y + 14, f"record {axes[1][0]} to {axes[1][-1]} →", "tick"))
-    x, y = spot((0, columns - 1), 0.0)
-    parts.append(label(x + 4, y - 6, f"file ↗ {axes[0][-1]}", "tick"))
+    parts.append(label(origin[0] + WIDTH + 6, y + 14, f"file to {axes[0][-1]} ↗", "tick", "end"))
     return parts

@@ -34,7 +34,7 @@ def num(value: float) -> str:
 
 
 def element(tag: str, content: str = "", **attributes: str | float) -> str:
-    """An element; `content` is markup already, attributes are escaped. `class_` is class, `stroke_width` stroke-width."""
+    """An element; `content` is markup already, attributes are escaped. `stroke_width` becomes stroke-width."""
     words = "".join(f" {_name(key)}={quoteattr(_value(value))}" for key, value in attributes.items() if value != "")
     return f"<{tag}{words}>{content}</{tag}>" if content else f"<{tag}{words}/>"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from vtax.analysis.records import Level
 from vtax.analysis.summary import Series
 from vtax.model import NodeShape, Plan
 from vtax.report import lines
-from vtax.report.chart import Chart, choice, plain, scaled
+from vtax.report.chart import Chart, Trace, choice, plain, scaled
 from vtax.report.numbers import natural
 from vtax.report.records import ReportInput
 from vtax.report.tables import Results
@@ -45,7 +46,8 @@ def _sweep(results: Results, own: Sequence[Series], axes: tuple[str, str], peak:
         line_at=peak,
         line_name="" if peak is None else f"theoretical peak {format_quantity(peak, 'flop/s')}",
     )
-    traces, places = [], []
+    traces: list[Trace] = []
+    places = []
     for option in options:
         made = lines.traces(results, several[option], about)
         places.append((f"{NAMES[other]} {int(option):,}", range(len(traces), len(traces) + len(made))))
@@ -68,7 +70,7 @@ def _sweep(results: Results, own: Sequence[Series], axes: tuple[str, str], peak:
 
 
 def _curves(results: Results, own: Sequence[Series], x: str, other: str, option: str) -> Mapping[str, lines.Curve]:
-    curves: dict[str, dict[float, lines.Level]] = {}
+    curves: dict[str, dict[float, Level]] = {}
     for series in own:
         labels = dict(series.labels)
         if labels[other] == option:

@@ -54,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Context:
-    """What stands beside the numbers where it is known: a machine's peak by entry, in flop/s, and values from elsewhere."""
+    """What stands beside the numbers where it is known: the peak of an entry, in flop/s, and values from elsewhere."""
 
     peaks: Mapping[str, float] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()

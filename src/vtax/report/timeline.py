@@ -1,4 +1,4 @@
-"""What happened, on one axis of time: cells in the order they ran, failures, drift, load, steal, throttling, temperature."""
+"""What happened, on one axis of time: cells in their order, failures, drift, load, steal, throttling, temperature."""
 
 from __future__ import annotations
 
@@ -309,7 +309,12 @@ def _layout(lanes: Sequence[Lane], strips: Sequence[Strip], factor: float, unit:
             "range": [0, short(end * 1.01)],
             "anchor": f"y{count + 1}" if count else "y",
         },
-        "yaxis": {"domain": [round(1 - share * 0.4, 3), 1], "showticklabels": False, "title": {"text": "cells"}},
+        "yaxis": {
+            "domain": [round(1 - share * 0.4, 3), 1],
+            "showticklabels": False,
+            "ticks": "",
+            "title": {"text": "cells"},
+        },
         "barmode": "overlay",
     }
     for i, strip in enumerate(strips):

@@ -32,6 +32,7 @@
     const colour = css(`--e${place}`);
     if (trace.type === "bar") trace.marker = { color: colour, line: { width: 0 } };
     else if (trace.type === "box") Object.assign(trace, { fillcolor: colour, line: { color: css("--ink"), width: 1 } });
+    else if (about.role === "point") trace.marker = { color: colour, size: 5, opacity: 0.5, symbol: data.symbols[place] };
     else if (about.role === "run") {
       trace.marker = { color: css("--dot"), size: 6, line: { color: css("--ink"), width: 1 } };
     } else {
