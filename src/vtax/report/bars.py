@@ -134,9 +134,9 @@ def _traces(results: Results, rows: Sequence[Row], factor: float, unit: str) -> 
                 "showlegend": False,
                 "x": [short(cell.value / factor) for _, _, _, cell in runs],
                 "y": [round(y + 4.5 - 9 * (i + 0.5) / level.n, 1) for level, y, i, _ in runs],
-                "text": [f"round {cell.round}" for _, _, _, cell in runs],
+                "text": [cell.round for _, _, _, cell in runs],
                 "customdata": [cell.sources[0] if cell.sources else "" for _, _, _, cell in runs],
-                "hovertemplate": "%{x:.5g}, %{text}<extra></extra>",
+                "hovertemplate": "%{x:.5g}, round %{text}<extra></extra>",
             }
         )
     return traces

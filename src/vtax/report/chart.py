@@ -10,7 +10,7 @@ from typing import Any
 
 from vtax.units import scale_of
 
-DIGITS = 6  # significant, of every number that a figure holds
+DIGITS = 5  # significant, of every number that a figure holds
 BINARY = {"k": 1e3 / 2**10, "M": 1e6 / 2**20, "G": 1e9 / 2**30, "T": 1e12 / 2**40}
 Trace = dict[str, Any]
 

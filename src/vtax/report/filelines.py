@@ -14,6 +14,8 @@ from vtax.report.records import ReportInput
 from vtax.report.svg import document, label
 from vtax.report.tables import Results
 
+MANY = 10_000  # runs, beyond which the live figure holds whiskers instead of points
+
 
 def chart(report: ReportInput, results: Results, grid: Grid, look: Look, anchor: str) -> Chart:
     """The lines of one grid, for a chosen operation and file size."""
@@ -29,11 +31,12 @@ def chart(report: ReportInput, results: Results, grid: Grid, look: Look, anchor:
         for operation, by_sizes in grid.operations.items()
         for file in grid.files
     }
+    points = sum(level.n for curves in several.values() for curve in curves.values() for level in curve.values())
     traces: list[Trace] = []
     by_operation: dict[str, list[int]] = {}
     by_file: dict[str, list[int]] = {}
     for (operation, file), curves in several.items():
-        made = lines.traces(results, curves, axes)
+        made = lines.traces(results, curves, axes, runs=points <= MANY)
         places = range(len(traces), len(traces) + len(made))
         by_operation.setdefault(operation, []).extend(places)
         by_file.setdefault(file, []).extend(places)
@@ -41,6 +44,9 @@ def chart(report: ReportInput, results: Results, grid: Grid, look: Look, anchor:
     files = [(label_value(FILE, file), by_file[file]) for file in grid.files]
     operations = [(said(operation), places) for operation, places in by_operation.items()]
     largest = grid.files[-1]
+    caption = f"File of {label_value(FILE, largest)} unless another is chosen."
+    if points > MANY:
+        caption += " Whiskers end at the least and the largest run."
     shown = list(grid.operations)[:2] if len(grid.operations) > 1 else list(grid.operations)
     return Chart(
         anchor=anchor,
@@ -51,7 +57,7 @@ def chart(report: ReportInput, results: Results, grid: Grid, look: Look, anchor:
         svg=_panels(results, {name: several[name, largest] for name in shown}, axes),
         traces=tuple(traces),
         layout=lines.layout(list(several.values()), axes),
-        caption=f"File of {label_value(FILE, largest)} unless another is chosen. {cache_note(report, results, grid)}",
+        caption=f"{caption} {cache_note(report, results, grid)}",
         unit=switchable("y", "byte/s", factor, unit),
         choices=(choice("Operation", operations), choice("File size", files, len(files) - 1)),
         height=340,

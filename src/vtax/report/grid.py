@@ -17,7 +17,6 @@ from vtax.report.tables import Results
 FILE, RECORD, OPERATION = "file_bytes", "record_bytes", "operation"
 METRIC = "throughput"
 ACROSS = 4  # drawings beside each other on paper
-MANY = 9000  # cells of all heat maps of a place, beyond which only HEADLINES are drawn for paper
 Corner = tuple[int, int]
 
 
@@ -107,11 +106,11 @@ def measured(results: Results, grid: Grid) -> tuple[str, ...]:
     return tuple(name for name in results.environments if name in seen)
 
 
-def for_paper(grid: Grid, environments: Sequence[str]) -> tuple[list[str], bool]:
-    """The operations that are drawn for paper, and whether others are not."""
+def for_paper(grid: Grid, environments: Sequence[str], most: int) -> tuple[list[str], bool]:
+    """The operations that are drawn for paper, and whether others are not: headlines only beyond `most` cells."""
     cells = sum(map(len, grid.operations.values())) * len(environments)
     every = list(grid.operations)
-    if cells <= MANY:
+    if cells <= most:
         return every, False
     return [name for name in every if name in HEADLINES] or every[:1], True
 

@@ -27,6 +27,7 @@ from vtax.report.records import ReportInput
 from vtax.report.svg import Scale, cut, document, element, label, line, num, tick_text
 from vtax.report.tables import Results
 
+MANY = 9000  # cells, about 20 bytes each
 PANEL_W, PANEL_H = 216.0, 118.0
 SHEET = (PANEL_W + 14, PANEL_H + 30)
 
@@ -35,7 +36,7 @@ def chart(report: ReportInput, results: Results, grid: Grid, look: Look, anchor:
     """The maps of one grid, for a chosen operation."""
     factor, unit, scale = look.factor, look.unit, look.scale
     environments = measured(results, grid)
-    drawn, left_out = for_paper(grid, environments)
+    drawn, left_out = for_paper(grid, environments, MANY)
     parts: list[str] = []
     traces: list[Trace] = []
     options = []
@@ -72,18 +73,16 @@ def chart(report: ReportInput, results: Results, grid: Grid, look: Look, anchor:
 def _trace(grid: Grid, values: Mapping[Corner, float], column: int, scale: Scale, unit: str, name: str) -> Trace:
     axis = "" if column == 0 else str(column + 1)
     rows = [[values.get((i, j)) for j in range(len(grid.records))] for i in range(len(grid.files))]
-    texts = [[f"{value:.4g} {unit}" if value else "" for value in row] for row in rows]
     return {
         "type": "heatmap",
         "name": plain(name),
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",
         "z": [[round(math.log10(value), 4) if value else None for value in row] for row in rows],
-        "text": texts,
         "x": [label_value(RECORD, record) for record in grid.records],
         "y": [label_value(FILE, file) for file in grid.files],
-        "hovertemplate": "file %{y}, record %{x}<br>%{text}<extra>" + plain(name).replace("%", "%%") + "</extra>",
-        "meta": {"role": "heat"},
+        "hovertemplate": "file %{y}, record %{x}<br>%{text}<extra></extra>",
+        "meta": {"role": "heat", "unit": plain(unit)},
         "colorscale": plotly_scale(),
         "zmin": round(math.log10(scale.low), 4),
         "zmax": round(math.log10(scale.high), 4),

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from vtax.report.chart import Chart, slug
+from vtax.report.chart import Chart, Trace, slug
 from vtax.report.drawn import charts
 from vtax.report.forest import forest
 from vtax.report.ladder import waterfall
@@ -69,12 +69,24 @@ def _charts(report: ReportInput, results: Results, page: Page) -> Mapping[str, t
 
 def _data(every: list[Chart]) -> dict[str, Any]:
     """What the scripts read."""
+    files: dict[str, int] = {}
+    figures = {chart.anchor: chart.live() for chart in every if chart.traces}
+    for figure in figures.values():
+        figure["data"] = [_numbered(trace, files) for trace in figure["data"]]
     return {
-        "figures": {chart.anchor: chart.live() for chart in every if chart.traces},
+        "figures": figures,
+        "files": list(files),
         "symbols": SYMBOLS,
         "dashes": DASHES,
         "colours": len(ENVIRONMENTS),
     }
+
+
+def _numbered(trace: Trace, files: dict[str, int]) -> Trace:
+    """A trace whose points name their raw files by place in `files`, where each stands once."""
+    if "customdata" not in trace:
+        return trace
+    return {**trace, "customdata": [files.setdefault(name, len(files)) for name in trace["customdata"]]}
 
 
 def embedded(content: object) -> str:

@@ -31,42 +31,56 @@ class Axes:
     line_name: str = ""
 
 
-def traces(results: Results, curves: Mapping[str, Curve], axes: Axes) -> list[Trace]:
-    """A line for each environment through its means, and its runs."""
+def traces(results: Results, curves: Mapping[str, Curve], axes: Axes, *, runs: bool = True) -> list[Trace]:
+    """A line for each environment through its means, and its runs; without them whiskers from the least to the most."""
     found: list[Trace] = []
     for place, name in enumerate(results.environments):
         curve = curves.get(name)
         if not curve:
             continue
         xs = sorted(curve)
-        runs = [(x, cell) for x in xs for cell in curve[x].cells]
-        found.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": plain(f"{name}, single runs"),
-                "meta": {"env": place, "role": "point"},
-                "showlegend": False,
-                "x": [x for x, _ in runs],
-                "y": [short(cell.value / axes.factor) for _, cell in runs],
-                "text": [f"round {cell.round}" for _, cell in runs],
-                "customdata": [cell.sources[0] if cell.sources else "" for _, cell in runs],
-                "hovertemplate": "%{y:.5g}, %{text}<extra></extra>",
-            }
-        )
-        found.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": plain(name),
-                "meta": {"env": place},
-                "x": xs,
-                "y": [short(curve[x].mean / axes.factor) for x in xs],
-                "text": [plain(f"{name}, {axes.x_text(x)}, n {curve[x].n}") for x in xs],
-                "hovertemplate": "%{y:.5g}<br>%{text}<extra></extra>",
-            }
-        )
+        if runs:
+            found.append(_runs(place, name, curve, axes))
+        line: Trace = {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": plain(name),
+            "meta": {"env": place},
+            "x": xs,
+            "y": [short(curve[x].mean / axes.factor) for x in xs],
+            "text": [curve[x].n for x in xs],
+            "hovertemplate": "%{y:.5g}, n %{text}",
+        }
+        if not runs:
+            line["error_y"] = _reach([curve[x] for x in xs], axes.factor)
+        found.append(line)
     return found
+
+
+def _runs(place: int, name: str, curve: Curve, axes: Axes) -> Trace:
+    """Every run as a point."""
+    runs = [(x, cell) for x in sorted(curve) for cell in curve[x].cells]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": plain(f"{name}, single runs"),
+        "meta": {"env": place, "role": "point"},
+        "showlegend": False,
+        "x": [x for x, _ in runs],
+        "y": [short(cell.value / axes.factor) for _, cell in runs],
+        "text": [cell.round for _, cell in runs],
+        "customdata": [cell.sources[0] if cell.sources else "" for _, cell in runs],
+        "hovertemplate": "%{y:.5g}, round %{text}<extra></extra>",
+    }
+
+
+def _reach(levels: Sequence[Level], factor: float) -> dict[str, object]:
+    """How far the runs of each level go from its mean."""
+    return {
+        "symmetric": False,
+        "array": [short((level.maximum - level.mean) / factor) for level in levels],
+        "arrayminus": [short((level.mean - level.minimum) / factor) for level in levels],
+    }
 
 
 def layout(several: Sequence[Mapping[str, Curve]], axes: Axes) -> dict[str, object]:

@@ -14,6 +14,7 @@ from vtax.report.palette import plotly_scale
 from vtax.report.svg import Scale, cut, document
 from vtax.report.tables import Results
 
+MANY = 2000  # facets, about 70 bytes each
 SHEET = (surface.WIDTH + 14, surface.HEIGHT + 10)
 
 
@@ -21,7 +22,7 @@ def chart(results: Results, grid: Grid, look: Look, anchor: str) -> Chart:
     """The surfaces of one grid, for a chosen operation and environment."""
     factor, unit, scale = look.factor, look.unit, look.scale
     environments = measured(results, grid)
-    drawn, left_out = for_paper(grid, environments)
+    drawn, left_out = for_paper(grid, environments, MANY)
     axes = ([label_value(FILE, x) for x in grid.files], [label_value(RECORD, x) for x in grid.records])
     parts: list[str] = []
     traces: list[Trace] = []
@@ -32,7 +33,7 @@ def chart(results: Results, grid: Grid, look: Look, anchor: str) -> Chart:
             values = values_of(results, grid, operation, name, factor)
             by_operation.setdefault(operation, []).append(len(traces))
             by_environment[name].append(len(traces))
-            traces.append(_trace(grid, values, scale, unit, name, axes))
+            traces.append(_trace(grid, values, scale, unit, name))
             if operation in drawn:
                 x, y = spot(drawn.index(operation), column, len(environments), SHEET)
                 origin = (x, y + 2)
@@ -61,23 +62,15 @@ def _trace(
     scale: Scale,
     unit: str,
     name: str,
-    axes: tuple[Sequence[str], Sequence[str]],
 ) -> Trace:
     rows = [[values.get((i, j)) for j in range(len(grid.records))] for i in range(len(grid.files))]
     return {
         "type": "surface",
         "name": plain(name),
-        "meta": {"role": "surface"},
+        "meta": {"role": "surface", "unit": plain(unit)},
         "x": list(range(len(grid.records))),
         "y": list(range(len(grid.files))),
         "z": [[round(math.log10(value), 4) if value else None for value in row] for row in rows],
-        "text": [
-            [
-                f"file {axes[0][i]}, record {axes[1][j]}<br>{value:.4g} {unit}" if value else ""
-                for j, value in enumerate(row)
-            ]
-            for i, row in enumerate(rows)
-        ],
         "hovertemplate": "%{text}<extra></extra>",
         "colorscale": plotly_scale(),
         "cmin": round(math.log10(scale.low), 4),

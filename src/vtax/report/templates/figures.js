@@ -27,6 +27,7 @@
       trace.totals = { marker: { color: css("--soft") } };
       trace.connector = { line: { color: css("--soft"), width: 1 } };
     }
+    if (about.unit) trace.text = trace.z.map((row) => row.map((z) => (z === null ? "" : `${Number((10 ** z).toPrecision(4))} ${about.unit}`)));
     if (about.env === undefined) return trace;
     const place = about.env % data.colours;
     const colour = css(`--e${place}`);
@@ -77,6 +78,12 @@
     const unit = figure.unit;
     for (const name of unit.axes) {
       for (const trace of traces) if (Array.isArray(trace[name])) trace[name] = trace[name].map((v) => v * unit.factor);
+      for (const trace of traces) {
+        for (const ends of ["array", "arrayminus"]) {
+          const reach = trace[`error_${name}`];
+          if (reach && reach[ends]) reach[ends] = reach[ends].map((v) => v * unit.factor);
+        }
+      }
       const title = layout[`${name}axis`] && layout[`${name}axis`].title;
       if (title) title.text = title.text.replace(unit.text, unit.binary);
       for (const trace of traces) {
@@ -146,8 +153,8 @@
         stage.classList.add("drawn");
         box.dataset.drawn = "live";
         element.on("plotly_click", (event) => {
-          const file = event.points[0].customdata;
-          if (typeof file === "string" && file) window.open("../" + file.split("/").map(encodeURIComponent).join("/"), "_blank", "noopener");
+          const file = data.files[event.points[0].customdata];
+          if (file) window.open("../" + file.split("/").map(encodeURIComponent).join("/"), "_blank", "noopener");
         });
       },
       () => {

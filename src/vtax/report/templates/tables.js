@@ -21,15 +21,19 @@
     });
   }
 
+  const decimal = new Map(); // element or text -> what it says in decimal units
   function swap(element, change, binary) {
-    if (element.dataset.decimal === undefined) element.dataset.decimal = element.textContent;
-    element.textContent = binary ? change(element.dataset.decimal) : element.dataset.decimal;
+    if (!decimal.has(element)) decimal.set(element, element.textContent);
+    element.textContent = binary ? change(decimal.get(element)) : decimal.get(element);
   }
 
   function units(binary) {
     for (const row of scaled) {
       const unit = row.dataset.unit;
       const other = `${unit[0].toUpperCase()}i${unit.slice(1)}`;
+      if (row.closest("table.matrix")) {
+        for (const cell of row.querySelectorAll("td")) swap(cell.firstChild, (text) => times(text, BINARY[unit[0]]), binary);
+      }
       for (const value of row.querySelectorAll(".u")) swap(value, (text) => times(text, BINARY[unit[0]]), binary);
       const name = row.querySelector("th .value");
       if (name) swap(name, (text) => text.replace(`(${unit})`, `(${other})`), binary);
