@@ -114,12 +114,12 @@ def _traces(results: Results, rows: Sequence[Row], factor: float, unit: str) -> 
             {
                 "type": "bar",
                 "orientation": "h",
-                "name": plain(name),
+                "name": plain(name, 28),
                 "meta": {"env": place},
                 "x": [short(level.mean / factor) for level, _ in own],
                 "y": [y for _, y in own],
                 "width": BAR - 4,
-                "text": [plain(f"{name}: {_said(level, factor)} {unit}, n {level.n}") for level, _ in own],
+                "text": [plain(f"{cut(name, 24)}: {_said(level, factor)} {unit}, n {level.n}") for level, _ in own],
                 "hovertemplate": "%{text}<extra></extra>",
                 "textposition": "none",
             }

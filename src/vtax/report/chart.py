@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from vtax.report.svg import cut
 from vtax.units import scale_of
 
 DIGITS = 5  # significant, of every number that a figure holds
@@ -49,9 +50,9 @@ def short(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def plain(text: str) -> str:
-    """Text that plotly shows as it is: it would take some tags and entities for markup."""
-    return escape(text, quote=False)
+def plain(text: str, length: int = 60) -> str:
+    """Text that plotly shows as it is, cut to a length: it would take some tags and entities for markup."""
+    return escape(cut(text, length), quote=False)
 
 
 def slug(text: str) -> str:

@@ -75,7 +75,7 @@ def _trace(grid: Grid, values: Mapping[Corner, float], column: int, scale: Scale
     rows = [[values.get((i, j)) for j in range(len(grid.records))] for i in range(len(grid.files))]
     return {
         "type": "heatmap",
-        "name": plain(name),
+        "name": plain(name, 28),
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",
         "z": [[round(math.log10(value), 4) if value else None for value in row] for row in rows],

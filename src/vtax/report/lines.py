@@ -44,7 +44,7 @@ def traces(results: Results, curves: Mapping[str, Curve], axes: Axes, *, runs: b
         line: Trace = {
             "type": "scatter",
             "mode": "lines+markers",
-            "name": plain(name),
+            "name": plain(name, 28),
             "meta": {"env": place},
             "x": xs,
             "y": [short(curve[x].mean / axes.factor) for x in xs],

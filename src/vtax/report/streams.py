@@ -150,7 +150,7 @@ def _line_trace(results: Results, run: Run, factor: float, thin: bool) -> Trace:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": plain(name),
+        "name": plain(name, 28),
         "meta": {"env": results.environments.index(run.environment)},
         "x": [second for second, _ in run.rates],
         "y": [short(rate / factor) for _, rate in run.rates],
@@ -225,7 +225,7 @@ def _box_trace(
     numbers: Mapping[tuple[str, str], Sequence[float]], pairs: Sequence[str], name: str, place: int
 ) -> Trace:
     own = [pair for pair in pairs if (pair, name) in numbers]
-    trace: Trace = {"type": "box", "orientation": "h", "name": plain(name), "meta": {"env": place}}
+    trace: Trace = {"type": "box", "orientation": "h", "name": plain(name, 28), "meta": {"env": place}}
     trace["y"] = [plain(pair) for pair in own]
     for i, key in enumerate(("lowerfence", "q1", "median", "q3", "upperfence")):
         trace[key] = [short(numbers[pair, name][i]) for pair in own]
@@ -329,7 +329,7 @@ def _matrix_trace(
     ends = [round(math.log10(end) if scale.logarithmic else end, 6) for end in (scale.low, scale.high)]
     return {
         "type": "heatmap",
-        "name": plain(name),
+        "name": plain(name, 28),
         "meta": {"role": "heat"},
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",

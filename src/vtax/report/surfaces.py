@@ -66,7 +66,7 @@ def _trace(
     rows = [[values.get((i, j)) for j in range(len(grid.records))] for i in range(len(grid.files))]
     return {
         "type": "surface",
-        "name": plain(name),
+        "name": plain(name, 28),
         "meta": {"role": "surface", "unit": plain(unit)},
         "x": list(range(len(grid.records))),
         "y": list(range(len(grid.files))),

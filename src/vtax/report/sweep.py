@@ -8,7 +8,7 @@ from vtax.analysis.records import Level
 from vtax.analysis.summary import Series
 from vtax.model import NodeShape, Plan
 from vtax.report import lines
-from vtax.report.chart import Chart, Trace, choice, plain, scaled
+from vtax.report.chart import Chart, Trace, choice, scaled
 from vtax.report.numbers import natural
 from vtax.report.records import ReportInput
 from vtax.report.tables import Results
@@ -64,7 +64,7 @@ def _sweep(results: Results, own: Sequence[Series], axes: tuple[str, str], peak:
         traces=tuple(traces),
         layout=lines.layout(list(several.values()), about),
         choices=(choice(NAMES[other], places, options.index(shown)),),
-        caption=f"Mean of the rounds; points are single runs. At {plain(note)}.",
+        caption=f"Mean of the rounds; points are single runs. At {note}.",
         height=340,
     )
 

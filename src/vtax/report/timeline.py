@@ -266,7 +266,7 @@ def _traces(
             yield {
                 "type": "bar",
                 "orientation": "h",
-                "name": plain(name),
+                "name": plain(name, 28),
                 "meta": {"env": place},
                 "base": [short(lane.start / factor) for lane in own],
                 "x": [short((lane.end - lane.start) / factor) for lane in own],
@@ -282,7 +282,7 @@ def _traces(
                 yield {
                     "type": "scatter",
                     "mode": "markers",
-                    "name": plain(name),
+                    "name": plain(name, 28),
                     "showlegend": False,
                     "meta": {"env": place},
                     "yaxis": f"y{number}",

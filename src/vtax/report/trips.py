@@ -78,7 +78,7 @@ def _distribution(results: Results, times: Times, anchor: str) -> Chart:
             "xaxis": {"title": {"text": f"round-trip time, {unit} (logarithmic)"}, "type": "log"},
             "yaxis": {"title": {"text": "share of packets not slower"}, "range": [0, 1.02], "tickformat": ".0%"},
         },
-        caption=f"Every answer of every round. Median, {unit}: {plain(medians)}. 99th percentile: {plain(tails)}.",
+        caption=f"Every answer of every round. Median, {unit}: {medians}. 99th percentile: {tails}.",
         choices=(choice("Pair", options),),
     )
 
@@ -93,7 +93,7 @@ def _trace(steps: Sequence[tuple[float, float]], factor: float, name: str, place
         "type": "scatter",
         "mode": "lines",
         "line": {"shape": "hv"},
-        "name": plain(name),
+        "name": plain(name, 28),
         "meta": {"env": place},
         "x": [short(value / factor) for value, _ in steps],
         "y": [round(share, 4) for _, share in steps],
