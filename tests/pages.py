@@ -95,7 +95,7 @@ def _recorded(folder: Any, cell: str, environment: str, round_: int, pair: tuple
         "environment": environment,
         "round": round_,
         "cell": cell,
-        "label": f"{record.benchmark}-seconds",
+        "label": "ping" if record.benchmark == "ping" else "iperf3-seconds",
         "nodes": pair,
         "started": 1.8e9 + 1000 * round_ + 20,
     }
