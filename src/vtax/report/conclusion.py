@@ -88,8 +88,8 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
     for word in dict.fromkeys(words):
         own = [item for item in compared if item.verdict is word]
         many = f"all {len(own)}" if len(own) == len(compared) else f"{len(own)} of {len(compared)}"
-        told = word is not Verdict.NOT_COMPARABLE and (word not in WITHIN or len(own) == len(compared))
-        size = f" ({ratios(own)} of {base})" if told else ""
+        sized = word is not Verdict.NOT_COMPARABLE and (word not in WITHIN or len(own) == len(compared))
+        size = f" ({ratios(own)} of {base})" if sized else ""
         parts.append(f"{word} in {many}{size}")
     return Clause(
         place, name, str(_worst(counts)), f"{listed(parts)} primary metrics" if len(parts) == 1 else listed(parts)
