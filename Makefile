@@ -21,6 +21,7 @@ bench:
 
 docs:
 	@.venv/bin/python scripts/metrics-reference
+	@.venv/bin/python scripts/audit-reference
 
 clean:
 	@.venv/bin/vtax clean

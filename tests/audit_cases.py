@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from vtax.audit import Evidence
+from vtax.audit import Evidence, Row
 from vtax.model import (
     Cell,
     CellRecord,
     ClusterShape,
+    Direction,
     EnvironmentSpec,
     Finding,
     HostCapacity,
@@ -19,10 +22,12 @@ from vtax.model import (
     Metric,
     NodeFacts,
     NodeShape,
+    Outcome,
     Plan,
     PlannedTrial,
     Role,
     Scope,
+    Severity,
     Status,
     StepRecord,
     Study,
@@ -32,8 +37,11 @@ from vtax.model import (
 )
 
 GIB = 2**30
+DATA = Path(__file__).parent / "data"
 FLAGS = ["avx2", "avx512f", "fma", "hypervisor", "sse2", "vmx"]
 HPL = Metric(name="HPL", unit="flop/s", kind=Kind.RATE_FIXED_WORK, primary=True)
+TRIAD = Metric(name="StarSTREAM_Triad", unit="byte/s", kind=Kind.RATE_FIXED_WORK)
+ALONE = Metric(name="SingleSTREAM_Triad", unit="byte/s", kind=Kind.RATE_FIXED_WORK)
 THROUGHPUT = Metric(name="throughput", unit="bit/s", kind=Kind.RATE_FIXED_TIME, primary=True)
 SHAPE = ClusterShape(
     nodes=tuple(
@@ -65,15 +73,61 @@ FACTS: Mapping[str, Any] = {
     "mitigations": {"meltdown": "Mitigation: PTI"},
     "clock_source": "tsc",
     "shared_filesystem": "nfs4",
+    "boot_id": "b-1",
+    "aslr": "2",
+    "environment_bytes": 300,
+    "thp": "madvise",
+    "huge_pages": 0,
+    "virtualization": [],
+    "cgroup_version": "2",
+    "packages_sha256": "d" * 64,
+    "last_cache_bytes": 2**18,
+    "tcp_congestion_control": "cubic",
+    "interfaces": [{"name": "eth0", "mtu": 1500, "gso_max_size": 65536, "addresses": ["10.0.0.9/24"]}],
 }
-HOST_FACTS: Mapping[str, Any] = {"cpu_flags": FLAGS, "virtualization": [], "is_virtual": False}
+HOST_FACTS: Mapping[str, Any] = {
+    "cpu_flags": FLAGS,
+    "virtualization": [],
+    "is_virtual": False,
+    "hostname": "box",
+    "cpu_model": "CPU",
+    "boot_id": "b-1",
+    "governor": "performance",
+    "running": {"containers": 0, "virtual machines": 0},
+}
+IDLE = {"cpu_ticks": 100.0, "busy_ticks": 4.0, "seconds": 0.5}
 PARAMS: Mapping[str, Mapping[str, Any]] = {
     "hpcc": {"N": 20_000},
     "iperf3-udp": {"protocol": "udp", "bitrate": 3_000_000_000, "parallel": 1},
 }
 SCOPES = {"hpcc": Scope.WORKERS, "iperf3-udp": Scope.PAIRS}
-PLACEMENT = ("mpi placement workers: worker1=2 worker2=2",)
-COUNTERS = {"oom_kills": 0.0, "swap_in_pages": 0.0, "cpu_periods": 1000.0, "cpu_throttled_periods": 0.0}
+PLACEMENT = (
+    "mpi placement workers: worker1=2 worker2=2",
+    "mpi binding workers: worker1=2 worker1=3 worker2=4 worker2=5",
+)
+COUNTERS = {
+    "oom_kills": 0.0,
+    "swap_in_pages": 0.0,
+    "cpu_periods": 1000.0,
+    "cpu_throttled_periods": 0.0,
+    "cpu_ticks": 20_000.0,
+    "steal_ticks": 0.0,
+    "clock_s": 91.0,
+    "uptime_s": 91.01,
+    "host_clock_s": 91.0,
+    "clock_doubt_s": 0.02,
+    "clock_offset_s": 0.0,
+    "collector_cpu_s": 0.03,
+}
+LOGS = {
+    "hpcc": ("hpcc", "trixie-two-nodes", "hpccoutf.txt"),
+    "iperf3-udp": ("iperf3", "3.18--trixie-udp", "1-worker1.stdout"),
+}
+
+
+def recorded(tool: str, case: str, name: str) -> str:
+    """What a tool really printed."""
+    return (DATA / tool / case / name).read_text("utf-8")
 
 
 def plan(
@@ -133,7 +187,7 @@ def cell(number: int, environment: str) -> Cell:
     return Cell(id=f"r{number}-{environment}", round=number, environment=environment, trials=trials)
 
 
-def trial(where: Cell, planned: PlannedTrial, started: float) -> TrialRecord:
+def trial(where: Cell, planned: PlannedTrial, started: float, params: Mapping[str, Any]) -> TrialRecord:
     step = StepRecord(
         step=0,
         node="worker1",
@@ -158,12 +212,12 @@ def trial(where: Cell, planned: PlannedTrial, started: float) -> TrialRecord:
         nodes=("worker1", "worker2"),
         iteration=1,
         warmup=False,
-        params=PARAMS[planned.work],
+        params=params[planned.work],
         status=Status.OK,
         started=started,
         elapsed_s=91.0,
         steps=(step,),
-        texts={},
+        texts={step.stdout: recorded(*LOGS[planned.work]), step.stderr: f"{planned.id}\n"},
     )
 
 
@@ -191,6 +245,7 @@ def record(where: Cell, facts: Mapping[str, Any], host_facts: Mapping[str, Any])
         facts=nodes,
         host_facts=host_facts,
         checks=PLACEMENT,
+        idle=IDLE,
     )
 
 
@@ -206,17 +261,120 @@ def evidence(
     measurements: list[Measurement] = []
     for where in wanted.cells:
         for planned in where.trials:
-            done = trial(where, planned, started=1000.0 + 100 * len(trials))
+            done = trial(where, planned, started=1000.0 + 100 * len(trials), params=chosen.get("params", PARAMS))
             trials.append(done)
             metric = HPL if planned.work == "hpcc" else THROUGHPUT
             measurements.append(Measurement.of(done, metric, made[planned.work]))
+            if planned.work == "hpcc":
+                measurements += [Measurement.of(done, each, value) for each, value in ((TRIAD, 5e10), (ALONE, 7e10))]
     return Evidence(
         plan=wanted,
         cells=tuple(record(where, (facts or {}).get(where.environment, {}), host_facts) for where in wanted.cells),
         trials=tuple(trials),
         measurements=tuple(measurements),
         counters={done.id: {"worker1": COUNTERS} for done in trials},
+        plan_intact=True,
     )
+
+
+def logged(
+    benchmark: str,
+    texts: Mapping[str, str],
+    *,
+    values: Mapping[str, tuple[Measurement, ...]] | None = None,
+    argv: Mapping[str, tuple[str, ...]] | None = None,
+    params: Mapping[str, Any] | None = None,
+    scope: Scope = Scope.PAIRS,
+    elapsed_s: float = 90.0,
+    provider: str = "docker",
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Evidence:
+    """The same campaign, but what it ran is `benchmark`, which printed `texts`: environment -> text.
+
+    An environment without a text ran nothing. Every run's text gets a line of its own, as no two runs are equal.
+    """
+    base = evidence(facts, provider=provider)
+    trials = []
+    for one in base.trials:
+        if one.label == "hpcc" or one.environment not in texts:
+            continue
+        step = one.steps[0].model_copy(
+            update={"argv": (argv or {}).get(one.environment, ("run",)), "elapsed_s": elapsed_s}
+        )
+        told = {step.stdout: texts[one.environment], step.stderr: f"{one.id}\n"}
+        changed = {
+            "benchmark": benchmark,
+            "label": benchmark,
+            "texts": told if texts[one.environment] else {},
+            "params": dict(params or {}),
+            "scope": scope,
+            "steps": (step,),
+        }
+        trials.append(one.model_copy(update=changed))
+    measured = [
+        value.model_copy(update={"trial": one.id, "environment": one.environment, "round": one.round})
+        for one in trials
+        for value in (values or {}).get(one.environment, ())
+    ]
+    planned = tuple(item.model_copy(update={"benchmark": benchmark, "label": benchmark}) for item in base.plan.work)
+    return replace(
+        base, trials=tuple(trials), measurements=tuple(measured), plan=base.plan.model_copy(update={"work": planned})
+    )
+
+
+def value(benchmark: str, metric: str, number: float, unit: str = "bit/s", **labels: str) -> Measurement:
+    """A measurement of `benchmark`; `logged` puts it into its trials."""
+    return Measurement(
+        environment="",
+        round=1,
+        cell="",
+        trial="",
+        iteration=1,
+        warmup=False,
+        benchmark=benchmark,
+        label=benchmark,
+        metric=metric,
+        value=number,
+        unit=unit,
+        kind=Kind.RATE_FIXED_TIME,
+        direction=Direction.HIGHER,
+        primary=True,
+        labels=labels,
+        source="",
+    )
+
+
+def both(text: str) -> dict[str, str]:
+    """The same text in both environments."""
+    return {"host": text, "container": text}
+
+
+def failed(row: Row, campaign: Evidence) -> tuple[Finding, ...]:
+    """The findings of a row, which must have failed, each with all that a finding has to say."""
+    looked = row.look(campaign)
+    assert looked.outcome is Outcome.FAIL, looked
+    for found in looked.findings:
+        assert found.id == row.id
+        assert found.message
+        assert found.why
+        assert found.remedy
+    return tuple(found for found in looked.findings if not found.unknown)
+
+
+def passed(row: Row, campaign: Evidence) -> tuple[str, ...]:
+    """What a row saw, which must have passed."""
+    looked = row.look(campaign)
+    assert looked.outcome is Outcome.PASS, looked
+    return looked.seen
+
+
+def unknown(row: Row, campaign: Evidence) -> Finding:
+    """The first finding of a row that could not see: a warning where it would block, otherwise a note."""
+    looked = row.look(campaign)
+    assert looked.outcome is Outcome.UNKNOWN, looked
+    expected = Severity.WARNING if row.severity is Severity.BLOCKER else Severity.INFO
+    assert {found.severity for found in looked.findings} == {expected}
+    return looked.findings[0]
 
 
 def only(findings: tuple[Finding, ...]) -> Finding:

@@ -5,10 +5,11 @@ What its trials print was recorded from the real tool, so that all stages after 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fakes import FakeProvider
+from fakes import FakeProvider, Reply, Script
 from recorded import DATA, load
 from vtax.model import EnvironmentSpec, HostCapacity, Image, Plan, PlannedTrial, Study, TrialRecord
 from vtax.plan import make_plan
@@ -48,11 +49,31 @@ def study(names: Sequence[str] = ("host", "box"), *, rounds: int = 2, iterations
     return whole.model_copy(update={"environments": specs, "baseline": names[0]})
 
 
+def anew(script: Script) -> Script:
+    """`script`, but no two runs of sysbench print the same: the rate differs in its last two digits."""
+    numbers = itertools.count()
+
+    def told(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        reply = script(node, argv, stdin)
+        if reply is None or reply[1] != PRINTED:
+            return reply
+        return reply[0], PRINTED.replace("1092.04", f"1092.{next(numbers) % 100:02d}"), reply[2]
+
+    return told
+
+
 def new_campaign(
-    directory: Path, providers: Mapping[str, FakeProvider], *, rounds: int = 2, iterations: int = 2
+    directory: Path,
+    providers: Mapping[str, FakeProvider],
+    *,
+    rounds: int = 2,
+    iterations: int = 2,
+    looks: Sequence[int] = (),
 ) -> Campaign:
     """A campaign of which nothing has run yet. Its label is "c1"."""
-    plan = make_plan(study(tuple(providers), rounds=rounds, iterations=iterations), MACHINE, providers)
+    wanted = study(tuple(providers), rounds=looks[-1] if looks else rounds, iterations=iterations)
+    wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks})
+    plan = make_plan(wanted, MACHINE, providers)
     about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     return Campaign.create(directory, b"name = 'small'\n", plan, about)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError, StoreError, TrialsFailed
 from vtax.events import CampaignStarted, CellFinished, CellStarted, ClusterReady, Listener, TrialFinished, TrialStarted
 from vtax.facts.host import host_facts
+from vtax.facts.machine import machine_counters, machine_delta
+from vtax.looks import Judge, Looks
 from vtax.model import Cell, CellRecord, Image, Plan, PlannedTrial, Scope, Status, Work
 from vtax.parallel import each
 from vtax.parse import parse_all
@@ -20,6 +23,7 @@ from vtax.run import not_run, run_trial
 from vtax.store import Campaign, alive
 
 ASK_S = 20.0
+LOOK_S = 0.2  # that a new cluster rests at least, to see what else the machine does
 INSTANCES = 2  # clusters that one cell may use: the first, and one more when a node dies during a trial
 
 
@@ -35,6 +39,7 @@ class Clock:
             cell.id: providers[cell.environment].provision_estimate_s + plan.study.settle_s for cell in plan.cells
         }
         self.environment = {cell.id: cell.environment for cell in plan.cells}
+        self.round = {cell.id: cell.round for cell in plan.cells}
         self.said: dict[str, float] = {}
         self.took: dict[str, float] = {}
 
@@ -49,9 +54,12 @@ class Clock:
         """The cell's cluster is up."""
         self.cost[cell] = 0.0
 
-    def remaining_s(self) -> float:
+    def remaining_s(self, until: int | None = None) -> float:
+        """What is left, or what is left up to and with a round."""
         total = 0.0
         for cell, seconds in self.left.items():
+            if until is not None and self.round[cell] > until:
+                continue
             name = self.environment[cell]
             truth = self.took[name] / self.said[name] if self.said.get(name, 0.0) > 5 else 1.0
             total += (self.cost[cell] if seconds else 0.0) + sum(seconds) * truth
@@ -59,9 +67,19 @@ class Clock:
 
 
 def execute(
-    campaign: Campaign, providers: Mapping[str, Provider], image: Image, runtime: Path, listener: Listener
+    campaign: Campaign,
+    providers: Mapping[str, Provider],
+    image: Image,
+    runtime: Path,
+    listener: Listener,
+    judge: Judge | None = None,
+    budget_s: float | None = None,
 ) -> None:
-    """Run every trial of the plan that has no record yet. Raises TrialsFailed at the end when some failed."""
+    """Run every trial of the plan that has no record yet, until `judge` says at a planned look that all is settled, the
+    budget does not hold another round, or the plan is done.
+
+    Raises TrialsFailed at the end when some failed.
+    """
     plan = campaign.plan()
     label = str(campaign.about()["id"])
     pending = {cell.id: [trial for trial in cell.trials if not campaign.has(trial.id)] for cell in plan.cells}
@@ -76,26 +94,33 @@ def execute(
             trials=todo,
             done_trials=planned - todo,
             estimate_s=clock.remaining_s(),
+            looks=plan.study.looks,
         )
     )
+    looks = Looks(campaign, plan, judge, clock.remaining_s, budget_s, listener)
     with alive(runtime / label):
         try:
-            for cell in plan.cells:
-                if pending[cell.id]:
+            for number, cells in groupby(plan.cells, key=lambda cell: cell.round):
+                waiting = [cell for cell in cells if pending[cell.id]]
+                if looks.ended_before(number, bool(waiting)):
+                    break
+                for cell in waiting:
                     site = Site(label, runtime / label / cell.environment, image, runtime / label / "keys")
                     one = _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener)
                     one.run(pending[cell.id])
+                if looks.ended_after(number):
+                    break
         finally:
             shutil.rmtree(runtime / label, ignore_errors=True)  # the keys die with the campaign
-    _finish(campaign, planned)
+    _finish(campaign)
 
 
-def _finish(campaign: Campaign, planned: int) -> None:
+def _finish(campaign: Campaign) -> None:
     _, trials = parse_all(campaign.trials())
     bad = [trial for trial in trials if trial.status is not Status.OK]
     if bad:
         raise TrialsFailed(
-            f"{len(bad)} of {planned} trials failed",
+            f"{len(bad)} of {len(trials)} trials failed",
             detail="\n".join(f"{trial.id}: {trial.status}: {first_line(trial.failure)}" for trial in bad[:20]),
             remedy=f"their logs are under {campaign.directory / 'trials'}; the report counts them",
         )
@@ -120,6 +145,7 @@ class _CellRun:
     ) -> None:
         self.campaign, self.plan, self.cell, self.provider = campaign, plan, cell, provider
         self.site, self.clock, self.listener = site, clock, listener
+        self.idle: dict[str, float] = {}
         self.spec = next(spec for spec in plan.environments if spec.name == cell.environment)
         self.instance = 1 + sum(record.cell == cell.id for record in campaign.cells())
         self.last_instance = self.instance + INSTANCES - 1
@@ -154,7 +180,8 @@ class _CellRun:
             self.listener(ClusterReady(self.cell.id, len(ready.cluster.nodes), ready.elapsed_s))
             self.clock.ready(self.cell.id)
             self._save(started, ready, "")
-            time.sleep(self.plan.study.settle_s)
+            self._settle()
+            self._save(started, ready, "")
             failure = self._trials(ready.cluster, todo)
             if failure:
                 self._save(started, ready, failure)
@@ -162,6 +189,12 @@ class _CellRun:
             self._keep_logs(ready.cluster)
             destroy(self.provider, self.site, ready.cluster)
         return failure
+
+    def _settle(self) -> None:
+        """Wait, and count what the machine does meanwhile: nothing of ours runs."""
+        before, began = machine_counters(), time.monotonic()
+        time.sleep(max(self.plan.study.settle_s, LOOK_S))
+        self.idle = {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
     def _provision(self) -> Ready:
         scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}
@@ -203,7 +236,9 @@ class _CellRun:
 
     def _told(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
         self.clock.done(self.cell.id, elapsed_s, ran=status is not Status.NOT_RUN)
-        self.listener(TrialFinished(trial.id, status.value, failure, elapsed_s, self.clock.remaining_s()))
+        look = next(look for look in self.plan.study.looks if look >= self.cell.round)
+        left_s, look_s = self.clock.remaining_s(), self.clock.remaining_s(look)
+        self.listener(TrialFinished(trial.id, status.value, failure, elapsed_s, left_s, look, look_s))
 
     def _work(self, trial: PlannedTrial) -> Work:
         return self.plan.work_of(self.cell.environment, trial.work)
@@ -223,6 +258,7 @@ class _CellRun:
                 facts=ready.facts if ready else (),
                 host_facts=host_facts(),
                 checks=ready.checks if ready else (),
+                idle=self.idle,
             )
         )
 

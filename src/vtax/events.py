@@ -19,6 +19,7 @@ class CampaignStarted(Event):
     trials: int
     done_trials: int
     estimate_s: float
+    looks: tuple[int, ...] = ()  # rounds after which it may end; a single one when it is the last round
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ class TrialFinished(Event):
     status: str
     failure: str
     elapsed_s: float
-    remaining_s: float
+    remaining_s: float  # to the last planned round
+    look: int | None = None  # the next planned look
+    look_s: float = 0.0  # until then
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,15 @@ class CellFinished(Event):
     cell: str
     status: str
     failure: str
+
+
+@dataclass(frozen=True)
+class LookTaken(Event):
+    """The results were looked at after a planned number of rounds, or the campaign ended without that."""
+
+    rounds: int
+    ends: bool
+    reason: str
 
 
 @dataclass(frozen=True)

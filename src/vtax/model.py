@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 FORMAT = 1  # of every artefact; raised when a reader of the old one would go wrong
 
@@ -106,6 +106,7 @@ class EnvironmentSpec(Record):
     name: str
     provider: str
     options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
 
 
 class ImageSpec(Record):
@@ -181,11 +182,19 @@ class BenchmarkSpec(Record):
 
 
 class Study(Record):
-    """A study file, validated, with every default filled in; sizes may still be "auto" (None)."""
+    """A study file, validated, with every default filled in; sizes may still be "auto" (None).
+
+    `looks` are the numbers of complete rounds after which the results may be looked at, the last one being `rounds`.
+    A study that looks once, at its end, has a fixed number of rounds.
+    """
 
     name: str
     seed: int
     rounds: int
+    looks: tuple[int, ...] = ()
+    budget_s: float | None = None  # wall time of a campaign; its end is no evidence
+    control: bool = False  # whether an environment repeats the baseline in every round
+    order_adjust: bool = True  # whether the position inside a round is adjusted for
     baseline: str
     margin: float
     settle_s: float
@@ -198,6 +207,24 @@ class Study(Record):
     shared_path: str
     image: ImageSpec
     benchmarks: tuple[BenchmarkSpec, ...]
+    ladder: tuple[str, ...] = ()  # environments, each to be compared with the one before it
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_look(cls, given: Any) -> Any:
+        """A study without looks has one, after its last round."""
+        if isinstance(given, Mapping) and not given.get("looks") and "rounds" in given:
+            return {**given, "looks": (given["rounds"],)}
+        return given
+
+    def fixed(self, rounds: int) -> Study:
+        """The same study with a fixed number of rounds and no look before the last."""
+        return self.model_copy(update={"rounds": rounds, "looks": (rounds,)})
+
+    @property
+    def control_name(self) -> str | None:
+        """The environment that repeats the baseline; None without one."""
+        return next((spec.name for spec in self.environments if spec.control_of == self.baseline), None)
 
 
 class HostCapacity(Record):
@@ -222,14 +249,58 @@ class Problem(Record):
 
 
 class Finding(Record):
-    """Something the audit says about a campaign (METHOD section 3), and the metrics that it touches ("" is all)."""
+    """Something the audit says about a campaign (METHOD section 3), and what it touches: empty fields touch all.
+
+    `metrics` are names of metrics; `labels` maps a label to the values that are meant. `unknown` is a condition that
+    could not be looked at.
+    """
 
     id: str
     severity: Severity
-    message: str
+    message: str  # what was seen
     remedy: str
+    why: str = ""  # why it matters
     environment: str = ""
     benchmark: str = ""
+    metrics: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    unknown: bool = False
+
+    def touches(self, environments: Sequence[str], names: Sequence[str], metric: str, labels: Labels) -> bool:
+        """Whether it is about a comparison of environments; `names` are the benchmark's own and its label."""
+        return (
+            self.environment in ("", *environments)
+            and self.benchmark in ("", *names)
+            and (not self.metrics or metric in self.metrics)
+            and all(labels.get(name) in values for name, values in self.labels.items())
+        )
+
+
+class Outcome(StrEnum):
+    """What a row of the audit came to."""
+
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    PASS = "pass"
+    NOT_APPLICABLE = "does not apply"
+
+
+class AuditRow(Record):
+    """One row of the catalogue, looked at: what it found, or what was seen that was right."""
+
+    id: str
+    severity: Severity  # the worst that this row can say
+    title: str
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    seen: tuple[str, ...] = ()
+
+
+class AuditReport(Record):
+    """Every row: failed ones first, then unknown ones, then those that passed or do not apply."""
+
+    format: int = FORMAT
+    rows: tuple[AuditRow, ...]
 
 
 class Work(Record):
@@ -279,6 +350,42 @@ class Plan(Record):
 
     def work_of(self, environment: str, work: str) -> Work:
         return next(item for item in self.work if item.environment == environment and item.id == work)
+
+    def until(self, round_: int) -> Plan:
+        """What was due when the campaign ended after a round: the same plan without the cells of later ones."""
+        return self.model_copy(update={"cells": tuple(cell for cell in self.cells if cell.round <= round_)})
+
+
+class Decision(StrEnum):
+    """What followed from a look, or ended a campaign without one."""
+
+    GO_ON = "go on"
+    SETTLED = "every primary metric has its verdict"
+    LAST = "the last planned round"
+    BUDGET = "the time budget"  # no evidence: nothing was looked at
+
+
+class Look(Record):
+    """A moment at which a running campaign was looked at, or ended. `rounds` are those that were over."""
+
+    rounds: int
+    decision: Decision
+    reason: str
+    at: float  # Unix time
+    plan_sha256: str
+
+
+class LookLog(Record):
+    """Every look of a campaign in the order of time: `looks.json`."""
+
+    format: int = FORMAT
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def ended(self) -> Look | None:
+        """The look that ended the campaign for good; None while it may go on, as it may after a budget ended."""
+        final = (Decision.SETTLED, Decision.LAST)
+        return next((look for look in self.looks if look.decision in final), None)
 
 
 class Image(Record):
@@ -352,6 +459,7 @@ class TrialRecord(Record):
     elapsed_s: float
     steps: tuple[StepRecord, ...]
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
+    host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
     def step_on(self, step: int, node: str | None = None) -> StepRecord:
@@ -438,3 +546,4 @@ class CellRecord(Record):
     facts: tuple[NodeFacts, ...] = ()
     host_facts: Mapping[str, Any] = Field(default_factory=dict)
     checks: tuple[str, ...] = ()
+    idle: Mapping[str, float] = Field(default_factory=dict)  # counters of the machine while the new cluster settled

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+from pydantic import ValidationError
 
 from vtax.benchmarks import benchmarks
 from vtax.errors import PLUGIN_FAILURES, ParseError
-from vtax.model import Measurement, Status, TrialRecord
+from vtax.model import Kind, Measurement, Status, TrialRecord
+
+MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
+NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf)(?![\w.])")
+REMEDY = "read the raw output; a metric that can be zero is declared as a count or a proportion"
 
 
 def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
@@ -17,7 +24,31 @@ def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
             f"trials/{record.id}: no benchmark {record.benchmark!r} is known here",
             remedy="install the plug-in that the campaign was run with",
         )
-    return known.parse(record)
+    try:
+        found = known.parse(record)
+    except ValidationError as error:  # a record refuses what is not finite
+        value = error.errors()[0].get("input")
+        raise refused(record, f"{value!r} is not a finite number", str(value)) from error
+    for item in found:
+        if item.value <= 0 and item.kind not in MAY_BE_ZERO:
+            what = f"{item.metric} is {item.value:g} {item.unit}, and a {item.kind} is above zero"
+            raise refused(record, what, f"{item.value:g}", item.source)
+    return found
+
+
+def refused(record: TrialRecord, what: str, number: str, source: str = "") -> ParseError:
+    """An error that names the file and, where the number stands there as it was read, the line."""
+    places = {f"trials/{record.id}/{name}": text for name, text in sorted(record.texts.items())}
+    chosen = {name: text for name, text in places.items() if source in ("", name)}
+    for name, text in chosen.items():
+        for count, line in enumerate(text.splitlines(), start=1):
+            if any(_same(word, number) for word in NUMBER.findall(line)):
+                return ParseError(f"{name}:{count}: {what}", detail=line.strip(), remedy=REMEDY)
+    return ParseError(f"{source or next(iter(places), f'trials/{record.id}')}: {what}", remedy=REMEDY)
+
+
+def _same(word: str, number: str) -> bool:
+    return word.lower() == number.lower() or float(word) == float(number)
 
 
 def parse_all(records: Iterable[TrialRecord]) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:

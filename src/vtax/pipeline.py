@@ -23,15 +23,30 @@ from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener, Notice
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
-from vtax.model import EnvironmentSpec, Image, ImageSpec, Measurement, Plan, Problem, Severity, Study, TrialRecord
+from vtax.model import (
+    AuditReport,
+    Decision,
+    EnvironmentSpec,
+    Image,
+    ImageSpec,
+    LookLog,
+    Measurement,
+    Plan,
+    Problem,
+    Severity,
+    Study,
+    TrialRecord,
+)
 from vtax.parse import parse_all
 from vtax.plan import make_plan
 from vtax.providers import ANY_CONTAINER, CONTAINER_ENGINES, provider, provider_names
 from vtax.providers.base import Leftover, Provider
 from vtax.shape import cluster_shape
 from vtax.store import Campaign, is_alive
+from vtax.units import format_seconds
 
 if TYPE_CHECKING:
+    from vtax.analysis.across_records import Across
     from vtax.analysis.records import Analysis
 
 
@@ -80,7 +95,8 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             if reasons:
                 left_out.append(f"environment {spec.name} is left out: {'; '.join(reasons)}")
                 del providers[spec.name]
-    if study.baseline not in providers or len(providers) < min(2, len(resolved)):
+    repeated = {spec.name for spec in resolved if spec.control_of}
+    if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(resolved) - len(repeated)):
         lost = study.baseline not in providers
         raise EnvironmentMissing(
             f"the baseline {study.baseline} does not work here" if lost else "nothing but the baseline works here",
@@ -106,11 +122,49 @@ def image_of(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
     return build.ensure(paths.images, recipe.recipe(spec, build.find_machine_mirror()), listener)
 
 
-def start(study_text: bytes, study: Study, directory: Path, paths: Paths, listener: Listener, available: bool) -> None:
-    """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed."""
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says instead of the study: a fixed number of rounds, a budget of wall time."""
+
+    rounds: int | None = None
+    budget_s: float | None = None
+
+    def of(self, study: Study) -> Study:
+        if self.rounds is not None:
+            study = study.fixed(self.rounds)
+        return study if self.budget_s is None else study.model_copy(update={"budget_s": self.budget_s})
+
+    def told(self) -> dict[str, float]:
+        """Those that there are, by the option's name."""
+        named = {"--rounds": self.rounds, "--budget": self.budget_s}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def start(
+    study_text: bytes,
+    study: Study,
+    directory: Path,
+    paths: Paths,
+    listener: Listener,
+    available: bool,
+    overrides: Overrides | None = None,
+    ignoring: frozenset[str] = frozenset(),
+) -> None:
+    """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed.
+
+    Findings of the audit that are in `ignoring` do not keep a verdict from being given at a look.
+
+    What the command line overrides is in the plan, in `campaign.json`, and in a comment above the study.
+    """
+    told = overrides.told() if overrides else {}
+    study = overrides.of(study) if overrides else study
+    study_text = (
+        "".join(f"# vtax run {name} {value:g} overrode what stands below\n" for name, value in told.items()).encode()
+        + study_text
+    )
     prepared = prepare(study, paths, only_available=available)
     refuse_impossible(prepared)
-    for sentence in prepared.plan.left_out:
+    for sentence in (*prepared.plan.left_out, *refuse_small_budget(prepared.plan)):
         listener(Notice(sentence))
     image = image_of(study.image, paths, listener)
     about = {
@@ -119,13 +173,42 @@ def start(study_text: bytes, study: Study, directory: Path, paths: Paths, listen
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "host": host_facts(),
         "image": image.model_dump(mode="json"),
+        **({"overrides": told} if told else {}),
     }
     campaign = Campaign.create(directory, study_text, prepared.plan, about)
-    _execute(campaign, prepared.providers, image, paths, listener)
+    _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 
-def resume(directory: Path, paths: Paths, listener: Listener) -> None:
-    """Go on with the first trial that is not there, with the same plan on the same root file system."""
+def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
+    """Raise UsageError for a budget that holds no round; a sentence when it ends before the first look."""
+    budget_s = plan.study.budget_s
+    if budget_s is None:
+        return ()
+    round_s = plan.estimate_s / plan.study.rounds
+    if round_s > budget_s:
+        raise UsageError(
+            f"the budget of {format_seconds(budget_s)} holds no round: one takes about {format_seconds(round_s)}",
+            remedy="give it more time, or the study less work",
+        )
+    first = plan.study.looks[0]
+    if round_s * first <= budget_s:
+        return ()
+    return (
+        f"the budget holds about {int(budget_s // round_s)} rounds and the first look is after {first}: "
+        "no verdict can come of this",
+    )
+
+
+def study_of(directory: Path) -> Study:
+    """The study that a campaign was planned with."""
+    return Campaign.open(directory).plan().study
+
+
+def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None) -> None:
+    """Go on with the first trial that is not there, with the same plan on the same root file system.
+
+    `budget_s` is another budget for the whole campaign. One that has ended at a look stays ended.
+    """
     campaign = Campaign.open(directory)
     plan = campaign.plan()
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in plan.environments}
@@ -146,7 +229,7 @@ def resume(directory: Path, paths: Paths, listener: Listener) -> None:
             detail=f"then sha256 {began_with}, now {image.digest}",
             remedy="start a new campaign: numbers from two root file systems do not compare",
         )
-    _execute(campaign, providers, image, paths, listener)
+    _execute(campaign, providers, image, paths, listener, budget_s)
 
 
 def refuse_impossible(prepared: Prepared) -> None:
@@ -170,29 +253,106 @@ def refuse_impossible(prepared: Prepared) -> None:
 
 
 def _execute(
-    campaign: Campaign, providers: Mapping[str, Provider], image: Image, paths: Paths, listener: Listener
+    campaign: Campaign,
+    providers: Mapping[str, Provider],
+    image: Image,
+    paths: Paths,
+    listener: Listener,
+    budget_s: float | None = None,
+    ignoring: frozenset[str] = frozenset(),
 ) -> None:
     from vtax.campaign import execute
 
+    def judge(rounds: int) -> tuple[bool, str]:
+        from vtax.analysis.records import settled, waiting
+
+        analysis, _ = _analysis(campaign, rounds, ignoring)
+        return settled(analysis), waiting(analysis)
+
+    budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
     with campaign.exclusive():
-        execute(campaign, providers, image, paths.runtime, listener)
+        execute(campaign, providers, image, paths.runtime, listener, judge, budget_s)
 
 
-def analyse(directory: Path) -> Analysis:
+def analyse(directory: Path, ignoring: frozenset[str] = frozenset()) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`."""
     campaign = Campaign.open(directory)
+    analysis, rows = _analysis(campaign, ignoring=ignoring)
+    campaign.save("analysis.json", analysis)
+    campaign.save("audit.json", rows)
+    return analysis
+
+
+def audit(directory: Path) -> AuditReport:
+    """Every row of the audit, recomputed from what is stored; writes `audit.json`."""
+    campaign = Campaign.open(directory)
+    _, rows = _analysis(campaign)
+    campaign.save("audit.json", rows)
+    return rows
+
+
+def _analysis(
+    campaign: Campaign, until: int | None = None, ignoring: frozenset[str] = frozenset()
+) -> tuple[Analysis, AuditReport]:
+    """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings; and
+    every row of its audit."""
     from vtax.analysis.analyse import analyse as compute
-    from vtax.audit import audit
+    from vtax.audit import audit, findings_of
     from vtax.audit.evidence import Evidence
 
+    log = campaign.look_log()
+    end = until if until is not None else log.looks[-1].rounds if log and _is_over(log) else None
     plan, cells = campaign.plan(), campaign.cells()
-    measurements, trials = parse_all(campaign.trials())
+    if end is not None:
+        plan = plan.until(end)
+        cells = tuple(cell for cell in cells if cell.round <= end)
+    measurements, trials = parse_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
     counters = {trial.id: trial.counters for trial in trials}
-    evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
-    findings = audit(evidence)
-    analysis = compute(measurements, plan=plan, findings=findings, trials=trials)
-    campaign.save("analysis.json", analysis)
-    return analysis
+    rows = audit(
+        Evidence(
+            plan=plan,
+            cells=cells,
+            trials=trials,
+            measurements=measurements,
+            counters=counters,
+            plan_intact=campaign.plan_intact(),
+            looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
+        )
+    )
+    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
+    made = compute(measurements, plan=plan, findings=findings, trials=trials)
+    if log is not None and until is None and _is_over(log):
+        last = log.looks[-1]
+        made = made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})
+    return made, rows
+
+
+def _is_over(log: LookLog) -> bool:
+    """Whether a campaign ended, for good or with its budget."""
+    return bool(log.looks) and log.looks[-1].decision is not Decision.GO_ON
+
+
+def analysed(directory: Path) -> Analysis:
+    """What `analyse` or `report` wrote last."""
+    from vtax.analysis.records import Analysis
+
+    return Campaign.open(directory).read("analysis.json", Analysis)
+
+
+def compare(a: Path, b: Path, environment: str = "") -> Across:
+    """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
+    from vtax.analysis.across import across
+    from vtax.analysis.unlike import Recorded
+
+    if a.resolve() == b.resolve():
+        raise UsageError(f"{a} and {b} are the same campaign", remedy="name two")
+
+    def recorded(directory: Path) -> Recorded:
+        campaign = Campaign.open(directory)
+        analysis, _ = _analysis(campaign)
+        return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
+
+    return across(recorded(a), recorded(b), environment)
 
 
 def report(directory: Path) -> Path:
@@ -290,6 +450,11 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
     unbuilt = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
     load = shlex.join(engine.import_image(spec.provider, image)) if image else unbuilt
     options = engine.ContainerOptions.model_validate(dict(spec.options))
+    if options.network == "host":
+        raise UsageError(
+            f"environment {environment!r} is on this machine's own network, where a Compose file gives nodes no place",
+            remedy='choose one with network = "bridge"; `vtax up` makes this one',
+        )
     return engine.compose(study.name, shape.nodes, options, load, engine.subnet(study.name, 0), study.shared_path)
 
 

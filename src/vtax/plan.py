@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from vtax import __version__
 from vtax.benchmarks import benchmarks
@@ -28,13 +27,10 @@ from vtax.model import (
     Target,
     Work,
 )
+from vtax.order import benchmark_order, environment_orders
 from vtax.providers.base import SCRATCH, Provider
 from vtax.shape import cluster_shape
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has a random stream of its own
 ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
 
 
@@ -182,7 +178,7 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
     """The work of one environment, and why some of it makes no sense there."""
     work, reasons = [], []
     for item in frozen:
-        if item.target.scope is Scope.PAIRS and not provider.capabilities.separate_nodes:
+        if item.target.scope is Scope.PAIRS and _one_stack(spec, provider):
             reason = f"{item.spec.label} between nodes is not run on {spec.name}: its nodes share one network stack"
             if reason not in reasons:
                 reasons.append(reason)
@@ -191,15 +187,20 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
     return work, reasons
 
 
+def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
+    """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
+    return not provider.capabilities.separate_nodes or spec.options.get("network") == "host"
+
+
 def _cells(
     study: Study, environments: Sequence[EnvironmentSpec], frozen: Sequence[_Frozen], work: Sequence[Work]
 ) -> list[Cell]:
     """All cells in the order in which they run: rounds are blocks, environments in balanced random order inside."""
     has = {(item.environment, item.id) for item in work}
     cells = []
-    orders = _orders(study, len(environments))
+    orders = environment_orders(study.seed, study.rounds, len(environments))
     for number, order in enumerate(orders, start=1):
-        items = [frozen[i] for i in _generator(study.seed, number, BENCHMARKS).permutation(len(frozen))]
+        items = [frozen[i] for i in benchmark_order(study.seed, number, len(frozen))]
         for position in order:
             environment = environments[position].name
             cell = f"r{number:03d}-{environment}"
@@ -216,21 +217,3 @@ def _trials(cell: str, item: _Frozen) -> list[PlannedTrial]:
         PlannedTrial(id=f"{cell}/{item.id}.{suffix}", work=item.id, iteration=i, warmup=warmup)
         for suffix, i, warmup in names
     ]
-
-
-def _orders(study: Study, environments: int) -> list[list[int]]:
-    """For every round, the order of the environments: rows of random Latin squares, so that in each block of as many
-    rounds as there are environments, each comes once at every position (METHOD 1.3)."""
-    orders: list[list[int]] = []
-    while environments and len(orders) < study.rounds:
-        random = _generator(study.seed, len(orders) + 1, ENVIRONMENTS)
-        symbols = [int(i) for i in random.permutation(environments)]
-        shifts = [int(i) for i in random.permutation(environments)]
-        orders += [[symbols[(i + shift) % environments] for i in range(environments)] for shift in shifts]
-    return orders[: study.rounds]
-
-
-def _generator(seed: int, number: int, what: int) -> Generator:
-    from numpy.random import PCG64, Generator, SeedSequence
-
-    return Generator(PCG64(SeedSequence([seed, number, what])))

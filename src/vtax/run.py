@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
-from vtax.facts.counters import counters_script, delta, parse_counters
+from vtax.facts.counters import counters_script, delta, parse_counters, read_beside
+from vtax.facts.machine import machine_counters, machine_delta
 from vtax.model import (
     Cell,
     CommandResult,
@@ -39,6 +40,8 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
     A command that fails or takes too long is a recorded failure, not an exception.
     """
     before = _counters(cluster, work)
+    cpus = sorted({cpu for node in work.target.nodes for cpu in node.cpu_ids})
+    machine = machine_counters(cpus)
     started, clock = time.time(), time.monotonic()
     records: list[StepRecord] = []
     status, failure = Status.OK, ""
@@ -61,6 +64,7 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
         for number, step, running in background:
             records.append(_stopped(number, step, running))
     elapsed_s = time.monotonic() - clock
+    machine = machine_delta(machine, machine_counters(cpus))
     after = _counters(cluster, work)
     done = _blank(cell, trial, work).model_copy(
         update={
@@ -69,6 +73,7 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
             "started": started,
             "elapsed_s": elapsed_s,
             "counters": {node: delta(before[node], after[node]) for node in before if node in after},
+            "host_counters": machine,
             "steps": tuple(sorted(records, key=lambda record: (record.step, record.node))),
         }
     )
@@ -122,7 +127,9 @@ def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
             result = transport.run(("sh", "-s"), timeout_s=ASK_S, stdin=counters_script())
         except (CommandError, EnvironmentMissing):
             return node, None
-        return node, parse_counters(result.stdout) if result.exit_code == 0 else None
+        if result.exit_code != 0:
+            return node, None
+        return node, read_beside(parse_counters(result.stdout), result.started, result.elapsed_s)
 
     return {node: values for node, values in each(ask, asked, abandon=True) if values is not None}
 

@@ -1,6 +1,6 @@
 """The campaign directory: the only database there is. Plain files, each written whole or not at all.
 
-study.toml  plan.json  campaign.json
+study.toml  plan.json  campaign.json  looks.json
 cells/<cell>.<instance>.json, and <node>.console.log of its machines
 trials/<trial>/record.json and the raw output that it names
 analysis.json  report/
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from vtax.errors import StoreError, UsageError
-from vtax.model import CellRecord, Plan, Record, TrialRecord
+from vtax.model import CellRecord, Look, LookLog, Plan, Record, TrialRecord
 
 ALIVE = "alive"
 ABOUT_KEYS = {"host", "id", "image"}
@@ -108,6 +109,16 @@ class Campaign:
     def plan(self) -> Plan:
         return _read(Plan, self.directory / "plan.json")
 
+    def plan_intact(self) -> bool | None:
+        """Whether the plan still has the hash that it was sealed with; None for one that never was.
+
+        Asked of the file as it is, so that a plan of another version of vtax is not a changed one.
+        """
+        content = json.loads((self.directory / "plan.json").read_bytes())
+        sealed = content.pop("sha256", "")
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest() == sealed if sealed else None
+
     def about(self) -> dict[str, Any]:
         """What was noted when the campaign began: its id, the machine, the image."""
         path = self.directory / "campaign.json"
@@ -163,6 +174,16 @@ class Campaign:
             shutil.rmtree(work, ignore_errors=True)
             raise
 
+    def look_log(self) -> LookLog | None:
+        """Every look so far; None when none was noted."""
+        path = self.directory / "looks.json"
+        return _read(LookLog, path) if path.exists() else None
+
+    def note_look(self, look: Look) -> None:
+        """Add a look to the log."""
+        log = self.look_log() or LookLog()
+        self._save(self.directory / "looks.json", log.model_copy(update={"looks": (*log.looks, look)}))
+
     def save_cell(self, cell: CellRecord) -> None:
         self._save(self.directory / "cells" / f"{cell.cell}.{cell.instance}.json", cell)
 
@@ -192,6 +213,10 @@ class Campaign:
                     remedy="the campaign is damaged: restore the file, or remove that trial's directory and resume",
                 ) from error
         return record.model_copy(update={"texts": held})
+
+    def read(self, name: str, kind: type[R]) -> R:
+        """A derived file (analysis.json). Raises StoreError when it is not there, or damaged."""
+        return _read(kind, self.directory / name)
 
     def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
         """Write a derived file (analysis.json, report/...). Returns its path."""

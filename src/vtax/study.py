@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,8 @@ from vtax.providers import option_models
 from vtax.units import parse_bytes, parse_seconds
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
+CONTROL = "control"  # the environment that repeats the baseline
+FIRST_LOOK = 6  # complete rounds: no distribution-free 95 % interval exists for fewer pairs
 
 
 def _size(value: Any) -> Any:
@@ -100,10 +103,15 @@ class StudyFile(Table):
     name: Name
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     rounds: Annotated[int, Field(ge=1, le=1000)] = 6
+    looks: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], Field(max_length=20)] = Field(default_factory=list)
+    budget: Annotated[float, BeforeValidator(_duration), Field(gt=0), WithJsonSchema(DURATION_SCHEMA)] | None = None
+    control: bool = False
+    order_adjust: bool = True
     baseline: str
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
     settle: Duration = 0.0
     environments: dict[Name, dict[str, Any]] = Field(min_length=1)
+    ladder: list[str] = Field(default_factory=list)
     nodes: NodesTable = Field(default_factory=NodesTable)
     shared: SharedTable = Field(default_factory=SharedTable)
     image: ImageTable = Field(default_factory=ImageTable)
@@ -159,10 +167,14 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         }
         for node, one in sorted(table.nodes.overrides.items())
     }
-    return Study(
+    looks = tuple(table.looks) or (table.rounds,)
+    study = Study(
         name=table.name,
         seed=table.seed,
-        rounds=table.rounds,
+        rounds=looks[-1],
+        looks=looks,
+        budget_s=table.budget,
+        order_adjust=table.order_adjust,
         baseline=table.baseline,
         margin=table.margin,
         settle_s=table.settle,
@@ -180,7 +192,22 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
             extra_packages=tuple(sorted(table.image.extra_packages)),
         ),
         benchmarks=entries,
+        ladder=tuple(table.ladder),
     )
+    return with_control(study) if table.control else study
+
+
+def with_control(study: Study) -> Study:
+    """The study with an environment that repeats the baseline in every round. Raises UsageError for a taken name."""
+    if study.control:
+        return study
+    if any(spec.name == CONTROL for spec in study.environments):
+        raise UsageError(
+            f'an environment is called "{CONTROL}"', remedy="that name is the control arm's: choose another"
+        )
+    repeated = next(spec for spec in study.environments if spec.name == study.baseline)
+    arm = repeated.model_copy(update={"name": CONTROL, "control_of": study.baseline})
+    return study.model_copy(update={"control": True, "environments": (*study.environments, arm)})
 
 
 def _environments(raw: Any, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec]:
@@ -246,6 +273,11 @@ def _cross_checks(
     baseline = raw.get("baseline")
     if isinstance(baseline, str) and baseline not in environments:
         yield choice("baseline", baseline, environments, "environment")
+    yield from _ladder_mistakes(raw.get("ladder"), environments)
+    if raw.get("control") is True and CONTROL in environments:
+        hint = "that name is the control arm's: choose another"
+        yield Mistake(f"environments.{CONTROL}", "an environment may not have this name where `control` is true", hint)
+    yield from _look_checks(raw)
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
     for node in overrides if isinstance(overrides, dict) else ():
@@ -256,6 +288,34 @@ def _cross_checks(
         if entry.label in seen:
             yield Mistake("benchmarks", f'two entries have the label "{entry.label}"', "give one a label of its own")
         seen.add(entry.label)
+
+
+def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]:
+    steps = [step for step in raw if isinstance(step, str)] if isinstance(raw, list) else []
+    for step in steps:
+        if step not in environments:
+            yield choice("ladder", step, environments, "environment")
+    if len(steps) == 1:
+        yield Mistake("ladder", "one step compares nothing", "name two environments or more, or leave it out")
+    for step in {step for step in steps if steps.count(step) > 1}:
+        yield Mistake("ladder", f'"{step}" stands in it twice', "every environment is one step at most")
+
+
+def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
+    looks = raw.get("looks")
+    if not isinstance(looks, list) or not all(isinstance(look, int) for look in looks):
+        return  # the file's own validation has said so
+    if not looks:
+        yield Mistake("looks", "no look is planned", "leave `looks` out for a fixed number of `rounds`")
+        return
+    if any(later <= earlier for earlier, later in pairwise(looks)):
+        yield Mistake("looks", f"{looks} does not rise", "complete rounds after which to look, such as [6, 10, 16, 24]")
+    elif looks[0] < FIRST_LOOK:
+        hint = f"the first at {FIRST_LOOK} or later: fewer rounds cannot support a verdict"
+        yield Mistake("looks", f"a look after {looks[0]} rounds", hint)
+    if "rounds" in raw and raw["rounds"] != looks[-1]:
+        hint = "leave `rounds` out, the last look ends the campaign; or leave `looks` out for a fixed number"
+        yield Mistake("rounds", f"{raw['rounds']} is not the last of `looks`", hint)
 
 
 def _node_names(raw: Mapping[str, Any]) -> list[str]:

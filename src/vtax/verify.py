@@ -24,6 +24,7 @@ from vtax.units import format_bytes
 CHECK_S = 60.0
 Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
 PAGE = 4096
+QUOTA_STEP = 1e-4  # CPUs: a quota is whole microseconds
 SSH_FAILED = 255  # its own exit code, when there is no connection
 KERNEL_SHARE = 0.03  # of a guest's memory: a sixty-fourth describes the pages of the rest
 KERNEL_BYTES = 64 * 2**20  # and this much at most it needs for itself
@@ -76,11 +77,13 @@ def _limits(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
     passed: list[str] = []
     wrong: list[str] = []
     by_quota = cluster.environment.options.get("cpu_limit") == "quota"
+    told = cluster.environment.options.get("cpu_share")
+    share = float(told) if isinstance(told, (int, float)) else None
     for one in facts:
         shape = cluster.shape.node(one.node)
         mistakes = [
             *([] if by_quota else cpus_differ(shape, one, cluster.capabilities.own_kernel)),
-            *quota_differs(shape, one, exact=by_quota),
+            *quota_differs(shape, one, exact=by_quota or share is not None, share=1.0 if share is None else share),
             *(
                 memory_differs(shape, one, cluster.capabilities.own_kernel)
                 if cluster.capabilities.limits_memory
@@ -111,11 +114,13 @@ def cpus_differ(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[st
     return []
 
 
-def quota_differs(shape: NodeShape, facts: NodeFacts, exact: bool) -> list[str]:
-    """What is wrong with the CPU quota: it must not bind before the cpuset does, or be exactly the node's CPUs."""
+def quota_differs(shape: NodeShape, facts: NodeFacts, exact: bool, share: float = 1.0) -> list[str]:
+    """What is wrong with the CPU quota: it must not bind before the cpuset does, or be exactly the node's share."""
     seen = facts.values.get("cpu_quota_cpus")
     if exact:
-        return [] if seen == shape.cpus else [f"has a CPU quota of {seen}, planned is {shape.cpus}"]
+        wanted = shape.cpus * share
+        good = seen is not None and abs(float(seen) - wanted) < QUOTA_STEP
+        return [] if good else [f"has a CPU quota of {seen}, planned is {wanted:g}"]
     if seen is not None and float(seen) < shape.cpus:
         return [f"has a CPU quota of {seen:g}, which binds before its {shape.cpus} CPUs do"]
     return []
@@ -230,7 +235,7 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
             remedy="`vtax up` makes such a cluster for a look by hand",
         )
-    told = RANK.findall(result.stdout)
+    told = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
     counts = Counter(host for host, _, _ in told)
     if cluster.launcher.one_machine:
         return _placed_beside(cluster, target, [cpus for _, _, cpus in told], ranks.total)
@@ -239,7 +244,9 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
         return [], [f"ranks are placed as {dict(sorted(counts.items()))}, planned is {planned}"]
     shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in told if h == host])]
     where = " ".join(f"{name}={count}" for name, count in planned.items())
-    return ([] if shared else [f"mpi placement {target.label}: {where}"]), shared
+    bound = " ".join(f"{host}={cpus}" for host, _, cpus in told)
+    passed = [f"mpi placement {target.label}: {where}", f"mpi binding {target.label}: {bound}"]
+    return ([] if shared else passed), shared
 
 
 def _placed_beside(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
@@ -248,7 +255,10 @@ def _placed_beside(cluster: Cluster, target: Target, cpus: list[str], total: int
     distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
     if _share(cpus) and len(distinct) >= total:
         return [], [f"ranks share CPUs: {' '.join(cpus)}"]
-    return [f"mpi placement {target.label}: {cluster.environment.name}={total} on CPUs {' '.join(sorted(cpus))}"], []
+    name = cluster.environment.name
+    bound = " ".join(f"{name}={each}" for each in cpus)
+    placed = f"mpi placement {target.label}: {name}={total} on CPUs {' '.join(sorted(cpus))}"
+    return [placed, f"mpi binding {target.label}: {bound}"], []
 
 
 def _share(cpus: list[str]) -> bool:

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from audit_cases import COUNTERS, PARAMS, evidence, only
-from vtax.audit import Evidence, disk, disturbance, hpc, network
-from vtax.model import Scope, Severity
+from vtax.audit import Evidence, clocks, disk, disturbance, hpc, network
+from vtax.model import Outcome, Scope, Severity
 
 
 def test_nothing_disturbed() -> None:
     campaign = evidence()
-    checks = (disturbance.memory_pressure, disturbance.clock_source, disturbance.too_short)
+    checks = (disturbance.memory_pressure, clocks.clock, disturbance.too_short)
     assert [check(campaign) for check in checks] == [(), (), ()]
     assert network.udp_rate(campaign) == ()
     assert disk.shared_filesystem(campaign) == ()
@@ -37,7 +37,7 @@ def test_without_counters_memory_pressure_is_unknown() -> None:
 
 
 def test_another_clock_source() -> None:
-    finding = only(disturbance.clock_source(evidence({"container": {"clock_source": "hpet"}})))
+    finding = only(clocks.clock(evidence({"container": {"clock_source": "hpet"}})))
     assert "hpet in container and tsc in host" in finding.message
 
 
@@ -54,7 +54,7 @@ def test_ping_is_short_by_nature() -> None:
     campaign = evidence()
     step = campaign.trials[0].steps[0].model_copy(update={"elapsed_s": 0.25})
     short = campaign.trials[0].model_copy(update={"steps": (step,), "benchmark": "ping", "label": "ping"})
-    assert disturbance.too_short(replace(campaign, trials=(short,))) == ()
+    assert disturbance.too_short.look(replace(campaign, trials=(short,))).outcome is Outcome.UNKNOWN
 
 
 def test_udp_at_the_requested_rate_is_no_capacity() -> None:

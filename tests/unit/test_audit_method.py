@@ -2,35 +2,73 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from audit_cases import evidence, only
-from vtax.audit import CHECKS, Evidence, audit, method, mpi
-from vtax.model import Severity, Status
+from vtax.audit import CATALOGUE, Evidence, audit, findings_of, method, mpi
+from vtax.model import Finding, Outcome, Severity, Status
 
 
 def test_a_campaign_without_a_fault_has_no_findings() -> None:
-    assert audit(evidence()) == ()
+    found = findings_of(audit(evidence()).rows)
+    assert {(one.id, one.severity) for one in found} == {
+        ("N02", Severity.INFO),  # its nodes share one machine
+        ("N04", Severity.WARNING),  # and a CPU limits UDP between them
+    }
 
 
 def test_every_check_bears_an_empty_campaign() -> None:
     empty = Evidence(plan=evidence().plan)
-    assert {finding.id for finding in audit(empty)} == {"R01", "R07"}
+    rows = audit(empty).rows
+    assert {row.id for row in rows if row.outcome is Outcome.FAIL} == {"R01", "R07"}
+    assert not any(row.outcome is Outcome.PASS for row in rows)  # nothing was seen, so nothing passed
 
 
 def test_the_worst_comes_first() -> None:
     spoilt = evidence({"container": {"kernel": "5.0", "shared_filesystem": "overlay", "libc": "musl"}}, rounds=2)
-    found = audit(spoilt)
+    found = findings_of(audit(spoilt).rows)
     assert [finding.severity for finding in found] == sorted(
         (finding.severity for finding in found), key=tuple(Severity).index
     )
     assert found[0].id == "R01"
 
 
-def test_every_check_says_what_it_looks_for() -> None:
-    assert all((check.__doc__ or "")[0] in "RMCTDONH" for check in CHECKS)
+def test_every_row_says_what_it_looks_for_and_why() -> None:
+    assert len({row.id for row in CATALOGUE}) == len(CATALOGUE)
+    for row in CATALOGUE:
+        assert re.fullmatch("[NMHTCODSUR][0-9]{2}", row.id)
+        assert row.title and row.why and row.remedy and row.source
+        assert row.id in (row.check.__doc__ or "")
+
+
+def test_the_catalogue_is_whole() -> None:
+    """Every row of METHOD section 3, and three more: T07, T08, D08."""
+    last = {"N": 8, "M": 5, "H": 7, "T": 8, "C": 9, "O": 5, "D": 8, "S": 3, "U": 3, "R": 10}
+    wanted = {f"{letter}{number:02d}" for letter, count in last.items() for number in range(1, count + 1)}
+    assert {row.id for row in CATALOGUE} == wanted
+
+
+def test_what_was_found_touches_what_it_is_about() -> None:
+    found = Finding(
+        id="D02",
+        severity=Severity.BLOCKER,
+        message="m",
+        remedy="r",
+        environment="container",
+        benchmark="iozone",
+        metrics=("throughput",),
+        labels={"operation": ("read",)},
+    )
+    names = ("iozone", "disk")
+    assert found.touches(("container", "host"), names, "throughput", {"operation": "read"})
+    assert not found.touches(("container", "host"), names, "throughput", {"operation": "write"})
+    assert not found.touches(("container", "host"), names, "throughput", {})
+    assert not found.touches(("container", "host"), names, "operations_rate", {"operation": "read"})
+    assert not found.touches(("vm", "host"), names, "throughput", {"operation": "read"})
+    assert not found.touches(("container", "host"), ("hpcc", "hpcc"), "throughput", {"operation": "read"})
 
 
 def test_six_rounds_are_enough() -> None:

@@ -22,6 +22,7 @@ from vtax.events import (
     CellStarted,
     ClusterReady,
     Event,
+    LookTaken,
     TrialFinished,
     TrialStarted,
     ignore,
@@ -76,6 +77,12 @@ class Life:
 
 
 Begin = Callable[..., Life]
+
+
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fake clusters need no rest in which to see what else the machine does."""
+    monkeypatch.setattr("vtax.campaign.LOOK_S", 0.0)
 
 
 @pytest.fixture
@@ -166,7 +173,7 @@ def test_events_come_in_order(begin: Begin) -> None:
     one = begin(rounds=1)
     one.run()
     cell = [CellStarted, ClusterReady, *[TrialStarted, TrialFinished] * 2, CellFinished]
-    assert [type(event) for event in one.events] == [CampaignStarted, *cell, *cell]
+    assert [type(event) for event in one.events] == [CampaignStarted, *cell, *cell, LookTaken]
     first = one.events[0]
     assert isinstance(first, CampaignStarted)
     assert (first.rounds, first.cells, first.trials, first.done_trials) == (1, 2, 4, 0)

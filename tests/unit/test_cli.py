@@ -88,12 +88,12 @@ def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[str, .
 def test_all_commands_are_there() -> None:
     top = {path[0] for path in commands() if path}
     assert top == {
-        *("init", "schema", "plan", "run", "analyse", "report", "export", "compose"),
-        *("up", "status", "ssh", "exec", "down", "doctor", "clean", "image"),
+        *("init", "schema", "plan", "run", "analyse", "audit", "compare", "report", "export", "compose"),
+        *("up", "status", "ssh", "exec", "down", "doctor", "clean", "image", "selftest"),
     }
 
 
-@pytest.mark.parametrize("path", [path for path in commands() if path != ("image",)], ids=" ".join)
+@pytest.mark.parametrize("path", [path for path in commands() if path not in (("image",), ("selftest",))], ids=" ".join)
 def test_every_command_shows_an_example(path: tuple[str, ...]) -> None:
     for flag in ("--help", "-h"):
         result = CliRunner().invoke(app, [*path, flag])
@@ -156,7 +156,7 @@ def test_init_knows_its_presets(run: Run) -> None:
     assert run("init", "--preset", "quik") == (
         2,
         "",
-        "error: there is no preset 'quik'\n  next: one of quick, standard, strict\n",
+        "error: there is no preset 'quik'\n  next: one of quick, standard, strict, ladder\n",
     )
 
 
@@ -187,6 +187,20 @@ def test_plan_shows_work_order_and_commands(run: Run, tmp_path: Path) -> None:
     assert "  round 1: host: sysbench-cpu.worker1" in lines
     assert "  ping between nodes is not run on host: its nodes share one network stack" in lines
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.toml"]  # nothing was started or written
+
+
+def test_plan_shows_looks_budget_control_and_ladder(run: Run, tmp_path: Path) -> None:
+    text = HOST_ONLY.replace("rounds = 2", 'looks = [6, 10]\nbudget = "2 min"\ncontrol = true')
+    code, out, _ = run("plan", study(tmp_path, text))
+    assert code == 0
+    lines = out.splitlines()
+    assert re.fullmatch(
+        r"looks after rounds 6 \(about .*\), 10 \(about .*\); ends at the first at which all primary metrics have a "
+        "verdict",
+        lines[1],
+    )
+    assert re.fullmatch(r"budget 2 min 0 s: about \d+ rounds", lines[2])
+    assert "  control (control: repeats host): host mpi_transport=auto" in lines
 
 
 def test_plan_as_json_is_the_plan(run: Run, tmp_path: Path) -> None:
@@ -339,3 +353,117 @@ def test_sigterm_interrupts_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("vtax.study.load", terminated)
     assert run("plan", "x.toml")[0] == 130
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+
+
+# --- campaigns: compare, gates, JUnit ------------------------------------------------------------------------------
+
+
+def campaign(directory: Path, *, rounds: int = 6, **says: str) -> str:
+    """A campaign that has run; in each environment sysbench printed what `says` has for it."""
+    from fakes import FakeProvider
+    from small import PRINTED, new_campaign, planned, store
+
+    providers = {name: FakeProvider(name, directory / "run") for name in ("host", "box")}
+    made = new_campaign(directory / "c", providers, rounds=rounds)
+    store(made, {name: says.get(name.partition("/")[0].partition("-")[2], PRINTED) for name in planned(made.plan())})
+    return str(made.directory)
+
+
+def slower(text: str) -> str:
+    """What sysbench prints with half of the events in the same time."""
+    rate = re.findall(r"events per second:\s+([\d.]+)", text)[0]
+    events = re.findall(r"total number of events:\s+(\d+)", text)[0]
+    text = text.replace(rate, f"{float(rate) / 2:.2f}").replace(events, str(int(events) // 2))
+    latency = float(re.findall(r"sum:\s+([\d.]+)", text)[0]) / (int(events) // 2)
+    return re.sub(r"(avg:\s+)[\d.]+", rf"\g<1>{latency:.2f}", text)
+
+
+GATE = "sysbench-cpu.events_rate slower than 5%"
+
+
+def test_a_gate_that_holds_and_one_that_does_not(run: Run, tmp_path: Path) -> None:
+    from small import PRINTED
+
+    good = campaign(tmp_path / "a")
+    code, _, err = run("analyse", good, "--fail-on", GATE)
+    assert (code, err) == (0, f'gate "{GATE}": holds\n')
+    bad = campaign(tmp_path / "b", box=slower(PRINTED))
+    code, _, err = run("analyse", bad, "--fail-on", GATE, "--fail-on", "any primary faster than 5%")
+    assert code == 5
+    assert f'gate "{GATE}": failed\n  failed: sysbench-cpu.events_rate@box' in err
+    assert 'gate "any primary faster than 5%": holds' in err
+    assert "error: 1 of 2 gates did not hold" in err
+
+
+def test_a_gate_that_cannot_be_judged_is_said_and_is_no_failure_unless_that_is_wanted(run: Run, tmp_path: Path) -> None:
+    pilot = campaign(tmp_path, rounds=3)
+    code, _, err = run("analyse", pilot, "--fail-on", GATE)
+    assert code == 0
+    assert err.startswith(f'warning: gate "{GATE}": not resolved; --fail-on inconclusive makes that a failure\n')
+    assert run("analyse", pilot, "--fail-on", GATE, "--fail-on", "inconclusive")[0] == 5
+
+
+@pytest.mark.parametrize(
+    "gate", ["sysbench-cpu.events_rate is slower", "sysbench-cpu.event_rate slower than 5%", "hpl.HPL slower than 5%"]
+)
+def test_a_gate_that_is_none_is_refused_before_anything_is_done(run: Run, tmp_path: Path, gate: str) -> None:
+    made = campaign(tmp_path)
+    code, out, err = run("analyse", made, "--fail-on", gate)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: --fail-on ")
+    assert not (Path(made) / "analysis.json").exists()
+
+
+def test_run_refuses_a_wrong_gate_and_a_wrong_place_for_junit_at_once(run: Run, tmp_path: Path) -> None:
+    mine = study(tmp_path)
+    assert run("run", mine, "--fail-on", "sysbench-cpu.event_rate slower than 5%")[0] == 2
+    code, _, err = run("run", mine, "--junit", "nowhere/x.xml")
+    assert (code, "no such file can be written" in err) == (2, True)
+    assert not (tmp_path / "campaigns").exists()
+
+
+@pytest.mark.parametrize("budget", ["soon", "0", "-1 h"])
+def test_run_refuses_a_budget_that_is_no_time(run: Run, tmp_path: Path, budget: str) -> None:
+    code, _, err = run("run", study(tmp_path), "--budget", budget)
+    assert (code, err.startswith("error: --budget")) == (2, True)
+
+
+def test_the_plan_of_a_campaign_is_frozen(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("run", "--resume", campaign(tmp_path), "--rounds", "3")
+    assert code == 2
+    assert "frozen" in err
+
+
+def test_junit_has_gates_and_verdicts(run: Run, tmp_path: Path) -> None:
+    from xml.etree import ElementTree
+
+    code, _, _ = run("analyse", campaign(tmp_path), "--fail-on", GATE, "--junit", "out.xml")
+    assert code == 0
+    top = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert [suite.get("name") for suite in top] == ["small gates", "small verdicts"]
+    assert (top.get("tests"), top.get("failures")) == ("2", "0")
+
+
+def test_two_campaigns_side_by_side(run: Run, tmp_path: Path) -> None:
+    from small import PRINTED
+
+    a, b = campaign(tmp_path / "a"), campaign(tmp_path / "b", host=slower(PRINTED), box=slower(PRINTED))
+    code, out, _ = run("compare", a, b)
+    assert code == 0
+    assert out.startswith(f"A  {a}: small, , 6 rounds complete\nB  {b}: small")
+    assert "nothing that was recorded differs" in out
+    assert "Rounds of different campaigns are not paired" in out
+    assert re.search(r"^box: sysbench-cpu events_rate \(.*; 6 and 6 rounds\): differs: B is 0.5 times A", out, re.M)
+    assert "    the tax: B against A +0.0 % [" in out
+    shown = json.loads(run("compare", a, b, "--environment", "box", "--json")[1])
+    assert {change["environment"] for change in shown["changes"]} == {"box"}
+    code, _, err = run("compare", a, b, "--fail-on", "sysbench-cpu.events_rate@host slower than 5%")
+    assert code == 5
+    assert "failed: sysbench-cpu.events_rate@host" in err
+
+
+def test_what_cannot_be_compared_is_a_usage_error(run: Run, tmp_path: Path) -> None:
+    made = campaign(tmp_path)
+    for arguments in ((made, made), (made, "nowhere"), ("nowhere", made)):
+        code, out, err = run("compare", *arguments)
+        assert (code, out) == (2, ""), err

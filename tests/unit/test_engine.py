@@ -48,11 +48,33 @@ def test_a_node_with_an_exact_quota() -> None:
     )
 
 
+def test_a_node_with_a_handicap_keeps_its_cpus() -> None:
+    """95 % of two CPUs are 190 ms in every 100 ms."""
+    assert "--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 190000 " in created("docker", cpu_share=0.95)
+    assert "--cpu-period 100000 --cpu-quota 190000 " in created("docker", cpu_share=0.95, cpu_limit="quota")
+
+
 def test_a_node_under_another_runtime() -> None:
     assert created("podman", runtime="runsc", shm="64 MiB") == (
         f"podman {HEAD} --runtime runsc {NETWORK} --publish 127.0.0.1::22 --cpuset-cpus 2,3 --cpu-period 100000 "
         f"--cpu-quota 250000 {MEMORY} --shm-size 67108864 {TAIL}"
     )
+
+
+def test_a_node_in_the_network_of_this_machine() -> None:
+    """No network of its own, nothing published; the other names lead to loopback addresses."""
+    places = engine.addresses("127.213.7", ("master", "worker1", "worker2"))
+    options = ContainerOptions(network="host")
+    assert " ".join(engine.create_node("docker", "c1", WORKER, options, TAG, places, "/shared")) == (
+        f"docker {HEAD} --network host --add-host master:127.213.7.10 --add-host worker2:127.213.7.12 "
+        f"--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 {MEMORY} --shm-size 268435456 {TAIL}"
+    )
+
+
+def test_every_attempt_tries_other_loopback_addresses_and_another_port() -> None:
+    tried = [engine.loopback("c1", attempt) for attempt in range(20)]
+    assert len({prefix for prefix, _ in tried}) == len({port for _, port in tried}) == 20
+    assert all(prefix.startswith("127.213.") and 20_000 <= port < 30_000 for prefix, port in tried)
 
 
 def test_nothing_is_published_beyond_loopback() -> None:

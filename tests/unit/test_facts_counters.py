@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vtax.facts.counters import delta, parse_counters
+from vtax.facts.counters import delta, parse_counters, read_beside
 from vtax.facts.sections import MARK
 
 DATA = Path(__file__).parent.parent / "data" / "facts"
@@ -43,6 +43,7 @@ def test_version_2_by_hand() -> None:
         "oom_kills": 2,
         "steal_ticks": 5,
         "cpu_ticks": 105,  # without guest time, which is part of user time
+        "busy_ticks": 22,  # without idle and iowait
         "swap_in_pages": 11,
         "swap_out_pages": 12,
         "load1": 1.5,
@@ -56,6 +57,23 @@ def test_recorded(case: str) -> None:
     assert expected <= values.keys()
     assert values["cpu_throttled_periods"] == 0
     assert values["cpu_ticks"] > values["steal_ticks"] > 0
+
+
+def test_clock_pressure_network_and_cost() -> None:
+    values = parse_counters((DATA / "counters-clock" / "stdout").read_text("utf-8"))
+    assert values["clock_s"] == pytest.approx(1795306795.903779, abs=1e-6)
+    assert values["uptime_s"] == 14662.09
+    assert values["psi_io_s"] == pytest.approx(424.863418)
+    assert (values["network_received_bytes"], values["loopback_bytes"]) == (400, 0)
+    assert values["huge_page_faults"] == 60005
+    assert values["balloon_pages"] == 0
+    assert values["collector_cpu_s"] == pytest.approx(0.03)
+
+
+def test_the_hosts_clock_is_read_beside_the_nodes() -> None:
+    beside = read_beside({"clock_s": 105.0}, started=100.0, elapsed_s=4.0)
+    assert beside == {"clock_s": 105.0, "host_clock_s": 102.0, "clock_doubt_s": 2.0, "clock_offset_s": 3.0}
+    assert read_beside({"load1": 1.0}, started=100.0, elapsed_s=4.0) == {"load1": 1.0}
 
 
 def test_a_counter_is_a_difference_and_a_gauge_is_not() -> None:

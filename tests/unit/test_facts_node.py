@@ -91,7 +91,7 @@ def test_script_and_parser_name_the_same_sections() -> None:
     assert SECTIONS[-1] == "end"
     assert len(set(SECTIONS)) == len(SECTIONS)
     for name in SECTIONS:
-        assert f"\n{MARK} {name}\n" in "\n" + recorded("docker-cgroup1") + "\n"
+        assert f"\n{MARK} {name}\n" in "\n" + recorded("docker-place") + "\n"
 
 
 @given(st.text())
@@ -119,6 +119,50 @@ JSON = st.recursive(
 def test_no_json_crashes_the_reader_of_interfaces(value: Any) -> None:
     for found in node.interfaces(json.dumps(value)):
         assert isinstance(found["name"], str)
+
+
+def test_a_physical_interface_has_a_speed_and_a_virtual_one_has_none() -> None:
+    links = '[{"ifname": "eth0", "mtu": 1500}, {"ifname": "veth1", "mtu": 9000}]\nphysical /sys/class/net/eth0/device'
+    speeds = {"/sys/class/net/eth0/speed": "1000", "/sys/class/net/veth1/speed": "10000"}
+    assert node.interfaces(links, speeds) == [
+        {"name": "eth0", "mtu": 1500, "speed_bits": 10**9, "addresses": []},
+        {"name": "veth1", "mtu": 9000, "addresses": []},
+    ]
+    assert "speed_bits" not in node.interfaces(links, {"/sys/class/net/eth0/speed": "-1"})[0]
+
+
+def test_cores_and_caches_behind_the_allowed_cpus() -> None:
+    top = "/sys/devices/system/cpu"
+    files = [f"{top}/cpu{cpu}/topology/core_id:{cpu // 2}" for cpu in range(4)]
+    files += [f"{top}/cpu{cpu}/topology/physical_package_id:0" for cpu in range(4)]
+    files += [f"{top}/cpu{cpu}/cache/index3/size:16384K" for cpu in range(4)]
+    files += [f"{top}/cpu{cpu}/cache/index3/shared_cpu_list:{'0-1' if cpu < 2 else '2-3'}" for cpu in range(4)]
+    files += ["/sys/devices/system/node/node0/cpulist:0-1", "/sys/devices/system/node/node1/cpulist:2-3"]
+    text = "\n".join([f"{MARK} files", *files, f"{MARK} status", "Cpus_allowed_list:\t0-2", f"{MARK} end", ""])
+    values = parse("worker1", text).values
+    assert (values["cores"], values["numa_nodes"], values["last_cache_bytes"]) == (2, 2, 2 * 16 * 2**20)
+
+
+def test_the_disk_below_scratch() -> None:
+    text = "\n".join(
+        [
+            f"{MARK} files",
+            "/sys/block/vda/dev:254:0",
+            "/sys/block/vda/vda1/dev:254:1",
+            "/sys/block/vda/queue/scheduler:[none] mq-deadline",
+            f"{MARK} mounts",
+            "25 1 254:1 / / rw,noatime - ext4 /dev/vda1",
+            f"{MARK} space",
+            "Filesystem 1024-blocks Used Available Capacity Mounted on",
+            "/dev/vda1 1000 800 200 80% /",
+            f"{MARK} end",
+            "",
+        ]
+    )
+    values = parse("worker1", text).values
+    assert values["scratch_options"] == "rw,noatime"
+    assert values["scratch_scheduler"] == "none"
+    assert (values["scratch_free_bytes"], values["scratch_free_fraction"]) == (204_800, 0.2)
 
 
 def test_endless_nesting_is_no_interface() -> None:

@@ -12,15 +12,16 @@ import pytest
 
 import vtax.report.html  # noqa: F401  # here, so that fonts are looked for in the user's own cache
 from fakes import FakeProvider, telling
-from small import FACTS, IMAGE, PRINTED, new_campaign, planned, store, study
+from small import FACTS, IMAGE, PRINTED, anew, new_campaign, planned, store, study
 from vtax import __version__, live, pipeline
 from vtax.errors import EnvironmentMissing, NotMatched, StoreError, TrialsFailed, UsageError
 from vtax.events import Event, Notice, ignore
 from vtax.image import build
-from vtax.model import EnvironmentSpec, Status, Study
+from vtax.model import Decision, EnvironmentSpec, Look, Status, Study
 from vtax.pipeline import Paths, Prepared
 from vtax.providers.base import Site
 from vtax.store import Campaign, alive
+from vtax.study import with_control
 
 
 class World:
@@ -36,7 +37,7 @@ class World:
             self.add(name)
 
     def add(self, name: str, broken: str = "") -> FakeProvider:
-        script = telling(sysbench=PRINTED)
+        script = anew(telling(sysbench=PRINTED))
         self.providers[name] = FakeProvider(name, self.paths.runtime, script=script, broken=broken)
         return self.providers[name]
 
@@ -125,6 +126,26 @@ def test_one_environment_alone_compares_nothing_unless_it_was_all_that_was_asked
     with pytest.raises(EnvironmentMissing, match="nothing but the baseline works here"):
         world.prepare(only_available=True)
     assert len(world.prepare(study(("host",)), only_available=True).plan.environments) == 1
+
+
+def test_the_baseline_and_its_control_arm_compare_nothing_either(world: World) -> None:
+    world.add("box", broken="no daemon answers")
+    with pytest.raises(EnvironmentMissing, match="nothing but the baseline works here"):
+        world.prepare(with_control(study()), only_available=True)
+    alone = world.prepare(with_control(study(("host",))), only_available=True).plan
+    assert [spec.name for spec in alone.environments] == ["host", "control"], "all that was asked for"
+
+
+def test_the_control_arm_runs_in_every_round_like_any_environment(world: World) -> None:
+    world.start(with_control(study(rounds=3)))
+    campaign = Campaign.open(world.directory)
+    assert sorted(cell.cell for cell in campaign.cells()) == [
+        f"r{number:03}-{name}" for number in (1, 2, 3) for name in ("box", "control", "host")
+    ]
+    analysis = pipeline.analyse(world.directory)
+    assert analysis.control == "control"
+    arm = next(item for item in analysis.comparisons if item.environment == "control")
+    assert (arm.control, arm.n, arm.ratio) == (True, 3, 1.0)
 
 
 def test_more_than_there_is_is_a_mistake_of_the_study(world: World) -> None:
@@ -437,3 +458,65 @@ def test_images_are_forgotten_by_the_engines_that_answer(world: World, monkeypat
     assert not place.exists()
     with pytest.raises(EnvironmentMissing, match="there is no image 'key'"):
         pipeline.remove_image("key", world.paths)
+
+
+# --- looks, budget, overrides --------------------------------------------------------------------------------------
+
+
+def test_a_fixed_number_of_rounds_is_in_the_plan_and_above_the_study(world: World) -> None:
+    wanted = study(rounds=6).model_copy(update={"looks": (6, 10), "rounds": 10})
+    overrides = pipeline.Overrides(rounds=2, budget_s=3600.0)
+    pipeline.start(b"# mine\n", wanted, world.directory, world.paths, ignore, False, overrides)
+    campaign = Campaign.open(world.directory)
+    plan = campaign.plan()
+    assert (plan.study.rounds, plan.study.looks, plan.study.budget_s) == (2, (2,), 3600.0)
+    assert (world.directory / "study.toml").read_text() == (
+        "# vtax run --rounds 2 overrode what stands below\n"
+        "# vtax run --budget 3600 overrode what stands below\n"
+        "# mine\n"
+    )
+    assert campaign.about()["overrides"] == {"--rounds": 2, "--budget": 3600.0}
+    log = campaign.look_log()
+    assert log is not None
+    assert [(look.rounds, look.decision) for look in log.looks] == [(2, Decision.LAST)]
+
+
+def test_a_budget_that_holds_no_round_is_refused_before_anything_runs(world: World) -> None:
+    with pytest.raises(UsageError, match="the budget of 1 s holds no round: one takes about 9 s"):
+        pipeline.start(b"", study(), world.directory, world.paths, ignore, False, pipeline.Overrides(budget_s=1.0))
+    assert not world.directory.exists()
+
+
+def test_a_budget_that_ends_before_the_first_look_is_said_at_once(world: World) -> None:
+    said: list[Event] = []
+    overrides = pipeline.Overrides(budget_s=20.0)
+    pipeline.start(b"", study(rounds=6), world.directory, world.paths, said.append, False, overrides)
+    assert Notice("the budget holds about 2 rounds and the first look is after 6: no verdict can come of this") in said
+
+
+def test_what_was_never_due_is_not_missing(world: World) -> None:
+    """A campaign that ended after three of ten rounds lacks nothing of them."""
+    world.start(study(rounds=10).model_copy(update={"looks": (3, 10)}))
+    campaign = Campaign.open(world.directory)
+    (world.directory / "looks.json").unlink()
+    plan = campaign.plan()
+    campaign.note_look(Look(rounds=3, decision=Decision.SETTLED, reason="", at=1.0, plan_sha256=plan.sha256))
+    for path in (world.directory / "trials").glob("r*"):
+        if int(path.name[1:4]) > 3:
+            shutil.rmtree(path)
+    analysis = pipeline.analyse(world.directory)
+    assert (analysis.rounds_complete, analysis.trials_planned, analysis.trials_recorded) == (3, 12, 12)
+    assert not [finding for finding in analysis.findings if finding.id == "R07"]
+
+
+def test_a_campaign_ends_by_itself_when_all_is_settled(world: World) -> None:
+    """Fakes print the same numbers in every cell: equal within the margin at the first look, without any spread."""
+    world.start(study(rounds=16).model_copy(update={"looks": (6, 10, 16)}))
+    log = Campaign.open(world.directory).look_log()
+    assert log is not None
+    assert [(look.rounds, look.decision) for look in log.looks] == [(6, Decision.SETTLED)]
+    assert log.looks[0].reason == "1 of 1 primary comparisons are settled after 6 complete rounds"
+    assert pipeline.analyse(world.directory).ended == (
+        "after 6 rounds: every primary metric has its verdict: "
+        "1 of 1 primary comparisons are settled after 6 complete rounds"
+    )

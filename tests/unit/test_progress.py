@@ -16,6 +16,7 @@ from vtax.events import (
     CellStarted,
     ClusterReady,
     Event,
+    LookTaken,
     Notice,
     StageFinished,
     StageProgress,
@@ -161,10 +162,32 @@ def test_the_listener_where_standard_error_is_no_terminal(capsys: pytest.Capture
 
 def test_events_are_frozen_and_nobody_needs_to_listen() -> None:
     kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)]
-    assert len(kinds) == 11
+    assert len(kinds) == 12
     for kind in kinds:
         event = kind(*("x" for _ in fields(kind)))
         ignore(event)
         assert event == kind(*("x" for _ in fields(kind)))
         with pytest.raises(FrozenInstanceError):
             setattr(event, fields(kind)[0].name if fields(kind) else "any", "y")
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_campaign_with_looks_tells_the_next_and_why_it_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    started = CampaignStarted("campaigns/x", 16, 32, 32, 0, 960.0, looks=(6, 10, 16))
+    assert printed(
+        capsys,
+        started,
+        CellStarted("r001-box", 1, "box", 1),
+        TrialFinished("r001-box/a.1", "ok", "", 30.0, 930.0, look=6, look_s=330.0),
+        LookTaken(6, False, "go on: 1 of 2 primary comparisons are settled"),
+        TrialFinished("r016-box/a.1", "ok", "", 30.0, 60.0, look=16, look_s=60.0),
+        LookTaken(16, True, "the last planned round: 16 of 16 planned rounds"),
+    ) == [
+        "campaign campaigns/x: 32 cells, 32 trials, about 16 min 0 s",
+        "looks after 6, 10, 16 rounds; ends when all primary metrics are settled",
+        "round 1/16: box: 1 trials, 16 min 0 s left",
+        "  [1/32] a.1: ok in 30.0 s, 5 min 30 s to the look after round 6, 15 min 30 s left",
+        "look after 6 rounds: go on: 1 of 2 primary comparisons are settled",
+        "  [2/32] a.1: ok in 30.0 s, 1 min 0 s left",
+        "ended after 16 rounds: the last planned round: 16 of 16 planned rounds",
+    ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import socket
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from vtax.cluster.access import write_ssh_config
+from vtax.cluster.access import is_free, write_ssh_config
 from vtax.cluster.seed import known_hosts, seed
 from vtax.errors import StoreError
 from vtax.transport.ssh import SshTransport, banner_ready
@@ -156,3 +157,27 @@ def test_the_seed_of_a_node(keys: Path) -> None:
         "root/hostfile": ("0o644", "master slots=2\nworker1 slots=1\n"),
     }
     assert {(entry.uid, entry.gid) for entry in entries} == {(0, 0)}
+
+
+def test_a_server_at_a_port_of_its_own_listens_on_its_own_address_only(keys: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(seed(keys, "worker1", ADDRESSES, {"worker1": 1}, port=20_222))) as archive:
+        held = {entry.name: archive.extractfile(entry).read().decode() for entry in archive}  # type: ignore[union-attr]
+    assert held["etc/ssh/sshd_config.d/port.conf"] == "ListenAddress 10.0.0.11:20222\n"
+    assert held["etc/ssh/ssh_config.d/port.conf"] == "Host *\n  Port 20222\n"
+    with tarfile.open(fileobj=io.BytesIO(seed(keys, "worker1", ADDRESSES, {"worker1": 1}))) as archive:
+        assert not [name for name in archive.getnames() if name.endswith("port.conf")]
+
+
+def test_nodes_with_loopback_addresses_of_their_own_are_reached_there(keys: Path, tmp_path: Path) -> None:
+    at = {"master": "127.213.7.10", "worker1": "127.213.7.11"}
+    text = write_ssh_config(tmp_path, keys, dict.fromkeys(NAMES, 20_222), at=at).read_text()
+    assert "Host worker1\n  HostName 127.213.7.11\n  Port 20222\n" in text
+
+
+def test_a_port_is_free_until_somebody_listens() -> None:
+    with socket.socket() as server:
+        server.bind(("127.213.0.1", 0))
+        port = server.getsockname()[1]
+        server.listen()
+        assert not is_free("127.213.0.1", port)
+        assert is_free("127.213.0.2", port)

@@ -15,7 +15,7 @@ from vtax.errors import StudyError, UsageError
 from vtax.model import Scope, Study
 from vtax.presets import PRESETS, preset
 from vtax.providers import option_models
-from vtax.study import StudyFile, check, json_schema, load, parse
+from vtax.study import StudyFile, check, json_schema, load, parse, with_control
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
 
@@ -69,6 +69,8 @@ def test_the_least_study_gets_every_default() -> None:
         "runtime": None,
         "shm": 268_435_456,
         "mpi_transport": "auto",
+        "network": "bridge",
+        "cpu_share": None,
     }
     (ping,) = study.benchmarks
     assert (ping.label, ping.scopes, ping.nodes, ping.warmup, ping.iterations) == ("ping", (Scope.PAIRS,), (), 0, 1)
@@ -137,6 +139,40 @@ def test_an_example_loads(path: Path) -> None:
     assert load(path).benchmarks
 
 
+def test_looks_end_with_the_last_round_and_a_budget_is_in_seconds() -> None:
+    study = parse(with_top('looks = [6, 10, 16]\nbudget = "2h"\norder_adjust = false'), "test.toml")
+    assert (study.rounds, study.looks, study.budget_s, study.order_adjust) == (16, (6, 10, 16), 7200.0, False)
+
+
+def test_a_fixed_number_of_rounds_is_one_look() -> None:
+    study = parse(with_top("rounds = 12"), "test.toml")
+    assert (study.rounds, study.looks, study.budget_s, study.control) == (12, (12,), None, False)
+    assert (study.fixed(9).rounds, study.fixed(9).looks) == (9, (9,))
+
+
+def test_a_study_written_before_there_were_looks_has_one() -> None:
+    written = parse(PLAIN, "test.toml").model_dump(mode="json")
+    del written["looks"]
+    assert Study.model_validate(written).looks == (6,)
+
+
+def test_the_control_arm_is_the_baseline_again() -> None:
+    study = parse(with_top("control = true"), "test.toml")
+    assert study.control_name == "control"
+    arm, baseline = study.environments[-1], study.environments[0]
+    assert (arm.provider, arm.options, arm.control_of) == (baseline.provider, baseline.options, "host")
+    assert with_control(study) == study
+    plain = parse(PLAIN, "test.toml")
+    assert (plain.control_name, with_control(plain).environments) == (None, study.environments)
+
+
+def test_the_name_of_the_control_arm_is_taken() -> None:
+    text = PLAIN.replace("environments.box", "environments.control")
+    assert "environments.control" in mistakes_of(f"control = true\n{text}")
+    with pytest.raises(UsageError, match="control"):
+        with_control(parse(text, "test.toml"))
+
+
 def test_the_quick_example_is_the_quick_preset() -> None:
     quick = next(path for path in EXAMPLES if path.name == "quick.toml")
     assert quick.read_text() == preset("quick")
@@ -166,7 +202,7 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (
             with_box('cpu_limits = "quota"'),
             "environments.box.cpu_limits",
-            'unknown key "cpu_limits" (did you mean "cpu_limit"? allowed: cpu_limit, mpi_transport, runtime, shm)',
+            'unknown key "cpu_limits" (did you mean "cpu_limit"? allowed: cpu_limit, cpu_share, mpi_transport, ',
         ),
         (
             with_ping("counts = 3"),
@@ -216,6 +252,15 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         ),
         (with_ping("count = 0"), "benchmarks[0].count", "0: input should be greater than or equal to 1"),
         (with_ping("warmup = -1"), "benchmarks[0].warmup", "-1: input should be greater than or equal to 0"),
+        # looks
+        (with_top("looks = []"), "looks", "no look is planned"),
+        (with_top("looks = [10, 6]"), "looks", "[10, 6] does not rise"),
+        (with_top("looks = [6, 6]"), "looks", "[6, 6] does not rise"),
+        (with_top("looks = [3, 6]"), "looks", "a look after 3 rounds (the first at 6 or later"),
+        (with_top("looks = 6"), "looks", "6: input should be a valid array"),
+        (with_top("looks = [6, 10]\nrounds = 12"), "rounds", "12 is not the last of `looks`"),
+        (with_top("budget = 0"), "budget", "0: input should be greater than 0"),
+        (with_top('budget = "-1 h"'), "budget", '"-1 h" is not a duration'),
         # names that are not there
         (
             PLAIN.replace('"docker"', '"dokcer"'),

@@ -59,7 +59,9 @@ def test_every_check_that_passes_is_a_sentence(tmp_path: Path) -> None:
         "names and SSH between all 6 pairs of nodes",
         "/shared is the same on all 3 nodes",
         "mpi placement workers: worker1=2 worker2=2",
+        "mpi binding workers: worker1=0 worker1=1 worker2=2 worker2=3",
         "mpi placement cluster: master=1 worker1=2 worker2=2",
+        "mpi binding cluster: master=4 worker1=0 worker1=1 worker2=2 worker2=3",
     )
 
 
@@ -70,6 +72,7 @@ def test_nodes_of_one_machine(tmp_path: Path) -> None:
         "/scratch and /shared are empty",
         "/shared is the same on all 3 nodes",
         "mpi placement workers: box=4 on CPUs 0 1 2 3",
+        "mpi binding workers: box=0 box=1 box=2 box=3",
     )
 
 
@@ -77,7 +80,8 @@ def test_nodes_of_one_machine_that_must_share_a_cpu_may(tmp_path: Path) -> None:
     shape = ClusterShape(nodes=(node_shape("master", (0,)), *SHAPE.workers))
     made = cluster(tmp_path, separate_nodes=False, shape=shape)
     _, checks = verify(made, parallel_targets(made, BOTH))
-    assert checks[-1] == "mpi placement cluster: box=5 on CPUs 0 0 1 2 3"
+    assert checks[-2] == "mpi placement cluster: box=5 on CPUs 0 0 1 2 3"
+    assert checks[-1].startswith("mpi binding cluster: box=0 ")
 
 
 def test_only_the_scopes_that_are_used_are_asked(tmp_path: Path) -> None:
@@ -354,7 +358,7 @@ def provisioned(provider: FakeProvider, tmp_path: Path) -> tuple[str, ...]:
 
 def test_a_cluster_that_stands(tmp_path: Path) -> None:
     provider = FakeProvider("fake", tmp_path)
-    assert len(provisioned(provider, tmp_path)) == 8
+    assert len(provisioned(provider, tmp_path)) == 10
     assert (provider.created, provider.destroyed) == (1, 0)
     cluster = provider.live["c1"]
     assert (tmp_path / "site").stat().st_mode & 0o777 == 0o700
@@ -379,7 +383,7 @@ def test_what_may_pass_is_tried_once_more(tmp_path: Path) -> None:
             raise ProvisionError("a port was taken meanwhile")
 
     provider = FakeProvider("fake", tmp_path, before_create=fail_first)
-    assert len(provisioned(provider, tmp_path)) == 8
+    assert len(provisioned(provider, tmp_path)) == 10
     assert (provider.created, provider.destroyed) == (1, 1)
 
 

@@ -3,60 +3,63 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vtax.analysis import compare, verdict
-from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Failure, Level, Verdict
-from vtax.analysis.summary import UNLOGGED, Series, levels, series_of
-from vtax.model import Direction, Finding, Measurement, Plan, Severity, Status, Study, TrialRecord
+import numpy as np
 
-FAILING = 0.1  # share of failed trials from which a verdict says that it is about the others
+from vtax.analysis import verdict
+from vtax.analysis.advice import Advice, advice_of
+from vtax.analysis.columns import columns
+from vtax.analysis.decide import CODES, adjusted_words, benjamini_hochberg, holm
+from vtax.analysis.estimate import exponential
+from vtax.analysis.failures import censored, failing, failure_rates, failures
+from vtax.analysis.ladder import ladders
+from vtax.analysis.looks import calibration
+from vtax.analysis.notes import Runs, mean_effect, notes
+from vtax.analysis.pairs import Frame, Pair, frame_of, pair
+from vtax.analysis.records import CONCLUSIVE, Analysis, Companion, Comparison, Level, Verdict
+from vtax.analysis.summary import Key, levels_of, series_of
+from vtax.model import Direction, Finding, Measurement, Plan, Severity, TrialRecord
+
 SEVERITIES = tuple(Severity)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """An environment and the baseline in one series; `found` is absent without a common round."""
-
-    level: Level
-    found: compare.Estimate | None
-    blocker: Finding | None
-
-    @property
-    def judged(self) -> bool:
-        """Whether it makes a claim at all, so that the correction counts it."""
-        enough = self.found is not None and self.found.n >= VERDICT_FROM
-        return enough and self.blocker is None and self.level.kind not in UNLOGGED
+ONE_BOOT = frozenset({"host"})  # providers that cannot make a fresh instance for each cell
+INVALID_BELOW = 0.01  # p of the control arm, over its primary metrics, at which the campaign is invalid
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the correction for many comparisons leaves of a pair's two possible claims."""
+    """What the correction for many comparisons leaves of a pair's claims."""
 
-    p_value: float
     p_adjusted: float
-    differs: bool
-    within: bool
+    word: Verdict
     family: int
 
 
 def analyse(
-    measurements: Sequence[Measurement], *, plan: Plan, findings: Sequence[Finding], trials: Sequence[TrialRecord]
+    measurements: Iterable[Measurement], *, plan: Plan, findings: Sequence[Finding], trials: Sequence[TrialRecord]
 ) -> Analysis:
     """Everything that the numbers of a campaign support, in an order that does not depend on theirs.
 
     Raises ParseError, naming the file, for numbers that cannot be: a rate of zero, two values for one thing.
     """
     study = plan.study
-    environments = _environments(plan, measurements)
-    found = levels(measurements)
+    table = columns(measurements)
+    found, runs = levels_of(table, {trial.id: trial.started for trial in trials})
+    environments = _environments(plan, {key[0] for key in found})
     ordered = sorted(found.values(), key=lambda level: (series_of(level), environments.index(level.environment)))
     audit = _ordered_findings(findings)
-    pairs = _pairs(ordered, found, study.baseline, audit)
-    claims = _claims(pairs, math.log1p(study.margin))
-    failing = _failing(trials)
+    rates = failure_rates(trials, study.baseline)
+    frame = frame_of(plan, trials, int(table.round.max(initial=0)), censored(trials))
+    pairs = _pairs(ordered, found, frame, audit)
+    claims = _claims(pairs)
+    excluded = control_excluded(pairs)
+    advice = advice_of(pairs, plan, trials, frame, runs)
+    failed = failing(rates)
+    comparisons = tuple(
+        _comparison(one, claims.get(i), frame, plan, advice, runs, failed, excluded) for i, one in enumerate(pairs)
+    )
+    plain, adjusted = (calibration(study.looks, adjusted=way) for way in (False, True))
     return Analysis(
         campaign=study.name,
         plan_sha256=plan.sha256,
@@ -64,67 +67,119 @@ def analyse(
         environments=environments,
         margin=study.margin,
         rounds_planned=study.rounds,
-        rounds_complete=_complete_rounds(plan, trials),
+        rounds_complete=frame.complete,
+        look=frame.look,
+        looks=study.looks,
+        a_look=plain.a_look,
+        a_look_adjusted=adjusted.a_look,
+        a_look_source=plain.source,
+        order_adjusted=any(one.adjusted for one in pairs),
+        control=study.control_name,
+        resolution=_resolution(pairs),
         trials_planned=sum(len(cell.trials) for cell in plan.cells),
         trials_recorded=len(trials),
-        family=sum(pair.judged and pair.level.primary for pair in pairs),
+        family=sum(one.judged and one.level.primary for one in pairs),
         levels=tuple(ordered),
-        comparisons=tuple(_comparison(pair, claims.get(i), study, failing) for i, pair in enumerate(pairs)),
+        comparisons=comparisons,
         findings=audit,
-        failures=_failures(trials),
+        failures=failures(trials),
+        failure_rates=rates,
+        one_boot=one_boot(plan),
+        advice=advice.sentences,
+        ladder=ladders(ordered, found, audit, frame),
     )
 
 
-def _environments(plan: Plan, measurements: Sequence[Measurement]) -> tuple[str, ...]:
+def _environments(plan: Plan, measured: set[str]) -> tuple[str, ...]:
     """In the order of the plan; one that the plan does not know comes last."""
     planned = tuple(environment.name for environment in plan.environments)
-    return planned + tuple(sorted({item.environment for item in measurements} - set(planned)))
+    return planned + tuple(sorted(measured - set(planned)))
+
+
+def one_boot(plan: Plan) -> tuple[str, ...]:
+    """Environments that are one instance for the whole campaign, so that claims are about that instance."""
+    return tuple(spec.name for spec in plan.environments if spec.provider in ONE_BOOT)
 
 
 def _pairs(
-    ordered: Sequence[Level],
-    found: Mapping[tuple[str, Series], Level],
-    baseline: str,
-    findings: Sequence[Finding],
+    ordered: Sequence[Level], found: Mapping[Key, Level], frame: Frame, findings: Sequence[Finding]
 ) -> tuple[Pair, ...]:
-    pairs = []
-    for level in ordered:
-        if level.environment == baseline or level.direction is Direction.NONE:
-            continue
-        other = found.get((baseline, series_of(level)))
-        differences = compare.paired_differences(level, other) if other is not None else ()
-        block = verdict.blocker(findings, (level.environment, baseline), level.benchmark, level.label)
-        pairs.append(Pair(level, compare.estimate(differences), block))
-    return tuple(pairs)
+    baseline = frame.study.baseline
+    return tuple(
+        pair(level, found, frame, verdict.blocker(findings, (level.environment, baseline), level))
+        for level in ordered
+        if level.environment != baseline and level.direction is not Direction.NONE
+    )
 
 
-def _claims(pairs: Sequence[Pair], delta: float) -> dict[int, Claim]:
-    """The claims of every judged pair, by its place: primary ones are one family, exploratory ones another."""
+def _claims(pairs: Sequence[Pair]) -> dict[int, Claim]:
+    """The claims of every judged pair, by its place: primary ones are one family, exploratory ones another.
+
+    The control arm is no claim about anything; it is told at its own level.
+    """
     claims: dict[int, Claim] = {}
-    for primary, adjust in ((True, verdict.holm), (False, verdict.benjamini_hochberg)):
-        judged = [
-            (place, pair.found)
-            for place, pair in enumerate(pairs)
-            if pair.judged and pair.found is not None and pair.level.primary is primary
-        ]
-        differs = [compare.p_difference(found) for _, found in judged]
-        within = adjust([compare.p_equivalence(found, delta) for _, found in judged])
-        for (place, _), p, q, w in zip(judged, differs, adjust(differs), within, strict=True):
-            claims[place] = Claim(p, q, q <= verdict.LEVEL, w <= verdict.LEVEL, len(judged))
+    families = (
+        (holm, [i for i, one in enumerate(pairs) if one.judged and one.level.primary]),
+        (benjamini_hochberg, [i for i, one in enumerate(pairs) if one.judged and not one.level.primary]),
+        (holm, [i for i, one in enumerate(pairs) if one.control and one.look is not None and one.level.primary]),
+        (benjamini_hochberg, [i for i, one in enumerate(pairs) if one.control and one.look and not one.level.primary]),
+    )
+    for adjust, places in families:
+        looks = [look for i in places if (look := pairs[i].look) is not None]
+        if not looks:
+            continue
+        differs = adjust(np.array([look.p_sequential for look in looks]))
+        within = adjust(np.array([look.p_within_sequential for look in looks]))
+        words = adjusted_words(np.array([look.word for look in looks]), differs, within)
+        for place, p, code in zip(places, differs.tolist(), words.tolist(), strict=True):
+            claims[place] = Claim(p, CODES[code], len(places))
     return claims
 
 
-def _comparison(pair: Pair, claim: Claim | None, study: Study, failing: frozenset[tuple[str, str]]) -> Comparison:
-    level, found = pair.level, pair.found
-    word, sentence = _judgement(pair, claim, study)
-    remarks = []
-    if found is not None and claim is not None:
-        remarks.append(verdict.remark_of(word, found, study.margin, claim.family))
-    if {(level.environment, level.label), (study.baseline, level.label)} & failing:
+def control_excluded(pairs: Sequence[Pair]) -> Pair | None:
+    """The primary pair of the control arm whose interval excludes 1 beyond doubt; then the campaign is invalid."""
+    arms = [(one, one.look) for one in pairs if one.control and one.level.primary]
+    looks = [(one, look) for one, look in arms if look is not None]
+    if not looks:
+        return None
+    adjusted = holm(np.array([look.p_sequential for _, look in looks]))
+    worst = int(np.argmin(adjusted))
+    return looks[worst][0] if adjusted[worst] < INVALID_BELOW else None
+
+
+def _resolution(pairs: Sequence[Pair]) -> float | None:
+    widths = [
+        width
+        for one in pairs
+        if one.control and one.level.primary and one.logged and one.effect is not None
+        if (width := verdict.half_width(one.effect)) is not None
+    ]
+    return max(widths, default=None)
+
+
+def _comparison(
+    one: Pair,
+    claim: Claim | None,
+    frame: Frame,
+    plan: Plan,
+    advice: Advice,
+    runs: Runs,
+    failed: frozenset[tuple[str, str]],
+    excluded: Pair | None,
+) -> Comparison:
+    level, found, study = one.level, one.effect, frame.study
+    word, sentence = _judgement(one, claim, frame, excluded)
+    if word in CONCLUSIVE and {level.environment, study.baseline} & set(one_boot(plan)):
+        sentence = f"{sentence}, for this one boot"
+    noted = notes(one, runs, math.log1p(study.margin))
+    remarks = [advice.remark(one, word, claim.family if claim else 0)]
+    if {(level.environment, level.label), (study.baseline, level.label)} & failed:
         remarks.append("among successful runs")
-    logged = found is not None and level.kind not in UNLOGGED
-    plain = found is not None and not logged
-    low, high = (found.low, found.high) if found is not None else (None, None)
+    if any(note.id == "EFFECT_DRIFTS" for note in noted) and word in CONCLUSIVE:
+        remarks.append("for the observed period only")
+    logged, bounds = found is not None and one.logged, found.bounds if found is not None else None
+    plain = found is not None and not one.logged
+    mean = mean_effect(one)
     return Comparison(
         environment=level.environment,
         baseline=study.baseline,
@@ -137,37 +192,59 @@ def _comparison(pair: Pair, claim: Claim | None, study: Study, failing: frozense
         primary=level.primary,
         labels=level.labels,
         n=found.n if found is not None else 0,
-        effect=found.mean if found is not None and logged else None,
+        effect=found.theta if found is not None and logged else None,
         sd=found.sd if found is not None else None,
-        ratio=compare.exponential(found.mean) if found is not None and logged else None,
-        low=compare.exponential(low) if low is not None and logged else None,
-        high=compare.exponential(high) if high is not None and logged else None,
-        difference=found.mean if found is not None and plain else None,
-        difference_low=low if plain else None,
-        difference_high=high if plain else None,
-        p_value=claim.p_value if claim is not None else None,
+        ratio=exponential(found.theta) if found is not None and logged else None,
+        low=bounds[0] if bounds and logged else None,
+        high=bounds[1] if bounds and logged else None,
+        difference=found.theta if found is not None and plain else None,
+        difference_low=found.low if found is not None and plain else None,
+        difference_high=found.high if found is not None and plain else None,
+        p_value=float(one.look.fit.p_difference) if one.look is not None and claim is not None else None,
         p_adjusted=claim.p_adjusted if claim is not None else None,
         verdict=word,
         sentence=sentence if level.primary else f"{sentence} (exploratory)",
         remark="; ".join(remark for remark in remarks if remark),
+        a_look=one.calibration.a_look if logged and bounds else None,
+        order_adjusted=one.adjusted,
+        carry_over=_carried(one),
+        p_sequential=float(one.look.p_sequential) if one.look is not None and claim is not None else None,
+        dropped=one.dropped,
+        mean_ratio=None if mean is None else exponential(mean),
+        companion=_companion(one),
+        more_rounds=advice.more_rounds(one, word),
+        control=one.control,
+        notes=noted,
     )
 
 
-def _judgement(pair: Pair, claim: Claim | None, study: Study) -> tuple[Verdict, str]:
+def _judgement(one: Pair, claim: Claim | None, frame: Frame, excluded: Pair | None) -> tuple[Verdict, str]:
     """The verdict of one pair and the sentence that says it."""
-    if pair.blocker is not None:
-        return Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {pair.blocker.message}"
-    if pair.found is None:
+    study, found = frame.study, one.effect
+    if one.blocker is not None:
+        return Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {one.blocker.message}"
+    if excluded is not None and not one.control:
+        what = f"{excluded.level.label} {excluded.level.metric}"
+        message = f"INVALID_AA, the control arm differs from the baseline that it repeats, in {what}"
+        return Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {message}"
+    if found is None:
         return Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: no round in which {study.baseline} has it too"
-    if pair.level.kind in UNLOGGED:
-        return Verdict.DIFFERENCE_ONLY, verdict.difference_of(pair.found)
-    word = verdict.word_of(
-        pair.found,
-        math.log1p(study.margin),
-        differs=claim is not None and claim.differs,
-        within=claim is not None and claim.within,
-    )
-    return word, verdict.sentence_of(word, pair.found, study.margin)
+    if not one.logged:
+        return Verdict.DIFFERENCE_ONLY, verdict.difference_of(found)
+    word = verdict.early(found) or (claim.word if claim is not None else Verdict.INCONCLUSIVE)
+    return word, verdict.sentence_of(word, found, study.margin)
+
+
+def _carried(one: Pair) -> float | None:
+    carried = one.look.fit.carry_over if one.look is not None else None
+    return None if carried is None else float(carried)
+
+
+def _companion(one: Pair) -> Companion | None:
+    if one.look is None:
+        return None
+    ratio, low, high = (exponential(float(part)) for part in one.look.companion)
+    return Companion(ratio=ratio, low=low, high=high)
 
 
 def _ordered_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -175,36 +252,3 @@ def _ordered_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         return (SEVERITIES.index(item.severity), item.id, item.environment, item.benchmark, item.message)
 
     return tuple(sorted(findings, key=key))
-
-
-def _complete_rounds(plan: Plan, trials: Sequence[TrialRecord]) -> int:
-    """Rounds in which every planned measured trial of every environment succeeded."""
-    done = {trial.id for trial in trials if trial.status is Status.OK}
-    missing = {cell.round for cell in plan.cells if any(t.id not in done for t in cell.trials if not t.warmup)}
-    return len({cell.round for cell in plan.cells} - missing)
-
-
-def _failures(trials: Sequence[TrialRecord]) -> tuple[Failure, ...]:
-    return tuple(
-        Failure(
-            trial=trial.id,
-            environment=trial.environment,
-            round=trial.round,
-            benchmark=trial.benchmark,
-            label=trial.label,
-            warmup=trial.warmup,
-            status=trial.status,
-            reason=trial.failure,
-        )
-        for trial in sorted(trials, key=lambda trial: (trial.round, trial.id))
-        if trial.status is not Status.OK
-    )
-
-
-def _failing(trials: Sequence[TrialRecord]) -> frozenset[tuple[str, str]]:
-    """Environment and benchmark entry of which a tenth or more of the measured trials failed."""
-    outcomes: dict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
-    for trial in trials:
-        if not trial.warmup:
-            outcomes[trial.environment, trial.label][trial.status is Status.OK] += 1
-    return frozenset(key for key, count in outcomes.items() if count[False] >= FAILING * count.total())

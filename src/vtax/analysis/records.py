@@ -31,7 +31,9 @@ class CellValue(Record):
 
     round: int
     value: float
+    mean: float | None = None  # of the iterations, total work over total time, where `value` is their median
     iterations: int
+    started: float | None = None  # Unix time of the first measured iteration, s
     sources: tuple[str, ...]
 
 
@@ -53,16 +55,38 @@ class Level(Record):
     median: float
     minimum: float
     maximum: float
+    cv: float | None = None  # deviation of the logarithms from round to round, with its 95 % interval
+    cv_low: float | None = None
+    cv_high: float | None = None
+    outliers: int = 0  # runs more than five deviations away; they are kept
+    runs: int = 0  # measured iterations
     typical: float  # METHOD 1.6: harmonic mean of rates for fixed work, geometric of ratios, ...
     cells: tuple[CellValue, ...]
+
+
+class Note(Record):
+    """What the numbers of one comparison say besides the verdict (METHOD 1.5 to 1.11), under a fixed name."""
+
+    id: str
+    message: str
+
+
+class Companion(Record):
+    """The Hodges-Lehmann estimate with its signed-rank interval: it assumes symmetry only. Ratios."""
+
+    ratio: float | None = None  # these are absent where censored rounds leave them open
+    low: float | None = None
+    high: float | None = None
 
 
 class Comparison(Record):
     """One metric of an environment against the baseline, over the rounds in which both have it.
 
     `effect` is the mean of s * (ln environment - ln baseline), s = +1 for rates and -1 for costs, so above zero is
-    better than the baseline; `ratio`, `low` and `high` are its exponential and that of its 95 % t interval. A
-    proportion has a difference instead. `p_value` and `p_adjusted` are of the claim "differs", from six rounds on.
+    better than the baseline, adjusted for the order in a round where `order_adjusted` says so; `ratio`, `low` and
+    `high` are its exponential and that of its t interval. The interval is at 1 - `a_look`, so that at whatever planned
+    look the campaign stopped, it misses in 5 % of campaigns. A proportion has a difference instead. `p_value` is of
+    the claim "differs" at this look, `p_sequential` over the looks so far, `p_adjusted` over the family too.
     """
 
     environment: str
@@ -89,6 +113,72 @@ class Comparison(Record):
     verdict: Verdict
     sentence: str
     remark: str = ""  # what to add to the sentence, such as the rounds that could decide
+    a_look: float | None = None
+    order_adjusted: bool = False
+    carry_over: float | None = None  # what running second in a round costs, on the log scale
+    p_sequential: float | None = None
+    dropped: int = 0  # rounds of the plan's so far in which one of the two has no value
+    mean_ratio: float | None = None  # the same ratio from total work over total time: mean, not typical performance
+    companion: Companion | None = None
+    more_rounds: tuple[int, int | None] | None = (
+        None  # at best and at worst until a verdict; None: beyond the last look
+    )
+    control: bool = False  # the baseline against itself
+    notes: tuple[Note, ...] = ()
+
+
+class FailureRate(Record):
+    """How often the measured trials of one entry failed in one environment: Wilson's 95 % interval of the share.
+
+    `p_mcnemar` is the exact p of "fails in as many rounds as in the baseline", absent where no round differs.
+    """
+
+    environment: str
+    label: str
+    failed: int
+    trials: int
+    low: float
+    high: float
+    p_mcnemar: float | None = None
+
+
+CONCLUSIVE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.TRIVIAL})
+BEYOND_ROUNDS = frozenset({Verdict.NOT_COMPARABLE, Verdict.DIFFERENCE_ONLY})  # more rounds would not change them
+
+
+class Rung(Record):
+    """One step of the ladder: an environment against the one before it, as in `Comparison`, but without a verdict.
+
+    `low` and `high` are absent below three rounds. `blocker` is why the two do not compare, "" when nothing says so.
+    """
+
+    environment: str
+    previous: str
+    effect: float
+    sd: float | None = None
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    blocker: str = ""
+
+
+class Ladder(Record):
+    """What each step of the study's ladder costs in one metric, over the rounds in which all steps have it.
+
+    `total` is the last step against the first; its effect is the sum of the rungs' effects, its ratio their product.
+    """
+
+    benchmark: str
+    label: str
+    metric: str
+    unit: str
+    kind: Kind
+    direction: Direction
+    primary: bool
+    labels: Labels = Field(default_factory=dict)
+    n: int
+    rungs: tuple[Rung, ...]
+    total: Rung
 
 
 class Failure(Record):
@@ -105,7 +195,11 @@ class Failure(Record):
 
 
 class Analysis(Record):
-    """Everything that the report says about the numbers. `family` counts the comparisons that Holm adjusts over."""
+    """Everything that the report says about the numbers. `family` counts the comparisons that Holm adjusts over.
+
+    `look` is the last planned look that the complete rounds have reached; None before the first. `a_look` is the
+    level of each look's interval, `a_look_adjusted` that of intervals adjusted for the order.
+    """
 
     format: int = FORMAT
     campaign: str
@@ -115,6 +209,15 @@ class Analysis(Record):
     margin: float
     rounds_planned: int
     rounds_complete: int
+    ended: str = ""  # when and why the campaign ended; "" while it may go on, and where no look was noted
+    look: int | None = None
+    looks: tuple[int, ...] = ()
+    a_look: float | None = None
+    a_look_adjusted: float | None = None
+    a_look_source: str = ""  # "simulated", or "union bound" where no simulation was possible
+    order_adjusted: bool = False
+    control: str | None = None  # the environment that repeats the baseline
+    resolution: float | None = None  # the widest half-width of the control arm's primary intervals, as ratio - 1
     trials_planned: int
     trials_recorded: int
     family: int
@@ -122,3 +225,27 @@ class Analysis(Record):
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...]
     failures: tuple[Failure, ...]
+    failure_rates: tuple[FailureRate, ...] = ()
+    one_boot: tuple[str, ...] = ()  # environments that were one instance for the whole campaign: claims are about it
+    advice: tuple[str, ...] = ()  # for the next campaign
+    ladder: tuple[Ladder, ...] = ()  # empty without one in the study
+
+
+def waiting(analysis: Analysis) -> str:
+    """How many of the primary comparisons have their verdict, in words."""
+    judged = [c for c in analysis.comparisons if c.primary and not c.control and c.n > 0]
+    done = sum(c.verdict in CONCLUSIVE | BEYOND_ROUNDS for c in judged)
+    return f"{done} of {len(judged)} primary comparisons are settled after {analysis.rounds_complete} complete rounds"
+
+
+def settled(analysis: Analysis) -> bool:
+    """Whether every primary metric has its verdict, so that the campaign may end at this look.
+
+    What more rounds cannot change does not keep it open: a blocker, a proportion, a metric that the baseline lacks. The
+    control arm has no verdict to wait for. Without a single verdict there is nothing to end on.
+    """
+    if analysis.look is None:
+        return False
+    waiting = [c for c in analysis.comparisons if c.primary and not c.control and c.n > 0]
+    open_ = [c for c in waiting if c.verdict not in CONCLUSIVE | BEYOND_ROUNDS]
+    return bool(waiting) and not open_

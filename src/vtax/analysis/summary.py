@@ -1,137 +1,177 @@
-"""From measurements to cells to levels (METHOD 1.6): iterations collapse to one number a cell, cells to one level."""
+"""From columns to cells to levels (METHOD 1.1, 1.6): ranks and nodes collapse to one number an iteration, iterations
+to one number a cell, cells to one level. The arithmetic takes arrays of any shape, its last axis being collapsed."""
 
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
+from vtax.analysis.columns import UNLOGGED, Columns, Floats, Group, Ints, Series, columns
+from vtax.analysis.diagnostics import spread
 from vtax.analysis.records import CellValue, Level
-from vtax.errors import ParseError
 from vtax.model import Kind, Measurement
 
-UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
+__all__ = ["UNLOGGED", "Series", "cell_mean", "cell_summary", "levels", "levels_of", "series_of", "typical"]
+
 TRIMMED_FROM = 3  # iterations in a cell from which the median is taken
+TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT})  # equal durations or tries: total over total
+PER_PROCESS = "Star"  # HPCC's mark of figures of one process
 
 
-class Series(NamedTuple):
-    """What makes two numbers comparable: the same metric of the same benchmark entry, with the same labels."""
-
-    benchmark: str
-    label: str
-    metric: str
-    labels: tuple[tuple[str, str], ...]
-
-
-def series_of(item: Measurement | Level) -> Series:
+def series_of(item: Level) -> Series:
     return Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
 
 
-def cell_summary(values: Sequence[float], kind: Kind) -> float:
-    """The number of a cell from its iterations, in the units of the metric."""
-    ordered = sorted(values)
+def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
+    """The number of a cell from its iterations (shape (..., m) to (...)), in the units of the metric: typical."""
+    ordered = np.sort(np.asarray(values, float), axis=-1)
+    if kind in TOTALS or kind is Kind.RATIO or ordered.shape[-1] < TRIMMED_FROM:
+        return cell_mean(ordered, kind)
+    middle = (ordered.shape[-1] - 1) // 2
+    return cell_mean(ordered[..., middle : ordered.shape[-1] - middle], kind)
+
+
+def cell_mean(values: Floats | Sequence[float], kind: Kind) -> Floats:
+    """Total work over total time of iterations (shape (..., m) to (...)): the kind's own mean."""
+    ordered = np.sort(np.asarray(values, float), axis=-1)
     if kind is Kind.RATIO:
-        return statistics.geometric_mean(ordered)
-    if kind in (Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT):
-        return statistics.fmean(ordered)  # equal durations, equal numbers of tries: total over total
-    if len(ordered) >= TRIMMED_FROM:
-        return float(statistics.median(ordered))
+        return np.asarray(np.exp(np.log(ordered).mean(axis=-1)))
     if kind is Kind.RATE_FIXED_WORK:
-        return statistics.harmonic_mean(ordered)
-    return statistics.fmean(ordered)
+        return np.asarray(ordered.shape[-1] / (1 / ordered).sum(axis=-1))
+    return np.asarray(ordered.mean(axis=-1))
+
+
+def collapse(values: Floats, kind: Kind, metric: str) -> Floats:
+    """One number from ranks or nodes that ran together (shape (..., k) to (...)): the last one to finish counts,
+    throughputs add up, figures of one process are averaged."""
+    if kind in (Kind.COST, Kind.LATENCY_QUANTILE):
+        return np.asarray(values.max(axis=-1))
+    ordered = np.sort(values, axis=-1)
+    if kind in (Kind.RATIO, Kind.PROPORTION):
+        return cell_mean(ordered, kind)
+    return np.asarray(ordered.mean(axis=-1) if metric.startswith(PER_PROCESS) else ordered.sum(axis=-1))
 
 
 def typical(values: Sequence[float], kind: Kind) -> float:
     """The level over the rounds that suits the kind: total work over total time, where that means something."""
-    ordered = sorted(values)
-    if kind is Kind.RATIO:
-        return statistics.geometric_mean(ordered)
-    if kind is Kind.RATE_FIXED_WORK:
-        return statistics.harmonic_mean(ordered)
     if kind is Kind.LATENCY_QUANTILE:
-        return float(statistics.median(ordered))
-    return statistics.fmean(ordered)
+        return float(statistics.median(values))
+    return float(cell_mean(values, kind))
 
 
 def levels(measurements: Iterable[Measurement]) -> dict[tuple[str, Series], Level]:
-    """One level for each environment and series. Warm-ups are left out.
+    """One level for each environment and series. Warm-ups are left out. Raises ParseError as `columns` does."""
+    return levels_of(columns(measurements), {})[0]
 
-    Raises ParseError for a rate or cost that is not above zero, and for numbers that contradict each other.
+
+Key = tuple[str, Series]
+
+
+def levels_of(
+    table: Columns, started: Mapping[str, float]
+) -> tuple[dict[Key, Level], dict[Key, tuple[tuple[Floats, ...], Floats]]]:
+    """One level for each environment and series, and its iterations: the values of each cell, and when each began.
+
+    `started` is when trials began (Unix time, s); NaN stands for one that is not known.
     """
-    groups: dict[tuple[str, Series], list[Measurement]] = defaultdict(list)
-    for item in measurements:
-        if not item.warmup:
-            _refuse_impossible(item)
-            groups[item.environment, series_of(item)].append(item)
-    _refuse_two_units(groups)
-    return {key: _level(group) for key, group in groups.items()}
+    measured = np.flatnonzero(~table.warmup)
+    if not measured.size:
+        return {}, {}
+    # rows of one iteration: ranks and nodes
+    first = _starts(table.group[measured], table.trial[measured])
+    values = _by_size(table, measured, first, table.value[measured], collapsing=True)
+    rows = measured[first]
+    # iterations of one cell
+    cells = _starts(table.group[rows], table.round[rows])
+    summaries = _by_size(table, rows, cells, values, collapsing=False)
+    means = _by_size(table, rows, cells, values, collapsing=False, trimmed=False)
+    counts = np.diff(np.append(cells, rows.size))
+    began = np.array([started.get(name, np.nan) for name in table.trials])
+    times = began[table.trial[rows]]
+    found: dict[Key, list[CellValue]] = {}
+    runs: dict[Key, tuple[list[Floats], list[Floats]]] = {}
+    ends = np.append(cells, rows.size)
+    bounds = np.append(measured.searchsorted(rows[cells]), measured.size)
+    for i, start in enumerate(cells):
+        row = rows[start]
+        group = table.groups[table.group[row]]
+        mine, times_s = slice(start, ends[i + 1]), times[start : ends[i + 1]]
+        places = table.source[measured[bounds[i] : bounds[i + 1]]].tolist()
+        cell = CellValue.model_construct(
+            round=int(table.round[row]),
+            value=float(summaries[i]),
+            mean=float(means[i]),
+            iterations=int(counts[i]),
+            started=None if np.isnan(times_s).any() else float(times_s.min()),
+            sources=tuple(table.sources[j] for j in dict.fromkeys(places)),
+        )
+        key = (group.environment, group.series)
+        found.setdefault(key, []).append(cell)
+        values_of, times_of = runs.setdefault(key, ([], []))
+        values_of.append(values[mine])
+        times_of.append(times_s)
+    by_key = {(group.environment, group.series): group for group in table.groups}
+    made = {key: _level(by_key[key], several) for key, several in found.items()}
+    return made, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
 
 
-def _level(group: Sequence[Measurement]) -> Level:
-    first = min(group, key=lambda item: (item.round, item.trial))
-    by_round: dict[int, list[Measurement]] = defaultdict(list)
-    for item in group:
-        by_round[item.round].append(item)
-    cells = tuple(_cell(by_round[number]) for number in sorted(by_round))
+def _starts(*keys: Ints) -> Ints:
+    """Where a new combination of sorted keys begins."""
+    changed = np.zeros(len(keys[0]), bool)
+    changed[:1] = True
+    for key in keys:
+        changed[1:] |= np.diff(key) != 0
+    return np.flatnonzero(changed)
+
+
+def _by_size(
+    table: Columns, rows: Ints, starts: Ints, values: Floats, *, collapsing: bool, trimmed: bool = True
+) -> Floats:
+    """One number for each run of values between `starts`, all runs of one kind and length at once."""
+    sizes = np.diff(np.append(starts, rows.size))
+    groups = table.group[rows[starts]]
+    kinds = tuple(Kind)
+    kind_of = np.array([kinds.index(group.kind) for group in table.groups])[groups]
+    apart = np.array([group.series.metric.startswith(PER_PROCESS) for group in table.groups])[groups]
+    out = values[starts].copy()
+    for kind, size, star in {*zip(kind_of.tolist(), sizes.tolist(), apart.tolist(), strict=True)}:
+        if size == 1:
+            continue
+        which = np.flatnonzero((kind_of == kind) & (sizes == size) & (apart == star))
+        block = values[starts[which][:, None] + np.arange(size)]
+        if collapsing:
+            out[which] = collapse(block, kinds[kind], PER_PROCESS if star else "")
+        else:
+            out[which] = cell_summary(block, kinds[kind]) if trimmed else cell_mean(block, kinds[kind])
+    return out
+
+
+def _level(group: Group, cells: Sequence[CellValue]) -> Level:
     values = [cell.value for cell in cells]
+    logs = np.log(values) if group.kind not in UNLOGGED else np.empty(0)
+    varies = spread(logs)
     return Level(
-        environment=first.environment,
-        benchmark=first.benchmark,
-        label=first.label,
-        metric=first.metric,
-        unit=first.unit,
-        kind=first.kind,
-        direction=first.direction,
-        primary=first.primary,
-        labels=dict(sorted(first.labels.items())),
+        environment=group.environment,
+        benchmark=group.series.benchmark,
+        label=group.series.label,
+        metric=group.series.metric,
+        unit=group.unit,
+        kind=group.kind,
+        direction=group.direction,
+        primary=group.primary,
+        labels=dict(group.series.labels),
         n=len(cells),
         mean=statistics.fmean(values),
         sd=statistics.stdev(values) if len(values) > 1 else None,
         median=float(statistics.median(values)),
         minimum=min(values),
         maximum=max(values),
-        typical=typical(values, first.kind),
-        cells=cells,
+        cv=varies.sd if varies else None,
+        cv_low=varies.low if varies else None,
+        cv_high=varies.high if varies else None,
+        runs=sum(cell.iterations for cell in cells),
+        typical=typical(values, group.kind),
+        cells=tuple(cells),
     )
-
-
-def _cell(group: Sequence[Measurement]) -> CellValue:
-    trials: dict[str, Measurement] = {}
-    for item in group:
-        if item.trial in trials:
-            raise ParseError(
-                f"{item.source}: two values of {item.metric} with the same labels in one trial",
-                detail=f"{dict(item.labels)}: {sorted((trials[item.trial].value, item.value))}",
-                remedy="the parser of this benchmark must tell them apart with a label",
-            )
-        trials[item.trial] = item
-    ordered = sorted(group, key=lambda item: (item.iteration, item.trial))
-    return CellValue(
-        round=ordered[0].round,
-        value=cell_summary([item.value for item in ordered], ordered[0].kind),
-        iterations=len(ordered),
-        sources=tuple(dict.fromkeys(item.source for item in ordered)),
-    )
-
-
-def _refuse_impossible(item: Measurement) -> None:
-    if item.kind not in UNLOGGED and item.value <= 0:
-        raise ParseError(
-            f"{item.source}: {item.metric} is {item.value:g} {item.unit}, and a {item.kind} is above zero",
-            remedy="read the raw output; a metric that can be zero is declared as a count or a proportion",
-        )
-
-
-def _refuse_two_units(groups: dict[tuple[str, Series], list[Measurement]]) -> None:
-    """A series has one unit, kind and direction in all environments; otherwise a ratio would be one of units."""
-    seen: dict[Series, Measurement] = {}
-    for (_, series), group in sorted(groups.items()):
-        for item in sorted(group, key=lambda item: (item.round, item.trial)):
-            first = seen.setdefault(series, item)
-            if (item.unit, item.kind, item.direction) != (first.unit, first.kind, first.direction):
-                raise ParseError(
-                    f"{item.source}: {item.metric} is a {item.kind} in {item.unit}, "
-                    f"but a {first.kind} in {first.unit} in {first.source}",
-                    remedy="results of two versions of a benchmark cannot be compared",
-                )

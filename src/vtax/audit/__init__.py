@@ -1,49 +1,120 @@
-"""Whether a campaign's numbers may be believed: one small function a check, grouped as in METHOD section 3."""
+"""Whether a campaign's numbers may be believed: one small function a row, grouped as in METHOD section 3."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from vtax.audit import disk, disturbance, environment, hpc, limits, method, mpi, network, programs
+from vtax.audit import (
+    clocks,
+    course,
+    disk,
+    disturbance,
+    environment,
+    hpc,
+    hpcc,
+    limits,
+    machine,
+    method,
+    mpi,
+    network,
+    programs,
+    scores,
+    units,
+)
+from vtax.audit.catalogue import Row
 from vtax.audit.evidence import Counters, Evidence
-from vtax.model import Finding, Severity
+from vtax.model import AuditReport, AuditRow, Finding, Outcome, Severity
 
-__all__ = ["CHECKS", "Counters", "Evidence", "audit"]
+__all__ = ["CATALOGUE", "Counters", "Evidence", "Row", "audit", "findings_of"]
 
-Check = Callable[[Evidence], tuple[Finding, ...]]
-
-CHECKS: tuple[Check, ...] = (
-    method.few_rounds,
-    method.order,
-    method.missing_runs,
+CATALOGUE: tuple[Row, ...] = (
+    network.loopback,
+    network.one_host,
+    network.udp_rate,
+    network.cpu_bound,
+    network.interfaces,
+    network.retransmits,
+    network.sender_side,
+    network.few_packets,
     mpi.placement,
-    limits.not_applied,
-    limits.throttled,
-    limits.unequal,
-    limits.shared_cpus,
+    mpi.binding,
+    mpi.transport,
+    mpi.problem,
+    mpi.threads,
+    hpcc.residuals,
+    hpc.implausible,
+    hpc.too_small,
+    hpcc.best_of_many,
+    hpcc.star_figures,
+    hpcc.stream_arrays,
+    hpcc.other_checks,
     programs.different,
-    programs.blas_core,
     environment.different,
     environment.hidden_flags,
     environment.emulation,
     environment.nested,
+    environment.layout,
+    programs.blas_core,
+    environment.machine_changed,
+    limits.not_applied,
+    limits.throttled,
+    limits.unequal,
+    limits.shared_cpus,
+    machine.steal,
+    machine.foreign_load,
+    machine.frequency_policy,
+    machine.clock_speed,
+    machine.kinds,
+    disturbance.memory_pressure,
+    disturbance.huge_pages,
+    clocks.clock,
+    clocks.elapsed,
+    disturbance.too_short,
+    disk.iozone_unit,
+    disk.page_cache,
+    disk.flushed,
     disk.host_cache,
     disk.shared_filesystem,
-    disturbance.memory_pressure,
-    disturbance.clock_source,
-    disturbance.too_short,
-    network.udp_rate,
-    hpc.implausible,
-    hpc.too_small,
+    disk.reached_device,
+    disk.storage_setup,
+    disk.disk_in_memory,
+    scores.bogo_operations,
+    scores.cpu_time_rate,
+    scores.sysbench_settings,
+    units.unit_factors,
+    units.declarations,
+    units.reused,
+    method.few_rounds,
+    method.order,
+    method.optional_stopping,
+    course.drift,
+    course.modes,
+    method.confounded,
+    method.missing_runs,
+    course.control,
+    disturbance.collector,
+    method.one_source,
 )
 SEVERITIES = tuple(Severity)  # declared from the worst to the mildest
+OUTCOMES = tuple(Outcome)  # declared in the order in which they are shown
 
 
-def audit(evidence: Evidence) -> tuple[Finding, ...]:
-    """Everything that the checks find, the worst first."""
-    found = [finding for check in CHECKS for finding in check(evidence)]
+def audit(evidence: Evidence) -> AuditReport:
+    """Every row of the catalogue: failed ones first, the worst of them before others."""
+
+    def key(row: AuditRow) -> tuple[int, int, str]:
+        worst = min((SEVERITIES.index(found.severity) for found in row.findings), default=len(SEVERITIES))
+        return OUTCOMES.index(row.outcome), worst, row.id
+
+    return AuditReport(rows=tuple(sorted((row.look(evidence) for row in CATALOGUE), key=key)))
+
+
+def findings_of(rows: Sequence[AuditRow]) -> tuple[Finding, ...]:
+    """Everything that rows found, the worst first. What could not be seen counts where it would have blocked."""
+    every = [found for row in rows for found in row.findings]
+    counted = [found for found in every if not found.unknown or found.severity is not Severity.INFO]
 
     def key(item: Finding) -> tuple[int, str, str, str, str]:
         return SEVERITIES.index(item.severity), item.id, item.environment, item.benchmark, item.message
 
-    return tuple(sorted(found, key=key))
+    return tuple(sorted(counted, key=key))

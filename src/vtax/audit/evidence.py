@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from vtax.model import CellRecord, Finding, Measurement, Plan, Severity, Status, TrialRecord, Work
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
+UNKNOWN_REMEDY = "take it into account: this campaign's records do not tell, so the condition cannot be excluded"
 SHOWN = 4  # values or names that a message lists before it says how many more
 
 
@@ -23,6 +25,8 @@ class Evidence:
     trials: tuple[TrialRecord, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     counters: Mapping[str, Counters] = field(default_factory=dict)
+    plan_intact: bool | None = None  # whether the plan still has the hash that it was sealed with; None: nobody looked
+    looks: tuple[int, ...] | None = None  # rounds after which somebody looked at results; None: no log was kept
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:
@@ -61,7 +65,43 @@ class Evidence:
 
     def labels_of(self, *benchmarks: str) -> tuple[str, ...]:
         """The labels under which the plan runs any of these benchmarks."""
-        return tuple(dict.fromkeys(work.label for work in self.plan.work if work.benchmark in benchmarks))
+        planned = [work.label for work in self.plan.work if work.benchmark in benchmarks]
+        return tuple(dict.fromkeys((*planned, *(one.label for one in self.trials if one.benchmark in benchmarks))))
+
+    def runs(self, *benchmarks: str) -> tuple[TrialRecord, ...]:
+        """The trials of these benchmarks (none: of all) that ran to their end and are no warm-ups."""
+        return tuple(
+            one
+            for one in self.trials
+            if one.status is Status.OK and not one.warmup and (not benchmarks or one.benchmark in benchmarks)
+        )
+
+    def entries(self, *benchmarks: str) -> dict[tuple[str, str], list[TrialRecord]]:
+        """(environment, label) -> their `runs`."""
+        found: dict[tuple[str, str], list[TrialRecord]] = {}
+        for one in self.runs(*benchmarks):
+            found.setdefault((one.environment, one.label), []).append(one)
+        return found
+
+    def values(self, environment: str, label: str, metric: str) -> list[float]:
+        """The measured values of a metric under a label, warm-ups left out."""
+        return self._values.get((environment, label, metric), [])
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str, str], list[float]]:
+        found: dict[tuple[str, str, str], list[float]] = {}
+        for one in self.measurements:
+            if not one.warmup:
+                found.setdefault((one.environment, one.label, one.metric), []).append(one.value)
+        return found
+
+    @cached_property
+    def measured(self) -> dict[str, list[Measurement]]:
+        """Trial -> its measurements, of those that have any."""
+        found: dict[str, list[Measurement]] = {}
+        for one in self.measurements:
+            found.setdefault(one.trial, []).append(one)
+        return found
 
 
 def works(evidence: Evidence, *benchmarks: str) -> Iterator[Work]:
@@ -105,6 +145,17 @@ def differences(evidence: Evidence, fact: str) -> Iterator[Difference]:
                 break
 
 
+def against_first(evidence: Evidence, told: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str, str, str, str]]:
+    """(environment, label, theirs, first, its) where what (environment, label) told differs from the first
+    environment that told anything under that label; the reference is the first where it did."""
+    for label in dict.fromkeys(label for _, label in told):
+        names = [environment for environment, other in told if other == label]
+        first = evidence.reference if evidence.reference in names else names[0]
+        for name in names:
+            if told[name, label] != told[first, label]:
+                yield name, label, told[name, label], first, told[first, label]
+
+
 def unobserved(evidence: Evidence, fact: str) -> tuple[str, ...]:
     """The environments that came up, but in which no node told a fact."""
     return tuple(name for name in evidence.environments if not values_of(evidence, name, fact))
@@ -136,28 +187,51 @@ def shown(values: tuple[Any, ...] | list[Any]) -> str:
     return ", ".join(texts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def blocker(check: str, message: str, remedy: str, environment: str = "", benchmark: str = "") -> Finding:
-    return made(check, Severity.BLOCKER, message, remedy, environment, benchmark)
+def blocker(
+    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
+) -> Finding:
+    """`scope` is `metrics` or `labels` of the finding; an empty remedy is that of the row."""
+    return made(check, Severity.BLOCKER, message, remedy, environment, benchmark, **scope)
 
 
-def warning(check: str, message: str, remedy: str, environment: str = "", benchmark: str = "") -> Finding:
-    return made(check, Severity.WARNING, message, remedy, environment, benchmark)
+def warning(
+    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
+) -> Finding:
+    return made(check, Severity.WARNING, message, remedy, environment, benchmark, **scope)
 
 
-def info(check: str, message: str, remedy: str, environment: str = "", benchmark: str = "") -> Finding:
-    return made(check, Severity.INFO, message, remedy, environment, benchmark)
+def info(
+    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
+) -> Finding:
+    return made(check, Severity.INFO, message, remedy, environment, benchmark, **scope)
 
 
-def unknown(check: str, missing: str, environment: str = "", benchmark: str = "") -> Finding:
-    """What would be a blocker if it were so, and could not be seen, is a warning."""
+def unknown(check: str, missing: str, environment: str = "", benchmark: str = "", **scope: Any) -> Finding:
+    """What could not be looked at. Its row makes it a warning where the condition would block."""
     where = f"{environment}: " if environment else ""
-    remedy = "read the cell's record, and repeat with a root file system that has the tools of the image recipe"
-    return made(check, Severity.WARNING, f"{where}cannot be checked: {missing}", remedy, environment, benchmark)
+    message = f"{where}cannot be checked: {missing}"
+    return made(check, Severity.WARNING, message, UNKNOWN_REMEDY, environment, benchmark, unknown=True, **scope)
 
 
 def made(
-    check: str, severity: Severity, message: str, remedy: str, environment: str = "", benchmark: str = ""
+    check: str,
+    severity: Severity,
+    message: str,
+    remedy: str,
+    environment: str,
+    benchmark: str,
+    metrics: tuple[str, ...] = (),
+    labels: Mapping[str, tuple[str, ...]] | None = None,
+    unknown: bool = False,
 ) -> Finding:
     return Finding(
-        id=check, severity=severity, message=message, remedy=remedy, environment=environment, benchmark=benchmark
+        id=check,
+        severity=severity,
+        message=message,
+        remedy=remedy,
+        environment=environment,
+        benchmark=benchmark,
+        metrics=metrics,
+        labels=labels or {},
+        unknown=unknown,
     )

@@ -1,4 +1,4 @@
-"""H: whether HPL was large enough to tell, and is not better than the machine."""
+"""H02, H03: whether HPL was large enough to tell, and is not better than the machine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from vtax.audit.evidence import Evidence, blocker, values_of, warning
+from vtax.audit.catalogue import row
+from vtax.audit.evidence import Evidence, blocker, unknown, values_of, warning
 from vtax.audit.programs import BLAS_BENCHMARKS
-from vtax.model import Finding, NodeShape, Work
+from vtax.model import Finding, NodeShape, Severity, Work
 from vtax.units import format_bytes, format_quantity
 
 SHORTEST_S = 60.0
 MEMORY_SHARE = 0.25
 LEAST_OF_PEAK = 0.05
+HPL_METRICS = ("HPL", "HPL_time", "HPL_residual", "residual")
 FASTEST_CLOCK_HZ = 6.5e9  # no CPU on sale clocks higher, so a higher rate is a mistake
 
 
@@ -42,13 +44,7 @@ def solved(evidence: Evidence) -> Iterator[Solved]:
     for work in evidence.plan.work:
         if work.benchmark not in BLAS_BENCHMARKS:
             continue
-        rates = [
-            one.value
-            for one in evidence.measurements
-            if (one.environment, one.label, one.metric) == (work.environment, work.label, "HPL")
-            and one.value > 0
-            and not one.warmup
-        ]
+        rates = [rate for rate in evidence.values(work.environment, work.label, "HPL") if rate > 0]
         if rates:
             yield Solved(work.environment, work.label, work.target.nodes, order_of(work), median(rates))
 
@@ -68,13 +64,24 @@ def flops_per_cycle(flags: set[str]) -> tuple[int, int]:
     return (4, 8) if "avx" in flags else (2, 4)
 
 
-def implausible(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "H02",
+    Severity.BLOCKER,
+    "HPL above what the CPUs can do, or below a twentieth of it",
+    why="above it a unit or a clock is wrong; far below it something else than arithmetic decides",
+    remedy="look at the raw output, the BLAS kernel and the load",
+    source="CPU flags and clock of the nodes against HPL's rate; of imported logs only where the CPU is known",
+    benchmarks=BLAS_BENCHMARKS,
+)
+def implausible(evidence: Evidence) -> Iterator[Finding | str]:
     """H02: HPL above what the CPUs can do at all, or below a twentieth of what they should."""
-    found = []
+    told = False
     for one in solved(evidence):
         every = values_of(evidence, one.environment, "cpu_flags").values()
         flags = {flag for values in every for value in values for flag in value}
+        told = True
         if not flags:
+            yield unknown("H02", "the instructions of its CPUs are not known", one.environment, one.label)
             continue
         fewest, most = flops_per_cycle(flags)
         ceiling = one.cpus * most * FASTEST_CLOCK_HZ
@@ -85,28 +92,45 @@ def implausible(evidence: Evidence) -> tuple[Finding, ...]:
         if one.flops > ceiling:
             limit = format_quantity(ceiling, "flop/s")
             message = f"HPL in {one.environment} is {rate}, more than {cpus} can do ({limit}): a unit is wrong"
-            found.append(blocker("H02", message, "look at the raw output, and at the unit of the result", *where))
+            remedy = "look at the raw output, and at the unit of the result"
+            yield blocker("H02", message, remedy, *where, metrics=HPL_METRICS)
         elif one.flops < floor:
             usual = format_quantity(floor / LEAST_OF_PEAK, "flop/s")
             message = (
                 f"HPL in {one.environment} is {rate}, below 5 % of what {cpus} should do ({usual}): something else"
             )
             message += " than arithmetic decides it"
-            found.append(warning("H02", message, "raise N, and look at the BLAS kernel and at the load", *where))
-    return tuple(found)
+            remedy = "raise N, and look at the BLAS kernel and at the load"
+            yield warning("H02", message, remedy, *where, metrics=HPL_METRICS)
+        else:
+            yield f"{one.label} in {one.environment}: {rate} on {cpus}, at most {format_quantity(ceiling, 'flop/s')}"
+    if not told and evidence.entries(*BLAS_BENCHMARKS):
+        yield unknown("H02", "no rate of HPL belongs to work whose nodes are known")
 
 
-def too_small(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "H03",
+    Severity.BLOCKER,
+    "HPL too short, on less than a quarter of the memory, or on more than there is",
+    why="start-up and noise weigh more in a short run; a matrix beyond memory measures swapping",
+    remedy='choose N so that the matrix fills most of the memory (`n = "auto"`)',
+    source="N and the nodes' memory of the plan, and HPL's rate; of imported logs only where the memory is known",
+    benchmarks=BLAS_BENCHMARKS,
+)
+def too_small(evidence: Evidence) -> Iterator[Finding | str]:
     """H03: HPL too short, on too little of the memory, or on more than there is. One finding an entry: the shortest."""
+    told = False
     worst: dict[tuple[str, str], tuple[float, Finding]] = {}
     for one in solved(evidence):
         if one.order is None or one.time_s is None:
             continue
-        where = (one.environment, one.label)
+        where, told = (one.environment, one.label), True
         found = sized(one.environment, one.label, one.order, one.time_s, sum(node.memory_bytes for node in one.nodes))
         if found is not None and one.time_s < worst.get(where, (float("inf"), found))[0]:
             worst[where] = (one.time_s, found)
-    return tuple(finding for _, finding in worst.values())
+    yield from (finding for _, finding in worst.values())
+    if not told and evidence.entries(*BLAS_BENCHMARKS):
+        yield unknown("H03", "size, time or memory of HPL are not known")
 
 
 def sized(environment: str, label: str, order: int, time_s: float, memory: int) -> Finding | None:
@@ -114,11 +138,12 @@ def sized(environment: str, label: str, order: int, time_s: float, memory: int) 
     matrix = 8 * order**2
     if matrix > memory:
         message = f"HPL in {environment} needs {format_bytes(matrix)}, its nodes have {format_bytes(memory)}"
-        return blocker("H03", f"{message}: swap decides", "lower N", environment, label)
+        return blocker("H03", f"{message}: swap decides", "lower N", environment, label, metrics=HPL_METRICS)
     if time_s < SHORTEST_S or matrix < MEMORY_SHARE * memory:
         message = (
             f"HPL in {environment} is short: about {time_s:.3g} s for N = {order}, "
             f"{matrix / memory:.0%} of the memory; start-up and noise weigh more than in a full run"
         )
-        return warning("H03", message, f"raise N until it takes {SHORTEST_S:g} s or more", environment, label)
+        remedy = f"raise N until it takes {SHORTEST_S:g} s or more"
+        return warning("H03", message, remedy, environment, label, metrics=HPL_METRICS)
     return None

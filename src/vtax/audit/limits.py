@@ -1,4 +1,4 @@
-"""C: whether every environment really had the CPUs and the memory of the plan, and nothing else."""
+"""C01 to C04: whether every environment really had the CPUs and the memory of the plan, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from vtax.audit.evidence import Evidence, blocker, observed, unknown, values_of, warning
+from vtax.audit.catalogue import row
+from vtax.audit.evidence import (
+    Evidence,
+    blocker,
+    differences,
+    observed,
+    shown,
+    unknown,
+    unobserved,
+    values_of,
+    warning,
+)
 from vtax.facts.cpu import cpu_list
-from vtax.model import Finding, NodeShape
+from vtax.model import Finding, NodeShape, Severity
 from vtax.units import format_bytes
 
 OWN_KERNEL = frozenset({"qemu", "virtualbox"})  # there the memory of the machine is the limit, and CPUs count from 0
@@ -16,9 +27,20 @@ MEMORY_TOLERANCE = 0.01  # limits are rounded to pages
 KERNEL_SHARE = 0.10  # of a guest's memory that its own kernel takes before it counts
 DURING = "during the trials"
 THROTTLED = 0.01  # of all periods
+TOPOLOGY = {"cores": "cores", "numa_nodes": "NUMA nodes"}
 
 
-def not_applied(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "C01",
+    Severity.BLOCKER,
+    "a limit of CPUs or memory is not there, or wider than planned",
+    why="the environment could use more of the machine than the others",
+    remedy="check the provider's options, and `vtax doctor`",
+    source="allowed CPUs and control groups of every node; a virtual machine's memory is its limit; imported logs do "
+    "not "
+    "tell",
+)
+def not_applied(evidence: Evidence) -> Iterator[Finding | str]:
     """C01: a limit of the plan that the node does not have."""
     shapes = {node.name: node for node in evidence.plan.shape.nodes}
     found: dict[tuple[str, str], Finding] = {}
@@ -28,7 +50,12 @@ def not_applied(evidence: Evidence) -> tuple[Finding, ...]:
             if node in shapes:
                 for finding in node_limits(environment, provider, shapes[node], values):
                     found.setdefault((environment, f"{node} {finding.message}"), finding)
-    return tuple(found.values())
+        told = values_of(evidence, environment, "cpus_allowed")
+        if told:
+            yield f"{environment}: " + ", ".join(f"{node} CPUs {shown(values)}" for node, values in told.items())
+        elif not any(where == environment for where, _ in found):
+            yield unknown("C01", "no node told its limits", environment)
+    yield from found.values()
 
 
 def node_limits(environment: str, provider: str, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -66,9 +93,18 @@ def cpu_limits(environment: str, provider: str, shape: NodeShape, values: Mappin
         yield blocker("C01", message, "check the provider's CPU options, and `vtax doctor`", environment)
 
 
-def throttled(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "C02",
+    Severity.BLOCKER,
+    "a CPU quota stopped a node, where others are only pinned",
+    why="a quota stops work in the middle of a period, pinned CPUs do not: these are not the same resource",
+    remedy="limit CPUs by a cpuset, with a quota that never binds first",
+    source="`cpu.stat` of the control groups around every trial; a virtual machine has none inside; imported logs do "
+    "not "
+    "tell",
+)
+def throttled(evidence: Evidence) -> Iterator[Finding | str]:
     """C02: a quota that stopped the node, while another environment is only pinned."""
-    found = []
     for environment in evidence.environments:
         stopped, periods, source = throttling(evidence, environment)
         if periods > 0 and stopped / periods > THROTTLED:
@@ -79,10 +115,15 @@ def throttled(evidence: Evidence) -> tuple[Finding, ...]:
             remedy = "limit CPUs by a cpuset, with a quota that never binds first"
             declared = evidence.option(environment, "cpu_limit") == "quota"
             said = blocker if source == DURING and not declared else warning
-            found.append(said("C02", message, remedy, environment))
+            yield said("C02", message, remedy, environment)
         elif source == "" and values_of(evidence, environment, "cpu_quota_cpus"):
-            found.append(unknown("C02", "there is a CPU quota, but nothing counted how often it bound", environment))
-    return tuple(found)
+            yield unknown("C02", "there is a CPU quota, but nothing counted how often it bound", environment)
+        elif source:
+            yield f"{environment}: stopped in {stopped:.0f} of {periods:.0f} periods ({source})"
+        elif values_of(evidence, environment, "cpus"):
+            yield f"{environment}: no CPU quota"
+        else:
+            yield unknown("C02", "whether there is a CPU quota is not known", environment)
 
 
 def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]:
@@ -97,9 +138,16 @@ def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]
     return stopped, sum(node["cpu_periods"] for node in counted), source if counted else ""
 
 
-def unequal(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "C03",
+    Severity.BLOCKER,
+    "CPUs, memory, cores or NUMA nodes of a node differ from the baseline's",
+    why="then two sizes of machine are compared",
+    remedy="give all environments the same shape; the provider's options decide what it is",
+    source="allowed CPUs, quota, memory and CPU topology of every node; imported logs do not tell",
+)
+def unequal(evidence: Evidence) -> Iterator[Finding | str]:
     """C03: CPUs or memory of a node differ from the same node of the reference."""
-    found = []
     for environment in evidence.compared:
         ours, theirs = resources(evidence, evidence.reference), resources(evidence, environment)
         for node in (node for node in theirs if node in ours):
@@ -108,12 +156,32 @@ def unequal(evidence: Evidence) -> tuple[Finding, ...]:
             if wrong := unlike(theirs[node], ours[node], tolerance):
                 message = f"{node} in {environment} has {wrong[0]}, in {evidence.reference} {wrong[1]}"
                 remedy = "give all environments the same shape; the provider's options decide what it is"
-                found.append(blocker("C03", f"{message}: unequal machines", remedy, environment))
+                yield blocker("C03", f"{message}: unequal machines", remedy, environment)
                 break
-    return tuple(found)
+        for fact, name in TOPOLOGY.items():
+            for one in (one for one in differences(evidence, fact) if one.environment == environment):
+                message = f"{one.node} in {environment} sees {shown(one.theirs)} {name}, in {evidence.reference} "
+                remedy = "give the guest the host's topology; pinned virtual CPUs still run where the plan says"
+                yield warning("C03", f"{message}{shown(one.reference)}", remedy, environment)
+    for environment in unobserved(evidence, "cpus"):
+        yield unknown("C03", "how many CPUs its nodes had is not known", environment)
+    for environment in evidence.environments:
+        if seen := resources(evidence, environment):
+            yield f"{environment}: " + ", ".join(f"{node} {described(each)}" for node, each in seen.items())
 
 
 Resources = tuple[float | None, int | None]  # CPUs, memory in bytes; None where unknown or not limited
+
+
+def described(seen: Resources) -> str:
+    """`2 CPUs, 1 GiB` as far as they are known."""
+    cpus, memory = seen
+    return ", ".join(
+        (
+            "unknown CPUs" if cpus is None else f"{cpus:g} CPU{'' if cpus == 1 else 's'}",
+            "no memory limit" if memory is None else format_bytes(memory),
+        )
+    )
 
 
 def resources(evidence: Evidence, environment: str) -> dict[str, Resources]:
@@ -144,14 +212,27 @@ def memory_of(provider: str, values: Mapping[str, Any]) -> int | None:
     return None if found is None else int(found)
 
 
-def shared_cpus(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "C04",
+    Severity.WARNING,
+    "nodes share CPUs, or virtual CPUs are not pinned",
+    why="what uses two such nodes at once measures the sharing too; virtual CPUs that move share caches by chance",
+    remedy="fewer or smaller nodes, or a machine with more CPUs; leave `pin` on",
+    source="CPUs of the plan, and options of the environment; imported logs do not tell",
+)
+def shared_cpus(evidence: Evidence) -> Iterator[Finding | str]:
     """C04: nodes of the plan that share CPUs."""
     shared = [
         f"{one.name} and {two.name} (CPU {','.join(map(str, sorted(set(one.cpu_ids) & set(two.cpu_ids))))})"
         for one, two in combinations(evidence.plan.shape.nodes, 2)
         if set(one.cpu_ids) & set(two.cpu_ids)
     ]
+    for environment in evidence.environments:
+        if evidence.option(environment, "pin") is False:
+            message = f"the virtual CPUs of {environment} are not pinned to CPUs of the host"
+            yield warning("C04", message, "leave `pin` on", environment)
     if not shared:
-        return ()
+        yield "no two nodes of the plan share a CPU"
+        return
     message = f"nodes share CPUs: {'; '.join(shared)}. What uses both at once measures the sharing too"
-    return (warning("C04", message, "fewer or smaller nodes, or a machine with more CPUs"),)
+    yield warning("C04", message, "fewer or smaller nodes, or a machine with more CPUs")

@@ -1,32 +1,52 @@
-"""R: whether the campaign was carried out as its plan says."""
+"""R01 to R03, R06, R07, R10: whether the campaign was carried out as its plan says, on the same ground for all."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 
-from vtax.audit.evidence import Evidence, blocker, shown, warning
-from vtax.model import Finding, Status, TrialRecord
+from vtax.audit.catalogue import row
+from vtax.audit.evidence import Evidence, blocker, canonical, shown, unknown, unobserved, values_of, warning
+from vtax.audit.network import ONE_MACHINE
+from vtax.model import Finding, Severity, Status, TrialRecord
 
 ROUNDS_FOR_A_VERDICT = 6  # below it no distribution-free 95 % interval exists for pairs
 
 
-def few_rounds(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "R01",
+    Severity.BLOCKER,
+    "fewer than six complete rounds",
+    why="no distribution-free 95 % interval exists for fewer than six pairs, so this is a pilot",
+    remedy=f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign",
+    source="the records of the campaign; imported runs are no rounds",
+)
+def few_rounds(evidence: Evidence) -> Iterator[Finding | str]:
     """R01: fewer complete rounds than a verdict needs."""
     done = {trial.id for trial in evidence.trials if trial.status is Status.OK}
     planned = {cell.round for cell in evidence.plan.cells}
     broken = {cell.round for cell in evidence.plan.cells if any(t.id not in done for t in cell.trials if not t.warmup)}
     complete = len(planned - broken)
     if complete >= ROUNDS_FOR_A_VERDICT:
-        return ()
+        yield f"{complete} of {len(planned)} planned rounds are complete"
+        return
     message = (
         f"{complete} of {len(planned)} planned rounds are complete; a verdict needs {ROUNDS_FOR_A_VERDICT}, because no "
         "95 % interval exists for fewer pairs, so this is a pilot"
     )
-    return (blocker("R01", message, f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign"),)
+    yield blocker("R01", message, f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign")
 
 
-def order(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "R02",
+    Severity.BLOCKER,
+    "cells or trials ran in another order than planned",
+    why="what changes with time (heat, load, disks) is then no longer balanced between environments",
+    remedy="repeat the campaign with `vtax run`, which follows the plan; do not start cells by hand",
+    source="when every trial began, against the plan; imported logs rarely tell when they were written",
+)
+def order(evidence: Evidence) -> Iterator[Finding | str]:
     """R02: cells or trials ran in another order than planned, so that drift may look like an effect."""
     started = {trial.id: trial.started for trial in evidence.trials}
     cells = {
@@ -45,7 +65,9 @@ def order(evidence: Evidence) -> tuple[Finding, ...]:
             message = f"trial {swapped[1]} ran before {swapped[0]}, which the plan has first"
             found.append(f"{message}: what the one leaves behind (caches, heat) differs between rounds")
             break
-    return tuple(blocker("R02", message, remedy) for message in found)
+    yield from (blocker("R02", message, remedy) for message in found)
+    if cells and not found:
+        yield f"{len(cells)} cells and {len(started)} trials ran in the order of the plan"
 
 
 def first_out_of_order(planned: tuple[str, ...], started: dict[str, float]) -> tuple[str, str] | None:
@@ -54,7 +76,15 @@ def first_out_of_order(planned: tuple[str, ...], started: dict[str, float]) -> t
     return next(((one, two) for one, two in pairs if started[two] < started[one]), None)
 
 
-def missing_runs(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "R07",
+    Severity.WARNING,
+    "runs are missing or failed, or a cluster was lost on the way",
+    why="what is left may be the lucky ones",
+    remedy="read the logs of these trials, remove the cause, and run a new campaign",
+    source="the records against the plan; of imported logs those that were refused",
+)
+def missing_runs(evidence: Evidence) -> Iterator[Finding | str]:
     """R07: runs that are missing or failed, and clusters that were lost on the way."""
     records = {trial.id: trial for trial in evidence.trials}
     labels = {(work.environment, work.id): work.label for work in evidence.plan.work}
@@ -79,7 +109,10 @@ def missing_runs(evidence: Evidence) -> tuple[Finding, ...]:
         )
         for (environment, label), why in reasons.items()
     ]
-    return (*found, *rebuilt(evidence))
+    again = rebuilt(evidence)
+    yield from (*found, *again)
+    if planned and not found and not again:
+        yield f"all {planned.total()} runs have a result, each cell on one cluster"
 
 
 def reason(record: TrialRecord | None) -> str:
@@ -102,3 +135,93 @@ def rebuilt(evidence: Evidence) -> tuple[Finding, ...]:
         )
         for cell in again
     )
+
+
+@row(
+    "R03",
+    Severity.BLOCKER,
+    "the plan changed, or rounds were added after a look that it does not have",
+    why="who looks and then goes on until the result pleases has no 5 % risk left: the interval is not valid",
+    remedy="run a new campaign with the rounds and looks that are wanted",
+    source="the plan's own hash, the rounds that ran, and the log of looks; imported runs have no plan",
+)
+def optional_stopping(evidence: Evidence) -> Iterator[Finding | str]:
+    """R03: a sealed plan, and looks only where it has them."""
+    if evidence.plan_intact is False:
+        yield blocker("R03", f"the plan is not the one that was sealed with sha256 {evidence.plan.sha256[:12]}")
+    planned = {cell.round for cell in evidence.plan.cells}
+    ran = {trial.round for trial in evidence.trials if trial.status is not Status.NOT_RUN}
+    if beyond := sorted(ran - planned):
+        yield blocker("R03", f"round {shown(beyond)} ran, and the plan has {len(planned)} rounds")
+    foreign = [look for look in evidence.looks or () if look not in allowed_looks(evidence)]
+    if foreign:
+        message = f"results were looked at after round {shown(sorted(foreign))}; the plan has looks after "
+        yield blocker("R03", message + (shown(sorted(allowed_looks(evidence))) or "none"))
+    if evidence.plan_intact is None:
+        yield unknown("R03", "whether the plan is still the sealed one was not looked at")
+    elif evidence.looks is None:
+        yield "the plan is the sealed one; it has no looks, and no log of looks was kept"
+    else:
+        yield f"the plan is the sealed one; looks after {shown(sorted(evidence.looks)) or 'no round'}"
+
+
+def allowed_looks(evidence: Evidence) -> frozenset[int]:
+    """The rounds after which the plan has a look; the last round always is one."""
+    return frozenset((*evidence.plan.study.looks, max((cell.round for cell in evidence.plan.cells), default=0)))
+
+
+@row(
+    "R06",
+    Severity.BLOCKER,
+    "each environment has machines of its own",
+    why="then the difference of two machines cannot be told from that of two environments, and no test helps",
+    remedy="run all environments on the same machine, or rotate machines between them",
+    source="the machine that vtax ran on, at every cell; imported logs do not tell",
+)
+def confounded(evidence: Evidence) -> Iterator[Finding | str]:
+    """R06: environments fixed to machines."""
+    machines: dict[str, set[str]] = {}
+    for cell in evidence.provisioned:
+        told = [cell.host_facts[name] for name in ("hostname", "cpu_model", "dmi_product") if name in cell.host_facts]
+        if told and evidence.provider(cell.environment) in ONE_MACHINE:
+            machines.setdefault(cell.environment, set()).add(shown(told))
+    for environment in (name for name in evidence.environments if name not in machines):
+        yield unknown("R06", "the machine that it ran on is not known", environment)
+    ours = machines.get(evidence.reference, set())
+    for environment in evidence.compared:
+        theirs = machines.get(environment, set())
+        if ours and theirs and not ours & theirs:
+            message = f"{environment} ran on {shown(sorted(theirs))}, {evidence.reference} on {shown(sorted(ours))}"
+            yield blocker("R06", message, "", environment)
+        elif ours and theirs:
+            yield f"{environment} and {evidence.reference} ran on {shown(sorted(ours & theirs))}"
+
+
+@row(
+    "R10",
+    Severity.BLOCKER,
+    "environments or rounds started from different root file systems",
+    why="then what is compared was built from different sources",
+    remedy="one image for all: `vtax image build`, and a new campaign",
+    source="the hash of the package database on every node (and T01's hashes of programs); imported logs do not tell",
+)
+def one_source(evidence: Evidence) -> Iterator[Finding | str]:
+    """R10: the same packages on all nodes, in all rounds."""
+    for environment in unobserved(evidence, "packages_sha256"):
+        yield unknown("R10", "the packages of its nodes were not hashed", environment)
+    told: dict[str, set[str]] = {}
+    for environment in evidence.environments:
+        for values in values_of(evidence, environment, "packages_sha256").values():
+            told.setdefault(environment, set()).update(canonical(value).strip('"')[:12] for value in values)
+    ours = told.get(evidence.reference, set())
+    for environment, theirs in told.items():
+        if len(theirs) > 1:
+            yield blocker(
+                "R10", f"the nodes of {environment} have different packages: {shown(sorted(theirs))}", "", environment
+            )
+        elif ours and theirs != ours:
+            message = f"the packages of {environment} are {shown(sorted(theirs))}, of {evidence.reference} "
+            message += f"{shown(sorted(ours))}"
+            yield blocker("R10", message, "", environment)
+        else:
+            yield f"{environment}: packages {shown(sorted(theirs))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from vtax.audit.catalogue import row
 from vtax.audit.evidence import (
     Evidence,
     blocker,
@@ -14,11 +15,10 @@ from vtax.audit.evidence import (
     info,
     shown,
     unknown,
-    unobserved,
     values_of,
     warning,
 )
-from vtax.model import Finding
+from vtax.model import Finding, Severity
 
 BLAS_BENCHMARKS = ("hpcc", "hpl")
 ONE_IMAGE = "give all environments the same root file system"
@@ -28,7 +28,16 @@ AVX512_CORES = frozenset({"skylakex", "cooperlake", "sapphirerapids"})
 AVX2_CORES = frozenset({"haswell", "zen", "excavator"})
 
 
-def different(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "T01",
+    Severity.BLOCKER,
+    "programs, libraries or their versions differ",
+    why="then libraries are compared, not virtualization",
+    remedy=ONE_IMAGE,
+    source="hashes and versions of programs, the BLAS build and steering variables of every node; of imported logs the "
+    "versions that they print",
+)
+def different(evidence: Evidence) -> Iterator[Finding | str]:
     """T01: binaries, versions, BLAS build or variables that steer libraries differ from the reference."""
     found = [
         *mapping_findings(evidence, "binary_sha256", "program"),
@@ -47,9 +56,12 @@ def different(evidence: Evidence) -> tuple[Finding, ...]:
             if pair[0] != pair[1]:
                 message = f"{name} in {one.environment} is {pair[0]}, in {evidence.reference} {pair[1]}"
                 found.append(blocker("T01", f"{message}: programs are compared", ONE_IMAGE, one.environment))
-    for environment in unobserved(evidence, "binary_sha256"):
-        found.append(unknown("T01", "no hashes of the programs were taken", environment))
-    return tuple(found)
+    yield from found
+    for environment in evidence.environments:
+        if hashes := all_values(evidence, environment, "binary_sha256"):
+            yield f"{environment}: hashes of {shown(sorted(hashes))}"
+        else:
+            yield unknown("T01", "no hashes of the programs were taken", environment)
 
 
 def without_core(config: str, fact: str, cores: set[str]) -> str:
@@ -113,12 +125,18 @@ def brief(value: object) -> str:
     return f"{text[:12]}…" if len(text) >= 64 else text
 
 
-def blas_core(evidence: Evidence) -> tuple[Finding, ...]:
+@row(
+    "T07",
+    Severity.BLOCKER,
+    "the BLAS chose another kernel",
+    why="which kernel runs decides HPL by up to a factor of five, with the same library and the same CPU",
+    remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
+    source="`vtax-blas` on every node; imported logs do not tell",
+    benchmarks=BLAS_BENCHMARKS,
+)
+def blas_core(evidence: Evidence) -> Iterator[Finding | str]:
     """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
     labels = evidence.labels_of(*BLAS_BENCHMARKS)
-    if not labels:
-        return ()
-    found = []
     for one in differences(evidence, "blas_core"):
         message = (
             f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
@@ -126,11 +144,15 @@ def blas_core(evidence: Evidence) -> tuple[Finding, ...]:
         )
         remedy = "give guests the host's CPU model, and unset OPENBLAS_CORETYPE"
         said = warning if emulated(evidence, one.environment) else blocker
-        found += [said("T07", message, remedy, one.environment, label) for label in labels]
-    for environment in unobserved(evidence, "blas_core"):
-        missing = "which kernel the BLAS chose is not known (vtax-blas is not in the image)"
-        found += [unknown("T07", missing, environment, label) for label in labels]
-    return (*found, *narrow_kernels(evidence, labels))
+        yield from (said("T07", message, remedy, one.environment, label) for label in labels)
+    for environment in evidence.environments:
+        cores = {str(core) for seen in values_of(evidence, environment, "blas_core").values() for core in seen}
+        if cores:
+            yield f"{environment}: {shown(sorted(cores))}"
+        else:
+            missing = "which kernel the BLAS chose is not known (vtax-blas is not in the image)"
+            yield from (unknown("T07", missing, environment, label) for label in labels)
+    yield from narrow_kernels(evidence, labels)
 
 
 def narrow_kernels(evidence: Evidence, labels: tuple[str, ...]) -> Iterator[Finding]:

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from vtax.cli.gating import FailOn, Junit
+
+if TYPE_CHECKING:
+    from vtax.analysis.records import Analysis
 
 
 def analyse(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
     json: Annotated[bool, typer.Option("--json", help="Print the whole analysis as JSON.")] = False,
+    fail_on: FailOn = None,
+    junit: Junit = None,
 ) -> None:
     """Recompute levels, comparisons and findings from stored data, and write analysis.json. Runs nothing again.
 
+    Exit code 5 when a gate did not hold.
+
     Example:  vtax analyse campaigns/quick-20260101-120000
+    Example:  vtax analyse campaigns/ci --fail-on "hpcc.HPL slower than 5%" --fail-on blocker
     """
     from vtax import pipeline
     from vtax.cli.console import print_json, say
+    from vtax.cli.gating import ready, settle
+    from vtax.gates import subjects_of
 
+    ready(fail_on or (), junit, pipeline.study_of(directory))
     made = pipeline.analyse(directory)
     if json:
         print_json(made.model_dump(mode="json"))
-        return
+    else:
+        say(*lines_of(made))
+    settle(made.campaign, fail_on or (), subjects_of(made), made.findings, junit)
+
+
+def lines_of(made: Analysis) -> Iterator[str]:
+    """Findings and primary comparisons for a person."""
     for finding in made.findings:
-        say(f"{finding.severity} {finding.id}: {finding.message}")
-    say("")
+        yield f"{finding.severity} {finding.id}: {finding.message}"
+    if made.ended:
+        yield f"the campaign ended {made.ended}"
+    yield ""
     for comparison in made.comparisons:
         if comparison.primary:
             where = " ".join(f"{key}={value}" for key, value in sorted(comparison.labels.items()))
             name = f"{comparison.label} {comparison.metric} ({where})"
-            say(f"{name}: {comparison.environment} against {made.baseline}: {comparison.sentence}")
+            yield f"{name}: {comparison.environment} against {made.baseline}: {comparison.sentence}"
+    for one in made.ladder:
+        if one.primary:
+            steps = [f"{r.previous} to {r.environment} {100 * (r.ratio - 1):+.1f} %" for r in (*one.rungs, one.total)]
+            yield f"ladder of {one.label} {one.metric} ({one.n} rounds): {', '.join(steps)}"

@@ -11,8 +11,10 @@ import typer
 from vtax import __version__
 from vtax.cli import (
     analyse,
+    audit,
     clean,
     cluster,
+    compare,
     compose,
     doctor,
     export,
@@ -22,6 +24,7 @@ from vtax.cli import (
     report,
     run,
     schema,
+    selftest,
 )
 
 app = typer.Typer(
@@ -73,6 +76,8 @@ for command in (
     plan.plan,
     run.run,
     analyse.analyse,
+    audit.audit,
+    compare.compare,
     report.report,
     export.export,
     compose.compose,
@@ -85,4 +90,7 @@ for command in (
     clean.clean,
 ):
     app.command(command.__name__.rstrip("_"))(_interruptible(command))
-app.add_typer(image.app, name="image")
+for name, group in (("image", image.app), ("selftest", selftest.app)):
+    for one in group.registered_commands:
+        one.callback = _interruptible(one.callback) if one.callback else None
+    app.add_typer(group, name=name)

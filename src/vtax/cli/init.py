@@ -9,7 +9,9 @@ import typer
 
 
 def init(
-    preset: Annotated[str, typer.Option(help="quick (minutes), standard (hours) or strict (days).")] = "quick",
+    preset: Annotated[
+        str, typer.Option(help="quick (minutes), standard (hours), strict (days), or ladder: what each step costs.")
+    ] = "quick",
     output: Annotated[str, typer.Option("--output", "-o", help='File to write; "-" prints it.')] = "",
     force: Annotated[bool, typer.Option(help="Replace the file when it is there.")] = False,
 ) -> None:

@@ -53,6 +53,7 @@ def lines_of(prepared: Prepared) -> list[str]:
     lines = [
         f"study {plan.study.name}: {plan.study.rounds} rounds, {len(plan.cells)} cells, {trials} trials, "
         f"about {format_seconds(plan.estimate_s)}; seed {plan.study.seed}",
+        *_ending(plan),
         f"plan sha256 {plan.sha256}",
         "",
         "nodes",
@@ -65,7 +66,8 @@ def lines_of(prepared: Prepared) -> list[str]:
     lines += ["", "environments"]
     for spec in plan.environments:
         options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
-        lines.append(f"  {spec.name}: {spec.provider} {options}".rstrip())
+        control = f" (control: repeats {spec.control_of})" if spec.control_of else ""
+        lines.append(f"  {spec.name}{control}: {spec.provider} {options}".rstrip())
         made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path)
         lines += [f"    $ {shlex.join(command)}" for command in made]
     lines += _work_lines(plan)
@@ -77,6 +79,22 @@ def lines_of(prepared: Prepared) -> list[str]:
     if plan.problems:
         lines += ["", "problems"]
         lines += [f"  {problem.severity}: {problem.message}; {problem.remedy}" for problem in plan.problems]
+    return lines
+
+
+def _ending(plan: Plan) -> list[str]:
+    """When it looks at the results, and when it ends."""
+    from vtax.units import format_seconds
+
+    study, round_s = plan.study, plan.estimate_s / plan.study.rounds
+    lines = []
+    if len(study.looks) > 1:
+        at = ", ".join(f"{look} (about {format_seconds(round_s * look)})" for look in study.looks)
+        lines.append(f"looks after rounds {at}; ends at the first at which all primary metrics have a verdict")
+    if study.budget_s is not None:
+        lines.append(f"budget {format_seconds(study.budget_s)}: about {int(study.budget_s // round_s)} rounds")
+    if study.ladder:
+        lines.append(f"ladder {', '.join(study.ladder)}")
     return lines
 
 

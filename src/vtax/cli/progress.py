@@ -15,6 +15,7 @@ from vtax.events import (
     ClusterReady,
     Event,
     Listener,
+    LookTaken,
     Notice,
     StageFinished,
     StageProgress,
@@ -51,6 +52,8 @@ class Lines:
         self.doing_since = self.started
         self.remaining_s: float | None = None
         self.remaining_at = self.started
+        self.look: int | None = None  # the next one, when it is not the end
+        self.look_at = self.started
         self.told_at = 0.0
         self.lock = threading.Lock()
         self.closed = threading.Event()
@@ -77,12 +80,16 @@ class Lines:
                     self._print(f"{stage}: {message[:100]}, about {self._remaining()} left")
             case StageFinished(stage, elapsed_s):
                 self._print(f"{stage}: ready in {format_seconds(elapsed_s)}")
-            case CampaignStarted(directory, rounds, cells, trials, done_trials, estimate_s):
+            case CampaignStarted(directory, rounds, cells, trials, done_trials, estimate_s, looks):
                 self.total, self.done, self.rounds = trials + done_trials, done_trials, rounds
                 self._left(estimate_s)
                 again = f", {done_trials} done before" if done_trials else ""
                 left = format_seconds(estimate_s)
                 self._print(f"campaign {directory}: {cells} cells, {trials} trials{again}, about {left}")
+                if len(looks) > 1:
+                    self._print(
+                        f"looks after {', '.join(map(str, looks))} rounds; ends when all primary metrics are settled"
+                    )
             case CellStarted(cell, round_, environment, trials):
                 self.cell, self.round = cell, round_
                 self._doing("provisioning")
@@ -91,15 +98,19 @@ class Lines:
                 self._print(f"  {cell}: {nodes} nodes verified in {elapsed_s:.1f} s")
             case TrialStarted(trial, _):
                 self._doing(trial.rpartition("/")[2])
-            case TrialFinished(trial, status, failure, elapsed_s, remaining_s):
+            case TrialFinished(trial, status, failure, elapsed_s, remaining_s, look, look_s):
                 self.done += 1
                 self._left(remaining_s)
+                self.look = look if look_s < remaining_s else None
+                self.look_at = time.monotonic() + look_s
                 reason = f": {failure.splitlines()[0]}" if failure else ""
                 name = trial.rpartition("/")[2]
                 count = f"[{self.done}/{self.total}]"
                 self._print(f"  {count} {name}: {status} in {elapsed_s:.1f} s, {self._remaining()} left{reason}")
             case CellFinished(cell, status, failure) if status != "ok":
                 self._print(f"  {cell}: {status}: {failure.splitlines()[0] if failure else ''}")
+            case LookTaken(rounds, ends, reason):
+                self._print(f"{'ended after' if ends else 'look after'} {rounds} rounds: {reason}")
             case Notice(message):
                 self._print(f"note: {message}")
 
@@ -112,7 +123,12 @@ class Lines:
     def _remaining(self) -> str:
         if self.remaining_s is None:
             return "?"
-        return format_seconds(max(0.0, self.remaining_s - (time.monotonic() - self.remaining_at)))
+        left = format_seconds(max(0.0, self.remaining_s - (time.monotonic() - self.remaining_at)))
+        if self.look is None:
+            return left
+        return (
+            f"{format_seconds(max(0.0, self.look_at - time.monotonic()))} to the look after round {self.look}, {left}"
+        )
 
     def _print(self, line: str) -> None:
         self.told_at = time.monotonic()

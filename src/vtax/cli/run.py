@@ -8,46 +8,63 @@ from typing import Annotated
 
 import typer
 
+from vtax.cli.gating import FailOn, Junit
+
 
 def run(
     study: Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")
     ] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Run this many rounds instead of the study's.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Run just this many rounds, and look at the results only then.")
+    ] = None,
+    budget: Annotated[
+        str, typer.Option(help='Begin no round that would end later than this, such as "2h" [the study\'s].')
+    ] = "",
     available: Annotated[
         bool, typer.Option("--available", help="Leave out environments that do not work here, and say so.")
     ] = False,
     resume: Annotated[
         Path | None, typer.Option(help="Go on with an interrupted campaign, from the first trial that is missing.")
     ] = None,
+    fail_on: FailOn = None,
+    junit: Junit = None,
 ) -> None:
     """Run a study: every environment once in every round, each time on a fresh cluster; then write the report.
 
+    It ends by itself at the first planned look at which every primary metric has its verdict, or after the last one.
     Ctrl-C cleans up and keeps what is done (exit code 130). Exit code 4 when trials failed: they are in the report.
+    Exit code 5 when a gate did not hold.
 
     Example:  vtax run quick.toml
+    Example:  vtax run standard.toml --budget 2h
+    Example:  vtax run ci.toml --fail-on "any primary slower than 5%" --junit vtax.xml
     """
     from vtax import pipeline
     from vtax.cli.console import paths, say, warn
+    from vtax.cli.gating import ready, settle
     from vtax.cli.progress import progress
     from vtax.errors import TrialsFailed, UsageError
+    from vtax.gates import subjects_of
     from vtax.study import load
 
     if (study is None) == (resume is None):
         raise UsageError("give a study, or --resume DIR, and not both", remedy="`vtax run quick.toml`")
+    if resume is not None and rounds is not None:
+        raise UsageError("the plan of a campaign is frozen: --rounds is for a new one", remedy="leave --rounds out")
+    overrides = pipeline.Overrides(rounds, budget_of(budget))
+    loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
+    ready(fail_on or (), junit, loaded)
     failed: TrialsFailed | None = None
     directory = resume or output or Path("campaigns")
     with progress() as listener:
         try:
-            if study is None:
-                pipeline.resume(directory, paths(), listener)
+            if study is None or loaded is None:
+                pipeline.resume(directory, paths(), listener, overrides.budget_s)
             else:
-                loaded = load(study)
-                changed = {} if rounds is None else {"rounds": rounds}
                 directory = output or directory / f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-                loaded = loaded.model_copy(update=changed)
-                pipeline.start(study.read_bytes(), loaded, directory, paths(), listener, available)
+                pipeline.start(study.read_bytes(), loaded, directory, paths(), listener, available, overrides)
         except TrialsFailed as error:
             failed = error
         except KeyboardInterrupt:
@@ -58,5 +75,22 @@ def run(
     if failed:
         warn(f"warning: {failed}")
     say(f"report: {index.resolve()}")
+    if fail_on or junit:
+        analysis = pipeline.analysed(directory)
+        settle(analysis.campaign, fail_on or (), subjects_of(analysis), analysis.findings, junit)
     if failed:
         raise typer.Exit(failed.exit_code)
+
+
+def budget_of(text: str) -> float | None:
+    """Seconds; None without a budget. Raises UsageError for what is no time."""
+    from vtax.errors import UsageError
+    from vtax.units import parse_seconds
+
+    try:
+        seconds = parse_seconds(text) if text else None
+    except ValueError as error:
+        raise UsageError(f"--budget: {error}", remedy='for example --budget "90 min"') from error
+    if seconds is not None and seconds <= 0:
+        raise UsageError("--budget: no time is left for anything", remedy='for example --budget "90 min"')
+    return seconds

@@ -13,12 +13,20 @@ from vtax.transport.ssh import banner_ready
 
 LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of its own
 POLL_S = 0.02
+LOOPBACK = "127.0.0.1"
 
 
 def write_ssh_config(
-    directory: Path, keys: Path, ports: Mapping[str, int], behind: Mapping[str, str] | None = None, patience: float = 1
+    directory: Path,
+    keys: Path,
+    ports: Mapping[str, int],
+    behind: Mapping[str, str] | None = None,
+    patience: float = 1,
+    at: Mapping[str, str] | None = None,
 ) -> Path:
     """`ssh_config` and `known_hosts` for nodes behind loopback ports. Returns the configuration's path.
+
+    `at` are the loopback addresses of nodes that have one of their own.
 
     Nodes without a port of their own are `behind` the first that has one: name -> address as that node knows it.
     `patience` is how much longer than usual a node may take to let somebody in.
@@ -34,7 +42,8 @@ def write_ssh_config(
         )
     hosts.write_text("".join(f"{name} {public(keys, name)}\n" for name in (*ports, *hidden)))
     blocks = [
-        f"Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  HostKeyAlias {name}\n  ControlPath {directory}/c-{name}\n"
+        f"Host {name}\n  HostName {(at or {}).get(name, LOOPBACK)}\n  Port {port}\n  HostKeyAlias {name}\n"
+        f"  ControlPath {directory}/c-{name}\n"
         for name, port in ports.items()
     ]
     blocks += [
@@ -53,12 +62,23 @@ def write_ssh_config(
     return config
 
 
-def wait_for_banner(name: str, port: int, deadline: float, answer_s: float = 1) -> None:
+def is_free(address: str, port: int) -> bool:
+    """Whether a server may listen there, as far as one can know without listening."""
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((address, port))
+        except OSError:
+            return False
+        return True
+
+
+def wait_for_banner(name: str, port: int, deadline: float, answer_s: float = 1, address: str = LOOPBACK) -> None:
     """Return when the server behind a loopback port says that it speaks SSH. `deadline` is on the monotonic clock;
     `answer_s` is what one try may take."""
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=answer_s) as connection:
+            with socket.create_connection((address, port), timeout=answer_s) as connection:
                 connection.settimeout(answer_s)
                 if banner_ready(connection.recv(32)):
                     return
@@ -66,6 +86,6 @@ def wait_for_banner(name: str, port: int, deadline: float, answer_s: float = 1) 
             pass  # not listening yet, or an accepted connection that is dropped at once
         time.sleep(POLL_S)
     raise ProvisionError(
-        f"{name}: no SSH server answered on 127.0.0.1:{port} in time",
+        f"{name}: no SSH server answered on {address}:{port} in time",
         remedy="the log of the node is in the detail above, if it wrote one; is the machine overloaded?",
     )

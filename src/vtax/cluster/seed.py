@@ -13,6 +13,8 @@ from pathlib import Path
 
 from vtax.cluster.keys import USER, public
 
+SSH = 22
+
 
 def known_hosts(keys: Path, addresses: Mapping[str, str]) -> str:
     """One line a node: its name and address, and its host key."""
@@ -25,15 +27,24 @@ def hosts(addresses: Mapping[str, str]) -> str:
     return local + "".join(f"{address} {name}\n" for name, address in addresses.items())
 
 
-def seed(keys: Path, node: str, addresses: Mapping[str, str], slots: Mapping[str, int], setting: str = "") -> bytes:
+def seed(
+    keys: Path, node: str, addresses: Mapping[str, str], slots: Mapping[str, int], setting: str = "", port: int = SSH
+) -> bytes:
     """The archive for `node`; `addresses` and `slots` are name -> address and name -> CPUs of all nodes.
+
+    With another `port` than SSH's own, the nodes' servers have that, each on its own address and on no other.
 
     /root/hostfile is for people who run MPI by hand; trials bring the host file of their own nodes. `setting` is what
     the first process of a virtual machine reads: `NAME=value`, a line each.
     """
     hostfile = "".join(f"{name} slots={count}\n" for name, count in slots.items())
     own_kernel = (("etc/hosts", 0o644, hosts(addresses).encode()), ("etc/vtax-node", 0o644, setting.encode()))
+    at_port = (
+        ("etc/ssh/sshd_config.d/port.conf", 0o644, f"ListenAddress {addresses[node]}:{port}\n".encode()),
+        ("etc/ssh/ssh_config.d/port.conf", 0o644, f"Host *\n  Port {port}\n".encode()),
+    )
     contents = (
+        *(at_port if port != SSH else ()),
         *(own_kernel if setting else ()),
         ("etc/ssh/ssh_host_ed25519_key", 0o600, (keys / node).read_bytes()),
         ("etc/ssh/ssh_host_ed25519_key.pub", 0o644, (keys / f"{node}.pub").read_bytes()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from vtax.facts.sections import decimal, fields
 
@@ -32,6 +33,45 @@ def model_values(text: str) -> dict[str, object]:
         "cpu_mhz": decimal(block.get("cpu MHz")),
         "microcode": block.get("microcode"),
     }
+
+
+TOPOLOGY = "/sys/devices/system/cpu/cpu[0-9]*"
+TOPOLOGY_NAMES = (
+    "topology/core_id",
+    "topology/physical_package_id",
+    "cache/index3/size",
+    "cache/index3/shared_cpu_list",
+)
+TOPOLOGY_FILES = tuple(f"{TOPOLOGY}/{name}" for name in TOPOLOGY_NAMES)
+PLACE = re.compile(r"/sys/devices/system/cpu/cpu([0-9]{1,6})/(?:topology|cache)/(.+)")
+CACHE = re.compile(r"([0-9]{1,9})([KM]?)", re.ASCII)
+CACHE_UNIT = {"": 1, "K": 2**10, "M": 2**20}
+
+
+def topology_values(files: Mapping[str, str], allowed: tuple[int, ...]) -> dict[str, object]:
+    """Cores that the allowed CPUs belong to, and the bytes of all last caches that they share; from files in /sys."""
+    cores: set[tuple[str, str]] = set()
+    caches: dict[str, int] = {}
+    about: dict[int, dict[str, str]] = {}
+    for path, text in files.items():
+        if match := PLACE.fullmatch(path):
+            about.setdefault(int(match[1]), {})[match[2]] = text.strip()
+    for cpu in allowed:
+        found = about.get(cpu, {})
+        if "core_id" in found:
+            cores.add((found.get("physical_package_id", ""), found["core_id"]))
+        size = CACHE.fullmatch(found.get("index3/size", ""))
+        if size:
+            shared = found.get("index3/shared_cpu_list", str(cpu))
+            caches[shared] = int(size[1]) * CACHE_UNIT[size[2]]
+    return {"cores": len(cores) or None, "last_cache_bytes": sum(caches.values()) or None}
+
+
+def turbo(no_turbo: str, boost: str) -> str:
+    """ "on" or "off", as intel_pstate or acpi-cpufreq says; "" where neither does."""
+    if no_turbo in ("0", "1"):
+        return "off" if no_turbo == "1" else "on"
+    return {"1": "on", "0": "off"}.get(boost, "")
 
 
 def chosen(text: str) -> str:

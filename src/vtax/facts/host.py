@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vtax.facts import cgroup, nesting
-from vtax.facts.cpu import agreed, chosen, cpu_list, model_values
+from vtax.facts.cpu import TOPOLOGY_NAMES, agreed, chosen, cpu_list, model_values, topology_values, turbo
 from vtax.facts.node import VULNERABILITIES, mounts
 from vtax.facts.sections import decimal, fields, kibibytes, present, whole
 from vtax.model import HostCapacity
@@ -41,6 +41,7 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
         **state_values(read),
         "mitigations": mitigations(root, read),
         **virtualization_values(root, read),
+        "running": running(root),
         **user_values(read, name_of(os.geteuid()), os.geteuid()),
     }
     observed: dict[str, Any] = dict(present(values))
@@ -98,9 +99,16 @@ def cpu_values(root: Path, read: Read) -> dict[str, object]:
         **model,
         "cpus": cpus,
         "cpus_usable": sorted(os.sched_getaffinity(0)),
+        **topology_values(topology_files(read), tuple(sorted(os.sched_getaffinity(0)))),
         "smt": read(f"{CPUS}/smt/control"),
         "virtualization_extensions": sorted({"vmx", "svm"} & set(flags)),
     }
+
+
+def topology_files(read: Read) -> dict[str, str]:
+    """The files that `topology_values` reads, of the CPUs that this process may use."""
+    paths = (f"{CPUS}/cpu{cpu}/{name}" for cpu in sorted(os.sched_getaffinity(0)) for name in TOPOLOGY_NAMES)
+    return {path: text for path in paths if (text := read(path))}
 
 
 def memory_values(root: Path, read: Read) -> dict[str, object]:
@@ -148,6 +156,9 @@ def state_values(read: Read) -> dict[str, object]:
     pressure = fields(read("/proc/pressure/cpu").replace("avg10=", ":", 1)).get("some", "")
     governors = [text for cpu in cpu_list(read(f"{CPUS}/online")) if (text := read(governor_of(cpu)))]
     return {
+        "boot_id": read("/proc/sys/kernel/random/boot_id"),
+        "turbo": turbo(read(f"{CPUS}/intel_pstate/no_turbo"), read(f"{CPUS}/cpufreq/boost")),
+        "huge_pages": whole(read("/proc/sys/vm/nr_hugepages")),
         "clock_source": read(f"{CLOCK}/current_clocksource"),
         "governor": agreed(governors),
         "thp": chosen(read("/sys/kernel/mm/transparent_hugepage/enabled")),
@@ -250,3 +261,29 @@ def subordinate(text: str, user: str, uid: int) -> list[str]:
     """The `first:count` ranges that /etc/subuid or /etc/subgid gives to a user, by name or number."""
     entries = (line.strip().split(":") for line in text.splitlines())
     return [f"{entry[1]}:{entry[2]}" for entry in entries if len(entry) == 3 and entry[0] in (user, str(uid))]
+
+
+# What runs a container or a virtual machine, by the name of its program: one process each.
+RUNNERS = {
+    "containerd-shim": "containers",
+    "containerd-shim-runc-v2": "containers",
+    "conmon": "containers",
+    "qemu-system-x86_64": "virtual machines",
+    "qemu-kvm": "virtual machines",
+    "VBoxHeadless": "virtual machines",
+    "VirtualBoxVM": "virtual machines",
+    "vmware-vmx": "virtual machines",
+}
+
+
+def running(root: Path) -> dict[str, int]:
+    """How many containers and virtual machines run on this machine, as far as this process may see them."""
+    counts = dict.fromkeys(RUNNERS.values(), 0)
+    for place in (root / "proc").glob("[0-9]*/cmdline"):
+        try:
+            program = place.read_bytes().partition(b"\0")[0].decode(errors="replace").rpartition("/")[2]
+        except OSError:
+            continue  # gone meanwhile
+        if program in RUNNERS:
+            counts[RUNNERS[program]] += 1
+    return counts

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vtax.facts import cgroup, nesting
-from vtax.facts.cpu import agreed, chosen, cpu_list, model_values
+from vtax.facts.cpu import TOPOLOGY_FILES, agreed, chosen, cpu_list, model_values, topology_values, turbo
 from vtax.facts.sections import END, PRELUDE, contents, decimal, fields, kibibytes, present, split, whole
 from vtax.model import NodeFacts
 
@@ -29,7 +29,11 @@ try grep -as '' /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/k
   /sys/devices/system/cpu/vulnerabilities/* /sys/devices/system/cpu/smt/control \\
   /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor \\
   /sys/devices/system/clocksource/clocksource0/*_clocksource /sys/kernel/mm/transparent_hugepage/enabled \\
-  /sys/class/dmi/id/product_name /sys/class/dmi/id/sys_vendor /sys/hypervisor/type /run/systemd/container
+  /sys/class/dmi/id/product_name /sys/class/dmi/id/sys_vendor /sys/hypervisor/type /run/systemd/container \\
+  /proc/sys/kernel/random/boot_id /proc/sys/vm/nr_hugepages /proc/sys/vm/swappiness \\
+  /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost \\
+  {" ".join(TOPOLOGY_FILES)} /sys/devices/system/node/node[0-9]*/cpulist \\
+  /sys/block/*/dev /sys/block/*/*/dev /sys/block/*/queue/scheduler /sys/class/net/*/speed
 section status
 try grep -aE '^(Cpus_allowed_list|CapEff|Seccomp):' /proc/self/status
 section memory
@@ -46,15 +50,19 @@ try cat /proc/self/cgroup
 section levels
 cgroup_levels
 section mounts
-try sed '/ - cgroup /!s/ - \\([^ ]* [^ ]*\\) .*/ - \\1/' /proc/self/mountinfo
+try sed '/ - \\(cgroup\\|nfs\\|nfs4\\) /!s/ - \\([^ ]* [^ ]*\\) .*/ - \\1/' /proc/self/mountinfo
 section filesystems
 for path in / "$scratch" "$shared"; do printf '%s:' "$path"; try stat -f -c %T "$path" || echo; done
 section limits
 ulimit -Sn; ulimit -Hn
+section process
+ulimit -s; ulimit -l; wc -c </proc/$$/environ; readlink /proc/$$/cwd
+section space
+try df -P -k "$scratch" "$shared"
 section libc
 try getconf GNU_LIBC_VERSION
 section network
-try ip -j addr show
+try ip -j -d addr show; for link in /sys/class/net/*/device; do [ -e "$link" ] && echo "physical $link"; done
 section packages
 try dpkg-query -W -f '${{Package}} ${{Version}}\\n' {PACKAGES}
 section mpi
@@ -71,12 +79,18 @@ for path in /usr/lib/*/libopenblas.so.0 /usr/lib64/libopenblas.so.0; do
   [ -f "$path" ] || continue
   echo "libopenblas $(try stat -L -c %s "$path") $(try head -c {LIBRARY_HEAD_BYTES} "$path" | sha256sum)"
 done
+try sha256sum /var/lib/dpkg/status
 """
 
 HASH = re.compile(r"^(hpcc|xhpl) \\?([0-9a-f]{64}) ", re.MULTILINE)
+PACKAGES_HASH = re.compile(r"^([0-9a-f]{64})  /var/lib/dpkg/status$", re.MULTILINE)
 LIBRARY = re.compile(r"^libopenblas ([0-9]+) ([0-9a-f]{64}) ", re.MULTILINE)
 MOUNT = re.compile(r"^[0-9]+ [0-9]+ [0-9:]+ [^ ]+ ([^ ]+) .*? - ([^ ]+) ", re.MULTILINE)
 OCTAL = re.compile(r"\\([0-7]{3})")
+DEVICE = re.compile(r"^[0-9]+ [0-9]+ ([0-9]+:[0-9]+) [^ ]+ ([^ ]+) ([^ ]+) ", re.MULTILINE)
+SPACE = re.compile(r"^\S+ +([0-9]{1,15}) +[0-9]+ +([0-9]{1,15}) +[0-9]+% (/.*)$", re.MULTILINE)
+BLOCK = re.compile(r"/sys/block/([^/]+)/(?:[^/]+/)?dev")
+PHYSICAL = re.compile(r"^physical /sys/class/net/([^/\n]+)/device$", re.MULTILINE)
 SECCOMP = {"0": "disabled", "1": "strict", "2": "filter"}
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/"
 
@@ -94,12 +108,14 @@ def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/share
     values: dict[str, object] = {
         **kernel_values(files),
         **process_values(parts),
+        **cpu_place(parts, files),
         **model_values(parts.get("cpuinfo", "")),
+        **storage_values(parts, files, scratch),
         **limit_values(parts),
         **filesystem_values(parts, scratch, shared),
         **program_values(parts),
         "libc": parts.get("libc"),
-        "interfaces": interfaces(parts.get("network", "")),
+        "interfaces": interfaces(parts.get("network", ""), files),
         "virtualization": virtualization(parts, files),
     }
     observed = dict(present(values))
@@ -125,6 +141,13 @@ def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
         "governor": agreed(governors),
         "clock_source": files.get("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "thp": chosen(files.get("/sys/kernel/mm/transparent_hugepage/enabled", "")),
+        "boot_id": files.get("/proc/sys/kernel/random/boot_id"),
+        "huge_pages": whole(files.get("/proc/sys/vm/nr_hugepages")),
+        "swappiness": whole(files.get("/proc/sys/vm/swappiness")),
+        "turbo": turbo(
+            files.get("/sys/devices/system/cpu/intel_pstate/no_turbo", ""),
+            files.get("/sys/devices/system/cpu/cpufreq/boost", ""),
+        ),
         "load1": decimal(files.get("/proc/loadavg", "").partition(" ")[0]),
         "psi_cpu_some_avg10": None if pressure is None else decimal(pressure[1]),
     }
@@ -136,6 +159,8 @@ def process_values(parts: Mapping[str, str]) -> dict[str, object]:
     allowed = status.get("Cpus_allowed_list", "")
     open_files = parts.get("limits", "").split()
     soft, hard = open_files if len(open_files) == 2 else (None, None)
+    process = parts.get("process", "").splitlines()
+    stack, locked, variables, cwd = process if len(process) == 4 else (None, None, None, None)
     return {
         "cpus_allowed": allowed if cpu_list(allowed) else None,
         "cpus": len(cpu_list(allowed)) or None,
@@ -145,7 +170,43 @@ def process_values(parts: Mapping[str, str]) -> dict[str, object]:
         "swap_total_bytes": kibibytes(memory.get("SwapTotal")),
         "open_files_soft": whole(soft),
         "open_files_hard": whole(hard),
+        "stack_limit_kib": stack,
+        "locked_memory_kib": locked,
+        "environment_bytes": whole(variables),
+        "working_directory": cwd,
     }
+
+
+def cpu_place(parts: Mapping[str, str], files: Mapping[str, str]) -> dict[str, object]:
+    """Cores, NUMA nodes and last caches behind the CPUs that the node may use."""
+    allowed = cpu_list(fields(parts.get("status", "")).get("Cpus_allowed_list", ""))
+    numa = [cpu_list(text) for path, text in files.items() if path.startswith("/sys/devices/system/node/node")]
+    return {
+        **topology_values(files, allowed),
+        "numa_nodes": sum(bool(set(cpus) & set(allowed)) for cpus in numa) or None,
+    }
+
+
+def storage_values(parts: Mapping[str, str], files: Mapping[str, str], scratch: str) -> dict[str, object]:
+    """Mount options, I/O scheduler and free space of the file system that holds `scratch`."""
+    inside = [
+        (point, device, options)
+        for device, point, options in DEVICE.findall(parts.get("mounts", ""))
+        if scratch == point or scratch.startswith(point.rstrip("/") + "/")
+    ]
+    values: dict[str, object] = {}
+    if inside:
+        _, device, options = max(inside, key=lambda mount: len(mount[0]))
+        names = [
+            match[1] for path, text in files.items() if (match := BLOCK.fullmatch(path)) and text.strip() == device
+        ]
+        schedulers = files.get(f"/sys/block/{names[0]}/queue/scheduler", "") if names else ""
+        values = {"scratch_options": options, "scratch_scheduler": chosen(schedulers) or schedulers}
+    for size, free, point in SPACE.findall(parts.get("space", "")):
+        if (scratch == point or scratch.startswith(point.rstrip("/") + "/")) and int(size) > 0:
+            values |= {"scratch_free_bytes": int(free) * 1024, "scratch_free_fraction": round(int(free) / int(size), 4)}
+            break  # the first line is of `scratch`
+    return values
 
 
 def limit_values(parts: Mapping[str, str]) -> dict[str, object]:
@@ -203,22 +264,27 @@ def program_values(parts: Mapping[str, str]) -> dict[str, object]:
         "mpi_version": parts.get("mpi"),
         "versions": versions,
         "binary_sha256": hashes,
+        "packages_sha256": next(iter(PACKAGES_HASH.findall(parts.get("hashes", ""))), None),
     }
 
 
-def interfaces(text: str) -> list[dict[str, Any]]:
-    """Name, MTU, MAC and addresses of every interface, from `ip -j addr`."""
+def interfaces(text: str, files: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """Name, MTU, MAC and addresses of every interface, from `ip -j -d addr`; speeds of physical ones by `files`."""
     try:
-        links = json.loads(text)
+        links = json.loads(PHYSICAL.sub("", text))
     except (ValueError, RecursionError):
         return []
+    physical = set(PHYSICAL.findall(text))
     named = [link for link in records(links) if isinstance(link.get("ifname"), str)]
-    return [interface(link) for link in named]
+    speeds = {name: whole((files or {}).get(f"/sys/class/net/{name}/speed")) for name in physical}
+    return [interface(link, speeds.get(link["ifname"])) for link in named]
 
 
-def interface(link: Mapping[str, Any]) -> dict[str, Any]:
-    """One interface of `ip -j addr`, without what is not there."""
+def interface(link: Mapping[str, Any], speed_mbit: int | None) -> dict[str, Any]:
+    """One interface of `ip -j -d addr`, without what is not there. A virtual device has a speed of -1, or none."""
     known = {
+        "gso_max_size": link.get("gso_max_size") if isinstance(link.get("gso_max_size"), int) else None,
+        "speed_bits": speed_mbit * 1_000_000 if speed_mbit is not None and speed_mbit > 0 else None,
         "mtu": link.get("mtu") if isinstance(link.get("mtu"), int) else None,
         "mac": link.get("address") if link.get("link_type") == "ether" else None,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-PRESETS = ("quick", "standard", "strict")
+PRESETS = ("quick", "standard", "strict", "ladder")
 
 
 def preset(name: str) -> str:

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from vtax.cluster.access import wait_for_banner, write_ssh_config
+from vtax.cluster.access import LOOPBACK, is_free, wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
-from vtax.cluster.seed import seed
+from vtax.cluster.seed import SSH, seed
 from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model import ClusterShape, CommandResult, EnvironmentSpec, HostCapacity, Image, Problem, Severity
@@ -59,10 +59,11 @@ class Container:
         return None
 
     def launcher(self, options: ContainerOptions) -> Mpirun:
-        return Mpirun(interface="eth0", transport=options.mpi_transport)
+        interface = "eth0" if options.network == "bridge" else "lo"
+        return Mpirun(interface=interface, transport=options.mpi_transport)
 
     def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
-        return self._commands(spec, shape, shared_path, "CAMPAIGN", lines.subnet("CAMPAIGN", 0), "vtax-rootfs:DIGEST")
+        return self._commands(spec, shape, shared_path, "CAMPAIGN", _prefix(spec), "vtax-rootfs:DIGEST")
 
     def _commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, campaign: str, prefix: str, image: str
@@ -70,7 +71,7 @@ class Container:
         options = ContainerOptions.model_validate(dict(spec.options))
         places = lines.addresses(prefix, tuple(node.name for node in shape.nodes))
         return (
-            lines.create_network(self.name, campaign, prefix),
+            *((lines.create_network(self.name, campaign, prefix),) if options.network == "bridge" else ()),
             lines.create_volume(self.name, campaign),
             *(
                 lines.create_node(self.name, campaign, node, options, image, places, shared_path)
@@ -110,12 +111,13 @@ class Container:
 
     def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         deadline = time.monotonic() + READY_S
+        bridge = ContainerOptions.model_validate(dict(spec.options)).network == "bridge"
         names = tuple(node.name for node in shape.nodes)
         image = self.ensure_image(site.image)
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
             volume = pool.submit(self._must, lines.create_volume(self.name, site.campaign))
-            prefix = self._network(site.campaign)
+            prefix, port = (self._network(site.campaign), SSH) if bridge else free_loopback(site.campaign, names)
             volume.result()
             keys.result()
             commands = self._commands(spec, shape, shared_path, site.campaign, prefix, image)
@@ -124,21 +126,23 @@ class Container:
 
             def start(index: int) -> None:
                 container = lines.name_of(site.campaign, names[index])
-                self._must(commands[2 + index])
-                self._must((self.name, "cp", "-", f"{container}:/"), stdin=seed(site.keys, names[index], places, slots))
+                content = seed(site.keys, names[index], places, slots, port=port)
+                self._must(commands[index - len(names)])
+                self._must((self.name, "cp", "-", f"{container}:/"), stdin=content)
                 self._must((self.name, "start", container))
 
             each(start, range(len(names)))
-            ports = self._ports(site.campaign, names)
-            each(lambda name: self._await(site.campaign, name, ports[name], deadline), names)
-        write_ssh_config(site.directory, site.keys, ports)
+            ports = self._ports(site.campaign, names) if bridge else dict.fromkeys(names, port)
+            at = dict.fromkeys(names, LOOPBACK) if bridge else places
+            each(lambda name: self._await(site.campaign, name, at[name], ports[name], deadline), names)
+        write_ssh_config(site.directory, site.keys, ports, at=at)
         (site.directory / "commands.json").write_text(json.dumps(commands))
+        (site.directory / "places.json").write_text(json.dumps(places))
         return self.connect(spec, shape, shared_path, site)
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         commands = tuple(tuple(line) for line in json.loads((site.directory / "commands.json").read_text()))
-        prefix = commands[0][commands[0].index("--subnet") + 1].rpartition(".")[0]
-        places = lines.addresses(prefix, tuple(node.name for node in shape.nodes))
+        places = json.loads((site.directory / "places.json").read_text())
         config = site.directory / "ssh_config"
         return Cluster(
             environment=spec,
@@ -179,9 +183,9 @@ class Container:
             ports[name] = int(published[0]["HostPort"])
         return ports
 
-    def _await(self, campaign: str, name: str, port: int, deadline: float) -> None:
+    def _await(self, campaign: str, name: str, address: str, port: int, deadline: float) -> None:
         try:
-            wait_for_banner(name, port, deadline)
+            wait_for_banner(name, port, deadline, address=address)
         except ProvisionError as error:
             raise ProvisionError(error.message, detail=self._log(campaign, name), remedy=error.remedy) from error
 
@@ -247,6 +251,24 @@ class Container:
         if result.exit_code != 0 or result.timed_out:
             raise process.failed(result, self.mend)
         return result
+
+
+def _prefix(spec: EnvironmentSpec) -> str:
+    """The network that a campaign of this name would try first, for the plan."""
+    bridge = ContainerOptions.model_validate(dict(spec.options)).network == "bridge"
+    return lines.subnet("CAMPAIGN", 0) if bridge else lines.loopback("CAMPAIGN", 0)[0]
+
+
+def free_loopback(campaign: str, names: Sequence[str]) -> tuple[str, int]:
+    """Where nodes in this machine's own network may listen: the first three numbers of their addresses, the port."""
+    for attempt in range(SUBNET_ATTEMPTS):
+        prefix, port = lines.loopback(campaign, attempt)
+        if all(is_free(address, port) for address in lines.addresses(prefix, tuple(names)).values()):
+            return prefix, port
+    raise ProvisionError(
+        f"none of {SUBNET_ATTEMPTS} ports is free on this machine's loopback addresses",
+        remedy="`vtax clean` removes what crashed runs left",
+    )
 
 
 class Docker(Container):

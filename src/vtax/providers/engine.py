@@ -22,6 +22,7 @@ SPARE_QUOTA_US = 50_000
 IMAGE_LABEL = "vtax.image"
 SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 2**20}, {"type": "string", "examples": ["256 MiB"]}]}
 NETWORKS = 200  # candidates 10.213.1.0/24 ... 10.213.200.0/24
+FIRST_PORT, PORTS = 20_000, 10_000  # below those that the kernel gives to connections
 
 
 def _size(value: object) -> object:
@@ -30,12 +31,16 @@ def _size(value: object) -> object:
 
 class ContainerOptions(Options):
     """`cpu_limit` "quota" limits CPU time instead of giving CPUs away. `runtime` is the OCI runtime (engine's own when
-    absent). `shm` is the size of /dev/shm, which ranks on one node use to talk. `mpi_transport` "tcp" forces TCP."""
+    absent). `shm` is the size of /dev/shm, which ranks on one node use to talk. `mpi_transport` "tcp" forces TCP.
+    `network` "host" leaves the nodes in the network of this machine, each with a loopback address of its own.
+    `cpu_share` is the share of its CPUs' time that a node gets: a handicap of a known size."""
 
     cpu_limit: Literal["cpuset", "quota"] = "cpuset"
     runtime: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")] | None = None
     shm: Annotated[int, BeforeValidator(_size), Field(ge=2**20), WithJsonSchema(SIZE_SCHEMA)] = 256 * 2**20
     mpi_transport: Literal["auto", "tcp"] = "auto"
+    network: Literal["bridge", "host"] = "bridge"
+    cpu_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
 
 
 def image_tag(image: Image) -> str:
@@ -69,6 +74,14 @@ def routed(prefix: str, routes: str) -> bool:
     return any(line.split()[1:2] == [wanted] for line in routes.splitlines())
 
 
+def loopback(campaign: str, attempt: int) -> tuple[str, int]:
+    """For nodes in the network of this machine: the first three numbers of their loopback addresses and the port of
+    their SSH servers, other ones for each attempt. Not 22: this machine's own server may have that on all addresses."""
+    number = subnet(campaign, attempt).rpartition(".")[2]
+    start = int(hashlib.sha256(campaign.encode()).hexdigest(), 16) // NETWORKS
+    return f"127.213.{number}", FIRST_PORT + (start + attempt) % PORTS
+
+
 def addresses(prefix: str, names: tuple[str, ...]) -> Mapping[str, str]:
     """Fixed addresses, known before anything starts: .10, .11, ... in the order of the nodes."""
     return {name: f"{prefix}.{10 + index}" for index, name in enumerate(names)}
@@ -83,6 +96,13 @@ def create_volume(engine: str, campaign: str) -> tuple[str, ...]:
     return (engine, "volume", "create", "--label", f"{LABEL}={campaign}", network_name(campaign))
 
 
+def quota_us(node: NodeShape, options: ContainerOptions) -> int:
+    """CPU time in every period: exact where the study limits time, else what never binds before the cpuset does."""
+    if options.cpu_share is not None:
+        return round(node.cpus * PERIOD_US * options.cpu_share)
+    return node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+
+
 def create_node(
     engine: str,
     campaign: str,
@@ -92,18 +112,21 @@ def create_node(
     places: Mapping[str, str],
     shared_path: str,
 ) -> tuple[str, ...]:
-    """One node, not started: its limits, its address, the names of all nodes, SSH on a loopback port."""
+    """One node, not started: its limits, its address, the names of all nodes, SSH on a loopback port or address."""
     others = [
         word for name, address in places.items() if name != node.name for word in ("--add-host", f"{name}:{address}")
     ]
-    quota = node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+    quota = quota_us(node, options)
     pins = ("--cpuset-cpus", ",".join(map(str, node.cpu_ids))) if options.cpu_limit == "cpuset" else ()
+    own_network = ("--network", network_name(campaign), "--ip", places[node.name])
+    bridge = options.network == "bridge"
     return (
         *(engine, "create", "--name", name_of(campaign, node.name), "--hostname", node.name),
         *("--label", f"{LABEL}={campaign}"),
         *(("--runtime", options.runtime) if options.runtime else ()),
-        *("--network", network_name(campaign), "--ip", places[node.name], *others),
-        *("--publish", "127.0.0.1::22"),
+        *(own_network if bridge else ("--network", "host")),
+        *others,
+        *(("--publish", "127.0.0.1::22") if bridge else ()),
         *pins,
         *("--cpu-period", str(PERIOD_US), "--cpu-quota", str(quota)),
         *("--memory", str(node.memory_bytes), "--memory-swap", str(node.memory_bytes)),
@@ -128,7 +151,7 @@ def compose(
     header = f"# Written by `vtax compose`. Once, before `docker compose up -d`:\n#   {load}\n{KEYS}"
     lines = [f"name: vtax-{name}", "services:"]
     for node in nodes:
-        quota = node.cpus * PERIOD_US + (SPARE_QUOTA_US if options.cpu_limit == "cpuset" else 0)
+        quota = quota_us(node, options)
         lines += [
             f"  {node.name}:",
             f"    image: {image}",

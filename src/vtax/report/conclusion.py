@@ -65,7 +65,7 @@ def answers(analysis: Analysis) -> tuple[Answer, ...]:
 
 def is_control(item: Comparison) -> bool:
     """Whether it compares the baseline with itself."""
-    return bool(getattr(item, "control", False))
+    return item.control
 
 
 def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparison]) -> Clause:
@@ -117,11 +117,10 @@ def ratios(several: Sequence[Comparison]) -> str:
 
 def resolution(analysis: Analysis) -> str:
     """The smallest differences that this experiment can tell, from its control arm or from its own intervals."""
-    measured = getattr(analysis, "resolution", None)
-    if measured is not None:
+    if analysis.resolution is not None:
         return (
-            f"Resolution: ±{percent(measured)}{NBSP}%, the widest interval of {analysis.baseline} against itself "
-            f"({getattr(analysis, 'control', '')}). Smaller differences are not told apart."
+            f"Resolution: ±{percent(analysis.resolution)}{NBSP}%, the widest interval of {analysis.baseline} against "
+            f"itself ({analysis.control}). Smaller differences are not told apart."
         )
     widths = [_half_width(item) for item in analysis.comparisons if item.primary and item.low and item.high]
     if not widths:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-from vtax.analysis.records import Analysis
+from vtax.analysis.records import Analysis, Ladder, Rung
 from vtax.model import Kind
 from vtax.report.chart import Chart, choice, plain, short
 from vtax.report.numbers import labels_text, ratio_text
@@ -24,16 +22,10 @@ class Step:
     sentence: str
 
 
-def ladders(analysis: Analysis) -> Sequence[Any]:
-    """The ladders of the analysis; none where the study has none."""
-    found: Sequence[Any] = getattr(analysis, "ladder", ()) or ()
-    return found
-
-
 def steps_of(analysis: Analysis, environment: str) -> list[Step]:
     """For each primary metric the largest step that leads up to `environment`, where its interval supports it."""
     found = []
-    for one in ladders(analysis):
+    for one in analysis.ladder:
         names = [rung.environment for rung in one.rungs]
         if not one.primary or environment not in names:
             continue
@@ -51,7 +43,7 @@ def steps_of(analysis: Analysis, environment: str) -> list[Step]:
     return found
 
 
-def supported(rung: Any) -> bool:
+def supported(rung: Rung) -> bool:
     """Whether the interval of a step lies on one side of 1, and nothing says that the two do not compare."""
     told = rung.low is not None and rung.high is not None and not rung.blocker
     return bool(told and (rung.low > 1 or rung.high < 1))
@@ -59,7 +51,7 @@ def supported(rung: Any) -> bool:
 
 def waterfall(analysis: Analysis, anchor: str = "waterfall") -> Chart | None:
     """What is left of the first environment's performance after every step, in percent; None without a ladder."""
-    several = [one for one in ladders(analysis) if one.rungs and one.kind not in (Kind.COUNT, Kind.PROPORTION)]
+    several = [one for one in analysis.ladder if one.rungs and one.kind not in (Kind.COUNT, Kind.PROPORTION)]
     several.sort(key=lambda one: not one.primary)
     if not several:
         return None
@@ -95,7 +87,7 @@ def waterfall(analysis: Analysis, anchor: str = "waterfall") -> Chart | None:
     )
 
 
-def _levels(one: Any) -> list[float]:
+def _levels(one: Ladder) -> list[float]:
     """Performance relative to the first environment: 1, and after each step."""
     levels = [1.0]
     for rung in one.rungs:
@@ -103,18 +95,18 @@ def _levels(one: Any) -> list[float]:
     return levels
 
 
-def _told(rung: Any) -> str:
+def _told(rung: Rung) -> str:
     if rung.blocker:
         return f"× {ratio_text(rung.ratio)}, not comparable"
     ends = "" if rung.low is None or rung.high is None else f" [{ratio_text(rung.low)}, {ratio_text(rung.high)}]"
     return f"× {ratio_text(rung.ratio)}{ends}"
 
 
-def _name(one: Any) -> str:
+def _name(one: Ladder) -> str:
     return ", ".join(word for word in (f"{one.label} {one.metric}", labels_text(one.labels)) if word)
 
 
-def _svg(one: Any) -> str:
+def _svg(one: Ladder) -> str:
     levels = _levels(one)
     y = around([0.0, *(100 * level for level in levels)], BOTTOM, TOP, zero=True)
     names = [one.rungs[0].previous, *(rung.environment for rung in one.rungs)]

@@ -38,6 +38,9 @@ def _blocks(page: Page) -> Iterator[str]:
     yield escape(page.reading)
     yield "## Overview"
     yield from _table(page.overview, titled=False)
+    if page.ladder.rows:
+        yield f"## {escape(page.ladder.title)}"
+        yield from _table(page.ladder, titled=False)
     for section in page.sections:
         yield f"## {section.group}"
         for entry in section.entries:

@@ -15,6 +15,7 @@ from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
 from vtax.report.numbers import listed, plural
 from vtax.report.records import ReportInput
+from vtax.report.rungs import rung_table
 from vtax.report.sweep import peak_flops
 from vtax.report.tables import Context, Results, Table, benchmark_table, overview, results_of
 
@@ -78,6 +79,7 @@ class Page:
     loud: tuple[Finding, ...]
     quiet: tuple[Finding, ...]
     overview: Table
+    ladder: Table
     sections: tuple[Section, ...]
     failures: Table
     matched: Table
@@ -116,6 +118,7 @@ def page_of(report: ReportInput) -> Page:
         warned=_warned(analysis.findings),
         quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
         overview=overview(results),
+        ladder=rung_table(analysis),
         sections=_sections(report, results),
         failures=setup.failures(report),
         matched=setup.matched(report),

@@ -1,0 +1,161 @@
+"""What to do next: rounds until a verdict, the cause of noise, iterations for the next campaign (METHOD 1.4, 1.9)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from vtax.analysis import diagnostics
+from vtax.analysis.forecast import NEW_CAMPAIGN_MAX, best_iterations, more_rounds, rounds_needed
+from vtax.analysis.notes import Runs
+from vtax.analysis.pairs import Frame, Pair
+from vtax.analysis.records import VERDICT_FROM, Verdict
+from vtax.analysis.summary import series_of
+from vtax.model import Plan, Status, TrialRecord
+
+Counters = Mapping[tuple[str, str, int], Mapping[str, float]]  # environment, label, round -> counter -> sum over nodes
+
+
+@dataclass(frozen=True)
+class Advice:
+    """`round_s` is how long a round took; `counters` are what may explain noise; `sentences` are for the campaign."""
+
+    frame: Frame
+    round_s: float | None
+    counters: Counters
+    sentences: tuple[str, ...] = field(default=())
+
+    def remark(self, one: Pair, word: Verdict, family: int) -> str:
+        """What the verdict needs to be understood: what did not confirm it, or how many rounds could decide."""
+        if word is Verdict.UNADJUSTED:
+            return f"not confirmed over {family} comparisons"
+        if word is not Verdict.INCONCLUSIVE or one.effect is None or one.effect.sd is None:
+            return ""
+        n, planned = one.effect.n, self._planned(one)
+        if planned:
+            found = self._needed(one, planned)
+            return more_rounds(found, n, self.round_s) if found[0] is not None else self._out_of_reach(one, planned[-1])
+        few, many = self._needed(one, range(VERDICT_FROM, NEW_CAMPAIGN_MAX + 1))
+        if few is None:
+            return self._out_of_reach(one, NEW_CAMPAIGN_MAX)
+        if many is None:
+            return f"a new campaign needs {few} rounds or more"
+        return (
+            f"a new campaign needs about {few} rounds"
+            if few == many
+            else f"a new campaign needs {few} to {many} rounds"
+        )
+
+    def more_rounds(self, one: Pair, word: Verdict) -> tuple[int, int | None] | None:
+        """Rounds until a verdict at best and at worst; None when there is one, or none within the plan."""
+        if word is not Verdict.INCONCLUSIVE or one.effect is None or not (planned := self._planned(one)):
+            return None
+        few, many = self._needed(one, planned)
+        return None if few is None else (few - one.effect.n, None if many is None else many - one.effect.n)
+
+    def _planned(self, one: Pair) -> tuple[int, ...]:
+        """The planned looks that are still to come for this pair, in pairs of its own."""
+        return tuple(look for look in self.frame.study.looks if one.effect is not None and look > one.rounds[-1])
+
+    def _needed(self, one: Pair, candidates: Sequence[int]) -> tuple[int | None, int | None]:
+        if one.effect is None or one.effect.sd is None or one.look is None:
+            return None, None
+        made = one.look.fit
+        delta = math.log1p(self.frame.study.margin)
+        return rounds_needed(
+            one.effect.theta, one.effect.sd, made.df, delta, one.calibration.a_look, candidates, made.n - made.df
+        )
+
+    def _out_of_reach(self, one: Pair, rounds: int) -> str:
+        culprit = self.correlate(one)
+        fix = f"fix {culprit} first" if culprit else "no counter that was read explains it"
+        return f"not reachable within {rounds} rounds with this noise; {fix}"
+
+    def correlate(self, one: Pair) -> str | None:
+        """The counter whose difference between the two goes most with that of the metric, if any does (p < .05)."""
+        label, baseline = one.level.label, self.frame.study.baseline
+        rows = [
+            (self.counters.get((one.level.environment, label, r)), self.counters.get((baseline, label, r)))
+            for r in one.rounds.tolist()
+        ]
+        names = set.intersection(*({*(mine or ()), *(theirs or ())} for mine, theirs in rows)) if rows else set()
+        found: list[tuple[float, str]] = []
+        for name in sorted(names):
+            change = np.array([(mine or {}).get(name, 0.0) - (theirs or {}).get(name, 0.0) for mine, theirs in rows])
+            if len(rows) >= diagnostics.RANKS_FROM and np.ptp(change) > 0:
+                rho, p = diagnostics.spearman(one.differences, change)
+                if float(p) < 0.05:
+                    found.append((abs(float(rho)), name))
+        return max(found)[1] if found else None
+
+
+def advice_of(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord], frame: Frame, runs: Runs) -> Advice:
+    sentences = (*_iterations(pairs, plan, trials, runs), *_few_runs(pairs))
+    return Advice(frame, _round_s(plan, trials, frame.finished), _counters(trials), sentences)
+
+
+def _round_s(plan: Plan, trials: Sequence[TrialRecord], finished: int) -> float | None:
+    """How long a round took so far; before that, how long it is planned to take."""
+    mine = [trial for trial in trials if trial.round <= finished]
+    if mine:
+        took = max(trial.started + trial.elapsed_s for trial in mine) - min(trial.started for trial in mine)
+        return took / finished
+    return plan.estimate_s / plan.study.rounds if plan.estimate_s else None
+
+
+def _counters(trials: Sequence[TrialRecord]) -> dict[tuple[str, str, int], Counter[str]]:
+    found: dict[tuple[str, str, int], Counter[str]] = defaultdict(Counter)
+    for trial in trials:
+        if not trial.warmup and trial.status is Status.OK:
+            for counted in trial.counters.values():
+                found[trial.environment, trial.label, trial.round].update(counted)
+    return found
+
+
+def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord], runs: Runs) -> list[str]:
+    """m*, for each entry whose cells repeat its work: from six rounds on, of its primary metrics the largest."""
+    planned = {spec.label: spec.iterations for spec in plan.study.benchmarks}
+    cost = _cell_costs(trials)
+    best: dict[str, int] = {}
+    for one in pairs:
+        level = one.level
+        if not level.primary or not one.logged or one.look is None or level.label not in cost:
+            continue
+        values = [np.log(cell) for cell in runs[level.environment, series_of(level)][0]]
+        found = best_iterations(values, *cost[level.label])
+        if found is not None:
+            best[level.label] = max(found, best.get(level.label, 1))
+    return [
+        f"{label}: {count} iterations in a cell would tell most in the same time (now {planned[label]})"
+        for label, count in sorted(best.items())
+        if label in planned and count != planned[label]
+    ]
+
+
+def _cell_costs(trials: Sequence[TrialRecord]) -> dict[str, tuple[float, float]]:
+    """For each entry: what a cell costs beside its measured iterations of it, and what one iteration costs, s."""
+    cells: dict[str, list[TrialRecord]] = defaultdict(list)
+    for trial in trials:
+        cells[trial.cell].append(trial)
+    ends = sorted((min(t.started for t in own), max(t.started + t.elapsed_s for t in own)) for own in cells.values())
+    gaps = [max(0.0, start - end) for (_, end), (start, _) in pairwise(ends)]
+    between = float(np.median(gaps)) if gaps else 0.0
+    elapsed: dict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        if not trial.warmup and trial.status is Status.OK:
+            elapsed[trial.label].append(trial.elapsed_s)
+    return {label: (between, float(np.mean(seconds))) for label, seconds in elapsed.items()}
+
+
+def _few_runs(pairs: Sequence[Pair]) -> list[str]:
+    runs = [one.level.runs for one in pairs if one.look is not None and one.logged]
+    if runs and min(runs) < diagnostics.MODES_FROM:
+        return [
+            f"two modes of performance cannot be ruled out with fewer than {diagnostics.MODES_FROM} runs of a metric"
+        ]
+    return []

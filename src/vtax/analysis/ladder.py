@@ -1,0 +1,80 @@
+"""The ladder: what each step from one environment to the next costs, paired within rounds. Intervals, no verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from vtax.analysis import verdict
+from vtax.analysis.columns import UNLOGGED
+from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, exponential, fit, log_differences
+from vtax.analysis.looks import calibration
+from vtax.analysis.pairs import Frame
+from vtax.analysis.records import Ladder, Level, Rung
+from vtax.analysis.summary import Key, series_of
+from vtax.model import Direction, Finding
+
+Rounds = tuple[int, ...]
+
+
+def ladders(
+    ordered: Sequence[Level], found: Mapping[Key, Level], findings: Sequence[Finding], frame: Frame
+) -> tuple[Ladder, ...]:
+    """One ladder for each series, in the order of `ordered`, over the steps of the study that have it; two at least.
+
+    Intervals are at the level of the planned looks, once the first is reached. A step that was left out is skipped: the
+    rung then leads from the step before it, and says so in `previous`.
+    """
+    a = LEVEL if frame.look is None else calibration(frame.study.looks, adjusted=False).a_look
+    several = []
+    for series in dict.fromkeys(map(series_of, ordered)):
+        levels = [found[step, series] for step in frame.study.ladder if (step, series) in found]
+        if len(levels) < 2 or levels[0].kind in UNLOGGED or levels[0].direction is Direction.NONE:
+            continue
+        common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
+        if common:
+            several.append(_ladder(levels, tuple(sorted(common)), findings, a))
+    return tuple(several)
+
+
+def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding], a: float) -> Ladder:
+    first = levels[0]
+    return Ladder(
+        benchmark=first.benchmark,
+        label=first.label,
+        metric=first.metric,
+        unit=first.unit,
+        kind=first.kind,
+        direction=first.direction,
+        primary=first.primary,
+        labels=first.labels,
+        n=len(rounds),
+        rungs=tuple(_rung(level, previous, rounds, findings, a) for previous, level in pairwise(levels)),
+        total=_rung(levels[-1], first, rounds, findings, a),
+    )
+
+
+def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Finding], a: float) -> Rung:
+    mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
+    differences = log_differences(
+        np.array([mine[number] for number in rounds]),
+        np.array([theirs[number] for number in rounds]),
+        higher_is_better=level.direction is Direction.HIGHER,
+    )
+    made = fit(differences, None) if len(rounds) > 1 else None
+    shown = made is not None and len(rounds) >= INTERVAL_FROM
+    low, high = made.interval(a) if made is not None and shown else (None, None)
+    effect = float(differences.mean())
+    block = verdict.blocker(findings, (level.environment, previous.environment), level)
+    return Rung(
+        environment=level.environment,
+        previous=previous.environment,
+        effect=effect,
+        sd=float(made.sd) if made is not None else None,
+        ratio=exponential(effect),
+        low=None if low is None else exponential(float(low)),
+        high=None if high is None else exponential(float(high)),
+        blocker=block.message if block is not None else "",
+    )

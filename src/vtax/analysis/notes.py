@@ -1,0 +1,181 @@
+"""What a comparison has to say besides its verdict (METHOD 1.5 to 1.11), each under a fixed name. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from vtax.analysis import diagnostics
+from vtax.analysis.columns import Floats
+from vtax.analysis.estimate import exponential
+from vtax.analysis.failures import p_sign, with_censored
+from vtax.analysis.pairs import Pair
+from vtax.analysis.records import VERDICT_FROM, Level, Note
+from vtax.analysis.signed_rank import hodges_lehmann
+from vtax.analysis.summary import Key, series_of
+from vtax.model import Direction, Kind
+
+Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cell, when each began
+DIVERGES = 0.25  # share of the margin by which typical and mean performance may differ
+
+
+def notes(pair: Pair, runs: Runs, delta: float) -> tuple[Note, ...]:
+    """All notes of one pair; few rounds have only those that do not need more."""
+    if not pair.logged or pair.base is None or pair.effect is None:
+        return ()
+    found = [*_timeouts(pair)]
+    if pair.effect.n >= VERDICT_FROM:
+        found += [*_agreement(pair, delta), *_course(pair, runs), *_tails(pair, runs), *_shape(pair, runs)]
+    return tuple(found)
+
+
+def mean_effect(pair: Pair) -> float | None:
+    """The log ratio from total work over total time, over the common rounds; above zero is better."""
+    if pair.base is None or pair.effect is None or not pair.logged:
+        return None
+    rounds = set(pair.rounds.tolist())
+    mine, theirs = _means(pair.level, rounds), _means(pair.base, rounds)
+    kind = pair.level.kind
+    if kind is Kind.RATE_FIXED_WORK:
+        change = math.log((1 / theirs).sum()) - math.log((1 / mine).sum())
+    elif kind is Kind.RATIO:
+        change = float(np.log(mine).mean() - np.log(theirs).mean())
+    else:
+        change = math.log(mine.sum()) - math.log(theirs.sum())
+    return change if pair.level.direction is Direction.HIGHER else -change
+
+
+def _means(level: Level, rounds: set[int]) -> Floats:
+    cells = (cell for cell in level.cells if cell.round in rounds)
+    return np.array([cell.value if cell.mean is None else cell.mean for cell in cells])
+
+
+def _agreement(pair: Pair, delta: float) -> Iterator[Note]:
+    """Whether the companion and the mean say the same as the estimate."""
+    if pair.look is not None and not bool(pair.look.robust):
+        message = "the t and the Hodges-Lehmann interval do not support the same verdict; the weaker one is given"
+        yield Note(id="ROBUSTNESS", message=message)
+    mean, effect = mean_effect(pair), pair.effect
+    if mean is not None and effect is not None and abs(mean - float(pair.differences.mean())) > DIVERGES * delta:
+        message = (
+            f"typical and mean performance disagree: the typical ratio is {exponential(effect.theta):.4g}, that of "
+            f"total work over total time {exponential(mean):.4g}"
+        )
+        yield Note(id="ESTIMAND_DIVERGES", message=message)
+
+
+def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
+    """What changed over the campaign."""
+    trend = trend_of(pair, runs)
+    if trend is not None and trend.found and trend.per_hour is not None:
+        message = (
+            f"drift of {100 * trend.per_hour:+.2g} % an hour in both environments, removed by comparing within rounds"
+        )
+        yield Note(id="DRIFT", message=message)
+    carried = pair.look.fit.carry_over if pair.look is not None else None
+    differences = pair.differences if carried is None or pair.first is None else pair.differences - carried * pair.first
+    drifts, _, rho = diagnostics.effect_drifts(differences, pair.rounds.astype(float))
+    if bool(drifts):
+        message = (
+            f"the effect itself changed over the rounds (lag-1 correlation {rho:+.2f}): it holds for this period only"
+        )
+        yield Note(id="EFFECT_DRIFTS", message=message)
+    for level in (pair.level, pair.base):
+        cells, _ = runs.get((level.environment, series_of(level)), ((), None)) if level else ((), None)
+        p = diagnostics.p_warmup([_improving(cell, level) for cell in cells]) if level else None
+        if level and p is not None and p < diagnostics.ALPHA:
+            message = (
+                f"in {level.environment} the first measured iteration differs from the later ones: one more warm-up"
+            )
+            yield Note(id="WARMUP_SHORT", message=message)
+
+
+def trend_of(pair: Pair, runs: Runs) -> diagnostics.Trend | None:
+    """What both environments drift together, where it is known when trials began."""
+    logs, times = [], []
+    for level in (pair.level, pair.base):
+        found = runs.get((level.environment, series_of(level))) if level is not None else None
+        if level is None or found is None or np.isnan(found[1]).any():
+            return None
+        logs.append(_improving(np.concatenate(found[0]), level))
+        times.append(found[1])
+    return diagnostics.drift(logs, times)
+
+
+def _improving(values: Floats, level: Level) -> Floats:
+    """Logarithms, of which more is better."""
+    return np.asarray(np.log(values) if level.direction is Direction.HIGHER else -np.log(values))
+
+
+def _tails(pair: Pair, runs: Runs) -> Iterator[Note]:
+    """Outliers: kept, told, and what they do to the interval."""
+    counts = []
+    for level in (pair.level, pair.base):
+        cells = runs[level.environment, series_of(level)][0] if level is not None else ()
+        logs = np.log(np.concatenate(cells))
+        counts.append((int(diagnostics.outliers(logs).sum()), logs.size))
+    (mine, of_mine), (theirs, of_theirs) = counts
+    if not mine + theirs:
+        return
+    p = diagnostics.p_outliers(mine, of_mine, theirs, of_theirs)
+    if p < diagnostics.ALPHA:
+        tails = "tails differ"
+    elif min(of_mine, of_theirs) < diagnostics.TAILS_FROM:
+        tails = f"tail behaviour is not resolved by fewer than {diagnostics.TAILS_FROM} runs of each"
+    else:
+        tails = "both have as many"
+    message = (
+        f"{mine} of {of_mine} runs in {pair.level.environment} and {theirs} of {of_theirs} in the baseline are "
+        f"outliers, and kept; {tails} (Fisher's p {p:.2g}). Where only one of the two has tails, a "
+        "95 % t interval covers their mean in 80 to 86 % of campaigns only"
+    )
+    yield Note(id="OUTLIERS", message=message)
+
+
+def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
+    """Two modes, and unequal spread."""
+    for level in (pair.level, pair.base):
+        cells = runs[level.environment, series_of(level)][0] if level is not None else ()
+        two = diagnostics.modes(np.log(np.concatenate(cells))) if level is not None else None
+        if level is not None and two is not None:
+            apart = 100 * math.expm1(two[1] - two[0])
+            message = f"two performance modes in {level.environment}, {apart:.1f} % apart: look at the single runs"
+            yield Note(id="BIMODAL", message=message)
+    rounds = set(pair.rounds.tolist())
+    mine = np.log([cell.value for cell in pair.level.cells if cell.round in rounds])
+    theirs = np.log([cell.value for cell in pair.base.cells if cell.round in rounds]) if pair.base else mine
+    if float(diagnostics.p_equal_spread(mine, theirs)) < diagnostics.ALPHA:
+        more, less = mine.std(ddof=1), theirs.std(ddof=1)
+        word = "less" if more > less else "more"
+        message = (
+            f"{word} predictable than the baseline: it varies by {100 * more:.2g} %, the baseline by {100 * less:.2g} %"
+        )
+        yield Note(id="PREDICTABILITY", message=message)
+
+
+def _timeouts(pair: Pair) -> Iterator[Note]:
+    """What rounds bound in which one of the two ran into its time limit."""
+    mine, theirs = pair.slow
+    if not mine + theirs:
+        return
+    values = with_censored(pair.differences, mine, theirs)
+    low, high = (
+        (float(end) for end in hodges_lehmann(values)[1:]) if values.size >= VERDICT_FROM else (-math.inf, math.inf)
+    )
+    bounds = f"from {_ratio(low)} to {_ratio(high)}" if values.size >= VERDICT_FROM else "too few rounds for bounds"
+    message = (
+        f"{mine} rounds of {pair.level.environment} and {theirs} of the baseline ran into their time limit; counted as "
+        f"slower by an unknown factor, the ratio lies {bounds} (Hodges-Lehmann), sign test p {p_sign(values):.2g}"
+    )
+    yield Note(id="TIMEOUTS", message=message)
+
+
+def _ratio(effect: float) -> str:
+    return f"{exponential(effect):.3g}" if math.isfinite(effect) else "anything"
+
+
+def named(notes: Sequence[Note], *ids: str) -> tuple[Note, ...]:
+    """The notes with one of these names."""
+    return tuple(note for note in notes if note.id in ids)

@@ -1,0 +1,151 @@
+"""O03, O04: whether a second inside a node is a second outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from vtax.audit import logs
+from vtax.audit.catalogue import row
+from vtax.audit.evidence import Evidence, blocker, differences, shown, unknown, values_of, warning
+from vtax.model import Finding, Severity, TrialRecord
+
+DRIFT = 500e-6  # of the time that passed
+STEP_S = 0.1  # by which the wall clock and the time since the boot part when somebody sets the clock
+WRONG = 0.01  # of a run's time
+REPORTED = (  # what tools say that their timed part took
+    re.compile(r"^ +total time: +([\d.]{1,15})s$", re.MULTILINE),  # sysbench
+    re.compile(r"^stress-ng: .*successful run completed in ([\d.]{1,15}) ?s", re.MULTILINE),
+)
+
+
+@row(
+    "O03",
+    Severity.BLOCKER,
+    "the clock source differs, or a node's clock runs at another speed than the host's",
+    why="every rate is a count by a time: a clock that is 1 % slow makes a guest 1 % faster",
+    remedy="give the guest a stable clock (kvm-clock, invariant TSC), and let the host's NTP rest during the campaign",
+    source="the node's and the host's clocks before and after every trial; nodes under the host's own kernel have its "
+    "clock; imported logs do not tell",
+)
+def clock(evidence: Evidence) -> Iterator[Finding | str]:
+    """O03: clock sources, drift between node and host, and clocks that were set."""
+    for one in differences(evidence, "clock_source"):
+        message = f"the clock source is {shown(one.theirs)} in {one.environment} and {shown(one.reference)} in "
+        message += f"{evidence.reference}: reading the time costs more in one of them, and may be less exact"
+        remedy = "give the guest a stable TSC, and compare times with those taken outside"
+        yield warning("O03", message, remedy, one.environment)
+    for environment in evidence.environments:
+        if set_by := steps(evidence, environment):
+            yield blocker(
+                "O03", f"somebody set the clock of {environment} by {set_by:.2f} s during a trial", "", environment
+            )
+        if of_the_host(evidence, environment):
+            yield f"{environment} runs under the host's kernel and has its clock"
+            continue
+        drifts = [found for trials in by_cell(evidence, environment) for found in drift(evidence, trials)]
+        if not drifts:
+            yield unknown("O03", "the clocks of its nodes and of the host were not read together", environment)
+            continue
+        proven = max(abs(rate) - doubt for rate, doubt in drifts)
+        rate, doubt = min(drifts, key=lambda found: found[1])
+        said = f"{environment}: the clock of a node gains {rate * 1e6:+.0f} ± {doubt * 1e6:.0f} ppm on the host's"
+        if proven > DRIFT:
+            yield blocker("O03", said, "", environment)
+        elif abs(rate) + doubt > WRONG:
+            yield unknown("O03", f"cells are too short to tell drift from delay ({said})", environment)
+        else:
+            yield said
+
+
+def of_the_host(evidence: Evidence, environment: str) -> bool:
+    """Whether all its nodes run under the kernel of the machine that vtax ran on: by the number of its boot."""
+    boots = {str(value) for values in values_of(evidence, environment, "boot_id").values() for value in values}
+    host = {str(cell.host_facts.get("boot_id", "")) for cell in evidence.cells if cell.environment == environment}
+    return bool(boots) and boots <= host
+
+
+def by_cell(evidence: Evidence, environment: str) -> list[list[TrialRecord]]:
+    """The trials of every cell of an environment that have counters, in the order of time."""
+    cells: dict[str, list[TrialRecord]] = {}
+    for trial in sorted(evidence.trials, key=lambda one: one.started):
+        if trial.environment == environment and evidence.counters.get(trial.id):
+            cells.setdefault(trial.cell, []).append(trial)
+    return list(cells.values())
+
+
+def drift(evidence: Evidence, trials: list[TrialRecord]) -> Iterator[tuple[float, float]]:
+    """(drift, its uncertainty), as shares of the time, of every node over all trials of a cell."""
+    for node in dict.fromkeys(node for trial in trials for node in evidence.counters[trial.id]):
+        readings = [evidence.counters[trial.id].get(node, {}) for trial in trials]
+        known = [one for one in readings if {"clock_offset_s", "clock_doubt_s", "host_clock_s"} <= one.keys()]
+        if not known:
+            continue
+        first, last = known[0], known[-1]
+        if first is last:
+            passed, gained = last["host_clock_s"], last.get("clock_s", 0.0) - last["host_clock_s"]
+        else:
+            times = [trial.started + trial.elapsed_s for trial in trials]
+            passed, gained = times[-1] - times[0], last["clock_offset_s"] - first["clock_offset_s"]
+        if passed > 0:
+            yield gained / passed, (first["clock_doubt_s"] + last["clock_doubt_s"]) / passed
+
+
+def steps(evidence: Evidence, environment: str) -> float:
+    """The largest difference between the wall clock and the time since the boot over one trial, beyond 0.1 s."""
+    gaps = [
+        abs(counted["clock_s"] - counted["uptime_s"])
+        for trial in evidence.trials
+        if trial.environment == environment
+        for counted in evidence.counters.get(trial.id, {}).values()
+        if {"clock_s", "uptime_s"} <= counted.keys()
+    ]
+    return max((gap for gap in gaps if gap > STEP_S), default=0.0)
+
+
+@row(
+    "O04",
+    Severity.BLOCKER,
+    "a tool's own time and the time outside disagree",
+    why="then time inside the node is not real time, and every figure of it is wrong by that factor",
+    remedy="look at the node's clock (O03); pause nothing while it measures",
+    source="what sysbench, stress-ng and hpcc say that they took, against the time of their command outside; an "
+    "imported "
+    "log has one side only",
+)
+def elapsed(evidence: Evidence) -> Iterator[Finding | str]:
+    """O04: more time inside than outside, or clocks that part during a trial."""
+    for (environment, label), trials in evidence.entries().items():
+        compared, wrong = 0, []
+        for trial in trials:
+            for inside, outside in (*reported(trial), *read_beside(evidence, trial)):
+                compared += 1
+                if abs(inside - outside) > WRONG * outside:
+                    wrong.append((inside, outside))
+        if wrong:
+            inside, outside = max(wrong, key=lambda pair: abs(pair[0] - pair[1]))
+            message = f"{label} in {environment}: {inside:.2f} s by the node's clock, {outside:.2f} s outside"
+            yield blocker("O04", message, "", environment, label)
+        elif compared:
+            yield f"{label} in {environment}: {compared} times agree with those outside"
+        else:
+            yield unknown("O04", f"{label} was timed on one side only", environment, label)
+
+
+def reported(trial: TrialRecord) -> Iterator[tuple[float, float]]:
+    """(what a tool says that it took, how long its command took outside). A command also starts and ends, so it may
+    take longer than the tool says; such a pair counts as equal."""
+    for step in (step for step in trial.steps if not step.background and step.elapsed_s > 0 and step.argv):
+        text = trial.texts.get(step.stdout, "") + trial.texts.get(step.stderr, "")
+        for pattern in REPORTED:
+            times = [value for told in pattern.findall(text) if (value := logs.number(told)) is not None]
+            if times:
+                yield max(*times, step.elapsed_s), step.elapsed_s
+
+
+def read_beside(evidence: Evidence, trial: TrialRecord) -> Iterator[tuple[float, float]]:
+    """(time that passed on the node's clock, on the host's), where they part beyond the doubt of reading them."""
+    for counted in evidence.counters.get(trial.id, {}).values():
+        if {"clock_s", "host_clock_s", "clock_doubt_s"} <= counted.keys():
+            inside, outside = counted["clock_s"], counted["host_clock_s"]
+            yield (outside, outside) if abs(inside - outside) <= 2 * counted["clock_doubt_s"] else (inside, outside)

@@ -1,0 +1,154 @@
+"""R04, R05, R08: what the numbers themselves say of the campaign: drift, two modes, and the control arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from vtax.analysis import diagnostics
+from vtax.analysis.analyse import INVALID_BELOW, analyse
+from vtax.analysis.columns import Floats, columns
+from vtax.analysis.records import VERDICT_FROM, Level
+from vtax.analysis.summary import Key, levels_of
+from vtax.audit.catalogue import row
+from vtax.audit.evidence import Evidence, blocker, unknown, warning
+from vtax.model import Direction, Finding, Kind, Severity
+
+UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
+TAIL = 0.05  # share of outliers from which an environment has a tail
+
+Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]
+
+
+def primary(evidence: Evidence) -> tuple[dict[Key, Level], Runs]:
+    """Levels and runs of the primary metrics that have logarithms."""
+    chosen = [one for one in evidence.measurements if one.primary and one.kind not in UNLOGGED]
+    if not chosen:
+        return {}, {}
+    return levels_of(columns(chosen), {trial.id: trial.started for trial in evidence.trials})
+
+
+def name_of(level: Level) -> str:
+    where = " ".join(f"{name}={text}" for name, text in sorted(level.labels.items()))
+    return f"{level.label} {level.metric}" + (f" ({where})" if where else "")
+
+
+@row(
+    "R04",
+    Severity.WARNING,
+    "performance drifts over the campaign, or the difference itself does",
+    why="drift that all environments share is removed by comparing within rounds; a difference that changes holds for "
+    "this period only",
+    remedy="look at heat, other load and full disks; a campaign at another time tells whether the difference is the "
+    "same",
+    source="the primary metrics, six rounds or more, each test at 1 % over all of them; of imported runs only where "
+    "it is "
+    "known when they began",
+)
+def drift(evidence: Evidence) -> Iterator[Finding | str]:
+    """R04: Spearman's correlation with time, of values that are centred by environment, and of the differences."""
+    levels, runs = primary(evidence)
+    pairs = [
+        (key, (evidence.reference, key[1]))
+        for key in levels
+        if key[0] != evidence.reference and (evidence.reference, key[1]) in levels
+    ]
+    tested = 0
+    for key, other in pairs:
+        level, base = levels[key], levels[other]
+        rounds = sorted({cell.round for cell in level.cells} & {cell.round for cell in base.cells})
+        times = np.concatenate([runs[key][1], runs[other][1]])
+        if len(rounds) < VERDICT_FROM or np.isnan(times).any():
+            continue
+        tested += 1
+        where, metrics = ("", level.environment, level.label), (level.metric,)
+        trend = diagnostics.drift([logs(runs[key]), logs(runs[other])], [runs[key][1], runs[other][1]])
+        if trend is not None and trend.per_hour is not None and trend.p_value < diagnostics.ALPHA / len(pairs):
+            message = f"{name_of(level)}: {100 * trend.per_hour:+.2g} % an hour in {level.environment} and the baseline"
+            yield warning("R04", f"{message}, removed by comparing within rounds", *where, metrics=metrics)
+        apart = differences(level, base, rounds)
+        _, p_value, _ = diagnostics.effect_drifts(apart, np.array(rounds, float))
+        if float(p_value) < diagnostics.ALPHA / len(pairs):
+            message = f"{name_of(level)}: the difference of {level.environment} changes over the rounds"
+            yield warning("R04", f"{message}, and holds for this period only", *where, metrics=metrics)
+    if tested:
+        yield f"{tested} primary series were tested"
+    elif evidence.trials:
+        yield unknown("R04", "fewer than six rounds, or it is not known when runs began")
+
+
+def logs(found: tuple[tuple[Floats, ...], Floats]) -> Floats:
+    """The logarithms of all runs of one series."""
+    return np.asarray(np.log(np.concatenate(found[0])))
+
+
+def differences(level: Level, base: Level, rounds: list[int]) -> Floats:
+    """The paired log differences, above zero where the environment is better."""
+    mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, base))
+    apart = np.array([np.log(mine[number]) - np.log(theirs[number]) for number in rounds])
+    return np.asarray(apart if level.direction is Direction.HIGHER else -apart)
+
+
+@row(
+    "R05",
+    Severity.WARNING,
+    "two performance modes, or a tail",
+    why="a mean between two modes is a value that never occurs, and a tail makes the interval of the mean too short",
+    remedy="look at placement, caches and frequency for what differs between the modes; outliers stay in the data",
+    source="the primary metrics, twenty runs or more for modes and five for outliers; also of imported runs",
+)
+def modes(evidence: Evidence) -> Iterator[Finding | str]:
+    """R05: the best split into two modes, and outliers beyond five deviations."""
+    levels, runs = primary(evidence)
+    few = 0
+    for key, level in levels.items():
+        values = logs(runs[key])
+        where, metrics = ("", level.environment, level.label), (level.metric,)
+        few += values.size < diagnostics.MODES_FROM
+        if found := diagnostics.modes(values):
+            low, high = (f"{np.exp(each):.4g} {level.unit}" for each in found)
+            message = f"{name_of(level)} in {level.environment} has two modes, about {low} and {high}"
+            yield warning("R05", message, *where, metrics=metrics)
+            continue
+        away = int(diagnostics.outliers(values).sum())
+        if away > 1 and away > TAIL * values.size:
+            message = f"{name_of(level)} in {level.environment} has {away} outliers in {values.size} runs"
+            yield warning("R05", message, *where, metrics=metrics)
+    if few:
+        yield unknown("R05", f"{few} of {len(levels)} primary series have too few runs to rule out two modes")
+    elif levels:
+        yield f"{len(levels)} primary series have one mode each"
+    elif evidence.trials:
+        yield unknown("R05", "there is no primary metric")
+
+
+def has_control(evidence: Evidence) -> str:
+    return "" if evidence.plan.study.control_name else "the study has no control arm (`control = true`)"
+
+
+@row(
+    "R08",
+    Severity.BLOCKER,
+    "the instrument sees a difference between two identical environments",
+    why="what tells the baseline from itself may tell anything: the campaign is invalid",
+    remedy="look for what differs by place in the round (heat, caches, other load), and run a new campaign",
+    source="the control arm: the baseline twice in every round, tested over its primary metrics at 1 %; imported "
+    "runs have "
+    "none",
+    applies=has_control,
+)
+def control(evidence: Evidence) -> Iterator[Finding | str]:
+    """R08: the baseline against itself."""
+    analysis = analyse(evidence.measurements, plan=evidence.plan, findings=(), trials=evidence.trials)
+    arms = [one for one in analysis.comparisons if one.control and one.primary]
+    known = [one for one in arms if one.p_adjusted is not None]
+    worst = min(known, key=lambda one: one.p_adjusted or 0.0, default=None)
+    if worst is None:
+        yield unknown("R08", "the control arm has too few rounds for a test")
+    elif worst.p_adjusted is not None and worst.p_adjusted < INVALID_BELOW:
+        message = f"{worst.label} {worst.metric} of the control arm is {worst.ratio:.4g} times that of the baseline"
+        yield blocker("R08", f"{message} (adjusted p {worst.p_adjusted:.2g})")
+    else:
+        resolution = "" if analysis.resolution is None else f"; the widest interval is ± {analysis.resolution:.1%}"
+        yield f"{len(known)} primary metrics of the control arm agree with the baseline{resolution}"

@@ -1,0 +1,145 @@
+"""U: whether the numbers are what their names say: unit, direction, and a run of their own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from statistics import median
+
+from vtax.audit.catalogue import row
+from vtax.audit.evidence import Evidence, blocker, shown, unknown
+from vtax.model import Direction, Finding, Kind, Measurement, Severity, TrialRecord
+
+NEAR = 0.01
+FACTORS = {"8 (bits and bytes)": 8.0, "1000": 1000.0, "1024": 1024.0, "10⁶": 1e6, "2²⁰": 2.0**20}
+VERY_NEAR = 0.001  # for factors that a true difference may have as well
+SMALL_FACTORS = {
+    "1.024 (kilo and kibi)": 1.024,
+    "1.049 (mega and mebi)": 1.048576,
+    "1.074 (giga and gibi)": 1.073741824,
+}
+SEVERAL = 3  # series that must agree before a small factor means anything
+UNIFORM_KINDS = frozenset({Kind.COST, Kind.RATE_FIXED_TIME, Kind.RATE_FIXED_WORK, Kind.LATENCY_QUANTILE})
+DIGITS = 4  # values with fewer may agree by chance
+
+Series = tuple[str, tuple[tuple[str, str], ...]]  # metric and labels
+
+
+@row(
+    "U01",
+    Severity.BLOCKER,
+    "environments differ by the factor between two units",
+    why="GB/s against Gbit/s or GiB/s, and k of 1000 against 1024, look like a large difference and are a reader's "
+    "mistake",
+    remedy="look at the raw output of both, and at the unit that each tool printed",
+    source="the measurements alone, also imported ones",
+)
+def unit_factors(evidence: Evidence) -> Iterator[Finding | str]:
+    """U01: all series of one unit under one label apart by the same factor.
+
+    METHOD asks this of each metric; a true difference then meets 1.024 ± 1 % far too often, so all series of a unit
+    must have the factor, and for the small factors at least three, to 0.1 %.
+    """
+    groups = levels(evidence.measurements)
+    names = list(dict.fromkeys(environment for environment, *_ in groups))
+    first = evidence.reference if evidence.reference in names else next(iter(names), "")
+    for (environment, benchmark, label, unit), series in groups.items():
+        ours = groups.get((first, benchmark, label, unit), {})
+        both = [key for key in series if key in ours]
+        if environment == first or not both:
+            continue
+        ratios = [series[key] / ours[key] for key in both]
+        if factor := common_factor(ratios):
+            message = f"{label} in {environment}: all {len(both)} figures in {unit} are {factor} times those in {first}"
+            yield blocker("U01", message, "", environment, label, metrics=tuple(sorted({key[0] for key in both})))
+        else:
+            yield f"{label} in {environment}: ratios in {unit} from {min(ratios):.3g} to {max(ratios):.3g}"
+
+
+def levels(measurements: tuple[Measurement, ...]) -> dict[tuple[str, str, str, str], dict[Series, float]]:
+    """(environment, benchmark, label, unit) -> series -> median."""
+    values: dict[tuple[str, str, str, str], dict[Series, list[float]]] = {}
+    for one in measurements:
+        if not one.warmup and one.kind in UNIFORM_KINDS and one.value > 0:
+            group = values.setdefault((one.environment, one.benchmark, one.label, one.unit), {})
+            group.setdefault((one.metric, tuple(sorted(one.labels.items()))), []).append(one.value)
+    return {where: {key: median(found) for key, found in series.items()} for where, series in values.items()}
+
+
+def common_factor(ratios: list[float]) -> str:
+    """The factor between units that all ratios share; "" when there is none."""
+    for factors, near, least in ((FACTORS, NEAR, 1), (SMALL_FACTORS, VERY_NEAR, SEVERAL)):
+        for name, factor in factors.items():
+            for wanted, said in ((factor, name), (1 / factor, f"1/{name}")):
+                if len(ratios) >= least and all(abs(ratio / wanted - 1) <= near for ratio in ratios):
+                    return said
+    return ""
+
+
+@row(
+    "U02",
+    Severity.BLOCKER,
+    "a metric without a direction, or with another unit or kind in another environment",
+    why="then better cannot be told from worse, or two things are compared under one name",
+    remedy="declare the metric's unit and kind in its benchmark, once",
+    source="the measurements, whose unit, kind and direction come from the benchmark; also imported ones",
+)
+def declarations(evidence: Evidence) -> Iterator[Finding | str]:
+    """U02: one unit, kind and direction for each metric."""
+    told: dict[tuple[str, str], set[tuple[str, Kind, Direction]]] = {}
+    primary: dict[tuple[str, str], bool] = {}
+    for one in evidence.measurements:
+        where = (one.label, one.metric)
+        told.setdefault(where, set()).add((one.unit, one.kind, one.direction))
+        primary[where] = primary.get(where, False) or one.primary
+    for (label, metric), found in told.items():
+        if len(found) > 1:
+            listed = shown(sorted(f"{unit} ({kind}, {direction})" for unit, kind, direction in found))
+            yield blocker("U02", f"{metric} of {label} is {listed}", "", "", label, metrics=(metric,))
+        elif primary[label, metric] and any(direction is Direction.NONE for _, _, direction in found):
+            message = f"{metric} of {label} is primary, and nobody said whether more is better"
+            yield blocker("U02", message, "", "", label, metrics=(metric,))
+    yield f"{len(told)} metrics have one unit, kind and direction each"
+
+
+@row(
+    "U03",
+    Severity.BLOCKER,
+    "two runs have the same output, or the same values to the last digit",
+    why="no two runs are equal: a file was copied, or an old one was read again",
+    remedy="look at both files; leave out the copy",
+    source="the raw output and the values of all runs; also imported ones",
+)
+def reused(evidence: Evidence) -> Iterator[Finding | str]:
+    """U03: raw output or values that stand there twice."""
+    outputs: dict[str, TrialRecord] = {}
+    values: dict[tuple[str, tuple[float, ...]], str] = {}
+    count = 0
+    for trial in evidence.trials:
+        mine = evidence.measured.get(trial.id, [])
+        if not mine:
+            continue
+        count += 1
+        digest, key = digest_of(trial.texts), (trial.benchmark, exact(mine))
+        other = outputs.setdefault(digest, trial).id if digest else trial.id
+        if other == trial.id and len(set(key[1])) >= SEVERAL:
+            other = values.setdefault(key, trial.id)
+        if other != trial.id:
+            message = f"{trial.id} has the same numbers as {other}, to the last digit"
+            yield blocker("U03", message, "", trial.environment, trial.label)
+    if count:
+        yield f"{count} runs differ from each other"
+    elif evidence.trials:
+        yield unknown("U03", "no run has a number")
+
+
+def digest_of(texts: Mapping[str, str]) -> str:
+    """The hash of all that a trial left; "" when that is nothing."""
+    if not any(texts.values()):
+        return ""
+    return hashlib.sha256("\0".join(texts[name] for name in sorted(texts)).encode()).hexdigest()
+
+
+def exact(measurements: list[Measurement]) -> tuple[float, ...]:
+    """The values of a run that have enough digits to differ between runs."""
+    return tuple(one.value for one in measurements if len(f"{one.value:.12g}".replace(".", "").strip("0")) >= DIGITS)

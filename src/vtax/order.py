@@ -1,0 +1,49 @@
+"""The order of everything in a round: balanced, random, and the same for the same seed (METHOD 1.3). Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has a random stream of its own
+
+
+def environment_orders(seed: int, rounds: int, environments: int) -> list[list[int]]:
+    """For every round, the order of the environments 0 to `environments` - 1.
+
+    Each block of as many rounds as there are environments is a Latin square: everyone stands once at every place.
+    The squares are those of Williams (1949): of two environments each comes first in half of the rounds of a block
+    (of two blocks, for an odd number of environments), and each follows each other equally often. For two
+    environments that is AB, BA or BA, AB. Which environment is which symbol, and which row comes when, is random.
+    """
+    orders: list[list[int]] = []
+    while environments and len(orders) < rounds:
+        random = generator(seed, len(orders) + 1, ENVIRONMENTS)
+        symbols = [int(i) for i in random.permutation(environments)]
+        shifts = [int(i) for i in random.permutation(environments)]
+        mirrored = environments % 2 == 1 and len(orders) % (2 * environments) >= environments
+        if mirrored:
+            first = [row[::-1] for row in orders[-environments:]]
+            orders += [first[shift] for shift in shifts]
+        else:
+            orders += [[symbols[(step + shift) % environments] for step in zigzag(environments)] for shift in shifts]
+    return orders[:rounds]
+
+
+def zigzag(count: int) -> list[int]:
+    """0, 1, -1, 2, -2, ... modulo `count`: all steps between neighbours differ."""
+    return [(i + 1) // 2 if i % 2 else (count - i // 2) % count for i in range(count)]
+
+
+def benchmark_order(seed: int, number: int, count: int) -> list[int]:
+    """The order of `count` things to run in round `number`, the same in all its environments."""
+    return [int(i) for i in generator(seed, number, BENCHMARKS).permutation(count)]
+
+
+def generator(seed: int, number: int, what: int) -> Generator:
+    """The random numbers of one purpose in one round."""
+    from numpy.random import PCG64, Generator, SeedSequence
+
+    return Generator(PCG64(SeedSequence([seed, number, what])))

@@ -1,0 +1,119 @@
+"""G7 and G10, and that records take the path of the arrays: campaigns of records, one by one (METHOD 2.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from vtax.analysis.columns import Floats
+from vtax.analysis.decide import CODES, adjusted_words, holm, looks_at
+from vtax.analysis.estimate import exponential
+from vtax.analysis.looks import calibration
+from vtax.analysis.records import Analysis, Comparison, Verdict
+from vtax.selftest.campaigns import differences, generator, times
+from vtax.selftest.check import Check
+from vtax.selftest.noise import BY_NAME, SCENARIOS
+from vtax.selftest.objects import Simulated, plan_of, simulated
+from vtax.selftest.stopping import DELTA, LOOKS
+
+PLANNED = (6, 10, 16)
+NO_VERDICT = (Verdict.DATA_ONLY, Verdict.PILOT)
+
+
+def _holds(goal: str, what: str, held: list[bool]) -> Check:
+    return Check(goal, what, 100 * sum(held) / len(held), 100.0, False, 0.0, len(held))
+
+
+def _only(analysis: Analysis) -> Comparison:
+    (comparison,) = analysis.comparisons
+    return comparison
+
+
+def g7(seed: int, campaigns: int) -> Iterator[Check]:
+    """One boot with many iterations supports no interval and no verdict."""
+    values = times(BY_NAME["boot"], generator(seed, 7, 2), np.ones((campaigns, 1)), iterations=30)
+    held = []
+    for i in range(campaigns):
+        found = _only(simulated(plan_of(seed + i, (1,), 30), values[i]).analysis)
+        held.append(found.low is None and found.p_value is None and found.verdict in NO_VERDICT)
+    yield _holds("G7", "one boot, 30 iterations: no interval and no verdict", held)
+
+
+def same_bits(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
+    """Records that go through plan, measurements and `analyse` give the bits that the arrays gave."""
+    held = []
+    for i, scenario in enumerate(SCENARIOS):
+        values = times(scenario, generator(seed, 11, i), first, iterations=3, effect=DELTA * (i % 3))
+        given = differences(values)
+        level = calibration(LOOKS, adjusted=True)
+        seen = looks_at(given, first, LOOKS, level, DELTA)
+        assert seen is not None
+        word = adjusted_words(seen.word, holm(seen.p_sequential[:, None])[:, 0], seen.p_within_sequential)
+        for campaign in range(i, campaigns, len(SCENARIOS)):
+            plan = plan_of(seed + campaign, LOOKS, 3)
+            found = _only(simulated(plan, values[campaign]).analysis)
+            ends = (exponential(float(seen.low[campaign])), exponential(float(seen.high[campaign])))
+            held.append(
+                found.effect == float(seen.fit.theta[campaign])
+                and (found.low, found.high) == ends
+                and found.p_sequential == float(seen.p_sequential[campaign])
+                and found.verdict is CODES[int(word[campaign])]
+            )
+    yield _holds("G10", "records give the same bits as arrays", held)
+
+
+def g10(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
+    """Nothing is dropped in silence, and nothing depends on what it may not depend on."""
+    tests: tuple[tuple[str, Callable[[Simulated, Floats, int], bool]], ...] = (
+        ("outliers come with the warning about coverage", _warns),
+        ("deleting one run changes the output", _notices),
+        ("another order of files changes no bit", _same_in_any_order),
+        ("swapping the environments negates the effect exactly", _negates),
+        ("times and rates get the same verdict", _inverts),
+    )
+    values = times(BY_NAME["tail"], generator(seed, 10), first[:, : PLANNED[-1]], iterations=3)
+    plans = [plan_of(seed + i, PLANNED, 3) for i in range(campaigns)]
+    made = [simulated(plan, values[i]) for i, plan in enumerate(plans)]
+    for what, test in tests:
+        yield _holds("G10", what, [test(one, values[i], i) for i, one in enumerate(made)])
+
+
+def _warns(made: Simulated, values: Floats, _: int) -> bool:
+    found = _only(made.analysis)
+    flagged = [note.message for note in found.notes if note.id == "OUTLIERS"]
+    logs = np.log(values.reshape(2, -1))
+    away = np.abs(logs - np.median(logs, axis=1, keepdims=True))
+    outliers = bool((away > 5 * 1.4826 * np.median(away, axis=1, keepdims=True)).any())
+    return outliers == bool(flagged) and all("covers their mean in 80 to 86 %" in message for message in flagged)
+
+
+def _notices(made: Simulated, _: Floats, i: int) -> bool:
+    less = made.without(made.trials[7 * i % len(made.trials)].id).analysis
+    return less.comparisons != made.analysis.comparisons and len(less.failures) == 1
+
+
+def _same_in_any_order(made: Simulated, _: Floats, i: int) -> bool:
+    other = made.shuffled(np.random.Generator(np.random.PCG64(i)))
+    return other.analysis.model_dump_json() == made.analysis.model_dump_json()
+
+
+def _negates(made: Simulated, *_: object) -> bool:
+    """With the places in the rounds exchanged too: the other environment was measured, everything else was the same."""
+    names = {"base": "other", "other": "base"}
+    cells = tuple(cell.model_copy(update={"environment": names[cell.environment]}) for cell in made.plan.cells)
+    by_name = {cell.id: cell for cell in cells}
+    plan = made.plan.model_copy(update={"cells": cells})
+    mirrored = Simulated(
+        plan,
+        tuple(m.model_copy(update={"environment": by_name[m.cell].environment}) for m in made.measurements),
+        tuple(t.model_copy(update={"environment": by_name[t.cell].environment}) for t in made.trials),
+    )
+    one, other = _only(made.analysis), _only(mirrored.analysis)
+    return one.effect is not None and other.effect == -one.effect and math.isclose(one.sd or 0, other.sd or 1)
+
+
+def _inverts(made: Simulated, values: Floats, _: int) -> bool:
+    one, other = _only(made.analysis), _only(simulated(made.plan, values, rate=True).analysis)
+    return one.verdict is other.verdict and math.isclose(one.effect or 0, other.effect or 1, abs_tol=1e-12)

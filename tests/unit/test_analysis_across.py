@@ -1,0 +1,207 @@
+"""Two campaigns against each other: what differs is said first, what did other work is not compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from scipy.stats import ttest_ind
+
+from measurements import measurement
+from synthetic import campaign, plan
+from vtax.analysis.across import across, welch
+from vtax.analysis.across_records import Across, Change, Outcome
+from vtax.analysis.analyse import analyse
+from vtax.analysis.unlike import Recorded
+from vtax.errors import UsageError
+from vtax.model import CellRecord, Finding, Kind, Measurement, Plan, Severity
+
+ABOUT: Mapping[str, Any] = {"created": "2026-01-01", "image": {"digest": "d", "versions": {"sysbench": "1.0"}}}
+SIX = (100.0, 102.0, 98.0, 101.0, 99.0, 100.0)
+
+
+def recorded(
+    values: Mapping[str, Sequence[float]],
+    *,
+    about: Mapping[str, Any] = ABOUT,
+    cells: tuple[CellRecord, ...] = (),
+    kind: Kind = Kind.RATE_FIXED_WORK,
+    primary: bool = True,
+    findings: Sequence[Finding] = (),
+    of: Plan | None = None,
+) -> Recorded:
+    made = of or plan(tuple(values), rounds=6)
+    numbers: list[Measurement] = [
+        measurement(value, environment=name, round=number, kind=kind, primary=primary)
+        for name, several in values.items()
+        for number, value in enumerate(several, 1)
+    ]
+    return Recorded("dir", made, about, cells, analyse(numbers, plan=made, findings=findings, trials=()))
+
+
+def only(made: Across, environment: str = "host") -> Change:
+    return next(change for change in made.changes if change.environment == environment)
+
+
+def test_the_interval_is_that_of_welch() -> None:
+    a, b = (1.0, 2.0, 4.0, 3.5), (2.0, 2.5, 7.0)
+    found = welch(a, b)
+    theirs = ttest_ind(b, a, equal_var=False)
+    bounds = theirs.confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((bounds.low, bounds.high))
+    assert found.p_value == pytest.approx(theirs.pvalue)
+    assert found.df == pytest.approx(theirs.df)
+
+
+def test_two_values_give_no_interval_and_equal_ones_no_spread() -> None:
+    assert welch((1.0, 2.0), (1.0, 2.0, 3.0)).half_width is None
+    same = welch((1.0, 1.0, 1.0), (2.0, 2.0, 2.0))
+    assert (same.low, same.high, same.p_value) == (1.0, 1.0, 0.0)
+    assert welch((1.0,) * 3, (1.0,) * 3).p_value == 1.0
+
+
+def test_half_the_rate_is_half_as_good_and_swapping_gives_the_reciprocal() -> None:
+    one, two = recorded({"host": SIX}), recorded({"host": [value / 2 for value in SIX]})
+    forth, back = only(across(one, two)), only(across(two, one))
+    assert forth.outcome is Outcome.DIFFERS
+    assert forth.change is not None
+    assert back.change is not None
+    assert forth.change.ratio == pytest.approx(0.5)
+    assert forth.change.ratio * back.change.ratio == pytest.approx(1.0)
+    assert forth.change.low * back.change.high == pytest.approx(1.0)  # type: ignore[operator]
+    assert forth.sentence.startswith("differs: B against A -50.0 % [-5")
+    assert forth.typical_a == pytest.approx(99.98, abs=0.01), "a harmonic mean"
+    assert (forth.n_a, forth.n_b) == (6, 6)
+
+
+def test_a_cost_that_doubles_is_half_as_good() -> None:
+    found = only(
+        across(recorded({"host": SIX}, kind=Kind.COST), recorded({"host": [2 * v for v in SIX]}, kind=Kind.COST))
+    )
+    assert found.change is not None
+    assert found.change.ratio == pytest.approx(0.5)
+
+
+def test_no_word_claims_more_than_an_unpaired_comparison_can() -> None:
+    made = across(recorded({"host": SIX}), recorded({"host": [value / 2 for value in SIX]}))
+    told = " ".join([made.changes[0].sentence, *made.caution])
+    assert "faster" not in told
+    assert "slower" not in told
+    assert "not paired" in made.caution[0]
+
+
+def test_five_rounds_are_a_pilot_and_two_are_data() -> None:
+    assert only(across(recorded({"host": SIX[:5]}), recorded({"host": SIX}))).outcome is Outcome.PILOT
+    assert only(across(recorded({"host": SIX[:2]}), recorded({"host": SIX}))).outcome is Outcome.DATA_ONLY
+
+
+def test_a_difference_within_the_margin_and_one_that_is_not_resolved() -> None:
+    quiet = [value**0.1 for value in SIX]
+    assert only(across(recorded({"host": quiet}), recorded({"host": quiet}))).outcome is Outcome.WITHIN
+    loud = [50.0, 150.0, 60.0, 170.0, 55.0, 140.0]
+    assert only(across(recorded({"host": loud}), recorded({"host": SIX}))).outcome is Outcome.NOT_RESOLVED
+
+
+def test_the_tax_leaves_out_what_moved_the_whole_machine() -> None:
+    """The machine of B is half as fast; containers cost 10 % on both."""
+    box = [0.9 * value for value in SIX]
+    a = recorded({"host": SIX, "container": box})
+    b = recorded({"host": [v / 2 for v in SIX], "container": [v / 2 for v in box]})
+    found = only(across(a, b), "container")
+    assert found.change is not None
+    assert found.tax is not None
+    assert found.change.ratio == pytest.approx(0.5)
+    assert (found.tax.ratio, found.tax.low, found.tax.high) == pytest.approx((1.0, 1.0, 1.0))
+    assert found.tax_sentence.startswith("the tax: B against A +0.0 % [")
+    assert only(across(a, b)).tax is None, "the baseline has no tax"
+
+
+def test_what_pairing_was_worth_inside_the_campaigns() -> None:
+    """Both environments drift together by a factor of e over six rounds; what is left between them is 1 %."""
+    drift = [math.exp(i / 5) for i in range(6)]
+    wiggle = [1.01, 0.99, 1.01, 0.99, 1.01, 0.99]
+    a = recorded({"host": drift, "container": [d * w for d, w in zip(drift, wiggle, strict=True)]})
+    gain = across(a, recorded({"host": SIX})).pairing_gain
+    sd_drift, sd_left = 0.2 * math.sqrt(3.5), math.log(1.01 / 0.99) / 2 * math.sqrt(6 / 5)
+    assert gain == pytest.approx(math.sqrt(2) * sd_drift / sd_left, rel=0.01)
+
+
+# --- what differs --------------------------------------------------------------------------------------------------
+
+
+def test_other_work_is_not_compared() -> None:
+    mine = plan(("host",), rounds=6)
+    work = mine.work[0].model_copy(update={"label": "tool", "params": {"N": 100, "NB": 192, "timeout_s": 1.0}})
+    other = work.model_copy(update={"params": {"N": 200, "NB": 192, "timeout_s": 9.0}})
+    a = recorded({"host": SIX}, of=mine.model_copy(update={"work": (work,)}))
+    b = recorded({"host": SIX}, of=mine.model_copy(update={"work": (other,)}))
+    made = across(a, b)
+    assert [(item.what, item.a, item.b, item.severity) for item in made.unlike] == [
+        ("work of hpcc: N", "100", "200", Severity.BLOCKER)
+    ]
+    assert made.changes[0].outcome is Outcome.NOT_COMPARABLE
+    assert made.changes[0].sentence == "not comparable: work of hpcc: N is 100 in A and 200 in B"
+    assert made.family == 0
+
+
+def test_tools_root_file_system_options_and_facts_that_differ_are_listed() -> None:
+    whole = campaign(("host", "container"), rounds=6)
+    warm = tuple(
+        cell.model_copy(
+            update={
+                "host_facts": {
+                    **cell.host_facts,
+                    "kernel": "6.13.0",
+                    "load1": float(i),
+                    "mitigations": {"a": "on"},
+                    "cpu_flags": ["avx", "new"],
+                }
+            }
+        )
+        for i, cell in enumerate(whole.cells)
+    )
+    cold = tuple(
+        cell.model_copy(
+            update={"host_facts": {**cell.host_facts, "mitigations": {"a": "off"}, "cpu_flags": ["avx", "old"]}}
+        )
+        for cell in whole.cells
+    )
+    about = {"created": "", "image": {"digest": "e", "versions": {"sysbench": "1.1"}}}
+    values = {"host": SIX, "container": SIX}
+    a, b = recorded(values, cells=cold), recorded(values, cells=warm, about=about)
+    listed = {item.what: (item.a, item.b) for item in across(a, b).unlike}
+    assert listed == {
+        "sha256 of the root file system": ("d", "e"),
+        "package sysbench": ("1.0", "1.1"),
+        "machine: kernel": ("6.12.9", "6.13.0"),
+        "machine: mitigations a": ("off", "on"),
+        "machine: cpu_flags, in one only": ('["old"]', '["new"]'),
+    }
+    assert all(item.severity is Severity.WARNING for item in across(a, b).unlike)
+
+
+def test_a_fact_that_moves_inside_a_campaign_is_no_difference() -> None:
+    cells = campaign(("host",), rounds=6).cells
+    moving = tuple(
+        cell.model_copy(update={"host_facts": {"governor": ("a", "b")[i % 2]}}) for i, cell in enumerate(cells)
+    )
+    still = tuple(cell.model_copy(update={"host_facts": {"governor": "c"}}) for cell in cells)
+    made = across(recorded({"host": SIX}, cells=moving), recorded({"host": SIX}, cells=still))
+    assert not [item for item in made.unlike if "governor" in item.what]
+
+
+def test_a_blocker_of_the_audit_in_either_campaign_counts() -> None:
+    finding = Finding(id="C01", severity=Severity.BLOCKER, message="no limit", remedy="", environment="host")
+    made = across(recorded({"host": SIX}), recorded({"host": SIX}, findings=[finding]))
+    assert made.changes[0].sentence == "not comparable: C01 in B: no limit"
+
+
+def test_campaigns_without_a_common_environment_are_refused() -> None:
+    a, b = recorded({"host": SIX}), recorded({"vm": SIX})
+    with pytest.raises(UsageError, match="no environment in common") as caught:
+        across(a, b)
+    assert caught.value.remedy == "A has host; B has vm"
+    with pytest.raises(UsageError, match="'box' is not in both"):
+        across(a, a, "box")
