@@ -97,8 +97,8 @@ def test_p_values_of_a_known_case() -> None:
 
 def test_no_spread_is_certain_either_way() -> None:
     same, other = fit(np.zeros(6), None), fit(np.full(6, 0.5), None)
-    assert (same.p_difference, other.p_difference) == (1.0, 0.0)
-    assert (same.p_equivalence(0.02), other.p_equivalence(0.02)) == (0.0, 1.0)
+    assert (float(same.p_difference), float(other.p_difference)) == (1.0, 0.0)
+    assert (float(same.p_equivalence(0.02)), float(other.p_equivalence(0.02))) == (0.0, 1.0)
 
 
 @given(st.integers(0, 2**32))
