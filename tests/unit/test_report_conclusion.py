@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +11,7 @@ from measurements import analysed, rounds
 from pages import report_input, whole
 from synthetic import campaign
 from vtax.analysis.analyse import analyse
-from vtax.analysis.records import Comparison, Verdict
+from vtax.analysis.records import Analysis, Comparison, Ladder, Rung, Verdict
 from vtax.model import Finding, Severity
 from vtax.report.conclusion import answers, clause, conclusion, percent, resolution
 from vtax.report.groups import Group
@@ -101,33 +101,43 @@ def test_too_few_rounds_are_said() -> None:
 
 def rung(
     previous: str, environment: str, ratio: float, low: float | None, high: float | None, blocker: str = ""
-) -> object:
-    return SimpleNamespace(
-        previous=previous, environment=environment, ratio=ratio, low=low, high=high, effect=ratio - 1, blocker=blocker
+) -> Rung:
+    effect = math.log(ratio)
+    return Rung(
+        previous=previous, environment=environment, effect=effect, ratio=ratio, low=low, high=high, blocker=blocker
     )
 
 
-def with_ladder(judged: ReportInput, *rungs: object) -> object:
-    """The analysis with one ladder, as the analysis of a study with one has it."""
+def with_ladder(judged: ReportInput, *rungs: Rung) -> Analysis:
+    """The analysis with one ladder, of HPL."""
     one = next(item for item in judged.analysis.comparisons if item.metric == "HPL")
-    ladder = SimpleNamespace(
-        label="hpcc", metric="HPL", benchmark="hpcc", labels={}, kind=one.kind, primary=True, unit=one.unit, rungs=rungs
+    ladder = Ladder(
+        benchmark="hpcc",
+        label="hpcc",
+        metric="HPL",
+        unit=one.unit,
+        kind=one.kind,
+        direction=one.direction,
+        primary=True,
+        n=6,
+        rungs=rungs,
+        total=rungs[-1],
     )
-    return SimpleNamespace(ladder=(ladder,))
+    return judged.analysis.model_copy(update={"ladder": (ladder,)})
 
 
 def test_a_step_of_the_ladder_is_named_where_its_interval_supports_it(judged: ReportInput) -> None:
     first, second = rung("host", "container", 0.99, 0.95, 1.03), rung("container", "vm", 0.8, 0.75, 0.85)
     analysis = with_ladder(judged, first, second)
-    assert steps_of(analysis, "container") == []  # type: ignore[arg-type]
-    (step,) = steps_of(analysis, "vm")  # type: ignore[arg-type]
+    assert steps_of(analysis, "container") == []
+    (step,) = steps_of(analysis, "vm")
     assert step.sentence == "On the ladder of hpcc HPL the largest step is from container to vm: 0.800 [0.750, 0.850]."
     assert not supported(rung("a", "b", 0.5, None, None))
     assert not supported(rung("a", "b", 0.5, 0.4, 0.6, blocker="T04"))
 
 
 def test_the_waterfall_multiplies_the_steps(judged: ReportInput) -> None:
-    chart = waterfall(with_ladder(judged, rung("host", "box", 0.5, 0.4, 0.6), rung("box", "vm", 0.8, 0.7, 0.9)))  # type: ignore[arg-type]
+    chart = waterfall(with_ladder(judged, rung("host", "box", 0.5, 0.4, 0.6), rung("box", "vm", 0.8, 0.7, 0.9)))
     assert chart is not None
     assert chart.traces[0]["x"] == ["host", "box", "vm"]
     assert chart.traces[0]["y"] == [100, -50.0, -10.0]

@@ -16,6 +16,7 @@ from vtax.report.chart import Chart, choice, plain, short, switchable
 from vtax.report.drawn import charts
 from vtax.report.forest import forest
 from vtax.report.grid import grids
+from vtax.report.history import drift, lanes_of, strips_of
 from vtax.report.memory import cached_below
 from vtax.report.page import page_of
 from vtax.report.records import ReportInput
@@ -23,7 +24,7 @@ from vtax.report.streams import five_numbers
 from vtax.report.svg import Scale, cut, element, label, linear_ticks, log_ticks, num, tick_text
 from vtax.report.sweep import peak_flops
 from vtax.report.tables import results_of
-from vtax.report.timeline import drift, lanes_of, strips_of, timeline
+from vtax.report.timeline import timeline
 from vtax.report.trips import quantiles
 
 
@@ -93,14 +94,13 @@ def test_round_trips_are_those_that_ping_printed(made: dict[str, Chart]) -> None
 
 def test_a_quiet_ping_has_no_distribution() -> None:
     quiet = load(ANSWERS.parent / "iputils-20240905--trixie")
-    assert not ping.round_trips(quiet)
-    assert trips.times_of([quiet], "ping") == {}
+    assert len(ping.round_trips(quiet)) == 0
+    assert len(trips.times_of([quiet], "ping")) == 0
 
 
 def test_a_distribution_keeps_both_ends() -> None:
-    steps = quantiles(list(range(1, 1001)), steps=10)
-    assert steps[0] == (1, 0.001)
-    assert steps[-1] == (1000, 1.0)
+    steps = quantiles([float(value) for value in range(1, 1001)], steps=10)
+    assert [steps[0], steps[-1]] == [(1, 0.001), (1000, 1.0)]
     assert len(steps) == 11
 
 

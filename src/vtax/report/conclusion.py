@@ -152,7 +152,10 @@ def conclusion(report: ReportInput) -> tuple[Paragraph, ...]:
         ]
         if own and name != analysis.baseline:
             found.append(Paragraph(f"{name} against {analysis.baseline}", tuple(_about(report, name, own))))
-    return (*found, Paragraph("What this does not say", tuple(_limits(report))))
+    found.append(Paragraph("What this does not say", tuple(_limits(report))))
+    if analysis.advice:
+        found.append(Paragraph("For the next campaign", analysis.advice))
+    return tuple(found)
 
 
 def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[str]:

@@ -36,8 +36,8 @@ def steps_of(analysis: Analysis, environment: str) -> list[Step]:
                 Step(
                     one.label,
                     f"On the ladder of {one.label} {one.metric} the largest step is from {largest.previous} to "
-                    f"{largest.environment}: {ratio_text(largest.ratio)} "
-                    f"[{ratio_text(largest.low)}, {ratio_text(largest.high)}].",
+                    f"{largest.environment}: {ratio_text(largest.ratio)}"
+                    f"{_ends(largest)}.",
                 )
             )
     return found
@@ -45,8 +45,9 @@ def steps_of(analysis: Analysis, environment: str) -> list[Step]:
 
 def supported(rung: Rung) -> bool:
     """Whether the interval of a step lies on one side of 1, and nothing says that the two do not compare."""
-    told = rung.low is not None and rung.high is not None and not rung.blocker
-    return bool(told and (rung.low > 1 or rung.high < 1))
+    if rung.low is None or rung.high is None or rung.blocker:
+        return False
+    return rung.low > 1 or rung.high < 1
 
 
 def waterfall(analysis: Analysis, anchor: str = "waterfall") -> Chart | None:
@@ -98,8 +99,14 @@ def _levels(one: Ladder) -> list[float]:
 def _told(rung: Rung) -> str:
     if rung.blocker:
         return f"× {ratio_text(rung.ratio)}, not comparable"
-    ends = "" if rung.low is None or rung.high is None else f" [{ratio_text(rung.low)}, {ratio_text(rung.high)}]"
-    return f"× {ratio_text(rung.ratio)}{ends}"
+    return f"× {ratio_text(rung.ratio)}{_ends(rung)}"
+
+
+def _ends(rung: Rung) -> str:
+    """The interval of a step, where it has one."""
+    if rung.low is None or rung.high is None:
+        return ""
+    return f" [{ratio_text(rung.low)}, {ratio_text(rung.high)}]"
 
 
 def _name(one: Ladder) -> str:

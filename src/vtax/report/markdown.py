@@ -78,6 +78,8 @@ def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
     yield f"### {escape(entry.label)}"
     if entry.table is not None:
         yield from _table(entry.table, titled=False)
+    if entry.notes:
+        yield "\n".join(f"- {escape(note)}" for note in entry.notes)
     if entry.counts is not None:
         yield from _table(entry.counts, titled=False)
     for matrix in entry.matrices:

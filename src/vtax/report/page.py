@@ -13,7 +13,7 @@ from vtax.report import setup
 from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion, resolution
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
-from vtax.report.numbers import listed, plural
+from vtax.report.numbers import labels_text, listed, plural
 from vtax.report.records import ReportInput
 from vtax.report.rungs import rung_table
 from vtax.report.sweep import peak_flops
@@ -21,6 +21,7 @@ from vtax.report.tables import Context, Results, Table, benchmark_table, overvie
 
 QUESTION = "What does virtualization cost, on this hardware, for this work?"
 LOUD = (Severity.BLOCKER, Severity.WARNING)
+NAMED = 3  # places that a note names before it counts
 PILOT = "R01"  # too few rounds: the page says so first of all, in its own words
 
 
@@ -45,6 +46,7 @@ class Entry:
     matrices: tuple[Table, ...]
     sources: tuple[Sources, ...]
     findings: tuple[Finding, ...]  # that name this entry
+    notes: tuple[str, ...]  # what its numbers say besides the verdicts
     peak: float | None = None  # of its nodes, flop/s
 
 
@@ -71,6 +73,7 @@ class Page:
     subject: str
     caution: str
     resolution: str
+    ended: str
     answers: tuple[Answer, ...]
     conclusion: tuple[Paragraph, ...]
     reading: str
@@ -110,6 +113,7 @@ def page_of(report: ReportInput) -> Page:
         subject=_subject(report),
         caution=_caution(report),
         resolution=resolution(analysis),
+        ended=analysis.ended,
         answers=answers(analysis),
         conclusion=conclusion(report),
         reading=_reading(report),
@@ -184,10 +188,21 @@ def _reading(report: ReportInput) -> str:
     return (
         f"Relative performance: above 1 is better than {base}, below 1 is worse, for rates and for times alike "
         f"(0.5 is half the rate, or twice the time). It is the geometric mean of the ratios within each round; "
-        f"brackets hold its 95{NBSP}% t interval over rounds, shown from three rounds on. "
+        f"{_interval(report)}"
         f"Equivalent: the interval lies within {100 * report.analysis.margin:g}{NBSP}% of {base}. "
         "Trivial: it does, without 1 in it. "
         "Unadjusted: its own interval makes the claim, the correction for all comparisons does not confirm it."
+    )
+
+
+def _interval(report: ReportInput) -> str:
+    """What the brackets hold."""
+    level = report.analysis.a_look
+    if level is None or len(report.analysis.looks) < 2:
+        return f"Brackets hold its 95{NBSP}% t interval over rounds, shown from three rounds on. "
+    return (
+        f"Brackets hold its {100 * (1 - level):.4g}{NBSP}% t interval over rounds: wider than 95{NBSP}%, so that at "
+        f"whatever planned look the campaign stops, it misses in 5{NBSP}% of campaigns. "
     )
 
 
@@ -221,8 +236,25 @@ def _entry(report: ReportInput, results: Results, benchmark: str, label: str, se
         matrices=tuple(matrix_table(results, m) for m in found),
         sources=_sources(results, several),
         findings=tuple(item for item in report.analysis.findings if item.benchmark in (label, benchmark)),
+        notes=_notes(results, several),
         peak=peak,
     )
+
+
+def _notes(results: Results, several: Sequence[Series]) -> tuple[str, ...]:
+    """What the comparisons of an entry say besides their verdicts, one sentence each, with all that it is true of."""
+    found: dict[str, list[str]] = {}
+    for series in several:
+        for environment, item in results.comparisons.get(series, {}).items():
+            for note in item.notes:
+                where = ", ".join(word for word in (item.metric, labels_text(item.labels), environment) if word)
+                found.setdefault(f"{note.id}: {note.message}", []).append(where)
+    return tuple(f"{text} ({_first(places)})" for text, places in found.items())
+
+
+def _first(places: Sequence[str]) -> str:
+    more = len(places) - NAMED
+    return "; ".join(places[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _sources(results: Results, several: Sequence[Series]) -> tuple[Sources, ...]:
