@@ -122,7 +122,8 @@ def resolution(analysis: Analysis) -> str:
             f"Resolution: ±{percent(analysis.resolution)}{NBSP}%, the widest interval of {analysis.baseline} against "
             f"itself ({analysis.control}). Smaller differences are not told apart."
         )
-    widths = [_half_width(item) for item in analysis.comparisons if item.primary and item.low and item.high]
+    known = [item for item in analysis.comparisons if item.primary and item.verdict is not Verdict.NOT_COMPARABLE]
+    widths = [_half_width(item) for item in known if item.low and item.high]
     if not widths:
         return "Resolution: unknown, since an interval needs at least three rounds."
     typical, widest = percent(median(widths)), percent(max(widths))

@@ -187,7 +187,7 @@ def _reading(report: ReportInput) -> str:
     base = report.analysis.baseline
     return (
         f"Relative performance: above 1 is better than {base}, below 1 is worse, for rates and for times alike "
-        f"(0.5 is half the rate, or twice the time). It is the geometric mean of the ratios within each round; "
+        f"(0.5 is half the rate, or twice the time). It is the geometric mean of the ratios within each round. "
         f"{_interval(report)}"
         f"Equivalent: the interval lies within {100 * report.analysis.margin:g}{NBSP}% of {base}. "
         "Trivial: it does, without 1 in it. "

@@ -51,12 +51,13 @@ MARKS = {
     "inconclusive": Mark("ring", "○"),
     "not comparable": Mark("cross", "✕"),
 }
+FACTS = {"equal": "=", "different": "≠", "unknown": "?", "partly unknown": "?"}  # what facts of environments are
 OTHER = Mark("dot", "·")  # no verdict: too few rounds, or nothing to compare
 
 
 def mark_of(verdict: str) -> Mark:
-    """The mark of a verdict; one that is not known here has the mark of no verdict."""
-    return MARKS.get(verdict, OTHER)
+    """The mark of a verdict, or of a word about facts; one that is not known here has the mark of no verdict."""
+    return Mark(OTHER.shape, FACTS[verdict]) if verdict in FACTS else MARKS.get(verdict, OTHER)
 
 
 def shade(share: float) -> str:

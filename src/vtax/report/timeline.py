@@ -43,7 +43,7 @@ def timeline(report: ReportInput, anchor: str = "timeline") -> Chart | None:
 
 def _svg(environments: Sequence[str], lanes: Sequence[Lane], strips: Sequence[Strip], factor: float, unit: str) -> str:
     x = Scale(0.0, max(lane.end for lane in lanes) / factor, LEFT, RIGHT)
-    bottom = 22 + LANES + 16 + len(strips) * (STRIP + GAP)
+    bottom = 22 + LANES + 28 + len(strips) * (STRIP + GAP)
     parts = [
         *legend(environments, [name for name in environments if any(lane.environment == name for lane in lanes)], LEFT)
     ]
@@ -54,7 +54,7 @@ def _svg(environments: Sequence[str], lanes: Sequence[Lane], strips: Sequence[St
         ]
     parts.append(label(RIGHT, bottom + 30, f"{unit} since the first cell began", "axis", "end"))
     parts += _cells(environments, lanes, x, factor)
-    top = 22 + LANES + 16 + 12
+    top = 22 + LANES + 28 + 12
     for strip in strips:
         parts += _strip(environments, strip, x, top, factor)
         top += STRIP + GAP
