@@ -6,6 +6,7 @@ What its trials print was recorded from the real tool, so that all stages after 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -108,3 +109,13 @@ def _record(environment: str, round_: int, cell: str, trial: PlannedTrial, start
         "started": started,
     }
     return load(SYSBENCH).model_copy(update=own)
+
+
+def as_fast(text: str, speed: float, more: int) -> str:
+    """What sysbench prints with so much of the events, and some more, in the same time: no two runs are the same."""
+    rate = re.findall(r"events per second:\s+([\d.]+)", text)[0]
+    events = re.findall(r"total number of events:\s+(\d+)", text)[0]
+    wanted = int(int(events) * speed) + more
+    text = text.replace(rate, f"{float(rate) * wanted / int(events):.2f}").replace(events, str(wanted))
+    latency = float(re.findall(r"sum:\s+([\d.]+)", text)[0]) / wanted
+    return re.sub(r"(avg:\s+)[\d.]+", rf"\g<1>{latency:.2f}", text)

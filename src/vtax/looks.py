@@ -64,12 +64,10 @@ class Looks:
         if number not in looks or (log is not None and any(_is_look(look, number) for look in log.looks)):
             return False
         settled, words = self.judge(number) if self.judge is not None else (False, "")
-        if settled:
-            self._note(number, Decision.SETTLED, words)
-        elif number == looks[-1]:
+        if number == looks[-1]:
             self._note(number, Decision.LAST, words or f"{number} of {number} planned rounds")
         else:
-            self._note(number, Decision.GO_ON, words)
+            self._note(number, Decision.SETTLED if settled else Decision.GO_ON, words)
         return settled
 
     def _note(self, rounds: int, decision: Decision, reason: str) -> None:

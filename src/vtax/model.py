@@ -360,7 +360,7 @@ class Decision(StrEnum):
     """What followed from a look, or ended a campaign without one."""
 
     GO_ON = "go on"
-    SETTLED = "every primary metric has its verdict"
+    SETTLED = "no primary metric waits for its verdict"
     LAST = "the last planned round"
     BUDGET = "the time budget"  # no evidence: nothing was looked at
 

@@ -52,7 +52,7 @@ def test_it_ends_at_the_look_at_which_everything_is_settled(tmp_path: Path) -> N
     assert one.log == [(2, Decision.GO_ON), (4, Decision.SETTLED)]
     said = [event for event in one.events if isinstance(event, LookTaken)]
     assert [(look.rounds, look.ends) for look in said] == [(2, False), (4, True)]
-    assert said[1].reason == "every primary metric has its verdict: looked at 4"
+    assert said[1].reason == "no primary metric waits for its verdict: looked at 4"
     log = one.campaign.look_log()
     assert log is not None
     assert {look.plan_sha256 for look in log.looks} == {one.campaign.plan().sha256}

@@ -234,8 +234,13 @@ class Analysis(Record):
 def waiting(analysis: Analysis) -> str:
     """How many of the primary comparisons have their verdict, in words."""
     judged = [c for c in analysis.comparisons if c.primary and not c.control and c.n > 0]
-    done = sum(c.verdict in CONCLUSIVE | BEYOND_ROUNDS for c in judged)
-    return f"{done} of {len(judged)} primary comparisons are settled after {analysis.rounds_complete} complete rounds"
+    done = sum(c.verdict in CONCLUSIVE for c in judged)
+    never = sum(c.verdict in BEYOND_ROUNDS for c in judged)
+    beyond = f", and {never} can have none" if never else ""
+    return (
+        f"{done} of {len(judged)} primary comparisons have their verdict after {analysis.rounds_complete} complete "
+        f"rounds{beyond}"
+    )
 
 
 def settled(analysis: Analysis) -> bool:
