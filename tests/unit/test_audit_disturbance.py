@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from audit_cases import COUNTERS, PARAMS, both, evidence, failed, logged, only, passed, unknown
-from vtax.audit import Evidence, clocks, disk, disturbance, hpc, network
+from vtax.audit import Evidence, clocks, disk, disturbance, hpc, streams
 from vtax.model import Outcome, Scope, Severity
 
 
@@ -15,7 +15,7 @@ def test_nothing_disturbed() -> None:
     campaign = evidence()
     checks = (disturbance.memory_pressure, clocks.clock, disturbance.too_short)
     assert [check(campaign) for check in checks] == [(), (), ()]
-    assert network.udp_rate(campaign) == ()
+    assert streams.udp_rate(campaign) == ()
     assert disk.shared_filesystem(campaign) == ()
     assert (hpc.implausible(campaign), hpc.too_small(campaign)) == ((), ())
 
@@ -58,7 +58,7 @@ def test_ping_is_short_by_nature() -> None:
 
 
 def test_udp_at_the_requested_rate_is_no_capacity() -> None:
-    findings = network.udp_rate(evidence(values={"iperf3-udp": 2.99e9}))
+    findings = streams.udp_rate(evidence(values={"iperf3-udp": 2.99e9}))
     assert {finding.environment for finding in findings} == {"host", "container"}
     assert findings[0].severity is Severity.BLOCKER
     assert "2.990 Gbit/s, with 3.000 Gbit/s requested" in findings[0].message
@@ -66,7 +66,7 @@ def test_udp_at_the_requested_rate_is_no_capacity() -> None:
 
 def test_parallel_streams_ask_for_more() -> None:
     params = {**PARAMS, "iperf3-udp": {**PARAMS["iperf3-udp"], "parallel": 2}}
-    assert network.udp_rate(evidence(values={"iperf3-udp": 2.99e9}, params=params)) == ()
+    assert streams.udp_rate(evidence(values={"iperf3-udp": 2.99e9}, params=params)) == ()
 
 
 def with_shared_scope(campaign: Evidence) -> Evidence:
