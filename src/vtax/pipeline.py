@@ -399,6 +399,8 @@ def reports(directory: Path, formats: Sequence[str], figures: Sequence[str] = ()
         cells=campaign.cells(),
         trials=parse_all(campaign.trials())[1],
         versions=about["image"]["versions"],
+        image_sha256=about["image"]["digest"],
+        image_recipe=about["image"]["recipe"],
         host_facts=about["host"],
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
     )

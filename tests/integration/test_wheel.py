@@ -40,6 +40,8 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
         "image/guest/vtax-enter.c",
         "presets/strict.toml",
         "report/templates/style.css",
+        "report/templates/figures.js",
+        "report/templates/tables.js",
     ):
         assert f"vtax/{name}" in held
     assert os.access(vtax, os.X_OK)

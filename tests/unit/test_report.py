@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote
@@ -15,12 +19,17 @@ from synthetic import Campaign, campaign, plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Level
 from vtax.model import CellRecord, Finding, Kind, Measurement, NodeFacts, Severity, Status
-from vtax.report.figures import figure, salted_panels, standalone
+from vtax.report.bars import bars
+from vtax.report.chart import Chart
+from vtax.report.drawn import charts
 from vtax.report.groups import Group, group_of
+from vtax.report.html import embedded
 from vtax.report.html import render as html
 from vtax.report.markdown import escape, fenced
 from vtax.report.markdown import render as markdown
 from vtax.report.numbers import labels_text, mean_sd, natural, ratio_text
+from vtax.report.page import page_of
+from vtax.report.panels import Panel, panels
 from vtax.report.records import ReportInput
 from vtax.report.setup import fact_text, matched, ranges
 from vtax.report.tables import overview, results_of
@@ -148,16 +157,24 @@ def test_six_rounds_get_verdicts(judged: ReportInput) -> None:
     assert "slower" in {item.verdict for item in judged.analysis.comparisons}
 
 
-def test_the_page_fetches_nothing_and_runs_nothing(pilot_html: str) -> None:
+def test_the_page_fetches_nothing_and_runs_only_its_own_scripts(pilot_html: str) -> None:
     page = Page(pilot_html)
-    assert not {"script", "link", "iframe", "object", "embed", "img", "form", "base"} & set(page.tags)
+    assert not {"link", "iframe", "object", "embed", "img", "form", "base"} & set(page.tags)
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", pilot_html, re.DOTALL)
+    assert [kind for kind, _ in scripts] == [' type="application/json" id="data"', "", ""]
+    policy = unescape(next(value for _, name, value in page.attributes if name == "content"))
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for _, text in scripts[1:]]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-" + digests[0])
+    assert f"'sha256-{digests[1]}'; style-src 'unsafe-inline'; img-src data:;" in policy
     assert not [name for _, name, _ in page.attributes if name in FETCHING or name.startswith("on")]
     references = [value for _, name, value in page.attributes if name == "href"]
-    assert all(value.startswith(("#", "../trials/")) for value in references)
-    assert "http:" not in pilot_html
-    assert "https:" not in pilot_html
-    assert "@import" not in pilot_html
-    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", pilot_html))
+    own = ("../cells/", "../study.toml", "../plan.json", "../analysis.json")
+    assert all(value.startswith(("#", "../trials/", *own)) for value in references)
+    written = re.sub(r"<script.*?</script>", "", pilot_html, flags=re.DOTALL)
+    assert "http:" not in written
+    assert "https:" not in written
+    assert "@import" not in written
+    assert "url(" not in written
 
 
 def test_ids_are_unique_and_references_resolve(pilot_html: str) -> None:
@@ -165,7 +182,6 @@ def test_ids_are_unique_and_references_resolve(pilot_html: str) -> None:
     ids = [value for _, name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
     targets = {value[1:] for _, name, value in page.attributes if name == "href" and value.startswith("#")}
-    targets |= {target[1:] for target in re.findall(r"url\(([^)]*)\)", pilot_html)}
     assert targets <= set(ids)
 
 
@@ -235,9 +251,17 @@ def test_a_blocker_leaves_nothing_to_compare() -> None:
 def test_hostile_text_stays_text_in_html() -> None:
     text = html(with_text(HOSTILE))
     page = Page(text)
-    assert not {"script", "img"} & set(page.tags)
+    assert page.tags.count("script") == 3
+    assert "img" not in page.tags
     assert "alert('x')" in page.text
     assert [value for _, name, value in page.attributes if name == "href" and not value.startswith(("#", "../"))] == []
+    assert [name for _, name, _ in page.attributes if name.startswith("on")] == []
+
+
+def test_data_cannot_end_its_script_element() -> None:
+    text = embedded({"name": "</script><!--\u2028&"})
+    assert text == '{"name":"\\u003c/script\\u003e\\u003c!--\\u2028\\u0026"}'
+    assert json.loads(text) == {"name": "</script><!--\u2028&"}
 
 
 def test_hostile_text_stays_text_in_markdown() -> None:
@@ -264,39 +288,60 @@ def test_a_page_of_nothing_says_that_there_is_nothing() -> None:
     assert "There is nothing to compare" in text
 
 
+def every_panel(report: ReportInput) -> list[Panel]:
+    results = results_of(report)
+    return [
+        panel for section in page_of(report).sections for e in section.entries for panel in panels(results, e.series)
+    ]
+
+
+def every_chart(report: ReportInput) -> list[Chart]:
+    results = results_of(report)
+    return [
+        chart
+        for section in page_of(report).sections
+        for anchor, entry in section.anchored()
+        for chart in charts(report, results, entry, anchor)
+    ]
+
+
 def test_figures_are_the_same_every_time_and_valid_svg(pilot: ReportInput) -> None:
-    results = results_of(pilot)
-    for group in Group:
-        for name, panel in salted_panels(results, group):
-            svg = figure(results, panel, name)
-            assert svg == figure(results, panel, name)
-            assert "date" not in svg.lower()
-            ElementTree.fromstring(standalone(svg))
+    made = every_chart(pilot)
+    assert made == every_chart(pilot)
+    assert len({chart.anchor for chart in made}) == len(made) > 10
+    for chart in made:
+        ElementTree.fromstring(chart.svg)
+        assert chart.traces
+        assert chart.alt
 
 
 def test_a_panel_has_one_unit(pilot: ReportInput) -> None:
     results = results_of(pilot)
-    for group in Group:
-        for _, panel in salted_panels(results, group):
-            assert {results.first(series).unit for _, series in panel.categories} == {panel.unit}
+    for panel in every_panel(pilot):
+        assert {results.first(series).unit for _, series in panel.categories} == {panel.unit}
 
 
 def test_values_far_apart_get_a_logarithmic_axis() -> None:
-    results = results_of(report_input(campaign(("host", "vm"), 3)))
-    labels = {
-        panel.title: "logarithmic" in figure(results, panel, name)
-        for name, panel in salted_panels(results, Group.NETWORK)
-    }
-    assert labels["hpcc · RandomlyOrderedRingLatency · workers"] is True
-    assert labels["ping · rtt_avg"] is False
+    report = report_input(campaign(("host", "vm"), 3))
+    results = results_of(report)
+    made = {panel.title: bars(results, panel, "x") for panel in every_panel(report)}
+    far, near = made["hpcc · RandomlyOrderedRingLatency · workers"], made["ping · rtt_avg"]
+    assert far.layout["xaxis"]["type"] == "log"
+    assert "logarithmic" in far.svg
+    assert "type" not in near.layout["xaxis"]
+    assert "logarithmic" not in near.svg
 
 
 def test_every_round_is_a_point(pilot: ReportInput) -> None:
-    results = results_of(pilot)
-    name, panel = next(pair for pair in salted_panels(results, Group.COMPUTE) if "sysbench" in pair[1].title)
-    root = ElementTree.fromstring(figure(results, panel, name))
-    white = [element for element in root.iter("use") if "fill: #ffffff" in element.get("style", "")]
-    assert len(white) == 9  # three environments, three rounds
+    panel = next(panel for panel in every_panel(pilot) if "sysbench-cpu" in panel.title)
+    chart = bars(results_of(pilot), panel, "x")
+    root = ElementTree.fromstring(chart.svg)
+    drawn = [element.get("d", "").count("M") for element in root.iter("path") if element.get("class") == "dot"]
+    assert drawn == [3] * 3  # three environments, three rounds each
+    live = [trace for trace in chart.traces if trace["meta"].get("role") == "run"]
+    values = sorted(value for trace in live for value in trace["x"])
+    levels = [level for level in pilot.analysis.levels if level.metric == "events_rate"]
+    assert values == sorted(float(f"{cell.value:.5g}") for level in levels for cell in level.cells)
 
 
 def test_the_overview_has_a_row_for_each_primary_metric_or_a_range(pilot: ReportInput) -> None:

@@ -11,6 +11,7 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model import Kind, Measurement, Metric, Scope, Step, Target, TrialRecord
 
 PACKETS = re.compile(r"^(\d+) packets transmitted, (\d+) received,.*, time \d+ms$", re.MULTILINE)
+ANSWER = re.compile(r"^\d+ bytes from .*icmp_seq=(\d+) .*time=([\d.]+) ms$", re.MULTILINE)
 SUMMARY = re.compile(r"^rtt min/avg/max/mdev = ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms(?:, .*)?\n", re.MULTILINE)
 
 RTT_MIN = Metric(name="rtt_min", unit="s", kind=Kind.COST, meaning="fastest round trip")
@@ -43,7 +44,7 @@ class Ping:
     def steps(self, params: PingParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
         client, server = target.names
         warm_arp = Step(nodes=(client,), argv=("ping", "-n", "-q", "-c", "1", "-W", "5", server), timeout_s=GRACE_S)
-        timed = ("ping", "-n", "-q", "-c", str(params.count), "-i", f"{params.interval_s:g}", server)
+        timed = ("ping", "-n", "-c", str(params.count), "-i", f"{params.interval_s:g}", server)
         return (warm_arp, Step(nodes=(client,), argv=timed, timeout_s=params.count * params.interval_s + GRACE_S))
 
     def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
@@ -66,3 +67,9 @@ class Ping:
 
     def clocked_s(self, params: PingParams, target: Target) -> float:
         return params.count * params.interval_s
+
+
+def round_trips(record: TrialRecord) -> tuple[tuple[int, float], ...]:
+    """(sequence number, s) of every answer, in the order of arrival; none where ping was told to be quiet."""
+    answers = ANSWER.findall(record.output())
+    return tuple((int(sequence), number(ms, record) / 1000) for sequence, ms in answers)

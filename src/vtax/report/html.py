@@ -1,30 +1,116 @@
-"""The report as one HTML file: style and figures inside it, nothing fetched, no script."""
+"""The report as one HTML file: style, figures, data and scripts inside it, nothing fetched.
+
+Everything stands there without a script: figures are SVG. The scripts add to it, and a content security policy lets
+only these run, by their hash.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
 from importlib.resources import files
-from urllib.parse import quote
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from vtax.report.figures import COLOURS, figure, salted_panels
-from vtax.report.page import page_of
+from vtax.report.chart import Chart, Trace, slug
+from vtax.report.drawn import charts
+from vtax.report.forest import forest
+from vtax.report.ladder import waterfall
+from vtax.report.links import file_name, raw_file
+from vtax.report.page import Page, page_of
+from vtax.report.palette import DASHES, ENVIRONMENTS, SYMBOLS, mark_of, variables
 from vtax.report.records import ReportInput
-from vtax.report.tables import results_of
+from vtax.report.tables import Results, results_of
+from vtax.report.timeline import timeline
+
+SCRIPTS = ("figures.js", "tables.js")
+UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
 def render(report: ReportInput) -> str:
     """`report/index.html`, as text. Links to raw files are relative to the directory `report`."""
     results = results_of(report)
     page = page_of(report)
-    figures = {
-        section.anchor: tuple(
-            Markup(figure(results, panel, name)) for name, panel in salted_panels(results, section.group)
+    own = _charts(report, results, page)
+    above = tuple(chart for chart in (waterfall(report.analysis),) if chart is not None)
+    happened = tuple(chart for chart in (timeline(report),) if chart is not None)
+    every = [*above, *happened, *(chart for several in own.values() for chart in several)]
+    library, script = plotly(), "\n".join(_template(name) for name in SCRIPTS)
+    return (
+        _templates()
+        .get_template("index.html")
+        .render(
+            page=page,
+            forest=forest(results, report.analysis.margin),
+            figures=own,
+            above=above,
+            happened=happened,
+            variables=variables(page.environments),
+            policy=policy(library, script),
+            data=Markup(embedded(_data(every))),
+            library=Markup(library),
+            script=Markup(script),
         )
+    )
+
+
+def _charts(report: ReportInput, results: Results, page: Page) -> Mapping[str, tuple[Chart, ...]]:
+    """The figures of every entry, by the id of its place in the page."""
+    return {
+        anchor: charts(report, results, entry, f"fig-{anchor}")
         for section in page.sections
+        for anchor, entry in section.anchored()
     }
-    return _templates().get_template("index.html").render(page=page, figures=figures, colours=COLOURS)
+
+
+def _data(every: list[Chart]) -> dict[str, Any]:
+    """What the scripts read."""
+    files: dict[str, int] = {}
+    figures = {chart.anchor: chart.live() for chart in every if chart.traces}
+    for figure in figures.values():
+        figure["data"] = [_numbered(trace, files) for trace in figure["data"]]
+    return {
+        "figures": figures,
+        "files": list(files),
+        "symbols": SYMBOLS,
+        "dashes": DASHES,
+        "colours": len(ENVIRONMENTS),
+    }
+
+
+def _numbered(trace: Trace, files: dict[str, int]) -> Trace:
+    """A trace whose points name their raw files by place in `files`, where each stands once."""
+    if "customdata" not in trace:
+        return trace
+    return {**trace, "customdata": [files.setdefault(name, len(files)) for name in trace["customdata"]]}
+
+
+def embedded(content: object) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
+
+
+def policy(*scripts: str) -> str:
+    """Nothing may be loaded, and no script but these may run. Styles are free, since plotly sets them one by one."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def plotly() -> str:
+    """plotly.js as its package has it. It must not hold what would end a script element."""
+    text = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    if "</script" in text or "<!--" in text:
+        raise ValueError("plotly.min.js cannot stand inside a page")
+    return text.replace("\r\n", "\n")
 
 
 def _templates() -> Environment:
@@ -39,22 +125,11 @@ def _templates() -> Environment:
     environment.filters["raw_file"] = raw_file
     environment.filters["file_name"] = file_name
     environment.filters["slug"] = slug
+    environment.filters["percent"] = lambda share: f"{100 * share:.4g}%"
+    environment.filters["svg"] = Markup
+    environment.globals["mark_of"] = mark_of
     return environment
 
 
 def _template(name: str) -> str:
     return (files("vtax.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def raw_file(source: str) -> str:
-    """The link from the report to a file of the campaign."""
-    return "../" + quote(source)
-
-
-def file_name(source: str) -> str:
-    return source.removeprefix("trials/")
-
-
-def slug(word: str) -> str:
-    """A verdict or severity as a class name."""
-    return "".join(letter if letter.isalnum() else "-" for letter in word.lower())

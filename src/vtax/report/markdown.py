@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from vtax.model import Finding
-from vtax.report.html import file_name, raw_file
-from vtax.report.page import Entry, Page, Section, page_of
+from vtax.report.links import file_name, raw_file
+from vtax.report.page import Entry, Page, page_of
 from vtax.report.records import ReportInput
 from vtax.report.tables import Cell, Table
 
@@ -27,8 +27,14 @@ def _blocks(page: Page) -> Iterator[str]:
     yield from map(_finding, page.loud)
     yield "## The answer in short"
     yield f"**{escape(page.caution)}**"
-    for section in page.sections:
-        yield from _answers(section)
+    lines = (
+        f"- **{answer.group}**: "
+        + "; ".join(f"{escape(said.name)}: {escape(said.text)}" for said in answer.clauses)
+        + "."
+        for answer in page.answers
+    )
+    yield "\n".join(lines)
+    yield escape(page.resolution)
     yield escape(page.reading)
     yield "## Overview"
     yield from _table(page.overview, titled=False)
@@ -38,7 +44,11 @@ def _blocks(page: Page) -> Iterator[str]:
     for section in page.sections:
         yield f"## {section.group}"
         for entry in section.entries:
-            yield from _entry(entry)
+            yield from _entry(entry, page.environments)
+    yield "## Conclusion"
+    for paragraph in page.conclusion:
+        yield f"### {escape(paragraph.title)}"
+        yield escape(" ".join(paragraph.sentences))
     yield "## Failures"
     yield from _table(page.failures, titled=False) if page.failures.rows else ["Every recorded trial ran to its end."]
     if page.quiet:
@@ -53,7 +63,7 @@ def _blocks(page: Page) -> Iterator[str]:
     for name, commands in page.built:
         yield f"### {escape(name)}"
         yield fenced(commands)
-    for table in (page.machine, page.versions, page.plan, page.work):
+    for table in (page.machine, page.image, page.versions, page.plan, page.work):
         yield f"## {escape(table.title)}"
         yield from _table(table, titled=False)
 
@@ -64,23 +74,22 @@ def _finding(item: Finding) -> str:
     return f"> **{item.severity.capitalize()} {escape(item.id)}**{escape(where)}: {escape(item.message)}{remedy}"
 
 
-def _answers(section: Section) -> Iterator[str]:
-    if section.answers:
-        yield f"### {section.group} in short"
-        lines = (f"- {escape(a.name)}, {escape(a.metric)}: {_cell(a.result)}" for a in section.answers)
-        yield "\n".join(lines)
-
-
-def _entry(entry: Entry) -> Iterator[str]:
+def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
     yield f"### {escape(entry.label)}"
     if entry.table is not None:
         yield from _table(entry.table, titled=False)
+    if entry.notes:
+        yield "\n".join(f"- {escape(note)}" for note in entry.notes)
+    if entry.counts is not None:
+        yield from _table(entry.counts, titled=False)
     for matrix in entry.matrices:
         yield from _table(matrix, titled=True)
     links = (
-        f"- {escape(source.environment)}, round {source.round}: "
-        + ", ".join(f"[{escape(file_name(file))}]({_href(file)})" for file in source.files)
+        f"- {escape(source.target or 'all')}, {escape(environment)}: "
+        + ", ".join(f"[{number} {escape(file_name(file))}]({_href(file)})" for number, file in several)
         for source in entry.sources
+        for environment, several in zip(environments, source.files, strict=True)
+        if several
     )
     yield f"<details><summary>Raw files of {html_text(entry.label)}</summary>\n\n" + "\n".join(links) + "\n\n</details>"
 

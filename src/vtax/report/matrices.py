@@ -58,7 +58,7 @@ def matrix_table(results: Results, matrix: Matrix) -> Table:
         for place, environment in enumerate(results.environments):
             keys = [by_sizes.get((outer, inner)) for inner in matrix.values(matrix.inner)]
             cells = (_cell(results, series, environment, factor) for series in keys)
-            rows.append(Row((Cell(environment, environment=place), *cells)))
+            rows.append(Row((Cell(environment, environment=place, raw=results.raw(first)), *cells), unit=unit))
     note = f"mean in {unit or '1'}; below it the performance relative to {results.baseline}"
     title = " · ".join(text for text in (named(first.metric, unit), labels_text(where)) if text)
     return Table(title, tuple(columns), tuple(rows), note)
@@ -70,7 +70,7 @@ def _cell(results: Results, series: Series | None, environment: str, factor: flo
         return Cell(ABSENT)
     comparison = results.comparisons.get(series, {}).get(environment)
     ratio = comparison.ratio if comparison is not None else None
-    return Cell(format_number(level.mean / factor), ratio_text(ratio) if ratio is not None else "")
+    return Cell(format_number(level.mean / factor), ratio_text(ratio) if ratio is not None else "", scaled=True)
 
 
 def _title(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from vtax.analysis.records import Comparison, Level
 from vtax.units import format_bytes, format_number, scale_of
@@ -67,3 +67,12 @@ def labels_text(labels: Mapping[str, str]) -> str:
     for name, value in sorted(rest.items(), key=lambda item: (item[1].isdecimal(), item)):
         words.append(f"{name.removesuffix('_bytes').replace('_', ' ')} {label_value(name, value)}")
     return ", ".join(words)
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`; "nothing" for none."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    return one if count == 1 else many or f"{one}s"

@@ -6,59 +6,32 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vtax.analysis.records import VERDICT_FROM, Comparison, Level, Verdict
+from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.analysis.summary import Series
-from vtax.model import Finding, Severity
+from vtax.model import Finding, Kind, Severity
 from vtax.report import setup
+from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion, resolution
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
-from vtax.report.numbers import labels_text, unit_for
+from vtax.report.numbers import labels_text, listed, plural
 from vtax.report.records import ReportInput
 from vtax.report.rungs import rung_table
-from vtax.report.tables import (
-    PLACES,
-    Cell,
-    Results,
-    Table,
-    benchmark_table,
-    bundles,
-    overview,
-    range_cell,
-    ratio_cell,
-    results_of,
-    span,
-)
-from vtax.units import format_number
+from vtax.report.sweep import peak_flops
+from vtax.report.tables import Context, Results, Table, benchmark_table, overview, results_of
 
 QUESTION = "What does virtualization cost, on this hardware, for this work?"
-NBSP = "\u00a0"
 LOUD = (Severity.BLOCKER, Severity.WARNING)
+NAMED = 3  # places that a note names before it counts
 PILOT = "R01"  # too few rounds: the page says so first of all, in its own words
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One metric of one environment, in short."""
-
-    environment: int
-    name: str
-    metric: str
-    result: Cell
-
-
-@dataclass(frozen=True)
-class Link:
-    text: str
-    href: str
-
-
-@dataclass(frozen=True)
 class Sources:
-    """Raw files of one environment in one round."""
+    """Raw files of one target: of each environment (round, file) in order. `anchor` is where numbers link to."""
 
-    environment: str
-    round: int
-    files: tuple[str, ...]
+    anchor: str
+    target: str
+    files: tuple[tuple[tuple[int, str], ...], ...]
 
 
 @dataclass(frozen=True)
@@ -67,22 +40,30 @@ class Entry:
 
     label: str
     benchmark: str
+    series: tuple[Series, ...]
     table: Table | None
+    counts: Table | None  # what has no better and worse
     matrices: tuple[Table, ...]
     sources: tuple[Sources, ...]
+    findings: tuple[Finding, ...]  # that name this entry
+    notes: tuple[str, ...]  # what its numbers say besides the verdicts
+    peak: float | None = None  # of its nodes, flop/s
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the machine: the answer in short, and the tables of its benchmarks."""
+    """One part of the machine: the tables of its benchmarks."""
 
     group: Group
-    answers: tuple[Answer, ...]
     entries: tuple[Entry, ...]
 
     @property
     def anchor(self) -> str:
         return self.group.name.lower()
+
+    def anchored(self) -> tuple[tuple[str, Entry], ...]:
+        """The entries, each with its id in the page."""
+        return tuple((f"{self.anchor}{number}", entry) for number, entry in enumerate(self.entries, 1))
 
 
 @dataclass(frozen=True)
@@ -91,6 +72,10 @@ class Page:
     question: str
     subject: str
     caution: str
+    resolution: str
+    ended: str
+    answers: tuple[Answer, ...]
+    conclusion: tuple[Paragraph, ...]
     reading: str
     stopping: tuple[Finding, ...]  # blockers that make numbers not comparable, for the top of the page
     warned: str  # the warnings in a word each
@@ -105,10 +90,15 @@ class Page:
     machine: Table
     other_machine: Table
     versions: Table
+    other_versions: Table
     built: tuple[tuple[str, str], ...]
     plan: Table
     work: Table
+    commands: tuple[tuple[str, str], ...]
+    image: Table
+    cells: Table
     environments: tuple[str, ...]
+    baseline: str
 
 
 def page_of(report: ReportInput) -> Page:
@@ -116,11 +106,16 @@ def page_of(report: ReportInput) -> Page:
     analysis = report.analysis
     results = results_of(report)
     machine, other_machine = setup.machine(report)
+    versions, other_versions = setup.versions(report)
     return Page(
         title=analysis.campaign,
         question=QUESTION,
         subject=_subject(report),
         caution=_caution(report),
+        resolution=resolution(analysis),
+        ended=analysis.ended,
+        answers=answers(analysis),
+        conclusion=conclusion(report),
         reading=_reading(report),
         loud=tuple(item for item in analysis.findings if item.severity in LOUD),
         stopping=tuple(item for item in analysis.findings if item.severity is Severity.BLOCKER and item.id != PILOT),
@@ -134,11 +129,16 @@ def page_of(report: ReportInput) -> Page:
         other_facts=setup.other_facts(report),
         machine=machine,
         other_machine=other_machine,
-        versions=setup.versions(report),
+        versions=versions,
+        other_versions=other_versions,
         built=setup.built(report),
         plan=setup.plan(report),
         work=setup.frozen_work(report),
+        commands=setup.commands(report),
+        image=setup.image(report),
+        cells=setup.cells(report),
         environments=analysis.environments,
+        baseline=analysis.baseline,
     )
 
 
@@ -153,11 +153,11 @@ def _subject(report: ReportInput) -> str:
     others = [name for name in analysis.environments if name != analysis.baseline]
     nodes = plan.shape.nodes
     return (
-        f"{_listed(others)} against {analysis.baseline}: "
-        f"{len(nodes)} {_plural(len(nodes), 'node')} in each environment, "
-        f"{len(plan.study.benchmarks)} benchmark {_plural(len(plan.study.benchmarks), 'entry', 'entries')}, "
+        f"{listed(others)} against {analysis.baseline}: "
+        f"{len(nodes)} {plural(len(nodes), 'node')} in each environment, "
+        f"{len(plan.study.benchmarks)} benchmark {plural(len(plan.study.benchmarks), 'entry', 'entries')}, "
         f"{analysis.rounds_complete} of {analysis.rounds_planned} "
-        f"{_plural(analysis.rounds_planned, 'round')} complete."
+        f"{plural(analysis.rounds_planned, 'round')} complete."
     )
 
 
@@ -168,7 +168,7 @@ def _caution(report: ReportInput) -> str:
     if not verdicts:
         return "There is nothing to compare: no primary metric was measured in two environments."
     if any(item.n >= VERDICT_FROM for item in analysis.comparisons if item.primary):
-        told = _listed([f"{verdicts[word]} {word}" for word in Verdict if verdicts[word]])
+        told = listed([f"{verdicts[word]} {word}" for word in Verdict if verdicts[word]])
         return (
             f"Of {verdicts.total()} comparisons of primary metrics: {told}. There is at most a 5{NBSP}% chance "
             f"that any “faster” or “slower” is false, and separately at most 5{NBSP}% for any “equivalent” or "
@@ -187,11 +187,22 @@ def _reading(report: ReportInput) -> str:
     base = report.analysis.baseline
     return (
         f"Relative performance: above 1 is better than {base}, below 1 is worse, for rates and for times alike "
-        f"(0.5 is half the rate, or twice the time). It is the geometric mean of the ratios within each round; "
-        f"brackets hold its 95{NBSP}% t interval over rounds, shown from three rounds on. "
+        f"(0.5 is half the rate, or twice the time). It is the geometric mean of the ratios within each round. "
+        f"{_interval(report)}"
         f"Equivalent: the interval lies within {100 * report.analysis.margin:g}{NBSP}% of {base}. "
         "Trivial: it does, without 1 in it. "
         "Unadjusted: its own interval makes the claim, the correction for all comparisons does not confirm it."
+    )
+
+
+def _interval(report: ReportInput) -> str:
+    """What the brackets hold."""
+    level = report.analysis.a_look
+    if level is None or len(report.analysis.looks) < 2:
+        return f"Brackets hold its 95{NBSP}% t interval over rounds, shown from three rounds on. "
+    return (
+        f"Brackets hold its {100 * (1 - level):.4g}{NBSP}% t interval over rounds: wider than 95{NBSP}%, so that at "
+        f"whatever planned look the campaign stops, it misses in 5{NBSP}% of campaigns. "
     )
 
 
@@ -204,7 +215,7 @@ def _sections(report: ReportInput, results: Results) -> tuple[Section, ...]:
             by_label.setdefault((series.benchmark, series.label), []).append(series)
         entries = tuple(_entry(report, results, *key, several) for key, several in by_label.items())
         if entries:
-            sections.append(Section(group, _answers(results, members), entries))
+            sections.append(Section(group, entries))
     return tuple(sections)
 
 
@@ -212,59 +223,50 @@ def _entry(report: ReportInput, results: Results, benchmark: str, label: str, se
     found = matrices(several)
     inside = {series for matrix in found for series in matrix.members}
     flat = [series for series in several if series not in inside]
-    table = benchmark_table(results, flat, report.meanings.get(benchmark, {})) if flat else None
-    return Entry(label, benchmark, table, tuple(matrix_table(results, m) for m in found), _sources(results, several))
-
-
-def _sources(results: Results, several: Sequence[Series]) -> tuple[Sources, ...]:
-    files: dict[tuple[int, int], dict[str, None]] = {}
-    for series in several:
-        for environment, level in results.levels[series].items():
-            for cell in level.cells:
-                key = (results.environments.index(environment), cell.round)
-                files.setdefault(key, {}).update(dict.fromkeys(cell.sources))
-    return tuple(
-        Sources(results.environments[place], number, tuple(sorted(names)))
-        for (place, number), names in sorted(files.items())
+    counted = {series for series in flat if results.first(series).kind is Kind.COUNT}
+    meanings = report.meanings.get(benchmark, {})
+    peak = peak_flops(report, label) if any(series.metric == "HPL" for series in several) else None
+    context = Context({} if peak is None else {label: peak}, report.references)
+    return Entry(
+        label=label,
+        benchmark=benchmark,
+        series=tuple(several),
+        table=benchmark_table(results, [s for s in flat if s not in counted], meanings, context),
+        counts=benchmark_table(results, [s for s in flat if s in counted], meanings),
+        matrices=tuple(matrix_table(results, m) for m in found),
+        sources=_sources(results, several),
+        findings=tuple(item for item in report.analysis.findings if item.benchmark in (label, benchmark)),
+        notes=_notes(results, several),
+        peak=peak,
     )
 
 
-def _answers(results: Results, members: Sequence[Series]) -> tuple[Answer, ...]:
-    """Each primary metric of each environment on one line: a ratio with its interval, or a range over places."""
-    answers = []
-    for environment in results.others:
-        for several in bundles(series for series in members if results.first(series).primary):
-            found = [
-                results.comparisons[series].get(environment) for series in several if series in results.comparisons
-            ]
-            there = [item for item in found if item is not None]
-            if there:
-                kept = {
-                    k: v for k, v in several[0].labels if len(several) == 1 or (k not in PLACES and not v.isdecimal())
-                }
-                words = (several[0].metric, labels_text(kept))
-                name = ", ".join(word for word in words if word)
-                place = results.environments.index(environment)
-                alone = [results.levels[series][environment] for series in several]
-                answers.append(Answer(place, environment, f"{several[0].label}: {name}", _short(there, alone)))
-    return tuple(answers)
+def _notes(results: Results, several: Sequence[Series]) -> tuple[str, ...]:
+    """What the comparisons of an entry say besides their verdicts, one sentence each, with all that it is true of."""
+    found: dict[str, list[str]] = {}
+    for series in several:
+        for environment, item in results.comparisons.get(series, {}).items():
+            for note in item.notes:
+                where = ", ".join(word for word in (item.metric, labels_text(item.labels), environment) if word)
+                found.setdefault(f"{note.id}: {note.message}", []).append(where)
+    return tuple(f"{text} ({_first(places)})" for text, places in found.items())
 
 
-def _short(found: Sequence[Comparison], levels: Sequence[Level]) -> Cell:
-    """A ratio, a range of ratios, or, where the baseline has nothing to compare with, what was measured."""
-    if all(item.ratio is None for item in found) and all(item.verdict is Verdict.DATA_ONLY for item in found):
-        factor, unit = unit_for(levels)
-        means = span([level.mean / factor for level in levels], format_number)
-        return Cell(f"{means} {unit}".rstrip(), "no counterpart in the baseline")
-    if len(found) > 1:
-        cell = range_cell(found)
-        return Cell(cell.text, f"{len(found)} results{'; ' if cell.note else ''}{cell.note}", cell.badge)
-    return ratio_cell(found[0], explain=True)
+def _first(places: Sequence[str]) -> str:
+    more = len(places) - NAMED
+    return "; ".join(places[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return one if count == 1 else many or f"{one}s"
+def _sources(results: Results, several: Sequence[Series]) -> tuple[Sources, ...]:
+    """The raw files of an entry, by target and environment, each once."""
+    found: dict[str, tuple[str, list[dict[tuple[int, str], None]]]] = {}
+    for series in several:
+        target = dict(series.labels).get("target", "")
+        _, files = found.setdefault(results.raw(series), (target, [{} for _ in results.environments]))
+        for environment, level in results.levels[series].items():
+            own = files[results.environments.index(environment)]
+            for cell in level.cells:
+                own.update(dict.fromkeys((cell.round, source) for source in cell.sources))
+    return tuple(
+        Sources(anchor, target, tuple(tuple(sorted(own)) for own in files)) for anchor, (target, files) in found.items()
+    )

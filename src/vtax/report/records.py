@@ -8,14 +8,27 @@ from typing import Any
 from pydantic import Field
 
 from vtax.analysis.records import Analysis
-from vtax.model import CellRecord, Plan, Record, TrialRecord
+from vtax.model import CellRecord, Labels, Plan, Record, TrialRecord
+
+
+class Reference(Record):
+    """A value from elsewhere to set beside a metric: of every series of it that has these labels. In base units."""
+
+    benchmark: str
+    metric: str
+    value: float
+    unit: str
+    source: str  # who measured it, where and on what, in a few words
+    labels: Labels = Field(default_factory=dict)
+    environment: str = ""  # the kind of environment it is of, where the source says so
 
 
 class ReportInput(Record):
     """A campaign after its analysis.
 
-    `trials` need no texts; `versions` are of packages in the image; `meanings` maps benchmark -> metric -> what the
-    metric is, in the order in which the benchmark declares its metrics.
+    `trials` need texts only for the figures of single seconds and packets; `versions` are of packages in the image;
+    `meanings` maps benchmark -> metric -> what the metric is, in the order in which the benchmark declares its
+    metrics; `references` are shown where they are given; `image_sha256` is of the root file system's archive.
     """
 
     analysis: Analysis
@@ -25,3 +38,6 @@ class ReportInput(Record):
     versions: Mapping[str, str] = Field(default_factory=dict)
     host_facts: Mapping[str, Any] = Field(default_factory=dict)
     meanings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    references: tuple[Reference, ...] = ()
+    image_sha256: str = ""
+    image_recipe: str = ""

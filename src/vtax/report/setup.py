@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -56,6 +57,10 @@ MACHINE = {
 }
 LONG = 160  # characters of a fact that are shown
 ABSENT_MEANS = {"cpu_quota_cpus": "none"}
+TOLD = re.compile(
+    r"(vtax|hpcc|openmpi-bin|libopenmpi\d\w*|libopenblas0-\w+|sysbench|stress-ng|iozone3|iperf3|iputils-ping|libc6|"
+    r"linux-image-\S+|openssh-server|nfs-\S+)$"
+)
 HPL_PARAMS = ("N", "NB", "P", "Q")
 
 
@@ -186,9 +191,13 @@ def machine(report: ReportInput) -> tuple[Table, Table]:
     return pairs_table("The machine", first, columns), pairs_table("More about the machine", rest, columns)
 
 
-def versions(report: ReportInput) -> Table:
+def versions(report: ReportInput) -> tuple[Table, Table]:
+    """vtax and the packages that measure or that are measured with, and all the others of the root file system."""
     pairs = [("vtax", report.plan.vtax_version), *sorted(report.versions.items())]
-    return pairs_table("Versions", pairs, ("Package", "Version"))
+    first = [pair for pair in pairs if TOLD.match(pair[0])]
+    rest = [pair for pair in pairs if not TOLD.match(pair[0])]
+    columns = ("Package", "Version")
+    return pairs_table("Versions", first, columns), pairs_table("All other packages", rest, columns)
 
 
 def built(report: ReportInput) -> tuple[tuple[str, str], ...]:
@@ -256,3 +265,57 @@ def failures(report: ReportInput) -> Table:
         if cell.status is not Status.OK
     ]
     return Table("Failures", (Column("Trial"), Column("Status"), Column("Reason")), tuple(rows))
+
+
+def commands(report: ReportInput) -> tuple[tuple[str, str], ...]:
+    """For each environment the command lines of the benchmarks, of the first target of each entry and scope."""
+    texts = []
+    for name in report.analysis.environments:
+        seen: dict[tuple[str, str], int] = {}
+        lines: list[str] = []
+        for work in (work for work in report.plan.work if work.environment == name and work.steps):
+            key = (work.label, work.target.scope)
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] == 1:
+                lines += [f"# {work.label} on {work.target.label}"]
+                lines += [
+                    f"{node}:{work.target.directory}$ {shlex.join(step.argv)}{' &' if step.background else ''}"
+                    for step in work.steps
+                    for node in step.nodes
+                ]
+        if lines:
+            texts.append((name, "\n".join(lines)))
+    return tuple(texts)
+
+
+def image(report: ReportInput) -> Table:
+    """What all environments start from."""
+    spec = report.plan.study.image
+    pairs = [
+        ("archive, sha256", report.image_sha256 or UNKNOWN),
+        ("recipe", report.image_recipe or UNKNOWN),
+        ("suite", spec.suite),
+        ("components", ", ".join(spec.components)),
+    ]
+    if spec.extra_packages:
+        pairs.append(("extra packages", ", ".join(spec.extra_packages)))
+    return pairs_table("The root file system", pairs, ("Item", "Value"))
+
+
+def cells(report: ReportInput) -> Table:
+    """Every cluster that was made, in the order of time, with its record."""
+    rows = [
+        Row(
+            (
+                Cell(f"round {cell.round}"),
+                Cell(cell.environment),
+                Cell(cell.status, cell.failure),
+                Cell(format_seconds(cell.provision_s)),
+                Cell(f"{len(cell.checks)} passed"),
+                Cell(f"{cell.cell}.{cell.instance}.json", file=f"cells/{cell.cell}.{cell.instance}.json"),
+            )
+        )
+        for cell in sorted(report.cells, key=lambda cell: (cell.started, cell.cell, cell.instance))
+    ]
+    columns = ("Round", "Environment", "Status", "Provisioned in", "Checks", "Record")
+    return Table("Every cluster", tuple(Column(name) for name in columns), tuple(rows))

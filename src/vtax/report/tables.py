@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from vtax.analysis.records import Comparison, Level, Verdict
 from vtax.analysis.summary import Series, series_of
 from vtax.report.groups import Group, group_of
 from vtax.report.numbers import ABSENT, interval_text, labels_text, mean_sd, natural, ratio_text, unit_for
-from vtax.report.records import ReportInput
+from vtax.report.records import Reference, ReportInput
 from vtax.units import format_number
 
 COLLAPSE_FROM = 7  # series of one metric that the overview shows as one row
@@ -25,12 +26,16 @@ class Cell:
     note: str = ""
     badge: str = ""
     environment: int | None = None  # its place in the plan: the colour of its swatch
+    raw: str = ""  # the anchor of the raw files that the number comes from
+    scaled: bool = False  # whether the text is a number in the unit of its row
+    file: str = ""  # of the campaign, that the text links to
 
 
 @dataclass(frozen=True)
 class Row:
     cells: tuple[Cell, ...]  # the first names the row; a heading has no other
     heading: bool = False
+    unit: str = ""  # of its scaled cells
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,26 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Context:
+    """What stands beside the numbers where it is known: the peak of an entry, in flop/s, and values from elsewhere."""
+
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    references: tuple[Reference, ...] = ()
+
+    def reference_of(self, series: Series) -> tuple[Reference, ...]:
+        """The references of a series: those of its metric of which it has every label."""
+        labels = set(series.labels)
+        return tuple(
+            item
+            for item in self.references
+            if (item.benchmark, item.metric) == (series.benchmark, series.metric) and set(item.labels.items()) <= labels
+        )
+
+
+NOTHING = Context()
+
+
+@dataclass(frozen=True)
 class Results:
     """Levels and comparisons by series, in the order in which the benchmarks declare their metrics."""
 
@@ -59,6 +84,20 @@ class Results:
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(name for name in self.environments if name != self.baseline)
+
+    @cached_property
+    def _raw(self) -> Mapping[tuple[Group, str, str], str]:
+        places = dict.fromkeys((self.group(s), s.label, dict(s.labels).get("target", "")) for s in self.levels)
+        return {place: f"raw{number}" for number, place in enumerate(places, 1)}
+
+    def raw(self, series: Series) -> str:
+        """The anchor of the raw files of a series: one for each part of the machine, entry and target."""
+        return self._raw[self.group(series), series.label, dict(series.labels).get("target", "")]
+
+    @cached_property
+    def with_primary(self) -> frozenset[str]:
+        """The labels of benchmark entries that have a primary metric."""
+        return frozenset(series.label for series in self.levels if self.first(series).primary)
 
     def first(self, series: Series) -> Level:
         return next(iter(self.levels[series].values()))
@@ -130,10 +169,10 @@ def _overview_row(results: Results, series: Series) -> Row:
     cells = [name]
     for environment in results.environments:
         level = results.levels[series].get(environment)
-        cells.append(level_cell(level, factor, median=False))
+        cells.append(level_cell(level, factor, median=False, raw=results.raw(series)))
         if environment != results.baseline:
             cells.append(ratio_cell(results.comparisons.get(series, {}).get(environment), explain=True))
-    return Row(tuple(cells))
+    return Row(tuple(cells), unit=unit)
 
 
 def _range_row(results: Results, several: Sequence[Series]) -> Row:
@@ -170,13 +209,17 @@ def span(values: Sequence[float], words: Callable[[float], str]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def level_cell(level: Level | None, factor: float, *, median: bool = True) -> Cell:
-    """`5.516 ± 0.027` over `n 3, median 5.51`."""
+def level_cell(
+    level: Level | None, factor: float, *, median: bool = True, raw: str = "", peak: float | None = None
+) -> Cell:
+    """`5.516 ± 0.027` over `n 3, median 5.51, 43 % of peak`."""
     if level is None:
         return Cell(ABSENT)
     sd = None if level.sd is None else level.sd / factor
     note = f"n {level.n}" + (f", median {format_number(level.median / factor)}" if median else "")
-    return Cell(mean_sd(level.mean / factor, sd), note)
+    if peak is not None:
+        note += f", {100 * level.mean / peak:.3g} % of peak"
+    return Cell(mean_sd(level.mean / factor, sd), note, raw=raw, scaled=True)
 
 
 def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
@@ -199,7 +242,9 @@ def named(metric: str, unit: str) -> str:
     return f"{metric} ({unit})" if unit else metric
 
 
-def benchmark_table(results: Results, several: Sequence[Series], meanings: Mapping[str, str]) -> Table | None:
+def benchmark_table(
+    results: Results, several: Sequence[Series], meanings: Mapping[str, str], context: Context = NOTHING
+) -> Table | None:
     """One row for each series, under its metric where a metric has several. None when all are in matrices."""
     rows: list[Row] = []
     by_metric: dict[str, list[Series]] = {}
@@ -209,20 +254,41 @@ def benchmark_table(results: Results, several: Sequence[Series], meanings: Mappi
         factor, unit = unit_for(level for series in members for level in results.levels[series].values())
         title = Cell(named(metric, unit), meanings.get(metric, ""))
         if len(members) > 1:
-            rows.append(Row((title,), heading=True))
-            rows += [_series_row(results, s, factor, Cell(labels_text(dict(s.labels)))) for s in members]
+            rows.append(Row((title,), heading=True, unit=unit))
+            names = (Cell(labels_text(dict(series.labels))) for series in members)
+            rows += [
+                _series_row(results, s, (factor, unit), name, context) for s, name in zip(members, names, strict=True)
+            ]
         else:
             where = labels_text(dict(members[0].labels))
             note = "; ".join(text for text in (title.note, where) if text)
-            rows.append(_series_row(results, members[0], factor, Cell(title.text, note)))
-    return Table(several[0].label, columns_of(results, "Metric"), tuple(rows)) if rows else None
+            rows.append(_series_row(results, members[0], (factor, unit), Cell(title.text, note), context))
+    columns = columns_of(results, "Metric")
+    if any(context.reference_of(series) for series in several):
+        columns = (*columns, Column("Reference"))
+    return Table(several[0].label, columns, tuple(_filled(row, len(columns)) for row in rows)) if rows else None
 
 
-def _series_row(results: Results, series: Series, factor: float, title: Cell) -> Row:
+def _filled(row: Row, width: int) -> Row:
+    """A row without a reference beside rows that have one."""
+    if row.heading or len(row.cells) == width:
+        return row
+    return Row((*row.cells, Cell("")), unit=row.unit)
+
+
+def _series_row(results: Results, series: Series, scale: tuple[float, str], title: Cell, context: Context) -> Row:
+    factor, unit = scale
+    peak = context.peaks.get(series.label) if series.metric == "HPL" else None
     cells = [title]
     for environment in results.environments:
-        cells.append(level_cell(results.levels[series].get(environment), factor))
+        level = results.levels[series].get(environment)
+        cells.append(level_cell(level, factor, raw=results.raw(series), peak=peak))
         comparison = results.comparisons.get(series, {}).get(environment)
         if environment != results.baseline:
             cells.append(ratio_cell(comparison))
-    return Row(tuple(cells))
+    references = context.reference_of(series)
+    if references:
+        values = ", ".join(format_number(item.value / factor) for item in references)
+        sources = "; ".join(" ".join(word for word in (item.environment, item.source) if word) for item in references)
+        cells.append(Cell(values, sources, scaled=True))
+    return Row(tuple(cells), unit=unit)

@@ -1,0 +1,230 @@
+"""iperf3's figures: bitrate second by second and as boxes for each pair of nodes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from vtax.analysis.summary import Series
+from vtax.benchmarks import iperf3
+from vtax.errors import ParseError
+from vtax.model import Status, TrialRecord
+from vtax.report.chart import Chart, Trace, choice, plain, scaled, short
+from vtax.report.lines import legend
+from vtax.report.numbers import natural
+from vtax.report.pairs import matrix
+from vtax.report.svg import Scale, around, cut, document, label, line, polyline, rect, tick_text
+from vtax.report.tables import Results
+
+METRIC = "throughput"
+MANY = 8000  # points of bitrate over time beyond which a figure holds the median of the runs only
+SMALL_W, SMALL_H = 214.0, 122.0
+COLUMNS = 4
+PAIRS_MAX = 12  # drawn for paper
+
+
+@dataclass(frozen=True)
+class Run:
+    """The counted intervals of one trial: (end s, bit/s)."""
+
+    environment: str
+    pair: str
+    round: int
+    rates: tuple[tuple[float, float], ...]
+
+
+def runs_of(trials: Sequence[TrialRecord], label_: str) -> tuple[Run, ...]:
+    """The seconds of every measured trial of an entry whose output is there."""
+    runs = []
+    for trial in trials:
+        if trial.benchmark != "iperf3" or trial.label != label_ or trial.warmup or trial.status is not Status.OK:
+            continue
+        try:
+            found = iperf3.series(trial)
+        except (ParseError, KeyError):  # its text is not loaded, or the audit has refused it already
+            continue
+        if found:
+            rates = tuple((round(end, 2), rate) for _, end, rate in found)
+            runs.append(Run(trial.environment, " → ".join(trial.nodes), trial.round, rates))
+    return tuple(sorted(runs, key=lambda run: (natural(run.pair), run.environment, run.round)))
+
+
+def charts(
+    results: Results, several: Sequence[Series], trials: Sequence[TrialRecord], anchor: str
+) -> tuple[Chart, ...]:
+    """The figures of one iperf3 entry, those for which there is something to draw."""
+    made = []
+    runs = runs_of(trials, several[0].label)
+    if runs:
+        factor, unit = scaled(max(rate for run in runs for _, rate in run.rates), "bit/s")
+        pairs = sorted({run.pair for run in runs}, key=natural)
+        made += [_over_time(results, runs, pairs, f"{anchor}-time", factor, unit)]
+        made += [_boxes(results, runs, pairs, f"{anchor}-box", factor, unit)]
+    pairs_chart = matrix(results, several, f"{anchor}-pairs")
+    return (*made, *([pairs_chart] if pairs_chart else []))
+
+
+# --- over time --------------------------------------------------------------------------------------------------------
+
+
+def _over_time(
+    results: Results, runs: Sequence[Run], pairs: Sequence[str], anchor: str, factor: float, unit: str
+) -> Chart:
+    thin = sum(len(run.rates) for run in runs) > MANY
+    drawn = _medians(runs) if thin else runs
+    top = max(rate for run in runs for _, rate in run.rates) / factor
+    end = max(second for run in runs for second, _ in run.rates)
+    parts = legend(results.environments, [n for n in results.environments if any(r.environment == n for r in runs)], 8)
+    for i, pair in enumerate(pairs[:PAIRS_MAX]):
+        origin = ((i % COLUMNS) * (SMALL_W + 6), 22 + (i // COLUMNS) * (SMALL_H + 12))
+        own = [run for run in drawn if run.pair == pair]
+        parts += _small(results, own, pair, origin, (end, top), factor)
+    rows = -(-min(len(pairs), PAIRS_MAX) // COLUMNS)
+    traces: list[Trace] = []
+    options = []
+    for pair in pairs:
+        first = len(traces)
+        traces += [_line_trace(results, run, factor, thin) for run in drawn if run.pair == pair]
+        options.append((pair, range(first, len(traces))))
+    what = "median of the rounds, second by second" if thin else "each line is one round"
+    more = f"; the first {PAIRS_MAX} of {len(pairs)} pairs" if len(pairs) > PAIRS_MAX else ""
+    return Chart(
+        anchor=anchor,
+        title=f"Bitrate over time, client → server ({unit})",
+        alt=f"Lines of the bitrate over time for {len(pairs)} pairs of nodes, {what}. "
+        f"The highest is {top:.4g} {unit}. The table holds the mean of every pair.",
+        svg=document(COLUMNS * (SMALL_W + 6), 26 + rows * (SMALL_H + 12), parts, "wide"),
+        traces=tuple(traces),
+        layout={
+            "xaxis": {"title": {"text": "s since the start of counting"}},
+            "yaxis": {"title": {"text": unit}, "rangemode": "tozero"},
+        },
+        caption=f"What the client reported of each second; {what}{more}.",
+        choices=(choice("Pair", options),),
+        wide=True,
+    )
+
+
+def _medians(runs: Sequence[Run]) -> list[Run]:
+    """One run for each environment and pair: the median of its runs in each interval."""
+    found: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.environment, run.pair), []).append(run)
+    several = []
+    for (environment, pair), own in found.items():
+        length = min(len(run.rates) for run in own)
+        rates = [(own[0].rates[i][0], statistics.median(run.rates[i][1] for run in own)) for i in range(length)]
+        several.append(Run(environment, pair, 0, tuple(rates)))
+    return several
+
+
+def _small(
+    results: Results,
+    runs: Sequence[Run],
+    pair: str,
+    origin: tuple[float, float],
+    most: tuple[float, float],
+    factor: float,
+) -> list[str]:
+    left, right = origin[0] + 38, origin[0] + SMALL_W - 6
+    top, bottom = origin[1] + 18, origin[1] + SMALL_H - 18
+    x_scale, y_scale = Scale(0.0, most[0], left, right), around([0.0, most[1]], bottom, top, zero=True)
+    parts = [label(origin[0] + 4, origin[1] + 10, cut(pair, 34), "head")]
+    for tick in y_scale.ticks(4):
+        parts += [line(left, y_scale(tick), right, y_scale(tick), "grid")]
+        parts += [label(left - 5, y_scale(tick) + 3.5, tick_text(tick), "tick", "end")]
+    for tick in x_scale.ticks(4):
+        parts.append(label(x_scale(tick), bottom + 13, tick_text(tick) + (" s" if tick == 0 else ""), "tick", "middle"))
+    for run in runs:
+        place = results.environments.index(run.environment)
+        spots = [(x_scale(second), y_scale(rate / factor)) for second, rate in run.rates]
+        parts.append(polyline(spots, f"thin s{place}"))
+    return parts
+
+
+def _line_trace(results: Results, run: Run, factor: float, thin: bool) -> Trace:
+    name = run.environment if thin else f"{run.environment}, round {run.round}"
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": plain(name, 28),
+        "meta": {"env": results.environments.index(run.environment)},
+        "x": [second for second, _ in run.rates],
+        "y": [short(rate / factor) for _, rate in run.rates],
+    }
+
+
+# --- boxes ------------------------------------------------------------------------------------------------------------
+
+
+def five_numbers(values: Sequence[float]) -> tuple[float, float, float, float, float]:
+    """Least, lower quartile, median, upper quartile, largest; quartiles between two values are interpolated."""
+    ordered = sorted(values)
+    if len(ordered) == 1:
+        return (ordered[0],) * 5
+    low, middle, high = statistics.quantiles(ordered, n=4, method="inclusive")
+    return ordered[0], low, middle, high, ordered[-1]
+
+
+def _boxes(results: Results, runs: Sequence[Run], pairs: Sequence[str], anchor: str, factor: float, unit: str) -> Chart:
+    found: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        found.setdefault((run.pair, run.environment), []).extend(rate / factor for _, rate in run.rates)
+    numbers = {key: five_numbers(values) for key, values in found.items()}
+    environments = [name for name in results.environments if any(key[1] == name for key in numbers)]
+    left, right, step = 130.0, 424.0, 13.0
+    scale = around([0.0, *(five[4] for five in numbers.values())], left, right, zero=True)
+    height = 26 + len(pairs) * (len(environments) * step + 9)
+    parts = [*legend(results.environments, environments, left)]
+    for tick in scale.ticks(5):
+        parts += [line(scale(tick), 22, scale(tick), height, "grid")]
+        parts += [label(scale(tick), height + 13, tick_text(tick), "tick", "middle")]
+    y = 26.0
+    for pair in pairs:
+        middle = y + len(environments) * step / 2 + 3.5
+        parts.append(label(left - 8, middle, cut(pair, 22), "side", "end"))
+        for name in environments:
+            if (pair, name) in numbers:
+                parts += _box(numbers[pair, name], scale, y, step, results.environments.index(name))
+            y += step
+        y += 9
+    parts.append(label((left + right) / 2, height + 30, unit, "axis", "middle"))
+    least = min(numbers, key=lambda key: numbers[key][2])
+    return Chart(
+        anchor=anchor,
+        title="Spread of the bitrate",
+        alt=f"Box plots of the bitrate for {len(pairs)} pairs of nodes. The lowest median is "
+        f"{numbers[least][2]:.4g} {unit}, {least[0]} in {least[1]}.",
+        svg=document(440, height + 36, parts),
+        traces=tuple(_box_trace(numbers, pairs, name, results.environments.index(name)) for name in environments),
+        layout={
+            "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
+            "yaxis": {"type": "category", "autorange": "reversed", "automargin": True},
+            "boxmode": "group",
+        },
+        caption="Every counted second of every round: quartiles as a box, the line is the median, whiskers end at the "
+        "least and the largest second.",
+        height=90 + 26 * len(pairs) * len(environments),
+    )
+
+
+def _box(five: Sequence[float], scale: Scale, y: float, step: float, place: int) -> list[str]:
+    low, first, middle, third, high = map(scale, five)
+    center = y + step / 2
+    return [
+        line(low, center, high, center, "whisker"),
+        rect(first, y + 2, max(1.5, third - first), step - 4, f"bar f{place}"),
+        line(middle, y + 1, middle, y + step - 1, "median"),
+    ]
+
+
+def _box_trace(
+    numbers: Mapping[tuple[str, str], Sequence[float]], pairs: Sequence[str], name: str, place: int
+) -> Trace:
+    own = [pair for pair in pairs if (pair, name) in numbers]
+    trace: Trace = {"type": "box", "orientation": "h", "name": plain(name, 28), "meta": {"env": place}}
+    trace["y"] = [plain(pair) for pair in own]
+    for i, key in enumerate(("lowerfence", "q1", "median", "q3", "upperfence")):
+        trace[key] = [short(numbers[pair, name][i]) for pair in own]
+    return trace

@@ -1,0 +1,192 @@
+"""The page in a real browser: whole, quiet, usable by eye, keyboard and ear, and deaf to hostile text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from pages import HOSTILE
+from vtax.report.svg import clean
+
+from .conftest import Opened, Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+EMPTY = """() => [...document.querySelectorAll('figure.chart')].filter(figure => {
+  const live = figure.querySelector('.live');
+  const drawing = live || figure.querySelector('svg.static');
+  const paths = drawing.querySelectorAll('path, rect, circle, image').length;
+  const canvas = [...drawing.querySelectorAll('canvas')].some(c => c.width > 0 && c.height > 0);
+  const box = drawing.getBoundingClientRect();
+  return !(paths > 3 || canvas) || box.width < 50 || box.height < 40;
+}).map(figure => figure.id)"""
+WIDE = """() => document.documentElement.scrollWidth > document.documentElement.clientWidth
+  ? [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&
+      !e.closest('.scroll, nav, pre, .hidden, .skip')).slice(0, 5).map(e => e.outerHTML.slice(0, 120)) : []"""
+
+
+def assert_quiet(found: Visit, page: Path) -> None:
+    assert found.errors == []
+    assert found.requests == [page.as_uri()]
+
+
+def test_every_figure_is_drawn_and_nothing_is_fetched(visit: Opened, files: dict[str, Path]) -> None:
+    found = visit("whole")
+    found.draw_all()
+    kinds = found.js(
+        "Object.values(JSON.parse(document.getElementById('data').textContent).figures)"
+        ".flatMap(f => f.data.map(t => t.type))"
+    )
+    assert {"bar", "scatter", "heatmap", "surface", "box"} <= set(kinds)
+    assert found.js(EMPTY) == []
+    drawn = found.js("[...document.querySelectorAll('figure.chart')].map(f => f.dataset.drawn)")
+    assert drawn.count("live") > 20
+    assert_quiet(found, files["whole"])
+
+
+def test_without_scripts_every_figure_and_table_is_there(visit: Opened) -> None:
+    page = visit("whole", script=False).page
+    figures = page.locator("figure.chart")
+    assert figures.count() > 20
+    for number in range(figures.count()):
+        box = figures.nth(number).locator("svg.static").bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) > 60
+    assert page.locator("#forest tbody tr:not(.heading)").count() > 10
+    assert page.locator("select, input").count() == 0
+
+
+def test_live_figures_hold_the_numbers_of_the_analysis(visit: Opened) -> None:
+    found = visit("whole")
+    found.draw_all()
+    bars = found.js(
+        "document.querySelector('#fig-compute1-bars1 .live').data.filter(t => t.type === 'bar').map(t => t.x)"
+    )
+    table = found.page.locator("#compute1 tbody tr").filter(has_text="StarDGEMM").locator("td .value").all_inner_texts()
+    assert f"{bars[0][-1]:.2f}" == f"{float(table[0].split(' ± ')[0]):.2f}"
+
+
+def test_filters_of_the_forest_plot_work(visit: Opened, files: dict[str, Path]) -> None:
+    found = visit("whole")
+    page = found.page
+    rows = "[...document.querySelectorAll('#forest tbody tr:not(.heading)')].filter(r => !r.hidden)"
+    all_rows = found.js(f"{rows}.length")
+    page.get_by_label("Metric holds").fill("hpl")
+    names = found.js(f"{rows}.map(r => r.cells[0].textContent.toLowerCase())")
+    assert 0 < len(names) < all_rows
+    assert all("hpl" in name for name in names)
+    page.get_by_label("Metric holds").fill("")
+    page.locator("#forest-tools select").first.select_option("vm")
+    assert set(found.js(f"{rows}.map(r => r.dataset.environment)")) == {"vm"}
+    assert "of" in page.get_by_role("status").inner_text()
+    page.locator("#forest-tools select").nth(1).select_option("slower")
+    assert all("slower" in words for words in found.js(f"{rows}.map(r => r.dataset.verdicts)"))
+    assert found.js("[...document.querySelectorAll('#forest tr.heading')].filter(r => !r.hidden).length") >= 1
+    assert_quiet(found, files["whole"])
+
+
+def test_tables_sort_and_return_to_their_order(visit: Opened) -> None:
+    found = visit("whole")
+    values = (
+        "[...document.querySelectorAll('#forest tbody tr:not(.heading)')].map(r => Number(r.cells[3].dataset.sort))"
+    )
+    before = found.js(values)
+    head = found.page.locator("#forest thead button").filter(has_text="Ratio")
+    head.press("Enter")
+    assert found.js(values) == sorted(before)
+    assert found.page.locator("#forest th[aria-sort=ascending]").count() == 1
+    head.press("Enter")
+    assert found.js(values) == sorted(before, reverse=True)
+    head.press("Enter")
+    assert found.js(values) == before
+
+
+def test_units_switch_in_tables_and_figures(visit: Opened) -> None:
+    found = visit("whole")
+    found.draw_all()
+    cell = found.page.locator("#memory1 tbody tr").filter(has_text="StarSTREAM_Copy").first
+    decimal = float(cell.locator(".u").first.inner_text().split(" ± ")[0])
+    figure = "document.querySelector('#fig-memory1-bars1 .live')"
+    drawn = found.js(f"{figure}.data[0].x[0]")
+    found.page.get_by_label("GiB/s").check()
+    binary = float(cell.locator(".u").first.inner_text().split(" ± ")[0])
+    assert binary == pytest.approx(decimal * 1e9 / 2**30, rel=2e-3)
+    assert "GiB/s" in cell.locator("th").inner_text()
+    assert found.js(f"{figure}.data[0].x[0]") == pytest.approx(drawn * 1e9 / 2**30)
+    assert "GiB/s" in found.js(f"{figure}.layout.xaxis.title.text")
+    found.page.get_by_label("GB/s (").check()
+    assert found.js(f"{figure}.data[0].x[0]") == drawn
+
+
+def test_a_file_size_can_be_chosen(visit: Opened) -> None:
+    found = visit("whole")
+    found.draw_all()
+    anchor = found.js(
+        "[...document.querySelectorAll('figure.chart')].map(f => f.id).find(i => i.endsWith('local-worker1'))"
+    )
+    shown = f"document.querySelector('#{anchor} .live').data.filter(t => t.visible === true).map(t => t.y)"
+    before = found.js(shown)
+    found.page.locator(f"#{anchor} select").nth(1).select_option("0")
+    after = found.js(shown)
+    assert len(after) == len(before) == 6  # a line and its runs, in three environments
+    assert after != before
+
+
+def test_a_number_leads_to_its_raw_files(visit: Opened) -> None:
+    found = visit("whole")
+    found.page.locator("#compute1 td a.note").first.click()
+    row = found.page.locator("tr:target")
+    row.wait_for(state="visible")
+    assert row.locator("a").first.get_attribute("href") == "../trials/r01-host-hpcc-1/step0-master.stdout"
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing(visit: Opened, width: int, dark: bool) -> None:
+    found = visit("whole", width=width, dark=dark)
+    found.draw_all()
+    result = Axe().run(found.page)
+    told = [(item["id"], [node["html"][:160] for node in item["nodes"][:4]]) for item in result.response["violations"]]
+    assert told == [], json.dumps(told, indent=1)
+
+
+@pytest.mark.parametrize("name", ["whole", "hostile"])
+@pytest.mark.parametrize("width", [1280, 800, 400])
+def test_nothing_sticks_out(visit: Opened, name: str, width: int) -> None:
+    found = visit(name, width=width)
+    found.draw_all()
+    assert found.js(WIDE) == []
+
+
+def test_it_prints_as_drawn(visit: Opened) -> None:
+    found = visit("whole", width=794)  # A4 at 96 dpi
+    found.draw_all()
+    found.page.emulate_media(media="print")
+    assert found.js(WIDE) == []
+    shown = "selector => [...document.querySelectorAll(selector)].map(e => getComputedStyle(e).display)"
+    assert set(found.js(shown, ".live")) == {"none"}
+    assert set(found.js(shown, "svg.static")) == {"block"}
+    assert set(found.js(shown, "nav, .tools, .choices")) == {"none"}
+
+
+def test_hostile_text_runs_nothing_and_stays_text(visit: Opened, files: dict[str, Path]) -> None:
+    found = visit("hostile")
+    found.draw_all()
+    assert found.js("typeof window.hurt") == "undefined"
+    assert found.js("document.scripts.length") == 3
+    assert found.js("document.querySelectorAll('img, iframe, object, embed, form, base, link').length") == 0
+    assert found.js("[...document.querySelectorAll('a')].filter(a => /^javascript:/i.test(a.href)).length") == 0
+    assert clean(HOSTILE) in clean(found.page.locator("#findings").inner_text())
+    assert found.js(EMPTY) == []
+    assert_quiet(found, files["hostile"])
+
+
+def test_scripts_that_are_not_its_own_do_not_run(visit: Opened) -> None:
+    found = visit("whole")
+    found.js("const s = document.createElement('script'); s.textContent = 'window.hurt = 3'; document.body.append(s)")
+    found.js("document.body.insertAdjacentHTML('beforeend', '<a id=bad onclick=\"window.hurt = 4\">x</a>')")
+    found.page.locator("#bad").click()
+    assert found.js("typeof window.hurt") == "undefined"

@@ -1,0 +1,212 @@
+"""Figures by their data: the same numbers in the drawing, in the live figure and in the analysis."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from xml.etree import ElementTree
+
+import pytest
+
+from pages import ANSWERS, TCP, whole
+from recorded import load
+from vtax.benchmarks import iperf3, ping
+from vtax.report import streams, trips
+from vtax.report.chart import Chart, choice, plain, short, switchable
+from vtax.report.drawn import charts
+from vtax.report.forest import forest
+from vtax.report.grid import grids
+from vtax.report.history import drift, lanes_of, strips_of
+from vtax.report.memory import cached_below
+from vtax.report.page import page_of
+from vtax.report.records import ReportInput
+from vtax.report.streams import five_numbers
+from vtax.report.svg import Scale, cut, element, label, linear_ticks, log_ticks, num, tick_text
+from vtax.report.sweep import peak_flops
+from vtax.report.tables import results_of
+from vtax.report.timeline import timeline
+from vtax.report.trips import quantiles
+
+
+@pytest.fixture(scope="module")
+def report() -> ReportInput:
+    return whole()
+
+
+@pytest.fixture(scope="module")
+def made(report: ReportInput) -> dict[str, Chart]:
+    results = results_of(report)
+    return {
+        chart.anchor: chart
+        for section in page_of(report).sections
+        for anchor, entry in section.anchored()
+        for chart in charts(report, results, entry, anchor)
+    }
+
+
+def chart_of(made: dict[str, Chart], title: str) -> Chart:
+    return next(chart for chart in made.values() if chart.title.startswith(title))
+
+
+def test_every_drawing_is_xml_and_every_choice_names_traces(made: dict[str, Chart]) -> None:
+    for chart in made.values():
+        ElementTree.fromstring(chart.svg)
+        for chosen in chart.choices:
+            places = [place for option in chosen["options"] for place in option["traces"]]
+            assert set(places) <= set(range(len(chart.traces)))
+            assert all(option["traces"] for option in chosen["options"])
+
+
+def test_seconds_of_iperf3_are_drawn_as_they_were_reported(report: ReportInput, made: dict[str, Chart]) -> None:
+    chart = chart_of(made, "Bitrate over time")
+    seconds = iperf3.series(load(TCP))
+    assert len(chart.traces) == 3 * 3 * 6  # pairs, environments, rounds
+    assert chart.traces[0]["x"] == [round(end, 2) for _, end, _ in seconds]
+    assert chart.traces[0]["y"] == [short(rate / 1e9) for _, _, rate in seconds]
+    assert [option["name"] for option in chart.choices[0]["options"]] == [
+        "master → worker1",
+        "worker1 → worker2",
+        "worker2 → master",
+    ]
+
+
+def test_many_seconds_become_the_median_of_the_rounds() -> None:
+    runs = [streams.Run("host", "a → b", n, ((1.0, 10.0 * n), (2.0, 20.0 * n))) for n in (1, 2, 3)]
+    assert streams._medians(runs)[0].rates == ((1.0, 20.0), (2.0, 40.0))
+
+
+def test_boxes_are_quartiles() -> None:
+    assert five_numbers([5, 1, 3, 2, 4]) == (1, 2.0, 3.0, 4.0, 5)
+    assert five_numbers([7.0]) == (7.0,) * 5
+
+
+def test_round_trips_are_those_that_ping_printed(made: dict[str, Chart]) -> None:
+    answers = ping.round_trips(load(ANSWERS))
+    assert len(answers) == 100
+    assert answers[0] == (1, 0.000081)
+    times = sorted(time_s for _, time_s in answers)
+    chart = chart_of(made, "Distribution of round-trip times")
+    assert chart.traces[0]["x"][0] == 61.0  # µs, the least
+    assert chart.traces[0]["x"][-1] == 172.0
+    assert chart.traces[0]["y"][-1] == 1.0
+    assert f"{statistics.median_high(times) * 1e6:.3g}" in chart.alt
+
+
+def test_a_quiet_ping_has_no_distribution() -> None:
+    quiet = load(ANSWERS.parent / "iputils-20240905--trixie")
+    assert len(ping.round_trips(quiet)) == 0
+    assert len(trips.times_of([quiet], "ping")) == 0
+
+
+def test_a_distribution_keeps_both_ends() -> None:
+    steps = quantiles([float(value) for value in range(1, 1001)], steps=10)
+    assert [steps[0], steps[-1]] == [(1, 0.001), (1000, 1.0)]
+    assert len(steps) == 11
+
+
+def test_heat_maps_have_one_scale_and_mark_the_page_cache(report: ReportInput, made: dict[str, Chart]) -> None:
+    results = results_of(report)
+    local, shared = grids(report, [series for series in results.levels if series.label == "iozone"])
+    assert local.files == ("1048576", "67108864", "8589934592")
+    assert cached_below(report, "host") == 2 * 2 * 2**30  # twice the limit that its nodes read back
+    maps = [chart for chart in made.values() if chart.anchor.endswith("-heat") and "8 GiB" in chart.traces[0]["y"]]
+    assert [chart.title.split(" · ")[1] for chart in maps] == [local.place, shared.place]
+    assert len({(trace["zmin"], trace["zmax"]) for chart in maps for trace in chart.traces}) == 1
+    for chart in maps:  # the first two of three file sizes, in each environment
+        assert [frame["y1"] for frame in chart.layout["shapes"]] == [1.5] * 3
+        assert chart.svg.count('class="cache"') == 3 * 3
+    mean = results.levels[local.operations["write"]["1048576", "4096"]]["host"].mean
+    assert maps[0].traces[0]["meta"]["unit"] == "MB/s"
+    assert maps[0].traces[0]["z"][0][0] == pytest.approx(math.log10(mean / 1e6), abs=1e-4)
+
+
+def test_a_sweep_has_a_line_for_every_choice(made: dict[str, Chart]) -> None:
+    chart = chart_of(made, "HPL over NB")
+    assert [option["name"] for option in chart.choices[0]["options"]] == ["N 1,024", "N 2,048", "N 4,096"]
+    assert chart.choices[0]["at"] == 2
+    lines = [trace for trace in chart.traces if trace["mode"] == "lines+markers"]
+    assert all(trace["x"] == [64.0, 128.0, 192.0] for trace in lines)
+    assert chart.layout["shapes"] == []  # no clock is known, so no peak
+
+
+def test_the_peak_is_cpus_times_operations_times_clock(report: ReportInput) -> None:
+    facts = report.cells[0].facts[0]
+    told = facts.model_copy(update={"values": {**facts.values, "cpu_flags": ["avx2", "fma"], "cpu_mhz": 2500.0}})
+    cells = [cell for cell in report.cells if cell.environment == "host"]
+    known = report.model_copy(update={"cells": (cells[0].model_copy(update={"facts": (told,)}),)})
+    assert peak_flops(known, "hpcc") == 6 * 16 * 2.5e9
+    assert peak_flops(report, "hpcc") is None
+
+
+def test_the_timeline_has_every_cell_and_what_was_counted(report: ReportInput) -> None:
+    lanes = lanes_of(report)
+    assert len(lanes) == 18
+    assert lanes[0].start == 0.0
+    assert lanes[0].ready == pytest.approx(4.2, abs=1e-6)
+    strips, missing = strips_of(report, lanes)
+    assert [strip.title for strip in strips] == ["drift", "load", "steal", "throttling"]
+    assert missing == ("temperature",)
+    steal = next(strip for strip in strips if strip.title == "steal")
+    assert {round(spot.value, 6) for spot in steal.spots} == {0.0, 0.1, 0.2}  # 0, 1 and 2 of 1000 ticks
+    chart = timeline(report)
+    assert chart is not None
+    assert "Not recorded: temperature" in chart.caption
+    assert sum(len(trace["x"]) for trace in chart.traces if trace["type"] == "bar") == 18
+
+
+def test_drift_is_zero_in_a_campaign_that_repeats_itself(report: ReportInput) -> None:
+    level = next(level for level in report.analysis.levels if level.metric == "HPL" and level.label == "hpcc")
+    cells = tuple(cell.model_copy(update={"value": 5e9}) for cell in level.cells)
+    still = report.analysis.model_copy(update={"levels": (level.model_copy(update={"cells": cells}),)})
+    assert {spot.value for spot in drift(still, lanes_of(report))} == {0.0}
+
+
+def test_the_forest_has_a_strip_for_every_primary_comparison(report: ReportInput) -> None:
+    found = forest(results_of(report), report.analysis.margin)
+    assert found is not None
+    primary = [item for item in report.analysis.comparisons if item.primary and item.ratio is not None]
+    assert sum(len(row.whiskers) for row in found.lines) == len(primary)
+    for row in found.lines:
+        for whisker in row.whiskers:
+            assert whisker.low is None or whisker.high is None or whisker.low <= whisker.at <= whisker.high
+    assert found.margin[0] < found.one < found.margin[1]
+    one = next(row for row in found.lines if row.metric == "PTRANS" and row.name == "vm")
+    assert one.verdicts == ("slower",)
+    assert one.whiskers[0].shape == "down"
+    assert one.whiskers[0].at < found.one
+
+
+def test_only_units_of_bytes_switch() -> None:
+    assert switchable("x", "byte/s", 1e9, "GB/s") == {
+        "axes": "x",
+        "text": "GB/s",
+        "binary": "GiB/s",
+        "factor": 1e9 / 2**30,
+    }
+    assert switchable("x", "byte/s", 1e3, "kB/s") is not None
+    assert switchable("x", "byte/s", 1e3, "kB/s")["binary"] == "KiB/s"  # type: ignore[index]
+    assert switchable("x", "bit/s", 1e9, "Gbit/s") is None
+    assert switchable("x", "s", 1e-3, "ms") is None
+
+
+def test_ticks_are_round_numbers() -> None:
+    assert linear_ticks(0, 10, 6) == [0, 2, 4, 6, 8, 10]
+    assert linear_ticks(0, 0.9, 4) == pytest.approx([0, 0.5])
+    assert log_ticks(1, 1000, 6) == [1, 10, 100, 1000]
+    assert log_ticks(0.5, 2, 7) == pytest.approx([0.5, 1, 2])
+    assert [tick_text(value) for value in (0, 1000, 2.5, 1e-6, 3e9)] == ["0", "1,000", "2.5", "1e-6", "3e9"]
+
+
+def test_scales_put_ends_on_ends() -> None:
+    linear, logarithmic = Scale(0, 10, 100, 200), Scale(1, 100, 0, 50, logarithmic=True)
+    assert [linear(value) for value in (0, 5, 10)] == [100, 150, 200]
+    assert [logarithmic(value) for value in (1, 10, 100)] == [0, 25, 50]
+
+
+def test_svg_text_is_always_text() -> None:
+    assert element("text", x=1.25, class_="<&>") == '<text x="1.2" class="&lt;&amp;&gt;"/>'
+    assert label(1, 2, "<b>\x00") == '<text x="1" y="2">&lt;b&gt;\ufffd</text>'
+    assert cut("a\x00b\nc", 4) == "a\ufffdb…"
+    assert plain("<b>&") == "&lt;b&gt;&amp;"
+    assert num(3.0) == "3"
+    assert choice("N", [("a", range(2))])["options"] == [{"name": "a", "traces": [0, 1]}]
