@@ -59,7 +59,8 @@ def test_one_round_has_no_deviation() -> None:
 def test_labels_tell_series_apart() -> None:
     items = [measurement(5.0, labels={"node": "a"}), measurement(6.0, labels={"node": "b"})]
     assert len(levels(items)) == 2
-    assert series_of(items[0]) != series_of(items[1])
+    one, other = levels(items).values()
+    assert series_of(one) != series_of(other)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0])

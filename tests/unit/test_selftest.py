@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from vtax.analysis import estimate
+from vtax.analysis.looks import calibration
 from vtax.cli.app import app
 from vtax.errors import GateFailed
 from vtax.selftest import campaigns, fixed, stopping
@@ -38,8 +39,7 @@ def test_an_interval_that_is_too_narrow_is_noticed(monkeypatch: pytest.MonkeyPat
 
 
 def test_looks_without_their_level_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = campaigns.calibration
-    monkeypatch.setattr(campaigns, "calibration", lambda looks, adjusted: real((6,), adjusted=adjusted))
+    monkeypatch.setattr(campaigns, "calibration", lambda looks, adjusted: calibration((6,), adjusted=adjusted))
     first = campaigns.orders(1, 1_000, 60)
     missed = [check for check in stopping.g8(1, 1_000, first) if not check.met]
     single = [check for check in stopping.g4_g5(1, 1_000, first) if check.goal == "G4" and not check.met]

@@ -68,7 +68,7 @@ def _agreement(pair: Pair, delta: float) -> Iterator[Note]:
 
 def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
     """What changed over the campaign."""
-    trend = trend_of(pair, runs)
+    trend = trend_of(pair)
     if trend is not None and trend.found and trend.per_hour is not None:
         message = (
             f"drift of {100 * trend.per_hour:+.2g} % an hour in both environments, removed by comparing within rounds"
@@ -92,15 +92,14 @@ def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
             yield Note(id="WARMUP_SHORT", message=message)
 
 
-def trend_of(pair: Pair, runs: Runs) -> diagnostics.Trend | None:
+def trend_of(pair: Pair) -> diagnostics.Trend | None:
     """What both environments drift together, where it is known when trials began."""
     logs, times = [], []
     for level in (pair.level, pair.base):
-        found = runs.get((level.environment, series_of(level))) if level is not None else None
-        if level is None or found is None or np.isnan(found[1]).any():
+        if level is None or any(cell.started is None for cell in level.cells):
             return None
-        logs.append(_improving(np.concatenate(found[0]), level))
-        times.append(found[1])
+        logs.append(_improving(np.array([cell.value for cell in level.cells]), level))
+        times.append(np.array([cell.started for cell in level.cells], float))
     return diagnostics.drift(logs, times)
 
 
