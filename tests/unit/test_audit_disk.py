@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from audit_cases import GIB, both, evidence, failed, logged, passed, recorded, unknown, value
-from vtax.audit import Evidence, disk
+from vtax.audit import Evidence, disk, files
 from vtax.model import Scope, Severity
 
 IOZONE = recorded("iozone", "3.507--trixie-range", "0-worker1.stdout")
@@ -30,31 +30,31 @@ def fileio(text: str, **more: Any) -> Evidence:
 
 
 def test_d01_what_the_numbers_of_iozone_are() -> None:
-    assert "Output is in kBytes/sec" in passed(disk.iozone_unit, iozone(IOZONE))[0]
-    assert "operations per second" in passed(disk.iozone_unit, iozone(DIRECT))[0]
+    assert "Output is in kBytes/sec" in passed(files.iozone_unit, iozone(IOZONE))[0]
+    assert "operations per second" in passed(files.iozone_unit, iozone(DIRECT))[0]
     read_wrongly = DIRECT.replace("OPS Mode. Output is in operations per second.", "Output is in kBytes/sec")
-    found = failed(disk.iozone_unit, iozone(read_wrongly))
+    found = failed(files.iozone_unit, iozone(read_wrongly))
     assert (found[0].severity, "ran with -O" in found[0].message) == (Severity.BLOCKER, True)
-    assert "have no unit" in failed(disk.iozone_unit, iozone("64 4 1 2\n"))[0].message
-    assert "mixes" in failed(disk.iozone_unit, iozone(IOZONE + DIRECT))[0].message
-    assert unknown(disk.iozone_unit, iozone(""))
+    assert "have no unit" in failed(files.iozone_unit, iozone("64 4 1 2\n"))[0].message
+    assert "mixes" in failed(files.iozone_unit, iozone(IOZONE + DIRECT))[0].message
+    assert unknown(files.iozone_unit, iozone(""))
 
 
 def test_d02_files_that_fit_into_memory() -> None:
-    found = failed(disk.page_cache, iozone(IOZONE))
+    found = failed(files.page_cache, iozone(IOZONE))
     assert found[0].severity is Severity.BLOCKER
     assert "files up to 128 MiB, 2 GiB of memory, no O_DIRECT: reads and writes measure" in found[0].message
     assert "write" in found[0].labels["operation"]
     flushed = failed(
-        disk.page_cache, iozone(IOZONE.replace("\tOutput is", "\tInclude fsync in write timing\n\tOutput is"))
+        files.page_cache, iozone(IOZONE.replace("\tOutput is", "\tInclude fsync in write timing\n\tOutput is"))
     )
     assert "write" not in flushed[0].labels["operation"]
     assert "read" in flushed[0].labels["operation"]
 
 
 def test_d02_files_that_do_not() -> None:
-    assert passed(disk.page_cache, iozone(IOZONE, size=4 * GIB))
-    assert "O_DIRECT" in passed(disk.page_cache, iozone(DIRECT))[0]
+    assert passed(files.page_cache, iozone(IOZONE, size=4 * GIB))
+    assert "O_DIRECT" in passed(files.page_cache, iozone(DIRECT))[0]
 
 
 def test_d02_a_host_that_caches_as_well() -> None:
@@ -65,25 +65,25 @@ def test_d02_a_host_that_caches_as_well() -> None:
     )
     cells = tuple(cell.model_copy(update={"host_facts": {"memory_total_bytes": 64 * GIB}}) for cell in campaign.cells)
     cached = replace(campaign, plan=campaign.plan.model_copy(update={"environments": specs}), cells=cells)
-    (found,) = failed(disk.page_cache, cached)
+    (found,) = failed(files.page_cache, cached)
     assert (found.environment, "64 GiB of memory" in found.message) == ("container", True)
 
 
 def test_d02_sysbench() -> None:
-    found = failed(disk.page_cache, fileio(FILEIO))
+    found = failed(files.page_cache, fileio(FILEIO))
     assert "files up to 8 MiB" in found[0].message
     assert found[0].metrics == ("throughput_read",)  # writes are flushed, every 100 requests
-    assert unknown(disk.page_cache, fileio("sysbench 1.0.20\n"))
+    assert unknown(files.page_cache, fileio("sysbench 1.0.20\n"))
 
 
 def test_d03_the_flush_in_the_timing() -> None:
-    found = failed(disk.flushed, iozone(IOZONE))
+    found = failed(files.flushed, iozone(IOZONE))
     assert (found[0].severity, "excludes the flush" in found[0].message) == (Severity.WARNING, True)
-    assert passed(disk.flushed, iozone(DIRECT))
+    assert passed(files.flushed, iozone(DIRECT))
     mixed = logged("iozone", {"host": DIRECT, "container": IOZONE}, scope=Scope.NODE)
-    said = [one.message for one in failed(disk.flushed, mixed)]
+    said = [one.message for one in failed(files.flushed, mixed)]
     assert any("Include close, Include fsync in host, nothing in container" in message for message in said)
-    assert unknown(disk.flushed, iozone(""))
+    assert unknown(files.flushed, iozone(""))
 
 
 def written(share: float) -> Evidence:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from audit_cases import COUNTERS, PARAMS, evidence, only
-from vtax.audit import Evidence, clocks, disk, disturbance, hpc, network
+from audit_cases import COUNTERS, PARAMS, both, evidence, failed, logged, only, passed, unknown
+from vtax.audit import Evidence, clocks, disk, disturbance, hpc, streams
 from vtax.model import Outcome, Scope, Severity
 
 
@@ -15,7 +15,7 @@ def test_nothing_disturbed() -> None:
     campaign = evidence()
     checks = (disturbance.memory_pressure, clocks.clock, disturbance.too_short)
     assert [check(campaign) for check in checks] == [(), (), ()]
-    assert network.udp_rate(campaign) == ()
+    assert streams.udp_rate(campaign) == ()
     assert disk.shared_filesystem(campaign) == ()
     assert (hpc.implausible(campaign), hpc.too_small(campaign)) == ((), ())
 
@@ -58,7 +58,7 @@ def test_ping_is_short_by_nature() -> None:
 
 
 def test_udp_at_the_requested_rate_is_no_capacity() -> None:
-    findings = network.udp_rate(evidence(values={"iperf3-udp": 2.99e9}))
+    findings = streams.udp_rate(evidence(values={"iperf3-udp": 2.99e9}))
     assert {finding.environment for finding in findings} == {"host", "container"}
     assert findings[0].severity is Severity.BLOCKER
     assert "2.990 Gbit/s, with 3.000 Gbit/s requested" in findings[0].message
@@ -66,7 +66,7 @@ def test_udp_at_the_requested_rate_is_no_capacity() -> None:
 
 def test_parallel_streams_ask_for_more() -> None:
     params = {**PARAMS, "iperf3-udp": {**PARAMS["iperf3-udp"], "parallel": 2}}
-    assert network.udp_rate(evidence(values={"iperf3-udp": 2.99e9}, params=params)) == ()
+    assert streams.udp_rate(evidence(values={"iperf3-udp": 2.99e9}, params=params)) == ()
 
 
 def with_shared_scope(campaign: Evidence) -> Evidence:
@@ -122,3 +122,35 @@ def test_hpl_larger_than_memory() -> None:
 )
 def test_flops_per_cycle(flags: set[str], operations: tuple[int, int]) -> None:
     assert hpc.flops_per_cycle(flags) == operations
+
+
+def test_a_log_that_tells_of_killed_workers() -> None:
+    text = "stress-ng: debug: [1307] vm: assuming killed by OOM killer, restarting again (instance 0)\n"
+    found = failed(disturbance.memory_pressure, logged("stress-ng", both(text), scope=Scope.NODE))
+    assert found[0].severity is Severity.BLOCKER
+    assert "its log tells of 6 processes killed for lack of memory" in found[0].message
+
+
+def test_pages_of_a_balloon() -> None:
+    campaign = evidence()
+    counters = {name: {"worker1": {**COUNTERS, "balloon_pages": 9.0}} for name in campaign.counters}
+    assert "9 pages went to or from a balloon" not in passed(disturbance.memory_pressure, campaign)[0]
+    found = failed(disturbance.memory_pressure, replace(campaign, counters=counters))
+    assert "54 pages went to or from a balloon" in found[0].message  # six trials
+
+
+def test_a_timer_that_is_too_coarse() -> None:
+    text = "Your clock granularity/precision appears to be 10000 microseconds.\n"
+    found = failed(disturbance.too_short, logged("hpcc", both(text), scope=Scope.WORKERS))
+    assert "has steps of 10000 µs" in found[0].message
+
+
+def test_runs_that_nobody_timed() -> None:
+    assert unknown(disturbance.too_short, logged("hpcc", both("x\n"), scope=Scope.WORKERS, elapsed_s=0.0))
+
+
+def test_hpl_on_cpus_that_nobody_knows() -> None:
+    blind = {name: {"cpu_flags": None} for name in ("host", "container")}
+    assert "the instructions of its CPUs are not known" in unknown(hpc.implausible, evidence(blind)).message
+    assert unknown(hpc.implausible, replace(evidence(), measurements=()))
+    assert unknown(hpc.too_small, replace(evidence(), measurements=()))

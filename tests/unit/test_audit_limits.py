@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from audit_cases import COUNTERS, GIB, SHAPE, evidence, only
+from audit_cases import COUNTERS, GIB, SHAPE, evidence, failed, only, passed, unknown
 from vtax.audit import limits
 from vtax.model import ClusterShape, Severity
 
@@ -101,3 +101,31 @@ def test_nodes_that_share_cpus_are_named() -> None:
     finding = only(limits.shared_cpus(evidence(shape=shape)))
     assert finding.severity is Severity.WARNING
     assert "master and worker1 (CPU 2)" in finding.message
+
+
+def test_another_topology_is_a_warning() -> None:
+    host, guest = {"cores": 1, "numa_nodes": 1}, {"cores": 2, "numa_nodes": 1}
+    (finding,) = failed(limits.unequal, evidence({"host": host, "container": guest}))
+    assert (finding.severity, finding.message) == (
+        Severity.WARNING,
+        "master in container sees 2 cores, in host 1",
+    )
+
+
+def test_limits_that_nobody_told_are_unknown() -> None:
+    blind = {name: {"cpus": None, "cpus_allowed": None} for name in ("host", "container")}
+    assert "the CPUs that master may use are not known" in unknown(limits.not_applied, evidence(blind)).message
+    assert unknown(limits.unequal, evidence(blind))
+    assert unknown(limits.throttled, replace(evidence(blind), counters={}))
+
+
+def test_virtual_cpus_that_are_not_pinned() -> None:
+    campaign = evidence(provider="qemu")
+    specs = tuple(
+        spec.model_copy(update={"options": {"pin": False}}) if spec.name == "container" else spec
+        for spec in campaign.plan.environments
+    )
+    plan = campaign.plan.model_copy(update={"environments": specs})
+    (finding,) = failed(limits.shared_cpus, replace(campaign, plan=plan))
+    assert "the virtual CPUs of container are not pinned" in finding.message
+    assert passed(limits.shared_cpus, campaign) == ("no two nodes of the plan share a CPU",)

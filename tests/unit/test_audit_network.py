@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from audit_cases import both, failed, logged, passed, recorded, unknown, value
-from vtax.audit import Evidence, network
+from vtax.audit import Evidence, network, streams
 from vtax.model import Severity
 
 TCP = recorded("iperf3", "3.18--trixie-tcp", "1-worker1.stdout")
@@ -78,24 +78,24 @@ def test_n02_one_machine_in_some_environments() -> None:
 
 def test_n03_a_log_that_knows_its_target() -> None:
     asked = json.loads(UDP)["start"]["test_start"]["target_bitrate"]
-    (one, _) = failed(network.udp_rate, iperf3(UDP, rate=0.99 * asked))
+    (one, _) = failed(streams.udp_rate, iperf3(UDP, rate=0.99 * asked))
     assert (one.severity, one.metrics) == (Severity.BLOCKER, ("throughput",))
-    assert passed(network.udp_rate, iperf3(UDP, rate=0.5 * asked))
+    assert passed(streams.udp_rate, iperf3(UDP, rate=0.5 * asked))
 
 
 def test_n03_a_log_without_a_target() -> None:
     text = "[ ID] Interval  Transfer  Bitrate  Jitter  Lost/Total Datagrams\n"
-    assert "1.049 Mbit/s requested" in failed(network.udp_rate, iperf3(text, rate=1.05e6))[0].message
-    assert "was asked for is not known" in unknown(network.udp_rate, iperf3(text, rate=5e8)).message
+    assert "1.049 Mbit/s requested" in failed(streams.udp_rate, iperf3(text, rate=1.05e6))[0].message
+    assert "was asked for is not known" in unknown(streams.udp_rate, iperf3(text, rate=5e8)).message
 
 
 def test_n04_a_stream_that_fills_a_core() -> None:
     busy = {"host_total": 97.5, "remote_total": 40.0}
-    found = failed(network.cpu_bound, iperf3(changed(ONE, end__cpu_utilization_percent=busy)))
+    found = failed(streams.cpu_bound, iperf3(changed(ONE, end__cpu_utilization_percent=busy)))
     assert "98 % of a core on the client, 40 % of a core on the server" in found[0].message
     idle = {"host_total": 20.0, "remote_total": 40.0}
-    assert passed(network.cpu_bound, iperf3(changed(ONE, end__cpu_utilization_percent=idle)))
-    assert "plain text log" in unknown(network.cpu_bound, iperf3(TEXT)).message
+    assert passed(streams.cpu_bound, iperf3(changed(ONE, end__cpu_utilization_percent=idle)))
+    assert "plain text log" in unknown(streams.cpu_bound, iperf3(TEXT)).message
 
 
 def link(**more: Any) -> dict[str, Any]:
@@ -121,29 +121,29 @@ def test_n05_a_rate_above_that_of_the_wire() -> None:
 
 def test_n06_segments_that_were_sent_again() -> None:
     many = changed(TCP, end__sum_sent__retransmits=500, end__sum_sent__bytes=14_480_000, start__tcp_mss_default=1448)
-    found = failed(network.retransmits, iperf3(many))
+    found = failed(streams.retransmits, iperf3(many))
     assert "3000 of about 60000 segments were sent again" in found[0].message  # six runs
     few = changed(many, end__sum_sent__retransmits=5)
-    assert passed(network.retransmits, iperf3(few))
+    assert passed(streams.retransmits, iperf3(few))
     # 2 of 2**30 / 1448 segments
-    assert passed(network.retransmits, iperf3(TEXT))
-    assert unknown(network.retransmits, iperf3("nothing\n"))
+    assert passed(streams.retransmits, iperf3(TEXT))
+    assert unknown(streams.retransmits, iperf3("nothing\n"))
 
 
 def test_n06_slow_start_that_counts() -> None:
     rates = [{"sum": {"bits_per_second": rate}} for rate in (5e8, 1e9, 1e9, 1e9)]
     slow = changed(TCP, intervals=rates, start__test_start__omit=0, end__sum_sent__retransmits=0)
-    assert "6 of 6 runs count TCP's slow start" in failed(network.retransmits, iperf3(slow))[0].message
-    assert passed(network.retransmits, iperf3(changed(slow, start__test_start__omit=3)))
+    assert "6 of 6 runs count TCP's slow start" in failed(streams.retransmits, iperf3(slow))[0].message
+    assert passed(streams.retransmits, iperf3(changed(slow, start__test_start__omit=3)))
 
 
 def test_n07_a_count_of_the_sender() -> None:
-    found = failed(network.sender_side, iperf3(TEXT.replace("receiver", "")))
+    found = failed(streams.sender_side, iperf3(TEXT.replace("receiver", "")))
     assert (found[0].severity, found[0].metrics) == (Severity.BLOCKER, ("throughput",))
-    assert passed(network.sender_side, iperf3(TEXT))
-    assert passed(network.sender_side, iperf3(TCP))
-    assert failed(network.sender_side, iperf3(changed(TCP, end__sum_received=None)))
-    assert unknown(network.sender_side, iperf3("nothing\n"))
+    assert passed(streams.sender_side, iperf3(TEXT))
+    assert passed(streams.sender_side, iperf3(TCP))
+    assert failed(streams.sender_side, iperf3(changed(TCP, end__sum_received=None)))
+    assert unknown(streams.sender_side, iperf3("nothing\n"))
 
 
 def test_n08_packets_that_are_lost_or_few_or_late() -> None:

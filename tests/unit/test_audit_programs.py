@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from audit_cases import FACTS, FLAGS, evidence, only
+from audit_cases import FACTS, FLAGS, evidence, only, passed, unknown
 from vtax.audit import disk, environment, programs
 from vtax.audit.evidence import Evidence
-from vtax.model import Severity
+from vtax.model import Scope, Severity
 
 
 def test_same_programs() -> None:
@@ -204,3 +205,38 @@ def test_disks_that_the_host_caches_too() -> None:
     assert {one.severity for one in disk.host_cache(disks("unsafe"))} == {Severity.BLOCKER}
     assert disk.host_cache(disks("none")) == ()
     assert disk.host_cache(disks("unsafe", benchmark="ping")) == ()
+
+
+# --- what nobody told ------------------------------------------------------------------------------------------------
+
+
+def blind(*facts: str, **more: Any) -> Evidence:
+    """A campaign of which no node told these facts."""
+    return evidence({name: dict.fromkeys(facts) for name in ("host", "container")}, **more)
+
+
+def test_what_no_node_told_is_unknown() -> None:
+    assert unknown(environment.different, blind("kernel", "libc", "microcode", "mitigations"))
+    assert (
+        "what its nodes run inside of is not known" in unknown(environment.emulation, blind("virtualization")).message
+    )
+    assert unknown(environment.nested, evidence(host_facts={"cpu_flags": FLAGS}))
+    assert unknown(environment.hidden_flags, blind("cpu_flags"))
+    assert unknown(programs.different, blind("binary_sha256"))
+    assert unknown(programs.blas_core, blind("blas_core"))
+    shared = replace(blind("shared_filesystem"), trials=evidence().trials)
+    trials = tuple(one.model_copy(update={"scope": Scope.SHARED}) for one in shared.trials)
+    assert unknown(disk.shared_filesystem, replace(shared, trials=trials))
+
+
+def test_what_was_seen_and_is_right_is_told() -> None:
+    campaign = evidence()
+    assert passed(programs.different, campaign)[0] == "host: hashes of hpcc, xhpl"
+    assert passed(environment.different, campaign)[0] == "host: kernel 6.12.0"
+    assert passed(environment.emulation, campaign) == (
+        "host: no software emulation",
+        "container: no software emulation",
+    )
+    assert passed(environment.nested, campaign)
+    assert passed(disk.shared_filesystem, campaign) == ("nfs4 in host, nfs4 in container",)
+    assert passed(disk.host_cache, disks("none")) == ("container: cache=none, default disk, default format",)

@@ -70,6 +70,11 @@ def test_clock_pressure_network_and_cost() -> None:
     assert values["collector_cpu_s"] == pytest.approx(0.03)
 
 
+def test_doubts_of_two_readings_add_up() -> None:
+    before, after = ({"clock_s": at, "clock_doubt_s": doubt} for at, doubt in ((10.0, 0.5), (14.0, 0.25)))
+    assert delta(before, after) == {"clock_s": 4.0, "clock_doubt_s": 0.75}
+
+
 def test_the_hosts_clock_is_read_beside_the_nodes() -> None:
     beside = read_beside({"clock_s": 105.0}, started=100.0, elapsed_s=4.0)
     assert beside == {"clock_s": 105.0, "host_clock_s": 102.0, "clock_doubt_s": 2.0, "clock_offset_s": 3.0}

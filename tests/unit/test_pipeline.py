@@ -33,12 +33,12 @@ class World:
         self.providers: dict[str, FakeProvider] = {}
         self.facts: dict[str, Any] = dict(FACTS)
         self.image = IMAGE
+        self.script = anew(telling(sysbench=PRINTED))
         for name in ("host", "box"):
             self.add(name)
 
     def add(self, name: str, broken: str = "") -> FakeProvider:
-        script = anew(telling(sysbench=PRINTED))
-        self.providers[name] = FakeProvider(name, self.paths.runtime, script=script, broken=broken)
+        self.providers[name] = FakeProvider(name, self.paths.runtime, script=self.script, broken=broken)
         return self.providers[name]
 
     def prepare(self, wanted: Study | None = None, *, only_available: bool = False) -> Prepared:

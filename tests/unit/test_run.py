@@ -290,7 +290,7 @@ def test_a_step_that_takes_too_long(tmp_path: Path) -> None:
     bench = Bench(tmp_path, replying(tool=(EXPIRED, "still at it\n", "")))
     record = bench.run(work(step("tool"), step("after")))
     assert record.status is Status.TIMED_OUT
-    assert record.failure == "tool on worker1 was ended after 0 s\nstill at it"  # 0.5 s, as all fake commands
+    assert record.failure == "tool on worker1 was ended after 1 s\nstill at it"  # 1.25 s, as all fake commands
     assert (record.steps[0].timed_out, len(record.steps)) == (True, 1)
 
 

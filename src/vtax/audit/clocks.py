@@ -92,15 +92,16 @@ def drift(evidence: Evidence, trials: list[TrialRecord]) -> Iterator[tuple[float
 
 
 def steps(evidence: Evidence, environment: str) -> float:
-    """The largest difference between the wall clock and the time since the boot over one trial, beyond 0.1 s."""
+    """The largest difference between the wall clock and the time since the boot over one trial, beyond 0.1 s and what
+    may pass between reading the one and the other."""
     gaps = [
-        abs(counted["clock_s"] - counted["uptime_s"])
+        (abs(counted["clock_s"] - counted["uptime_s"]), 2 * counted.get("clock_doubt_s", 0.0))
         for trial in evidence.trials
         if trial.environment == environment
         for counted in evidence.counters.get(trial.id, {}).values()
         if {"clock_s", "uptime_s"} <= counted.keys()
     ]
-    return max((gap for gap in gaps if gap > STEP_S), default=0.0)
+    return max((gap for gap, between in gaps if gap > STEP_S + between), default=0.0)
 
 
 @row(
@@ -148,4 +149,4 @@ def read_beside(evidence: Evidence, trial: TrialRecord) -> Iterator[tuple[float,
     for counted in evidence.counters.get(trial.id, {}).values():
         if {"clock_s", "host_clock_s", "clock_doubt_s"} <= counted.keys():
             inside, outside = counted["clock_s"], counted["host_clock_s"]
-            yield (outside, outside) if abs(inside - outside) <= 2 * counted["clock_doubt_s"] else (inside, outside)
+            yield (outside, outside) if abs(inside - outside) <= counted["clock_doubt_s"] else (inside, outside)

@@ -26,7 +26,8 @@ times
 """
 STEAL = 7  # position in the `cpu` line of /proc/stat: user nice system idle iowait irq softirq steal
 IDLE = (3, 4)  # and there: idle and iowait
-GAUGES = frozenset({"load1", "clock_offset_s", "clock_doubt_s", "collector_cpu_s"})
+DOUBT = "clock_doubt_s"
+GAUGES = frozenset({"load1", "clock_offset_s", DOUBT, "collector_cpu_s"})
 DEVICE = re.compile(r"^ *([^ :]+): *([0-9]+) +(?:[0-9]+ +){7}([0-9]+)", re.MULTILINE)
 STALL = re.compile(r"^some .* total=([0-9]{1,19})$", re.MULTILINE)
 TIMES = re.compile(r"([0-9]{1,9})m([0-9]{1,2}(?:\.[0-9]{1,9})?)s")
@@ -105,10 +106,14 @@ def read_beside(values: Mapping[str, float], started: float, elapsed_s: float) -
     if "clock_s" not in values:
         return dict(values)
     middle, doubt = started + elapsed_s / 2, elapsed_s / 2
-    beside = {"host_clock_s": middle, "clock_doubt_s": doubt, "clock_offset_s": values["clock_s"] - middle}
+    beside = {"host_clock_s": middle, DOUBT: doubt, "clock_offset_s": values["clock_s"] - middle}
     return {**values, **beside}
 
 
 def delta(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """What was counted between two readings; a gauge is taken from the end. Only what both readings have."""
-    return {name: value if name in GAUGES else value - before[name] for name, value in after.items() if name in before}
+    """What was counted between two readings; a gauge is taken from the end, and doubts of both add up. Only what both
+    readings have."""
+    found = {name: value if name in GAUGES else value - before[name] for name, value in after.items() if name in before}
+    if DOUBT in found:
+        found[DOUBT] += before[DOUBT]
+    return found

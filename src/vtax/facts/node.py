@@ -56,7 +56,7 @@ for path in / "$scratch" "$shared"; do printf '%s:' "$path"; try stat -f -c %T "
 section limits
 ulimit -Sn; ulimit -Hn
 section process
-ulimit -s; ulimit -l; wc -c </proc/$$/environ; readlink /proc/$$/cwd
+ulimit -s; ulimit -l; wc -c </proc/$$/environ; echo "$PWD"
 section space
 try df -P -k "$scratch" "$shared"
 section libc
