@@ -18,6 +18,7 @@ check:
 bench:
 	@scripts/bootstrap test
 	@.venv/bin/python bench/bench.py
+	@.venv/bin/python bench/analysis.py
 
 docs:
 	@.venv/bin/python scripts/metrics-reference

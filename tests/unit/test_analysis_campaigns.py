@@ -209,6 +209,11 @@ def test_outliers_are_kept_and_told_with_what_they_do_to_the_interval() -> None:
     (message,) = [note.message for note in found.notes if note.id == "OUTLIERS"]
     assert message.startswith("1 of 30 runs in other and 0 of 30 in the baseline are outliers, and kept")
     assert "80 to 86 %" in message
+    levels_found = simulated(plan_of(3, LOOKS, 3), values).analysis.levels
+    assert [(level.environment, level.outliers, level.runs) for level in levels_found] == [
+        ("base", 0, 30),
+        ("other", 1, 30),
+    ]
     assert found.mean_ratio is not None
     assert found.ratio is not None
     assert found.mean_ratio < found.ratio  # the median of the cell does not see it, the mean does

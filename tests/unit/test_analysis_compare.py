@@ -114,6 +114,7 @@ def test_the_order_of_the_input_changes_no_bit(seed: int) -> None:
 
 
 @given(pairs, st.sampled_from([Kind.COST, Kind.RATE_FIXED_WORK, Kind.RATE_FIXED_TIME, Kind.LATENCY_QUANTILE]))
+@settings(deadline=None)
 def test_swapping_the_environments_negates_the_effect_exactly(several: list[tuple[float, float]], kind: Kind) -> None:
     mine, theirs = [a for a, _ in several], [b for _, b in several]
     one, other = only(rounds(mine, theirs, kind=kind)), only(rounds(theirs, mine, kind=kind))
@@ -123,6 +124,7 @@ def test_swapping_the_environments_negates_the_effect_exactly(several: list[tupl
 
 
 @given(pairs, st.floats(1e-3, 1e3))
+@settings(deadline=None)
 def test_the_unit_does_not_matter(several: list[tuple[float, float]], scale: float) -> None:
     mine, theirs = [a for a, _ in several], [b for _, b in several]
     one = only(rounds(mine, theirs))
@@ -131,6 +133,7 @@ def test_the_unit_does_not_matter(several: list[tuple[float, float]], scale: flo
 
 
 @given(pairs)
+@settings(deadline=None)
 def test_a_time_and_its_rate_say_the_same(several: list[tuple[float, float]]) -> None:
     mine, theirs = [a for a, _ in several], [b for _, b in several]
     time = only(rounds(mine, theirs))
@@ -140,6 +143,7 @@ def test_a_time_and_its_rate_say_the_same(several: list[tuple[float, float]]) ->
 
 
 @given(st.lists(values, min_size=1, max_size=3), st.lists(values, min_size=1, max_size=3))
+@settings(deadline=None)
 def test_a_time_and_its_rate_say_the_same_over_iterations(mine: list[float], theirs: list[float]) -> None:
     def items(kind: Kind) -> list[Measurement]:
         return [

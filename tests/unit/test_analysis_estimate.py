@@ -69,6 +69,7 @@ def test_many_campaigns_give_the_bits_of_each(seed: int, n: int) -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=12))
+@settings(deadline=None)
 def test_swapping_negates_exactly(values: list[float]) -> None:
     differences = np.array(values)
     first = np.where(np.arange(len(values)) % 2, 1.0, -1.0)
@@ -136,6 +137,7 @@ def test_censored_differences_leave_bounds_open() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+@settings(deadline=None)
 def test_the_corrections_are_those_of_statsmodels(p_values: list[float]) -> None:
     p = np.array(p_values)
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])

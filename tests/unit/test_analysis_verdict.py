@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
@@ -151,11 +151,13 @@ def test_holm_by_hand() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+@settings(deadline=None)
 def test_benjamini_hochberg_agrees_with_scipy(p_values: list[float]) -> None:
     assert benjamini_hochberg(np.array(p_values)).tolist() == pytest.approx(false_discovery_control(p_values).tolist())
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+@settings(deadline=None)
 def test_holm_is_never_below_the_raw_value_nor_above_bonferroni(p_values: list[float]) -> None:
     corrected = holm(np.array(p_values)).tolist()
     for raw, adjusted in zip(p_values, corrected, strict=True):

@@ -530,7 +530,10 @@ def test_a_campaign_ends_by_itself_when_all_is_settled(world: World) -> None:
 
 
 def test_a_campaign_that_can_have_no_verdict_ends_and_says_so(world: World) -> None:
-    """Where a blocker of the audit touches everything, more rounds would change nothing."""
+    """Where a blocker of the audit touches everything, more rounds would change nothing: here that a tool printed the
+    same numbers again and again (U03)."""
+    for provider in world.providers.values():
+        provider.script = telling(sysbench=PRINTED)
     world.start(study(rounds=16).model_copy(update={"looks": (6, 10, 16)}))
     log = Campaign.open(world.directory).look_log()
     assert log is not None

@@ -58,7 +58,7 @@ class Level(Record):
     cv: float | None = None  # deviation of the logarithms from round to round, with its 95 % interval
     cv_low: float | None = None
     cv_high: float | None = None
-    outliers: int = 0  # runs more than five deviations away; they are kept
+    outliers: int | None = None  # runs more than five deviations away; they are kept; absent for proportions, counts
     runs: int = 0  # measured iterations
     typical: float  # METHOD 1.6: harmonic mean of rates for fixed work, geometric of ratios, ...
     cells: tuple[CellValue, ...]

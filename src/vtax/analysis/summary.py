@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from vtax.analysis.columns import UNLOGGED, Columns, Floats, Group, Ints, Series, columns
-from vtax.analysis.diagnostics import spread
+from vtax.analysis.diagnostics import outliers, spread
 from vtax.analysis.records import CellValue, Level
 from vtax.model import Kind, Measurement
 
@@ -113,7 +113,7 @@ def levels_of(
         values_of.append(values[mine])
         times_of.append(times_s)
     by_key = {(group.environment, group.series): group for group in table.groups}
-    made = {key: _level(by_key[key], several) for key, several in found.items()}
+    made = {key: _level(by_key[key], several, np.concatenate(runs[key][0])) for key, several in found.items()}
     return made, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
 
 
@@ -148,7 +148,7 @@ def _by_size(
     return out
 
 
-def _level(group: Group, cells: Sequence[CellValue]) -> Level:
+def _level(group: Group, cells: Sequence[CellValue], iterations: Floats) -> Level:
     values = [cell.value for cell in cells]
     logs = np.log(values) if group.kind not in UNLOGGED else np.empty(0)
     varies = spread(logs)
@@ -171,7 +171,8 @@ def _level(group: Group, cells: Sequence[CellValue]) -> Level:
         cv=varies.sd if varies else None,
         cv_low=varies.low if varies else None,
         cv_high=varies.high if varies else None,
-        runs=sum(cell.iterations for cell in cells),
+        outliers=None if group.kind in UNLOGGED else int(outliers(np.log(iterations)).sum()),
+        runs=iterations.size,
         typical=typical(values, group.kind),
         cells=tuple(cells),
     )
