@@ -9,7 +9,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from pages import HOSTILE
-from vtax.report.svg import clean
 
 from .conftest import Opened, Visit
 
@@ -179,7 +178,7 @@ def test_hostile_text_runs_nothing_and_stays_text(visit: Opened, files: dict[str
     assert found.js("document.scripts.length") == 3
     assert found.js("document.querySelectorAll('img, iframe, object, embed, form, base, link').length") == 0
     assert found.js("[...document.querySelectorAll('a')].filter(a => /^javascript:/i.test(a.href)).length") == 0
-    assert clean(HOSTILE) in clean(found.page.locator("#findings").inner_text())
+    assert HOSTILE.replace("\x00", "") in found.page.locator("#findings").inner_text()  # HTML has no such letter
     assert found.js(EMPTY) == []
     assert_quiet(found, files["hostile"])
 
