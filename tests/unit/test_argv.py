@@ -12,11 +12,11 @@ from vtax.benchmarks import benchmarks
 from vtax.launchers.mpirun import Mpirun
 from vtax.model import NodeShape, Role, Scope, Step, Target
 
-PING = "ping -n -q -c"
+PING = "ping -n"
 SYSBENCH_FILES = "sysbench fileio --file-num=128 --file-total-size=2147483648"
 CASES: tuple[tuple[str, Scope, Mapping[str, Any], tuple[str, ...]], ...] = (
-    ("ping", Scope.PAIRS, {}, (f"{PING} 1 -W 5 worker1", f"{PING} 100 -i 0.02 worker1")),
-    ("ping", Scope.PAIRS, {"count": 7, "interval_s": 1}, (f"{PING} 1 -W 5 worker1", f"{PING} 7 -i 1 worker1")),
+    ("ping", Scope.PAIRS, {}, (f"{PING} -q -c 1 -W 5 worker1", f"{PING} -c 100 -i 0.02 worker1")),
+    ("ping", Scope.PAIRS, {"count": 7, "interval_s": 1}, (f"{PING} -q -c 1 -W 5 worker1", f"{PING} -c 7 -i 1 worker1")),
     ("sysbench-cpu", Scope.NODE, {}, ("sysbench cpu --threads=4 --time=10 --events=0 --cpu-max-prime=20000 run",)),
     (
         "sysbench-cpu",
