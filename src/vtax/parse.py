@@ -6,11 +6,14 @@ from collections.abc import Iterable
 
 from vtax.benchmarks import benchmarks
 from vtax.errors import PLUGIN_FAILURES, ParseError
+from vtax.importers.readers import measurements_of as imported_measurements
 from vtax.model import Measurement, Status, TrialRecord
 
 
 def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
     """The measurements of one trial that ended well. Raises ParseError when its output is not the tool's."""
+    if record.imported is not None:
+        return imported_measurements(record)
     known = benchmarks().get(record.benchmark)
     if known is None:
         raise ParseError(
