@@ -1,7 +1,7 @@
-"""From folders of raw logs to a campaign: find files, cut and read them, keep every run with its text, say what became of all.
+"""From folders of raw logs to a campaign: find files, cut and read them, keep every run with its text, report on all.
 
-An imported campaign is a campaign directory like any other. Its "rounds" are the runs of the same work in one environment,
-in the order of their own times or of their files; nothing was randomised, and its plan says so (`origin`).
+An imported campaign is a campaign directory like any other. Its "rounds" are the runs of the same work in one
+environment, in the order of their own times or of their files; nothing was randomised, and its plan says so (`origin`).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _check(request: Request) -> None:
     if bool(request.environment) == bool(request.layout):
         raise UsageError(
             "say to which environment the files belong, in one way",
-            remedy="--environment NAME for all of them, or --layout 'results/{environment}/**' to read it from their paths",
+            remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths",
         )
     if request.environment and NAME.match(request.environment) is None:
         raise UsageError(f"{request.environment!r} is no name for an environment", remedy="letters, digits, . _ and -")
@@ -277,10 +277,7 @@ def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
     """Client and server both log one test of iperf3: it counts once, by the client's log where there is one."""
     tests: dict[tuple[str, str], list[Run]] = defaultdict(list)
     before = {
-        (
-            trial.environment,
-            str(trial.imported.facts["connection"]),
-        ): f"{trial.imported.file} line {trial.imported.first_line}"
+        (trial.environment, str(trial.imported.facts["connection"])): trial.imported
         for trial in old
         if trial.imported and "connection" in trial.imported.facts
     }
@@ -289,8 +286,9 @@ def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
             tests[run.environment, str(run.reading.facts["connection"])].append(run)
     for key, sides in tests.items():
         if key in before:
+            told = f"{before[key].file} line {before[key].first_line}"
             for run in sides:
-                run.left_out = f"the other side of the test in {before[key]}, which is imported already"
+                run.left_out = f"the other side of the test in {told}, which is imported already"
             continue
         ordered = sorted(sides, key=lambda run: (not run.count, run.reading.facts["side"] != "client"))
         for run in ordered[1:]:
@@ -356,7 +354,7 @@ def _notes(report: Report) -> Iterator[Problem]:
 
 
 def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecord]:
-    """The records of all runs. Runs of the same work are numbered by their own times, where all have one, else by file."""
+    """The records of all runs. Those of the same work are numbered by time where all have one, else by file."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for trial in old:
         if trial.imported is not None:
@@ -450,7 +448,7 @@ def table_of(report: Report) -> dict[str, Any]:
 
 
 def _run_row(run: Run) -> dict[str, Any]:
-    refused = [{"line": r.line, "what": r.what, "reason": r.reason, "values": r.count} for r in run.reading.refusals]
+    refused = [{"line": r.line, "what": r.what, "reason": r.reason, "values": r.values} for r in run.reading.refusals]
     return {
         "benchmark": run.reading.benchmark,
         "label": run.reading.label,

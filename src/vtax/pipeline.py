@@ -23,7 +23,18 @@ from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener, Notice
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
-from vtax.model import EnvironmentSpec, Image, ImageSpec, Measurement, Plan, Problem, Severity, Study, TrialRecord
+from vtax.model import (
+    EnvironmentSpec,
+    Image,
+    ImageSpec,
+    Measurement,
+    Origin,
+    Plan,
+    Problem,
+    Severity,
+    Study,
+    TrialRecord,
+)
 from vtax.parse import parse_all
 from vtax.plan import make_plan
 from vtax.providers import ANY_CONTAINER, CONTAINER_ENGINES, provider, provider_names
@@ -190,6 +201,8 @@ def analyse(directory: Path) -> Analysis:
     counters = {trial.id: trial.counters for trial in trials}
     evidence = Evidence(plan=plan, cells=cells, trials=trials, measurements=measurements, counters=counters)
     findings = audit(evidence)
+    if plan.origin is Origin.IMPORTED:
+        from vtax.analysis.imported import analyse as compute
     analysis = compute(measurements, plan=plan, findings=findings, trials=trials)
     campaign.save("analysis.json", analysis)
     return analysis

@@ -58,7 +58,7 @@ def table(report: Report) -> str:
             rows.append((file.file, file.environment or "-", "-", "-", "0", "0"))
             reasons.append(f"{file.file}: not read: {file.reason}")
         for run in file.runs:
-            refused = sum(max(1, refusal.count) for refusal in run.reading.refusals)
+            refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
             taken = "0" if run.left_out else str(run.count)
             lines = f"{run.section[1]}-{run.section[2]}"
             rows.append((file.file, file.environment, run.reading.label, lines, taken, str(refused)))

@@ -28,6 +28,7 @@ MESSAGE = {
     "PingPongBandwidth": (re.compile(rf"^Bandwidth +min / avg / max:{TRIPLE}MByte/s$"), 1e-3),
 }
 RING = re.compile(rf"^On (naturally|randomly) +ordered ring: latency= +{NUM} msec, bandwidth= +{NUM} MB/s$")
+WORK = {"n": "HPL_N", "nb": "HPL_NB", "p": "HPL_nprow", "q": "HPL_npcol", "ranks": "CommWorldProcs"}
 EXACT = 5e-4  # six digits against the digits of a section
 TRANSPOSED = re.compile(r"^WALL +(?:\d{1,9} +){6}\d{1,9}\.\d\d (PASSED|FAILED) +(\d{1,9}\.\d{3}) +(\S{1,12})$")
 

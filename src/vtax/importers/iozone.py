@@ -1,4 +1,4 @@
-"""iozone: its table, the report for spreadsheets (`-R`, `-b`) and throughput mode (`-t`), plain or saved by a spreadsheet.
+"""iozone: its table, the report for spreadsheets (`-R`, `-b`), throughput mode (`-t`), plain or saved by a spreadsheet.
 
 The unit stands in the header only: kB are 1024 bytes; with `-O` the same table holds operations per second. A table
 without its header has no unit and gets none. 0 means "not run". Ranks of an mpirun each have a header; a size then
@@ -22,22 +22,9 @@ UNIT = re.compile(r"Output is in (.{1,60}?)\.?$")
 COMMAND = re.compile(r"^Command line used: (.{1,2000})$")
 VERSION = re.compile(r"^Version \$Revision: (\d{1,2}\.\d{1,4})")
 BEGAN = re.compile(r"^Run began: \w{3} (\w{3}) (\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})$")
-HEAD = [
-    "reclen",
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "read",
-    "write",
-    "read",
-    "rewrite",
-    "read",
-    "fwrite",
-    "frewrite",
-    "fread",
-    "freread",
-]
+HEAD = (
+    "reclen write rewrite read reread read write read rewrite read fwrite frewrite fread freread".split()  # noqa: SIM905
+)
 WHOLE = re.compile(r"^\d{1,12}$", re.ASCII)
 REPORT = re.compile(r"^([A-Za-z-]{3,10}(?: [a-z]{4,8})?) report$")
 REPORTS = {
@@ -73,12 +60,7 @@ TOGETHER = {
     "fwriters": "fwrite",
     "freaders": "fread",
 }
-MONTHS = {
-    name: place
-    for place, name in enumerate(
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], start=1
-    )
-}
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"  # not of the locale
 Cells = dict[tuple[int, int, str], list[tuple[int, int, str]]]  # (file kB, record kB, operation) -> (line, value, rank)
 
 
@@ -148,8 +130,8 @@ def _header(reading: Reading, lines: list[Split]) -> str:
             commands.append(found[1])
         elif found := VERSION.match(text):
             facts["iozone_version"] = found[1]
-        elif found := BEGAN.match(text):
-            day, clock = (int(found[6]), MONTHS.get(found[1], 1), int(found[2])), map(int, found.group(3, 4, 5))
+        elif (found := BEGAN.match(text)) and found[1] in MONTHS:
+            day, clock = (int(found[6]), MONTHS.find(found[1]) // 4 + 1, int(found[2])), map(int, found.group(3, 4, 5))
             reading.started = float(calendar.timegm((*day, *clock)))
     texts = {one.joined for one in lines}
     facts["direct"] = "O_DIRECT feature enabled" in texts
@@ -232,7 +214,8 @@ def _row_problem(one: Split, names: tuple[str, ...] | list[str], cut: bool, usua
 def _report(lines: list[Split]) -> Cells:
     """The cells of the report for spreadsheets."""
     cells: Cells = defaultdict(list)
-    name, records = "", []
+    name = ""
+    records: list[int] = []
     for one in lines:
         if found := REPORT.match(one.joined):
             name, records = REPORTS.get(found[1].lower(), ""), []

@@ -1,7 +1,7 @@
 """iperf3 as text: the closing lines of each session, of the client or of the server. JSON is read in `iperf3_json`.
 
-Only what the receiver counted is throughput; what the sender put into its buffers is not. Units change from line to line
-and stand beside every number; the amount and the time of the same line must give the same rate.
+Only what the receiver counted is throughput; what the sender put into its buffers is not. Units change from line
+to line and stand beside every number; the amount and the time of the same line must give the same rate.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ PEERS = re.compile(
 )
 END = re.compile(
     r"^\[ {0,3}(\d{1,6}|SUM)\] {1,4}(\d{1,9}\.\d\d)- {0,4}(\d{1,9}\.\d\d) {1,4}sec {1,4}"
-    r"(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)Bytes {1,4}(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)(bits|Bytes)/sec {0,40}(.{0,120}?) {0,40}"
+    r"(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)Bytes {1,4}(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)(bits|Bytes)/sec"
+    r" {0,40}(.{0,120}?) {0,40}"
     r"(sender|receiver) *$"
 )
 OLD_UDP = re.compile(
-    r"^\[ {0,3}(\d{1,6}|SUM)\] {1,4}0\.00-.{1,120}bits/sec {1,4}(\d{1,9}\.\d{3}) ms {1,4}(\d{1,12})/(\d{1,12}) \(.{1,20}\) *$"
+    r"^\[ {0,3}(\d{1,6}|SUM)\] {1,4}0\.00-.{1,120}bits/sec {1,4}(\d{1,9}\.\d{3}) ms"
+    r" {1,4}(\d{1,12})/(\d{1,12}) \(.{1,20}\) *$"
 )
 UDP = re.compile(r"^(\d{1,9}\.\d{3}) ms {1,4}(-?\d{1,12})/(\d{1,12}) \([\d.e+-]{1,12}%\)$")
 ERROR = re.compile(r"^iperf3?: (?:error|interrupt)")
@@ -103,7 +105,7 @@ def _peers(reading: Reading, peers: list[re.Match[str]], host: str) -> None:
     ours, theirs = (local, local_port), (remote, remote_port)
     client, server = (ours, theirs) if reading.facts["side"] == "client" else (theirs, ours)
     reading.facts |= {"client_address": client[0], "server_address": server[0], "server_name": host or server[0]}
-    reading.facts["connection"] = sorted([":".join(client), ":".join(server)])
+    reading.facts["connection"] = " ".join(sorted([":".join(client), ":".join(server)]))
     reading.nodes = (client[0], server[0])
 
 

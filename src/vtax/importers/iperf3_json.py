@@ -59,7 +59,7 @@ def _session(reading: Reading, document: Any, where: int) -> None:
     theirs = (peers[0]["remote_host"], str(peers[0]["remote_port"]))
     client, host = (theirs, ours) if server else (ours, theirs)
     reading.facts |= {"client_address": client[0], "server_address": host[0]}
-    reading.facts["connection"] = sorted([":".join(map(str, client)), ":".join(map(str, host))])
+    reading.facts["connection"] = " ".join(sorted([":".join(map(str, client)), ":".join(map(str, host))]))
     reading.nodes = (str(client[0])[:200], str(host[0])[:200])
     if "timestamp" in start and isinstance(start["timestamp"].get("timesecs"), int):
         reading.started = float(start["timestamp"]["timesecs"])

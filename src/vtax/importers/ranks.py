@@ -36,7 +36,7 @@ def combined(reading: Reading) -> list[Combined]:
 def _each(values: list[Value], labels: dict[str, str], ranks: int) -> list[Combined]:
     """The values one by one: under the rank's number when all have one, else by size. None of them is a headline."""
     named = all(value.ordinal for value in values) and len({value.ordinal for value in values}) == len(values)
-    each = []
+    each: list[Combined] = []
     for place, value in enumerate(sorted(values, key=lambda value: value.value), start=1):
         own = {"rank": value.ordinal} if named else {"by_size": str(place)}
         metric = value.metric.model_copy(update={"primary": False})

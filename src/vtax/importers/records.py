@@ -53,12 +53,12 @@ class Value(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """What was not taken, where, and why; `count` values are meant, 0 when that is not known."""
+    """What was not taken, where, and why; how many `values`, 0 when that is not known."""
 
     line: int
     what: str
     reason: str
-    count: int = 1
+    values: int = 1
 
 
 @dataclass
@@ -77,8 +77,8 @@ class Reading:
     elapsed_s: float | None = None
     direction: str = ""  # part of what repeats: a test the other way round is another one
 
-    def refuse(self, line: int, what: str, reason: str, count: int = 1) -> None:
-        self.refusals.append(Refusal(line, what[:LONGEST_SHOWN], reason, count))
+    def refuse(self, line: int, what: str, reason: str, values: int = 1) -> None:
+        self.refusals.append(Refusal(line, what[:LONGEST_SHOWN], reason, values))
 
     def drop(self, reason: str, line: int) -> None:
         """Refuse all values taken so far, for one reason."""

@@ -1,8 +1,8 @@
 """Where in a file one run ends and the next begins, and of which tool it is. Pure; one pass over the lines.
 
-A tool is known by lines that only it prints, never by the name of the file. Ranks of one `mpirun` are one run: a new run
-begins when a tool starts while none of those that started before is still going on. A command line with `-np N` above
-says how many belong together even when each one's output came in one piece.
+A tool is known by lines that only it prints, never by the name of the file. Ranks of one `mpirun` are one run: a new
+run begins when a tool starts while none of those that started before is still going on. A command line with `-np N`
+above says how many belong together even when each one's output came in one piece.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The only part with input and output: which files there are, what each of them is, and its lines, one at a time.
 
-Nothing is unpacked, no link is followed out of the folder, and neither the size of a file nor the length of a line decides
-how much memory it takes.
+Nothing is unpacked, no link is followed out of the folder, and neither the size of a file nor the length of a line
+decides how much memory it takes.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _rows(reading: Reading, parsed: list[tuple[Line, re.Match[str]]], pids: set[
             reason = f"{len(found_rows)} rows, but {reading.ranks} ranks: rows are missing or stand there twice"
             reading.refuse(where, stressor, reason, 3 * len(found_rows))
             continue
-        if any(max(per_pid.values()) > 1 for _ in (0,)) and len(pids) == reading.ranks:
+        if max(per_pid.values()) > 1 and len(pids) == reading.ranks:
             reading.refuse(where, stressor, "one rank has two rows, another none", 3 * len(found_rows))
             continue
         if wrong := next((line.number for line, _, row in found_rows if not consistent(row)), 0):

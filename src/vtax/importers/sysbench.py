@@ -1,7 +1,8 @@
 """sysbench 0.4 to 1.1: cpu, memory and fileio, with the ranks of an mpirun mixed line by line.
 
-Every figure has a line of its own, so it is found wherever other ranks' lines stand. Which values are of one rank is not
-known, unless a tag says so; a run counts only when every rank that began has every line that a finished one prints.
+Every figure has a line of its own, so it is found wherever other ranks' lines stand. Which values are of one
+rank is not known, unless a tag says so; a run counts only when every rank that began has every line
+that a finished one prints.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import NamedTuple
+
+from pydantic import JsonValue
 
 from vtax.benchmarks.sysbench import (
     EVENTS_RATE,
@@ -38,9 +41,7 @@ NUM = r"(\d{1,15}\.\d\d)"
 BANNER = re.compile(r"^sysbench v? ?(\d{1,2}\.\d{1,3}(?:\.\d{1,3})?)")
 LUAJIT = re.compile(r"^sysbench .{0,80}\(using (.{1,80})\)")
 THREADS = re.compile(r"^Number of threads: (\d{1,6})$")
-PRIMES = re.compile(
-    r"^(?:Primer? numbers limit|Prime numbers limit|Maximum prime number checked in CPU test): (\d{1,12})$"
-)
+PRIMES = re.compile(r"^(?:Primer? numbers limit|Maximum prime number checked in CPU test): (\d{1,12})$")
 BLOCK = re.compile(r"^ {0,4}(?:Memory block size|block size|Block size):? (\d{1,12}(?:\.\d{1,4})?) ?([KMGT]?i?[Bb]?)$")
 TOTAL = re.compile(r"^ {0,4}(?:Memory transfer size|total size): (\d{1,12}) ?([KMGT]?i?[Bb]?)$")
 OPERATION = re.compile(r"^ {0,4}(?:Memory operations type|operation): (\w{1,20})$")
@@ -152,7 +153,7 @@ def read(section: Section) -> Reading:
 
 def _kind(lines: tuple[Line, ...]) -> tuple[str, str]:
     """The file test, and the benchmark."""
-    tests = [found for found in distinct(DOING, lines)]
+    tests = distinct(DOING, lines)
     if files := [test for test in tests if test in KINDS]:
         return files[0], "sysbench-fileio"
     for line in lines:
@@ -163,9 +164,9 @@ def _kind(lines: tuple[Line, ...]) -> tuple[str, str]:
     return "", ""
 
 
-def _params(benchmark: str, test: str, lines: tuple[Line, ...]) -> dict[str, str | int | float | bool | None]:
+def _params(benchmark: str, test: str, lines: tuple[Line, ...]) -> dict[str, JsonValue]:
     """What decides the work; ranks that differ in it are refused elsewhere."""
-    params: dict[str, str | int | float | bool | None] = {}
+    params: dict[str, JsonValue] = {}
     if benchmark == "sysbench-fileio":
         params["test"] = test
     if benchmark == "sysbench-cpu" and (primes := distinct(PRIMES, lines)):
@@ -193,16 +194,13 @@ def _differing(lines: tuple[Line, ...]) -> dict[str, list[str]]:
     return {name: values for name, values in found.items() if len(values) > 1}
 
 
-def _facts(lines: tuple[Line, ...]) -> dict[str, str | int | float | list[str]]:  # type: ignore[type-arg]
-    facts: dict[str, str | int | float | list[str]] = {}
-    for name, pattern in (
-        ("sysbench_version", BANNER),
-        ("sysbench_lua", LUAJIT),
-        ("io_mode", IO_MODE),
-        ("file_flags", FLAGS),
-    ):
+def _facts(lines: tuple[Line, ...]) -> dict[str, JsonValue]:
+    """What sysbench says of itself and of how it went."""
+    facts: dict[str, JsonValue] = {}
+    said = {"sysbench_version": BANNER, "sysbench_lua": LUAJIT, "io_mode": IO_MODE, "file_flags": FLAGS}
+    for name, pattern in said.items():
         if values := distinct(pattern, lines):
-            facts[name] = values[0] if len(values) == 1 else values
+            facts[name] = ", ".join(values)
     if fairness := hits(FAIRNESS, lines):
         shares = [float(hit.groups[2]) / max(1.0, float(f"{hit.groups[0]}.{hit.groups[1]}")) for hit in fairness]
         facts["thread_imbalance"] = round(max(shares), 3)  # 1: one of two threads did everything
