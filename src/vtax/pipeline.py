@@ -203,6 +203,9 @@ def analyse(directory: Path) -> Analysis:
     findings = audit(evidence)
     if plan.origin is Origin.IMPORTED:
         from vtax.analysis.imported import analyse as compute
+        from vtax.audit.imported import findings as findings_in_logs
+
+        findings = findings_in_logs(evidence, findings)
     analysis = compute(measurements, plan=plan, findings=findings, trials=trials)
     campaign.save("analysis.json", analysis)
     return analysis

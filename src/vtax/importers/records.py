@@ -30,7 +30,8 @@ class Section(NamedTuple):
 
     @property
     def text(self) -> str:
-        return "\n".join(line.text for line in self.lines)
+        """Its lines again, each with the rank that it was tagged with."""
+        return "\n".join(f"[1,{line.rank}]<stdout>:{line.text}" if line.rank else line.text for line in self.lines)
 
     @property
     def first(self) -> int:
