@@ -247,7 +247,9 @@ def _run(report: FileReport, section: Section, raw: str, staging: Path, wanted: 
         text=place,
         count=len(reading.values),
     )
-    if wanted and wanted not in (reading.benchmark, reading.benchmark.partition("-")[0]):
+    if reading.beside:
+        run.left_out = reading.beside
+    elif wanted and wanted not in (reading.benchmark, reading.benchmark.partition("-")[0]):
         run.left_out = f"it is {reading.benchmark}, and --benchmark {wanted} was given"
     return run
 

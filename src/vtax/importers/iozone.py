@@ -187,6 +187,8 @@ def _table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
     for place, one in enumerate(rows):
         last = place == len(rows) - 1 and not complete
         names = ALL if len(one.words) == 2 + len(ALL) else columns if len(one.words) == 2 + len(columns) else ()
+        if names is columns and not spreadsheet and below(lines[start], one) != columns:
+            names = ()
         problem = _row_problem(one, names, last and one is lines[-1], usual)
         if problem:
             reading.refuse(one.line.number, one.joined, problem, max(1, len(one.words) - 2))
@@ -195,6 +197,14 @@ def _table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
         for name, rate in zip(names, rates, strict=True):
             cells[file_kb, record_kb, name].append((one.line.number, rate, one.line.rank))
     return cells
+
+
+def below(head: Split, row: Split) -> list[str]:
+    """The columns that the numbers of a row stand below: each ends near the end of its column's name."""
+    ends = [found.end() for found in WORDS.finditer(head.line.text)][2:]
+    places = [found.end() for found in WORDS.finditer(row.line.text)][2:]
+    nearest = [min(range(len(ends)), key=lambda place: abs(ends[place] - end)) for end in places]
+    return [ALL[place] for place in nearest] if len(ends) == len(ALL) else []
 
 
 def _row_problem(one: Split, names: tuple[str, ...] | list[str], cut: bool, usual: int) -> str:

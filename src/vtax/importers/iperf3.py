@@ -31,6 +31,7 @@ OLD_UDP = re.compile(
     r" {1,4}(\d{1,12})/(\d{1,12}) \(.{1,20}\) *$"
 )
 UDP = re.compile(r"^(\d{1,9}\.\d{3}) ms {1,4}(-?\d{1,12})/(\d{1,12}) \([\d.e+-]{1,12}%\)$")
+SENT = re.compile(r"^\[ {0,3}(?:\d{1,6}|SUM)\] Sent \d{1,12} datagrams$")  # the client's last word before 3.2
 ERROR = re.compile(r"^iperf3?: (?:error|interrupt)")
 VERSION = re.compile(r"^iperf (\d{1,2}\.\d{1,3}(?:\.\d{1,3})?\+?)")
 IPERF2 = re.compile(r"^(?:Client connecting to|Server listening on (?:TCP|UDP) port)")
@@ -136,7 +137,8 @@ def _close(reading: Reading, section: Section, totals: list[Total], udp: bool, s
     labels = labels_of(reading)
     if not received:
         old = [(line, found) for line in section.lines if (found := OLD_UDP.match(line.text))]
-        old = [pair for pair in old if (pair[1][1] == "SUM") == (wanted == "SUM")]
+        sent_all = max((line.number for line in section.lines if SENT.match(line.text)), default=0)
+        old = [pair for pair in old if (pair[1][1] == "SUM") == (wanted == "SUM") and pair[0].number < sent_all][-1:]
         if sent:
             reading.refuse(sent[0].line, THROUGHPUT.name, "only the sender's figure is there, not what arrived")
         elif old and udp:

@@ -36,10 +36,10 @@ def read(section: Section) -> Reading:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no key stands twice."""
+    """An object in which no key stands twice with different values (iperf3 writes some of them twice)."""
     found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice in an object")
+    if any(found[key] != value for key, value in pairs):
+        raise ValueError("a key stands twice in an object, with different values")
     return found
 
 

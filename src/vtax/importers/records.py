@@ -76,6 +76,7 @@ class Reading:
     ranks: int = 1
     started: float | None = None  # Unix time, s
     elapsed_s: float | None = None
+    beside: str = ""  # why this is no run of a test at all, such as one that only prepares files
     direction: str = ""  # part of what repeats: a test the other way round is another one
 
     def refuse(self, line: int, what: str, reason: str, values: int = 1) -> None:

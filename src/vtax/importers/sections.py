@@ -168,6 +168,7 @@ class Cutter:
         elif now.tool == "sysbench":
             now.started += text.startswith("sysbench ") and SYSBENCH_START.match(text) is not None
             now.ended += "execution time (avg/stddev):" in text
+            now.ended += "bytes written in " in text or text.startswith("Removing test files")
         elif now.tool == "iozone":
             now.started += "ozone:" in text and "Performance" in text
             now.ended += "zone" in text and "complete." in text

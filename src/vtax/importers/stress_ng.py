@@ -43,7 +43,8 @@ TROUBLE = re.compile(
 )
 BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 ROUNDING = 0.0051
-LEAST_CPU_S = 2.0  # CPU time is printed to 0.01 s, for user and system: below this the rate is off by 0.5 % or more
+LEAST_CPU_S = 0.05  # of a run; and of each second and worker, where the stressor computes all the time
+BUSY = frozenset({"cpu", "vm", "matrix", "memcpy", "stream"})
 
 
 def read(section: Section) -> Reading:
@@ -126,15 +127,18 @@ def _rows(reading: Reading, parsed: list[tuple[Line, re.Match[str]]], pids: set[
             reading.refuse(where, stressor, "it did nothing", 3 * len(found_rows))
             continue
         cpu_s = min(float(row[4]) + float(row[5]) for _, _, row in found_rows)
+        real_s = max(float(row[3]) for _, _, row in found_rows)
+        workers = max(1, workers_of(str(reading.params.get("hogs", "")), stressor))
+        least_s = LEAST_CPU_S * (max(1.0, real_s * workers) if stressor in BUSY else 1.0)
         for line, pid, row in found_rows:
             labels = {"stressor": stressor, **({"node": nodes[pid]} if pid in nodes and reading.ranks > 1 else {})}
             for metric, text in ((BOGO_OPS, row[2]), (RATE_REAL, row[6]), (RATE_CPU, row[7])):
-                if metric is not RATE_CPU or (not killed and cpu_s >= LEAST_CPU_S):
+                if metric is not RATE_CPU or (not killed and cpu_s >= least_s):
                     reading.values.append(Value(metric, float(text), line.number, labels, True, line.rank))
         if killed:
             reading.refuse(where, RATE_CPU.name, "killed workers take their CPU time with them", len(found_rows))
-        elif cpu_s < LEAST_CPU_S:
-            reason = f"a CPU time of {cpu_s:.2f} s is too little for the two digits it is printed with"
+        elif cpu_s < least_s:
+            reason = f"a CPU time of {cpu_s:.2f} s is less than the workers used: that of killed ones is lost"
             reading.refuse(where, RATE_CPU.name, reason, len(found_rows))
         _shares(reading, stressor, [row for _, _, row in found_rows])
 

@@ -75,6 +75,7 @@ OLD_RATE = re.compile(
     r"Total transferred \d{1,9}(?:\.\d{1,5})?[KMG]?b {1,4}\((\d{1,9}(?:\.\d{1,5})?)([KMG]?)b/sec\)$"
 )
 SCALE = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+AROUND = ("Creating files for the test", "Removing test files", "Creating file test_file")
 FATAL = re.compile(r"^(?:FATAL|ALERT): ")
 
 
@@ -109,6 +110,9 @@ def read(section: Section) -> Reading:
     for line in lines:
         if FATAL.match(line.text):
             reading.refuse(line.number, line.text, "sysbench says that it failed", 0)
+    if not benchmark and any(line.text.startswith(AROUND) for line in lines):
+        reading.benchmark, reading.beside = "sysbench-fileio", "it only makes or removes files"
+        return reading
     if not benchmark:
         reading.benchmark = "sysbench-cpu"
         reading.refuse(where, "all values of this run", "which test of sysbench this is does not stand in it", 0)
