@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from importing import LOGS, PAIRS, mixed, readings, refused, taken, text_of, value_lines
+from importing import LOGS, PAIRS, Taken, mixed, readings, refused, taken, text_of, value_lines
 
 EXAMPLES = int(os.environ.get("VTAX_EXAMPLES", "15"))
 MUTATIONS = settings(
@@ -17,6 +17,11 @@ MUTATIONS = settings(
 )
 DIGIT = re.compile(r"\d")
 names = pytest.mark.parametrize("name", sorted(LOGS))
+
+
+def unnamed(value: Taken) -> Taken:
+    """A value without the names of its machines, which stand on other lines and may lose a digit themselves."""
+    return value._replace(labels=tuple(label for label in value.labels if label[0] not in ("client", "server")))
 
 
 def judged(clean: str, damaged: str) -> None:
@@ -91,8 +96,8 @@ def test_digits_that_flipped_outside_the_values(name: str, data: st.DataObject) 
     digit = data.draw(st.sampled_from("0123456789"))
     damaged = list(lines)
     damaged[place] = lines[place][:at] + digit + lines[place][at + 1 :]
-    before, after = taken(text), taken("\n".join(damaged))
-    new = [value for value in after if value not in before]
+    before = {unnamed(value) for value in taken(text)}
+    new = [value for value in taken("\n".join(damaged)) if unnamed(value) not in before]
     assert not new or refused("\n".join(damaged)), f"line {place + 1} became {damaged[place]!r}: {new[:3]}"
 
 
@@ -105,9 +110,7 @@ def test_ranks_that_are_mixed_line_by_line(name: str, data: st.DataObject) -> No
     turns = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=12))
     alone = [value for lines in (one, other) for value in taken("\n".join(lines))]
     found = taken("\n".join(mixed(one, other, turns)))
-    rates = {
-        (value.metric, value.value) for value in alone if value.metric in ("events_rate", "bogo_ops_rate_real")
-    }
+    rates = {(value.metric, value.value) for value in alone if value.metric in ("events_rate", "bogo_ops_rate_real")}
     single = {(value.metric, value.value) for value in found}
     if len(readings("\n".join(mixed(one, other, turns)))) == 1:
         assert rates <= single

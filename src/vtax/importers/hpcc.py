@@ -250,7 +250,7 @@ def _counts(
     good = [row for row in solved if row.residual >= 0]
     if good and len(good) == len(solved):
         worst = max(good, key=lambda row: row.residual)
-        reading.values.append(Value(RESIDUAL, worst.residual, worst.line))
+        reading.values.append(Value(RESIDUAL, worst.residual, worst.checked))
     else:
         reading.refuse(begin, RESIDUAL.name, "no residual check of HPL, or one that failed")
         reading.facts["residual_missing"] = True

@@ -87,7 +87,7 @@ def read(section: Section) -> Reading:
         reading.refuse(section.first, "all values of this run", "both directions at once (--bidir)", 0)
         return reading
     totals = [total_of(line, found) for line in lines if (found := END.match(line.text))]
-    udp = any(" Datagrams" in line.text for line in lines)
+    udp = any(" Datagrams" in line.text for line in lines) or any(UDP.match(total.extra) for total in totals)
     if not connects and not udp and not any(total.side == "receiver" for total in totals):
         reverse = any(total.side == "sender" for total in totals)
     describe(reading, "udp" if udp else "tcp", reverse, len(peers))

@@ -16,6 +16,7 @@ ROW = re.compile(
 )
 CHECK = re.compile(r"^\|\|Ax-b\|\|_oo ?/.{1,100}= +(\S{1,30}) \.\.\.\.\.\. (PASSED|FAILED)$")
 VERSION = re.compile(r"^HPLinpack (\d{1,2}\.\d{1,2})")
+OF_HPCC = re.compile(r"^(?:Begin|End) of \w{1,40} section\.$")
 FINISHED = re.compile(r"^Finished +(\d{1,9}) tests? with the following results:$")
 FAILED = re.compile(r"^ +(\d{1,9}) tests completed and failed residual checks")
 HEAD = "T/V                N"
@@ -33,6 +34,7 @@ class Row(NamedTuple):
     flop_rate: float
     residual: float
     problem: str
+    checked: int = 0  # the line of its check
 
 
 def rows(lines: Iterable[Line]) -> list[Row]:
@@ -48,7 +50,7 @@ def rows(lines: Iterable[Line]) -> list[Row]:
             problem = "no residual check follows it" if fits else f"{printed} s do not fit its rate"
             found.append(Row(line.number, n, nb, p, q, time_s, rate, -1.0, problem))
         elif found and (check := CHECK.match(line.text)):
-            found[-1] = _checked(found[-1], check)
+            found[-1] = _checked(found[-1], check)._replace(checked=line.number)
     return found
 
 
@@ -66,6 +68,10 @@ def read(section: Section) -> Reading:
     reading = Reading("hpl", facts=command_facts(section.lines))
     if version := first(VERSION, section.lines):
         reading.facts["hpl_version"] = version[1]
+    if first(OF_HPCC, section.lines):
+        reason = "it is part of an output of hpcc whose beginning is missing"
+        reading.refuse(section.first, "all values of this run", reason, 0)
+        return reading
     found = rows(section.lines)
     if not found:
         reading.refuse(section.first, "all values of this run", "it has no row of results: aborted?", 0)
@@ -80,11 +86,12 @@ def read(section: Section) -> Reading:
         if row.problem:
             reading.refuse(row.line, f"n={row.n} nb={row.nb}", row.problem, 3)
             continue
-        for metric, value in ((HPL, row.flop_rate), (HPL_TIME, row.time_s), (RESIDUAL, row.residual)):
+        for metric, value in ((HPL, row.flop_rate), (HPL_TIME, row.time_s)):
             reading.values.append(Value(metric, value, row.line, _labels(row)))
+        reading.values.append(Value(RESIDUAL, row.residual, row.checked, _labels(row)))
     finished = first(FINISHED, section.lines)
     if finished and int(finished[1]) != len(found):
-        reading.refuse(section.last, "rows", f"HPL counts {finished[1]} tests, {len(found)} have a row", 0)
+        reading.drop(f"HPL counts {finished[1]} tests, {len(found)} have a row: whose check is whose?", section.last)
     elif not finished and found:
         reading.refuse(section.last, "rows", "the run has no end: later sizes are missing", 0)
     reading.facts["residuals_failed"] = sum("failed" in row.problem for row in found)

@@ -128,6 +128,10 @@ def read(section: Section) -> Reading:
         )
         return reading
     old = next(iter(versions), "").startswith("0.")
+    if old != bool(hits(TAKEN, lines)):
+        reason = f"it is not what version {next(iter(versions), 'unknown')} prints"
+        reading.refuse(where, "all values of this run", reason, 0)
+        return reading
     for name, seen in _differing(lines).items():
         reading.refuse(where, "all values of this run", f"its ranks did different work: {name} {', '.join(seen)}", 0)
         return reading
@@ -298,6 +302,15 @@ def _fileio(reading: Reading, lines: tuple[Line, ...], test: str) -> None:
         _take(reading, FILE_OPERATIONS, fsyncs, 1.0, "rate of fsyncs", {"kind": "fsync"})
 
 
+def _counted(reading: Reading, lines: tuple[Line, ...], events: int) -> bool:
+    """Whether the events of all threads are the mean per thread, times the threads, as the last lines have it."""
+    threads, fairness = reading.params.get("threads"), hits(FAIRNESS, lines)
+    if not isinstance(threads, int) or len(fairness) != 1:
+        return False
+    mean = float(f"{fairness[0].groups[0]}.{fairness[0].groups[1]}")
+    return abs(mean * threads - events) <= 1e-4 * threads + 0.5
+
+
 def _latency(reading: Reading, lines: tuple[Line, ...], events: list[Hit], old: bool) -> None:
     """The mean by the sum where it stands with its own events, or as printed; never of one rank by another's events."""
     benchmark = reading.benchmark
@@ -310,9 +323,11 @@ def _latency(reading: Reading, lines: tuple[Line, ...], events: list[Hit], old: 
         _take(reading, LATENCY_SUM, sums, 1.0 if old else 1e-3, "sum of latencies")
     if benchmark != "sysbench-cpu":
         return
-    if reading.ranks == 1 and len(sums) == len(averages) == len(events) == 1:
+    if reading.ranks == 1 and not len(sums) == len(averages) == len(events) == 1:
+        reading.refuse(0, LATENCY_AVG.name, "its line or that of the sum is missing, or stands there twice")
+    elif reading.ranks == 1:
         mean_ms = float(sums[0].groups[0]) * (1000 if old else 1) / int(events[0].groups[0])
-        if abs(mean_ms - float(averages[0].groups[0])) <= 0.0051:
+        if abs(mean_ms - float(averages[0].groups[0])) <= 0.0051 and _counted(reading, lines, int(events[0].groups[0])):
             reading.values.append(Value(LATENCY_AVG, mean_ms / 1000, sums[0].line))
         else:
             reading.refuse(averages[0].line, LATENCY_AVG.name, "the mean does not fit the sum and the events")
