@@ -69,7 +69,10 @@ def plan_of(
         problems=problems,
         estimate_s=0.0,
     )
-    records = tuple(_record(cell, every) for cell in plan.cells)
+    members: dict[str, list[TrialRecord]] = {}
+    for trial in every:
+        members.setdefault(trial.cell, []).append(trial)
+    records = tuple(_record(cell, members[cell.id]) for cell in plan.cells)
     return plan.model_copy(update={"sha256": digest(plan)}), records
 
 
@@ -129,8 +132,7 @@ def _cells(trials: list[TrialRecord]) -> Iterable[Cell]:
         )
 
 
-def _record(cell: Cell, trials: list[TrialRecord]) -> CellRecord:
-    mine = [trial for trial in trials if trial.cell == cell.id]
+def _record(cell: Cell, mine: list[TrialRecord]) -> CellRecord:
     facts = facts_of(mine)
     return CellRecord(
         cell=cell.id,

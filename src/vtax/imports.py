@@ -6,6 +6,7 @@ environment, in the order of their own times or of their files; nothing was rand
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -50,7 +51,7 @@ class Request:
 
 @dataclass
 class Run:
-    """One run found in a file. `text` is where its lines wait until the campaign takes them."""
+    """One run found in a file. `place` is where its text waits until the campaign takes it."""
 
     environment: str
     file: str
@@ -58,7 +59,7 @@ class Run:
     raw: str
     section: tuple[str, int, int]  # reader, first line, last line
     reading: Reading
-    text: Path
+    place: Path
     values: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
     trial: str = ""
@@ -195,12 +196,12 @@ def _files(request: Request, staging: Path, seen: dict[str, TrialRecord]) -> Ite
             report.reason = text
             continue
         try:
-            report.sha256 = source.sha256_of(found.path)
+            report.sha256 = text.sha256()
             if twin := _twin(report, seen, hashes):
                 report.reason = twin
                 continue
             hashes[report.sha256] = f"{report.environment}: {report.file}"
-            raw = f"raw/{report.sha256[:16]}/{slug(found.path.name)}"
+            raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
             for section in cut(text.lines()):
                 run = _run(report, section, raw, staging, request.benchmark)
                 report.runs.append(run)
@@ -212,7 +213,8 @@ def _files(request: Request, staging: Path, seen: dict[str, TrialRecord]) -> Ite
                     listed += len(run.values)
                 run.reading.values.clear()
             if report.runs:
-                _copy(found.path, staging / raw)
+                (staging / "raw").mkdir(exist_ok=True)
+                text.copy(staging / raw)
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
             report.runs.clear()
@@ -234,9 +236,10 @@ def _twin(report: FileReport, seen: Mapping[str, TrialRecord], hashes: Mapping[s
 def _run(report: FileReport, section: Section, raw: str, staging: Path, wanted: str) -> Run:
     """One run, read; its text goes to the disk and out of memory."""
     reading = read(section)
-    place = staging / "texts" / f"{report.sha256[:16]}-{section.first}"
-    place.parent.mkdir(exist_ok=True)
-    place.write_text(section.text, encoding="utf-8", errors="replace", newline="\n")
+    place = staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
+    place.mkdir(parents=True)
+    with (place / TEXT).open("wb") as stream:
+        stream.write(section.text.encode("utf-8", "replace"))
     run = Run(
         environment=report.environment,
         file=report.file,
@@ -244,7 +247,8 @@ def _run(report: FileReport, section: Section, raw: str, staging: Path, wanted: 
         raw=raw,
         section=(section.tool, section.first, section.last),
         reading=reading,
-        text=place,
+        place=place,
+        trial=place.relative_to(staging / "trials").as_posix(),
         count=len(reading.values),
     )
     if reading.beside:
@@ -252,6 +256,11 @@ def _run(report: FileReport, section: Section, raw: str, staging: Path, wanted: 
     elif wanted and wanted not in (reading.benchmark, reading.benchmark.partition("-")[0]):
         run.left_out = f"it is {reading.benchmark}, and --benchmark {wanted} was given"
     return run
+
+
+def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
+    """Where a run stands in a campaign: the same run of the same file always has the same place."""
+    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
 
 
 def environment_of(layout: str, path: Path, shown: str) -> str:
@@ -268,11 +277,6 @@ def environment_of(layout: str, path: Path, shown: str) -> str:
 def slug(text: str) -> str:
     """A name that is safe in a path."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:60] or "x"
-
-
-def _copy(path: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, place, follow_symlinks=False)
 
 
 def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
@@ -308,37 +312,55 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
     """Number the runs, give every trial its place, then write the plan that names them all."""
     runs = [run for run in report.runs if not run.left_out]
     records = _records(runs, old)
-    directory = report.directory
-    try:
-        for run, record in zip(runs, records, strict=True):
-            place = directory / "trials" / record.id
-            place.mkdir(parents=True)
-            run.text.rename(place / TEXT)
-            (place / "record.json").write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        for raw in {run.raw for run in runs}:
-            (directory / raw).parent.mkdir(parents=True, exist_ok=True)
-            (directory / ".import" / raw).rename(directory / raw)
-        os.sync()
-    except OSError as error:
-        raise StoreError(f"{directory} cannot be written: {error.strerror}", remedy="free some space") from error
     everything = (*old, *records)
-    earlier = campaign.plan() if (directory / "plan.json").exists() else None
+    directory = report.directory
+    earlier = campaign.plan() if old else None
     problems = [*(earlier.problems if earlier else ()), *_notes(report)]
     baseline = request.baseline or (earlier.study.baseline if earlier else everything[0].environment)
     known = {record.environment for record in everything}
     if baseline not in known:
-        raise UsageError(
-            f"there is no environment {baseline!r} for --baseline", remedy=f"one of {', '.join(sorted(known))}"
-        )
+        names = ", ".join(sorted(known))
+        raise UsageError(f"there is no environment {baseline!r} for --baseline", remedy=f"one of {names}")
     plan, cells = plan_of(directory.resolve().name, everything, baseline, tuple(dict.fromkeys(problems)))
+    try:
+        for run in report.runs:
+            if run.left_out:
+                shutil.rmtree(run.place)
+        for run, record in zip(runs, records, strict=True):
+            (run.place / "record.json").write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        _move(directory / ".import" / "raw", directory / "raw", {Path(run.raw).name for run in runs})
+        for environment in {run.environment for run in runs}:
+            mine = {Path(run.trial).name for run in runs if run.environment == environment}
+            _move(directory / ".import" / "trials" / environment, directory / "trials" / environment, mine)
+        (directory / "cells").mkdir(exist_ok=True)
+        for cell in cells:
+            text = cell.model_dump_json(indent=1) + "\n"
+            (directory / "cells" / f"{cell.cell}.{cell.instance}.json").write_text(text, encoding="utf-8")
+        os.sync()
+    except OSError as error:
+        raise StoreError(f"{directory} cannot be written: {error.strerror}", remedy="free some space") from error
     if earlier is None:
         about = {"id": secrets.token_hex(4), "vtax_version": __version__, "created": _now(), "host": {}, "image": IMAGE}
         write_atomic(directory / "study.toml", STUDY.encode())
         campaign.save("campaign.json", {**about, "origin": "imported"})
-    for cell in cells:
-        campaign.save_cell(cell)
-    campaign.save("imports.json", table_of(report))
-    campaign.save("plan.json", plan)
+    campaign.save("imports.json", (json.dumps([*_tables(directory), table_of(report, values=False)]) + "\n").encode())
+    campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
+
+
+def _move(source_: Path, target: Path, names: set[str]) -> None:
+    """Move entries into a directory that may exist already."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in sorted(names):
+        (source_ / name).rename(target / name)
+
+
+def _tables(directory: Path) -> list[Any]:
+    """What earlier imports into the same campaign found; nothing when that cannot be read."""
+    try:
+        tables = json.loads((directory / "imports.json").read_bytes())
+    except (OSError, ValueError):
+        return []
+    return tables if isinstance(tables, list) else []
 
 
 IMAGE: Mapping[str, Any] = {"recipe": "", "digest": "", "directory": "", "archive": "", "versions": {}}
@@ -379,7 +401,6 @@ def _record(run: Run, number: int) -> TrialRecord:
     """One run as a trial."""
     reading, (reader, first, last) = run.reading, run.section
     cell = f"{run.environment}.r{number:03d}"
-    run.trial = f"{cell}/{slug(reading.benchmark)}-{run.sha256[:12]}-{first}"
     facts: dict[str, JsonValue] = {**reading.facts, "ranks": reading.ranks, "direction": reading.direction}
     if reading.started is not None:
         facts["started"] = reading.started
@@ -429,8 +450,8 @@ def _record(run: Run, number: int) -> TrialRecord:
     )
 
 
-def table_of(report: Report) -> dict[str, Any]:
-    """The whole report for other programs: files, runs, values and refusals."""
+def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
+    """The whole report for other programs: files, runs, values (those in the campaign are left out) and refusals."""
     return {
         "format": 1,
         "directory": str(report.directory),
@@ -442,14 +463,14 @@ def table_of(report: Report) -> dict[str, Any]:
                 "sha256": file.sha256,
                 "not_read": file.reason,
                 "damaged_lines": file.damaged_lines,
-                "runs": [_run_row(run) for run in file.runs],
+                "runs": [_run_row(run, values) for run in file.runs],
             }
             for file in report.files
         ],
     }
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def _run_row(run: Run, values: bool) -> dict[str, Any]:
     refused = [{"line": r.line, "what": r.what, "reason": r.reason, "values": r.values} for r in run.reading.refusals]
     return {
         "benchmark": run.reading.benchmark,
@@ -459,7 +480,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         "trial": run.trial,
         "left_out": run.left_out,
         "values_taken": 0 if run.left_out else run.count,
-        "values": run.values,
+        **({"values": run.values} if values else {}),
         "facts": run.reading.facts,
         "refused": refused,
     }

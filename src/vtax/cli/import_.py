@@ -33,6 +33,8 @@ def import_(
 
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
     """
+    import gc
+
     from vtax.cli.console import print_json, say
     from vtax.imports import Request, import_logs, table_of
 
@@ -40,6 +42,7 @@ def import_(
         paths=tuple(paths), environment=environment, layout=layout, benchmark=benchmark, baseline=baseline
     )
     directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
+    gc.disable()  # millions of small records and no cycles among them: collecting takes a fifth of the time
     report = import_logs(request, directory)
     if json:
         print_json(table_of(report))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
 
 from pydantic import JsonValue
 
@@ -50,6 +51,7 @@ def launch_facts(command: str) -> dict[str, JsonValue]:
     return facts
 
 
+@lru_cache(maxsize=256)
 def words_of(command: str) -> list[str]:
     """The words of a command line; plain words when its quotes do not close."""
     try:

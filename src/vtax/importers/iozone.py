@@ -65,16 +65,21 @@ Cells = dict[tuple[int, int, str], list[tuple[int, int, str]]]  # (file kB, reco
 
 
 class Split(NamedTuple):
-    """A line as words and as text with single blanks."""
+    """A line as words and as text with single blanks; `whole` is true when all words are whole numbers."""
 
     line: Line
     words: list[str]
     joined: str
+    whole: bool
 
 
 def split(line: Line) -> Split:
-    words = WORDS.findall(line.text)
-    return Split(line, words, " ".join(words))
+    text = line.text
+    for mark in ('"', ",", ";"):  # of a spreadsheet
+        if mark in text:
+            text = text.replace(mark, " ")
+    words = text.split()
+    return Split(line, words, " ".join(words), text.isascii() and "".join(words).isdecimal() and len(text) < 2000)
 
 
 def read(section: Section) -> Reading:
@@ -104,7 +109,7 @@ def read(section: Section) -> Reading:
 def headerless(section: Section) -> Reading:
     """A table of iozone without anything above it: neither its unit nor its columns are known."""
     reading = Reading("iozone", facts={"unit": "unknown"})
-    rows = [one for one in map(split, section.lines) if len(one.words) == 15 and all(map(WHOLE.match, one.words))]
+    rows = [one for one in map(split, section.lines) if len(one.words) == 15 and one.whole]
     reason = "the table has no header: its unit (kB/s, or operations a second with -O) and its columns are unknown"
     reading.params["mode"] = "unknown"
     reading.refuse(section.first, f"{len(rows)} rows", reason, 13 * len(rows))
@@ -113,8 +118,7 @@ def headerless(section: Section) -> Reading:
 
 def count_cells(lines: list[Split]) -> int:
     """About how many values a run has whose unit is not known."""
-    rows = (one.words for one in lines if len(one.words) >= 3 and all(map(WHOLE.match, one.words)))
-    return sum(len(words) - 2 for words in rows)
+    return sum(len(one.words) - 2 for one in lines if len(one.words) >= 3 and one.whole)
 
 
 def _header(reading: Reading, lines: list[Split]) -> str:
@@ -176,7 +180,7 @@ def _table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
     for one in lines[start:]:
         if one.joined.startswith("Excel output is below") or REPORT.match(one.joined):
             break
-        if len(one.words) >= 3 and all(WHOLE.match(word) for word in one.words):
+        if len(one.words) >= 3 and one.whole:
             rows.append(one)
         elif len(one.words) >= 3 and one.words[0].isdecimal() and one.words[1].isdecimal():
             reading.refuse(one.line.number, one.joined, "a row with something else than numbers in it")
@@ -194,8 +198,9 @@ def _table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
             reading.refuse(one.line.number, one.joined, problem, max(1, len(one.words) - 2))
             continue
         file_kb, record_kb, *rates = map(int, one.words)
+        line, _, _ = one.line
         for name, rate in zip(names, rates, strict=True):
-            cells[file_kb, record_kb, name].append((one.line.number, rate, one.line.rank))
+            cells[file_kb, record_kb, name].append((line, rate, one.line.rank))
     return cells
 
 
@@ -231,7 +236,7 @@ def _report(lines: list[Split]) -> Cells:
             name, records = REPORTS.get(found[1].lower(), ""), []
         elif name and not one.words:
             name = "" if records else name
-        elif name and all(WHOLE.match(word) for word in one.words):
+        elif name and one.whole:
             if not records:
                 records = [int(word) for word in one.words]
                 continue
@@ -247,17 +252,18 @@ def _values(reading: Reading, unit: str, table: Cells, report: Cells) -> None:
     source = table or report
     bad: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for (file_kb, record_kb, name), found in source.items():
-        where = f"{name} {file_kb}/{record_kb} kB"
         if len(found) != reading.ranks:
+            where = f"{name} {file_kb}/{record_kb} kB"
             bad[f"{len(found)} values for one size and operation, but {reading.ranks} ranks"].append(
                 (found[0][0], where)
             )
             continue
         other = report.get((file_kb, record_kb, name)) if table else None
-        if other and sorted(v for _, v, _ in other) != sorted(v for _, v, _ in found):
+        if other and (other[0][1] != found[0][1] or len(found) > 1) and _numbers(other) != _numbers(found):
+            where = f"{name} {file_kb}/{record_kb} kB"
             bad["the table and the report below it have different values"].append((found[0][0], where))
             continue
-        if any(rate == 0 for _, rate, _ in found):
+        if found[0][1] == 0 or (len(found) > 1 and not all(rate for _, rate, _ in found)):
             continue  # not run
         labels = {"file_bytes": str(file_kb * KIB), "record_bytes": str(record_kb * KIB), "operation": name}
         metric = PRIMARY if name in HEADLINES else THROUGHPUT
@@ -272,6 +278,10 @@ def _values(reading: Reading, unit: str, table: Cells, report: Cells) -> None:
         reading.facts["largest_file_bytes"] = max(file for file, _, _ in source) * KIB
     elif not reading.refusals:
         reading.refuse(reading_first(table, report), "all values of this run", "it has no table: aborted", 0)
+
+
+def _numbers(found: list[tuple[int, int, str]]) -> list[int]:
+    return sorted(rate for _, rate, _ in found)
 
 
 def reading_first(table: Cells, report: Cells) -> int:

@@ -120,5 +120,5 @@ def first(pattern: re.Pattern[str], lines: Iterable[Line]) -> re.Match[str] | No
 
 def distinct(pattern: re.Pattern[str], lines: Iterable[Line]) -> list[str]:
     """The different first groups of all matches, in order."""
-    found = (pattern.search(line.text) for line in lines)
-    return list(dict.fromkeys(match[1].strip() for match in found if match))
+    search = pattern.search
+    return list(dict.fromkeys(found[1].strip() for line in lines if (found := search(line.text))))

@@ -33,6 +33,7 @@ STRESS_FIRST = re.compile(
 )
 SYSBENCH_START = re.compile(r"^sysbench v? ?\d{1,2}\.\d")
 HEADERLESS = "iozone, no header"
+FIRST = frozenset('s\t "IT#HCA{P')  # characters with which the first line of a tool begins
 
 
 def clean(text: str) -> tuple[str, str]:
@@ -78,10 +79,13 @@ class _Open:
 
 def _start(text: str) -> str:
     """The tool whose run begins with this line; "" for all other lines. Cheap tests first: files have millions."""
-    if text.startswith("stress-ng: "):
-        return "stress-ng"
-    if text.startswith("sysbench ") and SYSBENCH_START.match(text):
-        return "sysbench"
+    begins = text[:1]
+    if begins == "s":
+        if text.startswith("stress-ng: "):
+            return "stress-ng"
+        return "sysbench" if text.startswith("sysbench ") and SYSBENCH_START.match(text) else ""
+    if begins not in FIRST:
+        return ""
     if "ozone:" in text and "Performance" in text:
         return "iozone"
     if "HPC Challenge Benchmark version" in text:

@@ -10,6 +10,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from vtax.importers.records import Line
 from vtax.importers.sections import clean
 
 SNIFFED = 64 * 2**10
+SMALL = 4 * 2**20
 LINE_CHARS = 16 * 2**10  # no tool prints longer lines
 FILE_BYTES = 4 * 2**30
 FILES = 200_000
@@ -121,10 +123,25 @@ class Text:
     path: Path
     encoding: str
     damaged: list[int]
+    content: bytes | None = None  # of a small file, which is read once
+
+    def stream(self) -> io.BufferedReader | io.BytesIO:
+        return self.path.open("rb") if self.content is None else io.BytesIO(self.content)
+
+    def sha256(self) -> str:
+        """The checksum of its bytes."""
+        return sha256_of(self.path) if self.content is None else hashlib.sha256(self.content).hexdigest()
+
+    def copy(self, place: Path) -> None:
+        """Its bytes, in another place."""
+        if self.content is None:
+            shutil.copyfile(self.path, place, follow_symlinks=False)
+        else:
+            place.write_bytes(self.content)
 
     def lines(self) -> Iterator[Line]:
         """Its lines, without their ends. One that is too long is cut and marked, so that nothing in it is believed."""
-        with self.path.open("rb") as raw, io.TextIOWrapper(raw, self.encoding, "replace", newline="\n") as stream:
+        with self.stream() as raw, io.TextIOWrapper(raw, self.encoding, "replace", newline="\n") as stream:
             number = 0
             while text := stream.readline(LINE_CHARS):
                 number += 1
@@ -150,16 +167,18 @@ def opened(found: Found) -> Text | str:
     """The file as text, or why it is none."""
     try:
         with found.path.open("rb") as stream:
-            head = stream.read(SNIFFED)
+            head = stream.read(SMALL)
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
+    content = head if len(head) < SMALL else None
+    head = head[:SNIFFED]
     kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "")
     if kind:
         return kind
     if len(head) > 262 and head[257:262] == b"ustar":
         return "a tar archive"
     encoding = encoding_of(head)
-    return Text(found.path, encoding, []) if encoding else "binary data"
+    return Text(found.path, encoding, [], content) if encoding else "binary data"
 
 
 def encoding_of(head: bytes) -> str:

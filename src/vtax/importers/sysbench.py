@@ -87,8 +87,8 @@ class Hit(NamedTuple):
 
 def hits(pattern: re.Pattern[str], lines: tuple[Line, ...]) -> list[Hit]:
     """Every line that the pattern fits, with the groups."""
-    found = ((line, pattern.match(line.text)) for line in lines)
-    return [Hit(line.number, line.rank, match.groups()) for line, match in found if match]
+    fits = pattern.match
+    return [Hit(line.number, line.rank, found.groups()) for line in lines if (found := fits(line.text))]
 
 
 def size_of(number: str, unit: str) -> int:
