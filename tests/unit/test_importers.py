@@ -1,4 +1,4 @@
-"""Readers of the importer: recorded outputs give the recorded numbers, and the quirks of real folders do not change them."""
+"""Readers of the importer: recorded outputs give the recorded numbers, and quirks of real folders do not change them."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from vtax.importers.records import Line, Section
 SECTION_CHARS = 32 * 2**20  # of one run; what is longer is cut there, and its reader says what is missing
 PREAMBLE_LINES = 40  # above the first line of a tool: titles, prompts, a login banner
 
-TAG = re.compile(r"^\[(?:[\w.@-]{0,200}@)?\d{0,6},?(\d{1,6})\]<std(?:out|err)>: ?")  # mpirun --tag-output
-SRUN = re.compile(r"^ ?\d{1,5}: ")
+# mpirun --tag-output: Open MPI 5 writes a blank behind it, 4 does not
+TAG = re.compile(r"^\[(?:[\w.-]{1,200}@\d{1,6},(\d{1,6})\]<std(?:out|err)>: ?|\d{1,6},(\d{1,6})\]<std(?:out|err)>:)")
 PROGRAMS = ("stress-ng", "sysbench", "iozone", "iperf3", "iperf", "ping", "hpcc", "xhpl")
 PROMPT = re.compile(
     r"^(?:[^\s]{0,200}[$#%>]|\[[^\]]{1,200}\][$#]) +(?=\S)(?:.{0,2000}[ /])?"
@@ -42,7 +42,7 @@ def clean(text: str) -> tuple[str, str]:
     if "\x1b" in text:
         text = ESCAPES.sub("", text)
     if text.startswith("[") and (tag := TAG.match(text)):
-        return tag[1], text[tag.end() :]
+        return tag[1] or tag[2], text[tag.end() :]
     return "", text
 
 

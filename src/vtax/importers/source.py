@@ -44,7 +44,7 @@ MAGIC = {
     b"\x09\x08": "a binary workbook (iozone -b writes one; save the sheet as text)",
 }
 UTF16_SHARE = 0.3  # of NUL bytes at odd or even places, which only UTF-16 has
-BINARY_SHARE = 0.1  # of control characters
+BINARY_SHARE = 0.05  # of control characters
 
 
 @dataclass(frozen=True)
