@@ -12,6 +12,7 @@ from vtax.importers import ranks
 from vtax.importers.readers import read
 from vtax.importers.records import Line, Reading, Section
 from vtax.importers.sections import clean, cut
+from vtax.imports import Report, Request, import_logs
 
 LOGS = {  # one for each reader: what vtax's own test runs printed
     "hpcc": DATA / "hpcc/trixie-two-nodes/hpccoutf.txt",
@@ -41,6 +42,21 @@ PAIRS = {  # two ranks of one run
         DATA / "sysbench-cpu/1.0.20--trixie-workers/0-worker2.stdout",
     ),
 }
+
+
+SYSBENCH = LOGS["sysbench cpu"].read_bytes().decode()
+CLIENT = """\
+Connecting to host {host}, port 5201
+[  5] local 10.0.0.2 port 40000 connected to {address} port 5201
+[ ID] Interval           Transfer     Bitrate         Retr  Cwnd
+[  5]   0.00-1.00   sec   119 MBytes  1.00 Gbits/sec    0    400 KBytes
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bitrate         Retr
+[  5]   0.00-10.00  sec  1.16 GBytes  1.00 Gbits/sec    7             sender
+[  5]   0.00-10.00  sec  1.16 GBytes  1.00 Gbits/sec                  receiver
+
+iperf Done.
+"""  # written by hand, in the layout of iperf 3.7 and later
 
 
 class Taken(NamedTuple):
@@ -99,3 +115,23 @@ def mixed(one: Sequence[str], other: Sequence[str], turns: Sequence[int]) -> lis
         result += queue[:count]
         del queue[:count]
     return [*result, *queues[0], *queues[1]]
+
+
+def put(folder: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def imported(tmp_path: Path, files: dict[str, str | bytes], **options: str) -> Report:
+    logs = put(tmp_path / "logs", files)
+    request = Request(paths=(logs,), **({"environment": "vm"} | options))
+    return import_logs(request, tmp_path / "campaign")
+
+
+def faster(text: str, rate: str) -> str:
+    """The same log with another rate, so that it is another run."""
+    lines = [f"    events per second:   {rate}" if "events per second" in line else line for line in text.split("\n")]
+    return "\n".join(lines)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from test_importers import CLIENT
-from test_imports import SYSBENCH, faster, imported
-
-from importing import LOGS, text_of
+from importing import CLIENT, LOGS, SYSBENCH, faster, imported, text_of
 from vtax import pipeline
 from vtax.model import Finding, Severity
 
@@ -118,7 +115,7 @@ def test_units_of_iozone(tmp_path: Path) -> None:
         ("vm", Severity.BLOCKER),
         ("vm", Severity.INFO),
     }
-    assert {one.environment for one in found(every, "D03")} == {"box", "vm"}
+    assert {one.environment for one in found(every, "D03")} == {"box"}, "one of the runs in vm timed the flush"
 
 
 def test_sysbench_of_another_version_or_work(tmp_path: Path) -> None:

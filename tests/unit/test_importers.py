@@ -1,4 +1,4 @@
-"""Readers of the importer: recorded outputs give the recorded numbers, and quirks of real folders do not change them."""
+"""Readers of the importer: recorded outputs give the recorded numbers, and quirks of folders do not change them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from importing import LOGS, PAIRS, readings, refused, sections, taken, text_of
+from importing import CLIENT, LOGS, PAIRS, readings, refused, sections, taken, text_of
 from recorded import case_id, cases, expected
 from vtax.importers.stress_ng import seconds_of
 
@@ -61,18 +61,6 @@ THROUGHPUT = """\
 
 iozone test complete.
 """  # written by hand, after the format strings of iozone 3.489
-CLIENT = """\
-Connecting to host {host}, port 5201
-[  5] local 10.0.0.2 port 40000 connected to {address} port 5201
-[ ID] Interval           Transfer     Bitrate         Retr  Cwnd
-[  5]   0.00-1.00   sec   119 MBytes  1.00 Gbits/sec    0    400 KBytes
-- - - - - - - - - - - - - - - - - - - - - - - - -
-[ ID] Interval           Transfer     Bitrate         Retr
-[  5]   0.00-10.00  sec  1.16 GBytes  1.00 Gbits/sec    7             sender
-[  5]   0.00-10.00  sec  1.16 GBytes  1.00 Gbits/sec                  receiver
-
-iperf Done.
-"""  # written by hand, in the layout of iperf 3.7 and later
 
 
 @pytest.mark.parametrize("folder", cases(), ids=case_id)

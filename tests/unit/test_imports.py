@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from importing import LOGS, text_of
+from importing import LOGS, SYSBENCH, faster, imported, put, text_of
 from vtax import pipeline
 from vtax.analysis.records import Verdict
 from vtax.errors import UsageError
@@ -18,22 +18,7 @@ from vtax.imports import Report, Request, environment_of, import_logs, table_of
 from vtax.model import Severity, Status
 from vtax.store import Campaign
 
-SYSBENCH = text_of(LOGS["sysbench cpu"])
 STRESS = text_of(LOGS["stress-ng 0.19"])
-
-
-def put(folder: Path, files: dict[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return folder
-
-
-def imported(tmp_path: Path, files: dict[str, str | bytes], **options: str) -> Report:
-    logs = put(tmp_path / "logs", files)
-    request = Request(paths=(logs,), **({"environment": "vm"} | options))
-    return import_logs(request, tmp_path / "campaign")
 
 
 def reasons(report: Report) -> dict[str, str]:
@@ -43,12 +28,6 @@ def reasons(report: Report) -> dict[str, str]:
 def rates(directory: Path) -> list[float]:
     found, _ = pipeline.measurements(directory)
     return sorted(item.value for item in found if item.metric == "events_rate")
-
-
-def faster(text: str, rate: str) -> str:
-    """The same log with another rate, so that it is another run."""
-    lines = [f"    events per second:   {rate}" if "events per second" in line else line for line in text.split("\n")]
-    return "\n".join(lines)
 
 
 def test_one_folder_becomes_a_campaign_that_every_command_reads(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ HEAD = (
     "reclen write rewrite read reread read write read rewrite read fwrite frewrite fread freread".split()  # noqa: SIM905
 )
 WHOLE = re.compile(r"^\d{1,12}$", re.ASCII)
-REPORT = re.compile(r"^([A-Za-z-]{3,10}(?: [a-z]{4,8})?) report$")
+REPORT = re.compile(r"^([a-z-]{3,10}(?: [a-z]{4,8})?) report$", re.IGNORECASE)
 REPORTS = {
     "writer": "write",
     "re-writer": "rewrite",
@@ -109,10 +109,14 @@ def read(section: Section) -> Reading:
 def headerless(section: Section) -> Reading:
     """A table of iozone without anything above it: neither its unit nor its columns are known."""
     reading = Reading("iozone", facts={"unit": "unknown"})
-    rows = [one for one in map(split, section.lines) if len(one.words) == 15 and one.whole]
+    lines = [split(line) for line in section.lines]
+    rows = [one for one in lines if len(one.words) == 15 and one.whole]
     reason = "the table has no header: its unit (kB/s, or operations a second with -O) and its columns are unknown"
     reading.params["mode"] = "unknown"
-    reading.refuse(section.first, f"{len(rows)} rows", reason, 13 * len(rows))
+    if any(REPORT.match(one.joined) for one in lines):
+        reading.refuse(section.first, "a report for spreadsheets", reason, count_cells(lines))
+    else:
+        reading.refuse(section.first, f"{len(rows)} rows", reason, 13 * len(rows))
     return reading
 
 

@@ -131,7 +131,7 @@ class Cutter:
             tool = ""
         elif tool == "json":
             tool = "iperf3 json"
-        if not tool and not now.tool and _is_row(text):
+        if not tool and not now.tool and (_is_row(text) or text.strip(' "\t,;').lower() == "writer report"):
             tool = HEADERLESS
         if tool and self._begins(tool, text):
             yield from self.close()
