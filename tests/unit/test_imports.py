@@ -45,7 +45,8 @@ def test_one_folder_becomes_a_campaign_that_every_command_reads(tmp_path: Path) 
     assert (level.n, level.mean, level.median) == (2, 1050.0, 1050.0)
     assert level.sd == pytest.approx(100 / 2**0.5)
     (one,) = [c for c in analysis.comparisons if c.metric == "events_rate"]
-    assert (one.environment, one.baseline, one.n, one.ratio) == ("container", "vm", 2, pytest.approx(2.0))
+    assert (one.environment, one.baseline, one.n) == ("container", "vm", 2)
+    assert one.ratio == pytest.approx(2.0)
     assert one.verdict is Verdict.DATA_ONLY
     assert (one.low, one.high, one.p_value) == (None, None, None)
     blockers = {found.id for found in analysis.findings if found.severity is Severity.BLOCKER}
