@@ -14,7 +14,8 @@ from pathlib import Path
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 TOOLS = ("hpcc", "hpl", "stress-ng", "sysbench-cpu", "sysbench-memory", "sysbench-fileio", "iozone", "iperf3", "ping")
-REPEATED = 8  # runs of the same output in one file
+REPEATED = 4  # runs of the same output in one file
+SMALLEST = 1500  # bytes of an output: of smaller ones, files and not text would be measured
 
 
 def corpus(folder: Path, size: int) -> int:
@@ -22,7 +23,7 @@ def corpus(folder: Path, size: int) -> int:
     files = sorted(
         path for tool in TOOLS for path in (DATA / tool).glob("*/*") if path.suffix not in (".toml", ".json")
     )
-    texts = [path.read_bytes() for path in files if path.stat().st_size]
+    texts = [path.read_bytes() for path in files if path.stat().st_size > SMALLEST]
     written = count = 0
     while written < size:
         text = texts[count % len(texts)]

@@ -38,7 +38,7 @@ def test_one_folder_becomes_a_campaign_that_every_command_reads(tmp_path: Path) 
         "container/cpu2.txt": faster(SYSBENCH, "2200.00"),
         "container/notes.md": "we ran this on a Sunday\n",
     }
-    report = imported(tmp_path, files, environment="", layout="{environment}/**", baseline="vm")
+    report = imported(tmp_path, {**files}, environment="", layout="{environment}/**", baseline="vm")
     assert reasons(report) == {"container/notes.md": "no output of a benchmark that vtax knows"}
     analysis = pipeline.analyse(tmp_path / "campaign")
     (level,) = [one for one in analysis.levels if one.environment == "vm" and one.metric == "events_rate"]
