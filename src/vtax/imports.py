@@ -7,7 +7,6 @@ environment, in the order of their own times or of their files; nothing was rand
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shutil
@@ -309,7 +308,10 @@ def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
 
 
 def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], request: Request) -> None:
-    """Number the runs, give every trial its place, then write the plan that names them all."""
+    """Number the runs, give every trial its place, then write the plan that names them all.
+
+    Only what is written last is flushed to the disk: should the machine fail, the logs are still there to import again.
+    """
     runs = [run for run in report.runs if not run.left_out]
     records = _records(runs, old)
     everything = (*old, *records)
@@ -336,7 +338,6 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
         for cell in cells:
             text = cell.model_dump_json(indent=1) + "\n"
             (directory / "cells" / f"{cell.cell}.{cell.instance}.json").write_text(text, encoding="utf-8")
-        os.sync()
     except OSError as error:
         raise StoreError(f"{directory} cannot be written: {error.strerror}", remedy="free some space") from error
     if earlier is None:
