@@ -347,10 +347,18 @@ class Cell(Record):
     trials: tuple[PlannedTrial, ...]
 
 
+class Origin(StrEnum):
+    """How a campaign came to be."""
+
+    RUN = "run"  # planned and run by vtax: fresh clusters, in randomised rounds
+    IMPORTED = "imported"  # other people's logs: runs in an order that nobody planned
+
+
 class Plan(Record):
     """Every cell and trial in order, frozen before the first run. `sha256` is of all the rest, as canonical JSON."""
 
     format: int = FORMAT
+    origin: Origin = Origin.RUN
     vtax_version: str
     study: Study
     capacity: HostCapacity
@@ -449,6 +457,23 @@ class Status(StrEnum):
     NOT_RUN = "not run"  # its cluster was gone
 
 
+class Imported(Record):
+    """Where an imported trial was read from. Lines count from 1, in the original file.
+
+    `facts` are what the log says of the machine, the programs and the run; one that it does not say is absent.
+    `refused` are sentences about values that are in the log and were not taken.
+    """
+
+    file: str
+    sha256: str
+    raw: str  # the copy of the file, relative to the campaign's directory
+    first_line: int
+    last_line: int
+    reader: str
+    facts: Mapping[str, JsonValue] = Field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+
+
 class TrialRecord(Record):
     """One execution of one benchmark in a cell, as it was. Written before anything is parsed.
 
@@ -476,6 +501,7 @@ class TrialRecord(Record):
     load: tuple[StepRecord, ...] = ()  # what ran beside it, as a disturbance
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
+    imported: Imported | None = None  # of a log that vtax did not make
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
     def step_on(self, step: int, node: str | None = None) -> StepRecord:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from vtax.benchmarks import benchmarks
 from vtax.errors import PLUGIN_FAILURES, ParseError
+from vtax.importers.readers import measurements_of as imported_measurements
 from vtax.model import Kind, Measurement, Status, TrialRecord
 
 MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
@@ -18,6 +19,8 @@ REMEDY = "read the raw output; a metric that can be zero is declared as a count 
 
 def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
     """The measurements of one trial that ended well. Raises ParseError when its output is not the tool's."""
+    if record.imported is not None:
+        return imported_measurements(record)
     known = benchmarks().get(record.benchmark)
     if known is None:
         raise ParseError(

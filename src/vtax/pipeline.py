@@ -31,6 +31,7 @@ from vtax.model import (
     ImageSpec,
     LookLog,
     Measurement,
+    Origin,
     Plan,
     Problem,
     Severity,
@@ -319,18 +320,22 @@ def _analysis(
         cells = tuple(cell for cell in cells if cell.round <= end)
     measurements, trials = parse_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
     counters = {trial.id: trial.counters for trial in trials}
-    rows = audit(
-        Evidence(
-            plan=plan,
-            cells=cells,
-            trials=trials,
-            measurements=measurements,
-            counters=counters,
-            plan_intact=campaign.plan_intact(),
-            looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
-        )
+    evidence = Evidence(
+        plan=plan,
+        cells=cells,
+        trials=trials,
+        measurements=measurements,
+        counters=counters,
+        plan_intact=campaign.plan_intact(),
+        looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
+    rows = audit(evidence)
     findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
+    if plan.origin is Origin.IMPORTED:
+        from vtax.analysis.imported import analyse as compute
+        from vtax.audit.imported import findings as findings_in_logs
+
+        findings = findings_in_logs(evidence, findings)
     made = compute(measurements, plan=plan, findings=findings, trials=trials)
     if log is not None and until is None and _is_over(log):
         last = log.looks[-1]

@@ -88,7 +88,7 @@ def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[str, .
 def test_all_commands_are_there() -> None:
     top = {path[0] for path in commands() if path}
     assert top == {
-        *("init", "schema", "plan", "run", "analyse", "audit", "compare", "report", "export", "compose"),
+        *("init", "schema", "plan", "run", "analyse", "audit", "compare", "report", "export", "import", "compose"),
         *("up", "status", "ssh", "exec", "down", "doctor", "clean", "image", "selftest"),
         *("watch", "serve", "peak", "reference", "tune"),
     }

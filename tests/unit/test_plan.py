@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fakes import FakeProvider
 from vtax.errors import UsageError
-from vtax.model import Cell, EnvironmentSpec, HostCapacity, Plan, Scope, Severity, Study
+from vtax.model import Cell, EnvironmentSpec, HostCapacity, Origin, Plan, Scope, Severity, Study
 from vtax.plan import ORCHESTRATION_S, digest, make_plan, targets
 from vtax.study import parse
 
@@ -97,6 +97,8 @@ def changed(value: Any) -> Any:
     """Another value of the same kind."""
     if isinstance(value, bool):
         return not value
+    if isinstance(value, Origin):
+        return Origin.IMPORTED
     if isinstance(value, int | float):
         return value + 1
     if isinstance(value, str):

@@ -1,0 +1,83 @@
+"""vtax import: other people's logs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from vtax.imports import Report
+
+REFUSALS_SHOWN = 5  # of one run, in the table for people
+
+
+def import_(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders with raw output.", show_default=False)],
+    environment: Annotated[str, typer.Option("--environment", "-e", help="Where all of it ran.")] = "",
+    layout: Annotated[str, typer.Option(help="Read the environment from paths: 'results/{environment}/**'.")] = "",
+    benchmark: Annotated[str, typer.Option(help="Take output of this benchmark only.")] = "",
+    into: Annotated[
+        Path | None, typer.Option(help="The campaign to make or to extend [campaigns/imported-TIME].")
+    ] = None,
+    baseline: Annotated[str, typer.Option(help="The environment that others are compared with [the first one].")] = "",
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")
+    ] = False,
+) -> None:
+    """Make a campaign of raw output of hpcc, HPL, stress-ng, sysbench, iozone, iperf3 and ping. Runs nothing.
+
+    Tools are recognised by what their output says. What cannot be proven right is refused, and the table says why.
+
+    Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
+    """
+    import gc
+
+    from vtax.cli.console import print_json, say
+    from vtax.imports import Request, import_logs, table_of
+
+    request = Request(
+        paths=tuple(paths), environment=environment, layout=layout, benchmark=benchmark, baseline=baseline
+    )
+    directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
+    gc.disable()  # millions of small records and no cycles among them: collecting takes a fifth of the time
+    report = import_logs(request, directory)
+    if json:
+        print_json(table_of(report))
+        return
+    say(table(report))
+    say(f"campaign: {directory.resolve()}", f"next: vtax report {directory}")
+
+
+def table(report: Report) -> str:
+    """The files, what was recognised, how many values were taken, and what was refused and why."""
+    from vtax.cli.console import table as columns
+
+    rows, reasons = [], []
+    for file in report.files:
+        if not file.runs:
+            rows.append((file.file, file.environment or "-", "-", "-", "0", "0"))
+            reasons.append(f"{file.file}: not read: {file.reason}")
+        for run in file.runs:
+            refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
+            taken = "0" if run.left_out else str(run.count)
+            lines = f"{run.section[1]}-{run.section[2]}"
+            rows.append((file.file, file.environment, run.reading.label, lines, taken, str(refused)))
+            if run.left_out:
+                reasons.append(f"{run.where}: left out: {run.left_out}")
+            for refusal in run.reading.refusals[:REFUSALS_SHOWN]:
+                reasons.append(f"{file.file} line {refusal.line}: refused: {refusal.what}: {refusal.reason}")
+            if len(run.reading.refusals) > REFUSALS_SHOWN:
+                reasons.append(
+                    f"{run.where}: {len(run.reading.refusals) - REFUSALS_SHOWN} more refusals (--json has all)"
+                )
+        if file.damaged_lines:
+            shown = ", ".join(map(str, file.damaged_lines[:5]))
+            reasons.append(f"{file.file}: lines too long or with NUL bytes, not believed: {shown}")
+    header = ("File", "Environment", "Recognised as", "Lines", "Taken", "Refused")
+    counts = (
+        f"{report.taken} values taken from {sum(1 for file in report.files if file.runs)} of {len(report.files)} files"
+    )
+    return "\n".join([columns(rows, header), "", *reasons, *([""] if reasons else []), counts])

@@ -1,0 +1,124 @@
+"""What a piece of a log is, and what a reader finds in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from vtax.model import Metric, Scope
+
+LONGEST_SHOWN = 120  # characters of a line that a refusal repeats
+
+
+class Line(NamedTuple):
+    """A line of a file: its number from 1, the rank that its tag names ("" without a tag), and its text."""
+
+    number: int
+    rank: str
+    text: str
+
+
+class Section(NamedTuple):
+    """Consecutive lines of a file that are one run of one tool, prompts and titles above it included."""
+
+    tool: str
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        """Its lines again, each with the rank that it was tagged with."""
+        return "\n".join(f"[1,{line.rank}]<stdout>:{line.text}" if line.rank else line.text for line in self.lines)
+
+    @property
+    def first(self) -> int:
+        return self.lines[0].number if self.lines else 1
+
+    @property
+    def last(self) -> int:
+        return self.lines[-1].number if self.lines else 1
+
+
+class Value(NamedTuple):
+    """One number as the log has it, in base units. `rank` is "" when the log does not prove whose it is."""
+
+    metric: Metric
+    value: float
+    line: int
+    labels: Mapping[str, str] = {}
+    of_ranks: bool = False  # one of the values that every rank has
+    ordinal: str = ""  # the rank, where a tag names it
+
+
+class Refusal(NamedTuple):
+    """What was not taken, where, and why; how many `values`, 0 when that is not known."""
+
+    line: int
+    what: str
+    reason: str
+    values: int = 1
+
+
+@dataclass
+class Reading:
+    """All that one section says. `params` tell what work it was: runs with equal ones repeat each other."""
+
+    benchmark: str
+    params: dict[str, JsonValue] = field(default_factory=dict)
+    facts: dict[str, JsonValue] = field(default_factory=dict)
+    values: list[Value] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    scope: Scope = Scope.CLUSTER
+    nodes: tuple[str, ...] = ()
+    ranks: int = 1
+    started: float | None = None  # Unix time, s
+    elapsed_s: float | None = None
+    beside: str = ""  # why this is no run of a test at all, such as one that only prepares files
+    direction: str = ""  # part of what repeats: a test the other way round is another one
+
+    def refuse(self, line: int, what: str, reason: str, values: int = 1) -> None:
+        self.refusals.append(Refusal(line, what[:LONGEST_SHOWN], reason, values))
+
+    def drop(self, reason: str, line: int) -> None:
+        """Refuse all values taken so far, for one reason."""
+        if self.values:
+            self.refuse(line, "all values of this run", reason, len(self.values))
+        self.values.clear()
+
+    @property
+    def label(self) -> str:
+        """The benchmark and what it was told to do."""
+        return " ".join((self.benchmark, *(f"{name}={value}" for name, value in self.params.items())))
+
+
+NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def number(text: str) -> float | None:
+    """A finite number that is written out in full; None for anything else."""
+    if NUMBER.fullmatch(text) is None:
+        return None
+    value = float(text)
+    return value if value < float("inf") else None
+
+
+def agree(one: float, other: float, tolerance: float) -> bool:
+    """Whether two positive numbers differ by no more than `tolerance`, relative to the larger."""
+    return abs(one - other) <= tolerance * max(abs(one), abs(other))
+
+
+def first(pattern: re.Pattern[str], lines: Iterable[Line]) -> re.Match[str] | None:
+    """The first match in any line."""
+    for line in lines:
+        if found := pattern.search(line.text):
+            return found
+    return None
+
+
+def distinct(pattern: re.Pattern[str], lines: Iterable[Line]) -> list[str]:
+    """The different first groups of all matches, in order."""
+    search = pattern.search
+    return list(dict.fromkeys(found[1].strip() for line in lines if (found := search(line.text))))
