@@ -303,9 +303,7 @@ def _cross_checks(
         if entry.load and entry.load not in loads:
             yield choice(f"benchmarks.{entry.label}.load", entry.load, sorted(loads), "entry without a load")
         if not entry.alone and entry.label not in {other.load for other in entries}:
-            yield Mistake(
-                f"benchmarks.{entry.label}.alone", "it is the load of no entry", "name it as `load` somewhere"
-            )
+            yield Mistake(f"benchmarks.{entry.label}.alone", "it is the load of no entry", "name it as a `load`")
 
 
 def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]:

@@ -293,7 +293,7 @@ def test_a_format_that_is_not_there(run: Run) -> None:
     assert run("export", "none", "--format", "xls") == (
         2,
         "",
-        "error: there is no format 'xls'\n  next: one of csv, jsonl, parquet\n",
+        "error: there is no format 'xls'\n  next: one of csv, jsonl, parquet, xlsx, openmetrics\n",
     )
 
 

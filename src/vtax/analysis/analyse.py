@@ -218,6 +218,7 @@ def _comparison(
         verdict=word,
         sentence=sentence if level.primary else f"{sentence} (exploratory)",
         remark="; ".join(remark for remark in remarks if remark),
+        caveat=caveat,
         a_look=one.calibration.a_look if logged and bounds else None,
         order_adjusted=one.adjusted,
         carry_over=_carried(one),

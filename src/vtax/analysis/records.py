@@ -113,6 +113,7 @@ class Comparison(Record):
     verdict: Verdict
     sentence: str
     remark: str = ""  # what to add to the sentence, such as the rounds that could decide
+    caveat: str = ""  # what must stand beside every number of it: software emulation that the study allowed
     a_look: float | None = None
     order_adjusted: bool = False
     carry_over: float | None = None  # what running second in a round costs, on the log scale

@@ -9,7 +9,11 @@ import typer
 if TYPE_CHECKING:
     from vtax.reference import Figure
 
-app = typer.Typer(help="Published figures to compare with.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Published figures to compare with.\n\nExample:  vtax reference show i7-8550u",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
 

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Work out parameters of a benchmark.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def tune() -> None:
-    """Work out parameters of a benchmark."""
+    """Work out parameters of a benchmark for machines that vtax does not run on.
+
+    Example:  vtax tune hpl --nodes 2 --memory "2 GiB" --ranks 2
+    """
 
 
 @app.command()

@@ -229,7 +229,7 @@ def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
     if item.difference is not None:
         return Cell(f"{item.difference:+.3g}", "difference")
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
-    return Cell(text, explanation(item) if explain else "", item.verdict)
+    return Cell(text, explanation(item) if explain else item.caveat, item.verdict)
 
 
 def explanation(item: Comparison) -> str:
