@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from vtax import __version__
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener, Notice
+from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
 from vtax.model import (
@@ -49,6 +50,7 @@ from vtax.units import format_seconds
 if TYPE_CHECKING:
     from vtax.analysis.across_records import Across
     from vtax.analysis.records import Analysis
+    from vtax.report.records import Reference
 
 REPORTS = ("html", "md", "pdf", "latex", "xlsx")
 FIGURES = ("svg", "pdf", "png")
@@ -180,7 +182,7 @@ def start(
         "id": secrets.token_hex(4),
         "vtax_version": __version__,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "host": host_facts(),
+        "host": {**host_facts(), **clock_fact()},
         "image": image.model_dump(mode="json"),
         **({"overrides": told} if told else {}),
     }
@@ -211,6 +213,12 @@ def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
 def study_of(directory: Path) -> Study:
     """The study that a campaign was planned with."""
     return Campaign.open(directory).plan().study
+
+
+def clock_fact() -> dict[str, float]:
+    """The clock of the slowest usable CPU with all of them busy, in Hz, for the fraction of peak; absent if unknown."""
+    clocks = measured_clocks(capacity(host_facts()).cpu_ids)
+    return {"clock_hz": min(clocks.values())} if clocks else {}
 
 
 def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None) -> None:
@@ -381,7 +389,9 @@ def report(directory: Path) -> Path:
     return reports(directory, ("html", "md"))[0]
 
 
-def reports(directory: Path, formats: Sequence[str], figures: Sequence[str] = ()) -> list[Path]:
+def reports(
+    directory: Path, formats: Sequence[str], figures: Sequence[str] = (), *, with_reference: bool = False
+) -> list[Path]:
     """Analyse and render again from stored data, in `formats`, with `figures` for papers. Returns what was written.
 
     Raises UsageError for a format that is not known, EnvironmentMissing where nothing here can make a PDF.
@@ -408,6 +418,7 @@ def reports(directory: Path, formats: Sequence[str], figures: Sequence[str] = ()
         image_recipe=about["image"]["recipe"],
         host_facts=about["host"],
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
+        references=_references() if with_reference else (),
     )
     written = []
     if {"html", "pdf"} & set(formats):
@@ -421,6 +432,33 @@ def reports(directory: Path, formats: Sequence[str], figures: Sequence[str] = ()
     if "pdf" in formats:
         written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
     return written + _paper(campaign, analysis, "latex" in formats, figures)
+
+
+def _references() -> tuple[Reference, ...]:
+    """Every published figure, as the report takes it; a range as its two ends, one under load left out."""
+    from vtax.reference import BESIDE, reports
+    from vtax.report.records import Reference
+
+    found = []
+    for known in reports():
+        for figure in known.figures:
+            values = (("", figure.value), ("from ", figure.low), ("to ", figure.high))
+            benchmarks = ("hpcc", "hpl") if figure.metric == "HPL" else (figure.benchmark,)
+            found += [
+                Reference(
+                    benchmark=benchmark,
+                    metric=figure.metric,
+                    value=value,
+                    unit=figure.unit,
+                    source=f"{words}{known.key}" + (" (corrected)" if figure.corrected else ""),
+                    labels={name: figure.labels[name] for name in BESIDE if name in figure.labels},
+                    environment=figure.environment,
+                )
+                for words, value in values
+                for benchmark in benchmarks
+                if value is not None and "load" not in figure.labels
+            ]
+    return tuple(found)
 
 
 def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:

@@ -131,3 +131,19 @@ def test_the_command_lists_and_shows() -> None:
 def test_what_is_not_there_is_a_usage_error(words: list[str]) -> None:
     result = CliRunner().invoke(app, ["reference", "show", *words])
     assert isinstance(result.exception, UsageError)
+
+
+def test_a_report_takes_every_figure_that_is_not_under_load() -> None:
+    from vtax.pipeline import _references
+
+    taken = _references()
+    kept = [figure for known in reports() for figure in known.figures if "load" not in figure.labels]
+    ends = sum((figure.value is not None) + (figure.low is not None) + (figure.high is not None) for figure in kept)
+    doubled = sum(
+        (figure.value is not None) + (figure.low is not None) + (figure.high is not None)
+        for figure in kept
+        if figure.metric == "HPL"
+    )
+    assert len(taken) == ends + doubled
+    assert {one.unit for one in taken if one.metric == "HPL"} == {"flop/s"}
+    assert any(one.source == "slides (corrected)" and one.benchmark == "iperf3" for one in taken)

@@ -129,13 +129,17 @@ def test_a_sweep_has_a_line_for_every_choice(made: dict[str, Chart]) -> None:
     assert chart.layout["shapes"] == []  # no clock is known, so no peak
 
 
-def test_the_peak_is_cpus_times_operations_times_clock(report: ReportInput) -> None:
-    facts = report.cells[0].facts[0]
-    told = facts.model_copy(update={"values": {**facts.values, "cpu_flags": ["avx2", "fma"], "cpu_mhz": 2500.0}})
-    cells = [cell for cell in report.cells if cell.environment == "host"]
-    known = report.model_copy(update={"cells": (cells[0].model_copy(update={"facts": (told,)}),)})
-    assert peak_flops(known, "hpcc") == 6 * 16 * 2.5e9
-    assert peak_flops(report, "hpcc") is None
+def test_the_peak_is_cores_times_operations_times_clock(report: ReportInput) -> None:
+    """Six CPUs of four cores: two threads of one core share its units."""
+    facts = {
+        "cpu_flags": ["avx2", "fma"],
+        "clock_hz": 2.5e9,
+        "cpus": [{"id": cpu, "core": cpu if cpu < 2 else cpu // 2 + 1} for cpu in range(6)],
+    }
+    assert peak_flops(report.model_copy(update={"host_facts": facts}), "hpcc") == 4 * 16 * 2.5e9
+    named = {"cpu_flags": ["avx2", "fma"], "cpu_model": "A CPU @ 2.00GHz"}
+    assert peak_flops(report.model_copy(update={"host_facts": named}), "hpcc") == 6 * 16 * 2.0e9
+    assert peak_flops(report.model_copy(update={"host_facts": {}}), "hpcc") is None
 
 
 def test_the_timeline_has_every_cell_and_what_was_counted(report: ReportInput) -> None:

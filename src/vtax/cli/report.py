@@ -12,6 +12,9 @@ def report(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
     format: Annotated[str, typer.Option("--format", "-f", help="Some of html,md,pdf,latex,xlsx.")] = "html,md",
     figures: Annotated[str, typer.Option(help="Figures for a paper: some of svg,pdf,png.")] = "",
+    with_reference: Annotated[
+        bool, typer.Option("--with-reference", help="Set published figures of other machines beside yours.")
+    ] = False,
 ) -> None:
     """Analyse a campaign again and write its report below `report/`. Runs nothing again.
 
@@ -24,5 +27,5 @@ def report(
     formats, drawn = ([word.strip() for word in text.split(",") if word.strip()] for text in (format, figures))
     if not formats:
         raise UsageError("--format names nothing", remedy=f"some of {','.join(pipeline.REPORTS)}")
-    for path in pipeline.reports(directory, formats, drawn):
+    for path in pipeline.reports(directory, formats, drawn, with_reference=with_reference):
         say(f"report: {path.resolve()}")

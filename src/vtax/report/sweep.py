@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from vtax.analysis.records import Level
 from vtax.analysis.summary import Series
+from vtax.errors import EnvironmentMissing
 from vtax.model import NodeShape, Plan
+from vtax.peak import cpu_peak
 from vtax.report import lines
 from vtax.report.chart import Chart, Trace, choice, scaled
 from vtax.report.numbers import natural
@@ -14,8 +16,6 @@ from vtax.report.records import ReportInput
 from vtax.report.tables import Results
 from vtax.units import format_quantity
 
-PER_CYCLE = (("avx512f", 32), ("fma", 16), ("avx", 8))  # most double precision operations of a core in a cycle
-LEAST = 4  # SSE2
 NAMES = {"n": "N", "nb": "NB"}
 
 
@@ -80,20 +80,20 @@ def _curves(results: Results, own: Sequence[Series], x: str, other: str, option:
 
 
 def peak_flops(report: ReportInput, label: str) -> float | None:
-    """What the CPUs of an entry's nodes could do at the clock that the baseline reported, in flop/s; None if unknown.
+    """What the cores of an entry's nodes could do, in flop/s; None where nothing is known of them.
 
-    Of the clock it takes the fastest that any node of the baseline showed. A turbo clock above it makes it too low.
+    At the clock that was measured when the campaign began; without one at the base clock, or what the kernel says.
     """
-    seen = [
-        facts.values for cell in report.cells if cell.environment == report.analysis.baseline for facts in cell.facts
-    ]
-    flags = {str(flag) for values in seen for flag in values.get("cpu_flags", ())}
-    clocks = [float(values["cpu_mhz"]) for values in seen if isinstance(values.get("cpu_mhz"), (int, float))]
-    nodes = nodes_of(report.plan, label)
-    if not flags or not clocks or not nodes:
+    facts = report.host_facts
+    ids = {cpu for node in nodes_of(report.plan, label) for cpu in node.cpu_ids}
+    cores = {(cpu.get("socket", 0), cpu.get("core", cpu["id"])) for cpu in facts.get("cpus", ()) if cpu["id"] in ids}
+    if not ids:
         return None
-    cpus = len({cpu for node in nodes for cpu in node.cpu_ids})
-    return cpus * next((count for flag, count in PER_CYCLE if flag in flags), LEAST) * max(clocks) * 1e6
+    clock = facts.get("clock_hz")
+    try:
+        return cpu_peak(facts, cores=len(cores) or len(ids), clock=(float(clock), "measured") if clock else None).value
+    except EnvironmentMissing:
+        return None
 
 
 def nodes_of(plan: Plan, label: str) -> tuple[NodeShape, ...]:
