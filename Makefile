@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test test-virtualbox check bench clean docs
+.PHONY: run test test-long test-virtualbox check bench clean docs
 
 run:
 	@scripts/bootstrap run
@@ -9,7 +9,11 @@ run:
 test:
 	@scripts/bootstrap test
 	@scripts/check
-	@.venv/bin/pytest -q -m integration
+	@.venv/bin/pytest -q -m 'integration and not long'
+
+test-long:
+	@scripts/bootstrap test
+	@.venv/bin/pytest -q -m long
 
 test-virtualbox:
 	@scripts/bootstrap test

@@ -57,7 +57,7 @@ def serial(name: str) -> str:
 def end(name: str) -> str:
     return (
         f"-fw_cfg name=opt/vtax/seed,file=/run/c1/vm/{name}/seed.tar -kernel /cache/vmlinuz "
-        "-append console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 "
+        "-append console=ttyS0 quiet panic=-1 oops=panic no_timer_check rw root=/dev/nvme0n1 rootfstype=ext4 "
         "init=/usr/local/bin/vm-init"
     )
 

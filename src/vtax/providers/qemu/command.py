@@ -25,6 +25,7 @@ CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags afte
 NICS = {"virtio": "virtio-net-pci", "e1000": "e1000", "vmxnet3": "vmxnet3"}
 DRIVERS = {"virtio": guest.VIRTIO, "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
 MIB = 2**20
+KERNEL_WORDS = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check"  # a busy host delays the timer that it checks
 TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
 VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
 
@@ -138,7 +139,7 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
         *("-kernel", machine.kernel),
         *(("-initrd", str(machine.initrd)) if machine.initrd else ()),
-        *("-append", f"console=ttyS0 quiet panic=-1 oops=panic rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
+        *("-append", f"{KERNEL_WORDS} rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
     )
 
 
