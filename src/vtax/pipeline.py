@@ -317,7 +317,7 @@ def _analysis(
     """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings; and
     every row of its audit."""
     from vtax.analysis.analyse import analyse as compute
-    from vtax.audit import audit, findings_of
+    from vtax.audit import CATALOGUE, audit, findings_of
     from vtax.audit.evidence import Evidence
 
     log = campaign.look_log()
@@ -337,13 +337,16 @@ def _analysis(
         plan_intact=campaign.plan_intact(),
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
-    rows = audit(evidence)
-    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
     if plan.origin is Origin.IMPORTED:
         from vtax.analysis.imported import analyse as compute
-        from vtax.audit.imported import findings as findings_in_logs
+        from vtax.audit import imported
 
-        findings = findings_in_logs(evidence, findings)
+        rows = imported.audit(evidence, CATALOGUE)
+        every = imported.findings_of(rows)
+    else:
+        rows = audit(evidence)
+        every = findings_of(rows.rows)
+    findings = tuple(finding for finding in every if finding.id not in ignoring)
     made = compute(measurements, plan=plan, findings=findings, trials=trials)
     if log is not None and until is None and _is_over(log):
         last = log.looks[-1]
