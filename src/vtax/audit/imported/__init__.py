@@ -1,6 +1,6 @@
 """What logs say against the numbers in them: rows of the catalogue (METHOD section 3) on imported campaigns.
 
-An imported campaign has no probed nodes, no counters and no clock of ours, so rows that need them are unknown. The others
+An imported campaign has no probed nodes, no counters and no clock of ours, so rows that need them are unknown. Others
 read what the logs themselves say, gathered as facts of each run when it was imported.
 """
 
