@@ -579,6 +579,7 @@ def _run_row(run: Run, values: bool) -> dict[str, Any]:
     return {
         "benchmark": run.reading.benchmark,
         "label": run.label,
+        "reader": run.section[0],
         "lines": [run.section[1], run.section[2]],
         "ranks": run.reading.ranks,
         "trial": run.trial,

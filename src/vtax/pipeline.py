@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vtax import __version__
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
@@ -422,6 +422,7 @@ def reports(
         host_facts=about["host"],
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
         references=_references() if with_reference else (),
+        imports=_imports(campaign),
     )
     written = []
     if {"html", "pdf"} & set(formats):
@@ -435,6 +436,15 @@ def reports(
     if "pdf" in formats:
         written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
     return written + _paper(campaign, analysis, "latex" in formats, figures)
+
+
+def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
+    """What imports into a campaign found; none for one that vtax ran, or where that record is lost."""
+    try:
+        tables = json.loads((campaign.directory / "imports.json").read_bytes())
+    except (OSError, ValueError):
+        return ()
+    return tuple(table for table in tables if isinstance(table, dict)) if isinstance(tables, list) else ()
 
 
 def _references() -> tuple[Reference, ...]:
