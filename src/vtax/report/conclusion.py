@@ -251,7 +251,9 @@ def _limits(report: ReportInput) -> list[str]:
             sentences.append(f"{item.id}: {item.message.rstrip('.')}.")
     if analysis.failures:
         count = len(analysis.failures)
-        sentences.append(f"{count} {plural(count, 'trial')} failed; the numbers are of those that did not.")
+        sentences.append(
+            f"{count} {plural(count, 'run' if foreign else 'trial')} failed; the numbers are of those that did not."
+        )
     if analysis.rounds_complete < analysis.rounds_planned and not foreign:
         sentences.append(f"{analysis.rounds_complete} of {analysis.rounds_planned} planned rounds are complete.")
     sentences.append(

@@ -1,9 +1,10 @@
-"""What a report says of a campaign that was made from logs: runs and files, where others have rounds and clusters. Pure."""
+"""What a report says of a campaign made from logs: runs and files, where others have rounds and clusters. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from vtax.model import Origin
@@ -42,10 +43,10 @@ def caution(report: ReportInput) -> str:
         return "There is nothing to compare: no primary metric was measured in two environments."
     told = listed([f"{count} {word}" for word, count in sorted(verdicts.items())])
     return (
-        f"Pilot at most. Of {verdicts.total()} comparisons of primary metrics: {told}. These are runs that were imported: "
-        "nobody made the environments fresh, or measured them in turns and in random order, so a difference may come from "
-        "anything else that changed. The ratios describe these runs; they do not show that anything is faster, slower or "
-        "the same. `vtax run` measures in a way that supports a verdict."
+        f"Pilot at most. Of {verdicts.total()} comparisons of primary metrics: {told}. These runs were imported: "
+        "nobody made the environments fresh, or measured them in turns and in random order, so a difference may come "
+        "from anything else that changed. The ratios describe these runs; they do not show that anything is faster, "
+        "slower or the same. `vtax run` measures in a way that supports a verdict."
     )
 
 
@@ -53,7 +54,7 @@ def reading(report: ReportInput) -> str:
     base = report.analysis.baseline
     return (
         f"Relative performance: above 1 is better than {base}, below 1 is worse, for rates and for times alike "
-        "(0.5 is half the rate, or twice the time). It is the ratio of the mean over runs, and n is the number of runs. "
+        "(0.5 is half the rate, or twice the time). It is the ratio of typical runs, and n is the number of runs. "
         "Ranks, nodes and seconds are never counted as runs. Not comparable: a blocker of the audit rules it out."
     )
 
@@ -70,6 +71,11 @@ def plan(report: ReportInput) -> Table:
         ("list of runs, sha256", report.plan.sha256),
     ]
     return pairs_table("The runs", pairs, ("Item", "Value"))
+
+
+def of_runs(table: Table) -> Table:
+    """A table whose note speaks of rounds, for runs."""
+    return replace(table, note=table.note.replace("rounds", "runs"))
 
 
 def files(report: ReportInput) -> Table:

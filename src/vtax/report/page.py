@@ -124,7 +124,7 @@ def page_of(report: ReportInput) -> Page:
         stopping=tuple(item for item in analysis.findings if item.severity is Severity.BLOCKER and item.id != PILOT),
         warned=_warned(analysis.findings),
         quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
-        overview=overview(results),
+        overview=imported.of_runs(overview(results)) if foreign else overview(results),
         ladder=rung_table(analysis),
         sections=_sections(report, results),
         failures=setup.failures(report),
