@@ -128,7 +128,7 @@ def _cells(trials: list[TrialRecord]) -> Iterable[Cell]:
             id=cell,
             round=members[0].round,
             environment=members[0].environment,
-            trials=tuple(PlannedTrial(id=t.id, work=t.work, iteration=t.iteration, warmup=False) for t in members),
+            trials=tuple(PlannedTrial(id=t.id, work=t.work, iteration=t.iteration, warmup=t.warmup) for t in members),
         )
 
 

@@ -6,6 +6,7 @@ environment, in the order of their own times or of their files; nothing was rand
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -21,8 +22,9 @@ from pydantic import JsonValue
 
 from vtax import __version__
 from vtax.errors import StoreError, UsageError
+from vtax.export import read_table
 from vtax.import_plan import plan_of
-from vtax.importers import ranks, source
+from vtax.importers import ranks, source, table
 from vtax.importers.commands import words_of
 from vtax.importers.readers import read
 from vtax.importers.records import Reading, Section
@@ -32,6 +34,8 @@ from vtax.store import Campaign, write_atomic
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
 TEXT = "log.txt"
+TABLE_BYTES = 512 * 2**20
+NOWHERE = "nobody said where it ran"
 VALUES_LISTED = 50_000  # in the machine-readable table; all of them are in the campaign
 STUDY = "# This campaign was imported from logs; nobody planned it, so there is no study.\n"
 SAME = 0.02  # of two sides of one network test
@@ -63,6 +67,7 @@ class Run:
     count: int = 0
     trial: str = ""
     left_out: str = ""
+    record: TrialRecord | None = None  # of a table, which says all that a record needs
 
     @property
     def work(self) -> tuple[str, str, str]:
@@ -70,8 +75,13 @@ class Run:
         return self.environment, self.reading.label, self.reading.direction
 
     @property
+    def label(self) -> str:
+        """The benchmark and what it was told to do, or its name in the table."""
+        return self.record.label if self.record else self.reading.label
+
+    @property
     def where(self) -> str:
-        return f"{self.file} line {self.section[1]}"
+        return f"{self.file} {'row' if self.record else 'line'} {self.section[1]}"
 
 
 @dataclass
@@ -114,9 +124,11 @@ def import_logs(request: Request, directory: Path) -> Report:
     created = not directory.exists()
     try:
         _make(staging)
-        report = Report(directory, list(_files(request, staging, seen)))
+        report = Report(directory, list(_files(request, staging, seen, {trial.id for trial in old})))
         _both_sides(report.runs, old)
         if not any(run for run in report.runs if not run.left_out):
+            if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
+                raise _nowhere()
             raise UsageError(
                 "nothing could be imported",
                 detail="\n".join(reasons(report)[:20]),
@@ -138,11 +150,8 @@ def reasons(report: Report) -> list[str]:
 
 
 def _check(request: Request) -> None:
-    if bool(request.environment) == bool(request.layout):
-        raise UsageError(
-            "say to which environment the files belong, in one way",
-            remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths",
-        )
+    if request.environment and request.layout:
+        raise _nowhere()
     if request.environment and NAME.match(request.environment) is None:
         raise UsageError(f"{request.environment!r} is no name for an environment", remedy="letters, digits, . _ and -")
     if request.layout and request.layout.count("{environment}") != 1:
@@ -150,6 +159,14 @@ def _check(request: Request) -> None:
     for path in request.paths:
         if not path.exists():
             raise UsageError(f"{path} does not exist", remedy="give files or folders")
+
+
+def _nowhere() -> UsageError:
+    return UsageError(
+        "say to which environment the files belong, in one way",
+        remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths; only "
+        "tables of vtax export say it themselves",
+    )
 
 
 def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]]:
@@ -174,8 +191,8 @@ def _make(staging: Path) -> None:
         ) from error
 
 
-def _files(request: Request, staging: Path, seen: dict[str, TrialRecord]) -> Iterator[FileReport]:
-    """Read every file. `seen` are the checksums of what is imported already."""
+def _files(request: Request, staging: Path, seen: dict[str, TrialRecord], trials: set[str]) -> Iterator[FileReport]:
+    """Read every file. `seen` are the checksums of what is imported already, `trials` the names that are taken."""
     inside = staging.parent.resolve()
     listed = 0
     hashes: dict[str, str] = {}
@@ -185,6 +202,12 @@ def _files(request: Request, staging: Path, seen: dict[str, TrialRecord]) -> Ite
         report = FileReport(found.shown, reason=found.refused)
         yield report
         if report.reason:
+            continue
+        if kind := _table_format(found.path):
+            _read_table(report, found, kind, request, staging, seen, hashes, trials)
+            continue
+        if not request.environment and not request.layout:
+            report.reason = NOWHERE
             continue
         report.environment = request.environment or environment_of(request.layout, found.path, found.shown)
         if not report.environment:
@@ -220,6 +243,85 @@ def _files(request: Request, staging: Path, seen: dict[str, TrialRecord]) -> Ite
         report.damaged_lines = text.damaged
         if not report.runs and not report.reason:
             report.reason = "no output of a benchmark that vtax knows"
+
+
+def _table_format(path: Path) -> str:
+    """Which of vtax's own tables a file is; "" for none."""
+    try:
+        with path.open("rb") as stream:
+            return table.format_of(stream.read(256))
+    except OSError:
+        return ""  # it is opened again, and then the reason is told
+
+
+def _read_table(
+    report: FileReport,
+    found: source.Found,
+    kind: str,
+    request: Request,
+    staging: Path,
+    seen: Mapping[str, TrialRecord],
+    hashes: dict[str, str],
+    trials: set[str],
+) -> None:
+    """Take a table of `vtax export` whole, or refuse it with the row that is wrong."""
+    if request.environment:
+        report.reason = f"a table says its environments itself: import it without --environment {request.environment}"
+        return
+    try:
+        if found.path.stat().st_size > TABLE_BYTES:
+            report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export parts of it"
+            return
+        data = found.path.read_bytes()
+    except OSError as error:
+        report.reason = f"it cannot be read: {error.strerror or error}"
+        return
+    report.sha256 = hashlib.sha256(data).hexdigest()
+    raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
+    try:
+        made = table.trials_of(read_table(data, kind, found.shown), found.shown, report.sha256, raw)
+    except UsageError as error:
+        report.reason = error.message.removeprefix(f"{found.shown}: ")
+        return
+    clash = next((record.id for record, _ in made if record.id in trials), "")
+    report.reason = _twin(report, seen, hashes) or (
+        f"trial {clash} is there already: import it into another campaign" if clash else ""
+    )
+    if not made:
+        report.reason = "a table without a row"
+    if report.reason:
+        return
+    hashes[report.sha256] = report.file
+    trials.update(record.id for record, _ in made)
+    report.environment = ", ".join(dict.fromkeys(record.environment for record, _ in made))
+    for record, texts in made:
+        report.runs.append(_of_table(report, record, texts, staging, request.benchmark))
+    (staging / "raw").mkdir(exist_ok=True)
+    (staging / raw).write_bytes(data)
+
+
+def _of_table(report: FileReport, record: TrialRecord, texts: Mapping[str, str], staging: Path, wanted: str) -> Run:
+    """One trial of a table; its rows go to the disk."""
+    place = staging / "trials" / record.id
+    place.mkdir(parents=True)
+    for name, text in texts.items():
+        (place / name).write_text(text, encoding="utf-8")
+    assert record.imported is not None
+    run = Run(
+        environment=record.environment,
+        file=report.file,
+        sha256=report.sha256,
+        raw=record.imported.raw,
+        section=(table.READER, record.imported.first_line, record.imported.last_line),
+        reading=Reading(record.benchmark),
+        place=place,
+        trial=record.id,
+        count=sum(text.count("\n") for text in texts.values()),
+        record=record,
+    )
+    if wanted and wanted not in (record.benchmark, record.benchmark.partition("-")[0]):
+        run.left_out = f"it is {record.benchmark}, and --benchmark {wanted} was given"
+    return run
 
 
 def _twin(report: FileReport, seen: Mapping[str, TrialRecord], hashes: Mapping[str, str]) -> str:
@@ -331,9 +433,9 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
         for run, record in zip(runs, records, strict=True):
             (run.place / "record.json").write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
         _move(directory / ".import" / "raw", directory / "raw", {Path(run.raw).name for run in runs})
-        for environment in {run.environment for run in runs}:
-            mine = {Path(run.trial).name for run in runs if run.environment == environment}
-            _move(directory / ".import" / "trials" / environment, directory / "trials" / environment, mine)
+        for group in {run.trial.partition("/")[0] for run in runs}:
+            mine = {Path(run.trial).name for run in runs if run.trial.partition("/")[0] == group}
+            _move(directory / ".import" / "trials" / group, directory / "trials" / group, mine)
         (directory / "cells").mkdir(exist_ok=True)
         for cell in cells:
             text = cell.model_dump_json(indent=1) + "\n"
@@ -387,7 +489,8 @@ def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecor
             counted[key] = max(counted[key], trial.round)
     groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
     for run in runs:
-        groups[run.work].append(run)
+        if run.record is None:
+            groups[run.work].append(run)
     numbers: dict[int, int] = {}
     for key, group in groups.items():
         timed = all(run.reading.started is not None for run in group)
@@ -395,7 +498,7 @@ def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecor
         for run in ordered:
             counted[key] += 1
             numbers[id(run)] = counted[key]
-    return [_record(run, numbers[id(run)]) for run in runs]
+    return [run.record or _record(run, numbers[id(run)]) for run in runs]
 
 
 def _record(run: Run, number: int) -> TrialRecord:
@@ -475,7 +578,8 @@ def _run_row(run: Run, values: bool) -> dict[str, Any]:
     refused = [{"line": r.line, "what": r.what, "reason": r.reason, "values": r.values} for r in run.reading.refusals]
     return {
         "benchmark": run.reading.benchmark,
-        "label": run.reading.label,
+        "label": run.label,
+        "reader": run.section[0],
         "lines": [run.section[1], run.section[2]],
         "ranks": run.reading.ranks,
         "trial": run.trial,

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vtax import __version__
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
@@ -317,7 +317,7 @@ def _analysis(
     """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings; and
     every row of its audit."""
     from vtax.analysis.analyse import analyse as compute
-    from vtax.audit import audit, findings_of
+    from vtax.audit import CATALOGUE, audit, findings_of
     from vtax.audit.evidence import Evidence
 
     log = campaign.look_log()
@@ -337,13 +337,16 @@ def _analysis(
         plan_intact=campaign.plan_intact(),
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
-    rows = audit(evidence)
-    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
     if plan.origin is Origin.IMPORTED:
         from vtax.analysis.imported import analyse as compute
-        from vtax.audit.imported import findings as findings_in_logs
+        from vtax.audit import imported
 
-        findings = findings_in_logs(evidence, findings)
+        rows = imported.audit(evidence, CATALOGUE)
+        every = imported.findings_of(rows)
+    else:
+        rows = audit(evidence)
+        every = findings_of(rows.rows)
+    findings = tuple(finding for finding in every if finding.id not in ignoring)
     made = compute(measurements, plan=plan, findings=findings, trials=trials)
     if log is not None and until is None and _is_over(log):
         last = log.looks[-1]
@@ -419,6 +422,7 @@ def reports(
         host_facts=about["host"],
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
         references=_references() if with_reference else (),
+        imports=_imports(campaign),
     )
     written = []
     if {"html", "pdf"} & set(formats):
@@ -432,6 +436,15 @@ def reports(
     if "pdf" in formats:
         written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
     return written + _paper(campaign, analysis, "latex" in formats, figures)
+
+
+def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
+    """What imports into a campaign found; none for one that vtax ran, or where that record is lost."""
+    try:
+        tables = json.loads((campaign.directory / "imports.json").read_bytes())
+    except (OSError, ValueError):
+        return ()
+    return tuple(table for table in tables if isinstance(table, dict)) if isinstance(tables, list) else ()
 
 
 def _references() -> tuple[Reference, ...]:

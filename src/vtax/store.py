@@ -207,7 +207,7 @@ class Campaign:
         """Every trial's record, in the order of time; with `texts`, all raw output that it names."""
         paths = (self.directory / "trials").glob("*/*/record.json")
         found = [self._trial(path, texts) for path in paths if not path.parent.name.startswith(".")]
-        return tuple(sorted(found, key=lambda trial: (trial.started, trial.id)))
+        return tuple(sorted(found, key=lambda trial: (trial.started, _row(trial), trial.id)))
 
     def _trial(self, path: Path, texts: bool) -> TrialRecord:
         record = _read(TrialRecord, path)
@@ -257,6 +257,12 @@ def _read(kind: type[R], path: Path) -> R:
             f"{path} is damaged, or of another version: {where}: {first['msg']}",
             remedy="restore the file, or read it with the version of vtax that wrote it",
         ) from error
+
+
+def _row(trial: TrialRecord) -> int:
+    """Where a trial began in the table that it was imported from; 0 for all others."""
+    known = trial.imported
+    return known.first_line if known is not None and known.reader == "vtax table" else 0
 
 
 def _sync(directory: Path) -> None:

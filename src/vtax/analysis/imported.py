@@ -130,8 +130,7 @@ def _blocker(findings: Sequence[Finding], environments: tuple[str, str], level: 
         for finding in findings
         if finding.severity is Severity.BLOCKER
         and finding.id not in KNOWN
-        and finding.environment in ("", *environments)
-        and finding.benchmark in ("", level.benchmark, level.label)
+        and finding.touches(environments, (level.benchmark, level.label), level.metric, level.labels)
     )
     return next(touching, None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,9 @@ import typer
 from vtax.cli.gating import FailOn, Junit
 
 if TYPE_CHECKING:
-    from vtax.analysis.records import Analysis
+    from vtax.analysis.records import Analysis, Comparison
+
+MANY = 8  # comparisons of one metric in one environment that have a line each
 
 
 def analyse(
@@ -48,12 +50,41 @@ def lines_of(made: Analysis) -> Iterator[str]:
     if made.ended:
         yield f"the campaign ended {made.ended}"
     yield ""
+    groups: dict[tuple[str, str, str], list[Comparison]] = {}
     for comparison in made.comparisons:
         if comparison.primary:
-            where = " ".join(f"{key}={value}" for key, value in sorted(comparison.labels.items()))
-            name = f"{comparison.label} {comparison.metric} ({where})"
-            yield f"{name}: {comparison.environment} against {made.baseline}: {comparison.sentence}"
+            key = (comparison.label, comparison.metric, comparison.environment)
+            groups.setdefault(key, []).append(comparison)
+    for (label, metric, environment), several in groups.items():
+        if len(several) > MANY:
+            yield f"{label} {metric}: {environment} against {made.baseline}: {together(several)}"
+            continue
+        for comparison in several:
+            where = " ".join(f"{name}={value}" for name, value in sorted(comparison.labels.items()))
+            said = blocked(comparison, made) or comparison.sentence
+            yield f"{label} {metric} ({where}): {environment} against {made.baseline}: {said}"
     for one in made.ladder:
         if one.primary:
             steps = [f"{r.previous} to {r.environment} {100 * (r.ratio - 1):+.1f} %" for r in (*one.rungs, one.total)]
             yield f"ladder of {one.label} {one.metric} ({one.n} rounds): {', '.join(steps)}"
+
+
+def blocked(comparison: Comparison, made: Analysis) -> str:
+    """The finding that rules a comparison out, by its id, as its words stand above; "" when none does."""
+    if comparison.verdict.value != "not comparable":
+        return ""
+    known = (finding.id for finding in made.findings if finding.message in comparison.sentence)
+    name = next(known, "")
+    return f"not comparable: {name} above" if name else ""
+
+
+def together(several: Sequence[Comparison]) -> str:
+    """Many comparisons of one metric, such as every file and record size of iozone: their verdicts and their ratios."""
+    from collections import Counter
+    from statistics import median
+
+    counts = Counter(str(comparison.verdict) for comparison in several)
+    told = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+    ratios = [comparison.ratio for comparison in several if comparison.ratio is not None]
+    size = f"; ratios {min(ratios):.3g} to {max(ratios):.3g}, median {median(ratios):.3g}" if ratios else ""
+    return f"{len(several)} comparisons: {told}{size} (`vtax report` and --json have each)"

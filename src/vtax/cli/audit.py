@@ -52,9 +52,14 @@ def lines_of(report: AuditReport, everything: bool) -> list[str]:
 
     counts = {outcome: sum(row.outcome is outcome for row in report.rows) for outcome in Outcome}
     lines = [", ".join(f"{count} {word_of(outcome.value)}" for outcome, count in counts.items()) + " rows"]
+    alike: dict[str, list[str]] = {}
     for row in report.rows:
-        if everything or row.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
+        if row.outcome is Outcome.UNKNOWN and not row.findings and not everything:
+            alike.setdefault("; ".join(row.seen), []).append(row.id)
+        elif everything or row.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
             lines += ["", *lines_of_row(row)]
+    for sentence, names in alike.items():
+        lines += ["", f"{', '.join(names)}  unknown: {sentence or 'nothing was recorded'}"]
     if not everything:
         lines += ["", "`--all` also shows what passed, and docs/audit.md every row with its reason"]
     return lines

@@ -30,7 +30,9 @@ def import_(
     """Make a campaign of raw output of hpcc, HPL, stress-ng, sysbench, iozone, iperf3 and ping. Runs nothing.
 
     Tools are recognised by what their output says. What cannot be proven right is refused, and the table says why.
+    Tables of `vtax export` (csv, jsonl, parquet) are read back whole; they say their environments themselves.
 
+    Example:  vtax import theirs.csv --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
     """
     import gc
@@ -60,6 +62,14 @@ def table(report: Report) -> str:
         if not file.runs:
             rows.append((file.file, file.environment or "-", "-", "-", "0", "0"))
             reasons.append(f"{file.file}: not read: {file.reason}")
+        if file.runs and file.runs[0].record is not None:  # a table of vtax: one line for all its trials
+            counted = sum(run.count for run in file.runs if not run.left_out)
+            what = f"vtax table, {len(file.runs)} trials"
+            rows.append((file.file, file.environment, what, "all", str(counted), "0"))
+            left = [run for run in file.runs if run.left_out]
+            if left:
+                reasons.append(f"{file.file}: {len(left)} trials left out: {left[0].left_out}")
+            continue
         for run in file.runs:
             refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
             taken = "0" if run.left_out else str(run.count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from vtax.errors import ParseError
-from vtax.importers import hpcc, iozone, iperf3, iperf3_json, linpack, ping, ranks, stress_ng, sysbench
+from vtax.importers import hpcc, iozone, iperf3, iperf3_json, linpack, ping, ranks, stress_ng, sysbench, table
 from vtax.importers.records import Line, Reading, Section
 from vtax.importers.sections import HEADERLESS, clean
 from vtax.model import Measurement, TrialRecord
@@ -43,4 +43,6 @@ def section_of(record: TrialRecord) -> Section:
 
 def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
     """The measurements of an imported trial, read again from its raw text."""
+    if record.imported is not None and record.imported.reader == table.READER:
+        return table.measurements_of(record)
     return ranks.measurements(read(section_of(record)), record)

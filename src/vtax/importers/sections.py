@@ -84,8 +84,6 @@ def _start(text: str) -> str:
         if text.startswith("stress-ng: "):
             return "stress-ng"
         return "sysbench" if text.startswith("sysbench ") and SYSBENCH_START.match(text) else ""
-    if begins not in FIRST:
-        return ""
     if "ozone:" in text and "Performance" in text:
         return "iozone"
     if "HPC Challenge Benchmark version" in text:
@@ -126,7 +124,7 @@ class Cutter:
             self.expected = int(ranks[1]) if (ranks and "mpi" in text) or (ranks and "srun" in text) else 1
             self._above(line)
             return
-        tool = _start(text)
+        tool = _start(text) if text[:1] in FIRST else ""
         if tool == "json" and now.tool == "iperf3 json" and not now.over:
             tool = ""
         elif tool == "json":

@@ -153,10 +153,12 @@ class Text:
                 if "\0" in text:
                     self._note(number)
                     text = text.strip("\0").replace("\0", DAMAGED)
-                if "\r" in text.rstrip("\r\n"):
+                if "\r" in text and "\r" in text.rstrip("\r\n"):
                     text = text.rstrip("\r\n").rpartition("\r")[2] if text.count("\r") < 100 else DAMAGED
-                rank, cleaned = clean(text)
-                yield Line(number, rank, cleaned)
+                if text[:1] == "[" or "\x1b" in text:
+                    yield Line(number, *clean(text))
+                else:
+                    yield Line(number, "", text.rstrip("\r\n"))  # what `clean` gives, for most lines of most files
 
     def _note(self, number: int) -> None:
         if len(self.damaged) < 100:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Verdict
-from vtax.model import Finding, Severity
+from vtax.model import Finding, Origin, Severity
 from vtax.report.groups import Group, group_of
 from vtax.report.ladder import steps_of
 from vtax.report.numbers import interval_text, labels_text, listed, plural, ratio_text
@@ -48,13 +48,16 @@ class Paragraph:
     sentences: tuple[str, ...]
 
 
-def answers(analysis: Analysis) -> tuple[Answer, ...]:
-    """For each part of the machine that a primary metric is about, what each environment costs there."""
+def answers(analysis: Analysis, *, planned: bool = True) -> tuple[Answer, ...]:
+    """For each part of the machine that a primary metric is about, what each environment costs there.
+
+    Runs that were not `planned` are no rounds, and get no verdict.
+    """
     found = []
     for group in Group:
         own = [item for item in analysis.comparisons if item.primary and group_of(item) is group]
         clauses = tuple(
-            clause(analysis, place, name, several)
+            clause(analysis, place, name, several, planned=planned)
             for place, name in enumerate(analysis.environments)
             if (several := [item for item in own if item.environment == name and not is_control(item)])
         )
@@ -68,7 +71,7 @@ def is_control(item: Comparison) -> bool:
     return item.control
 
 
-def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparison]) -> Clause:
+def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparison], *, planned: bool = True) -> Clause:
     """Of the primary metrics of an environment: how many have which verdict, and between which ratios they lie."""
     base = analysis.baseline
     compared = [item for item in several if item.ratio is not None]
@@ -80,6 +83,12 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
     if not any(counts[word] for word in Verdict if word not in (Verdict.PILOT, Verdict.DATA_ONLY)):
         rounds = max(item.n for item in compared)
         told = f"{ratios(compared)} of {base} over {rounds} {plural(rounds, 'round')}; no verdict before {VERDICT_FROM}"
+        if not planned:
+            known = [item for item in compared if item.verdict is not Verdict.NOT_COMPARABLE]
+            left = len(compared) - len(known)
+            beside = f"; {left} not comparable" if left else ""
+            runs = f"up to {rounds} {plural(rounds, 'run')} on each side"
+            told = f"{ratios(known)} of {base}, {runs}; imported, so no verdict{beside}"
         return Clause(place, name, str(compared[0].verdict), told)
     if len(compared) == 1:
         return Clause(place, name, str(compared[0].verdict), _one(analysis, compared[0]))
@@ -232,17 +241,24 @@ def _limits(report: ReportInput) -> list[str]:
     pilot = sum(item.verdict in (Verdict.PILOT, Verdict.DATA_ONLY) for item in analysis.comparisons if item.primary)
     if undecided:
         sentences.append(f"{undecided} primary comparisons are inconclusive: that is not evidence of equality.")
-    if pilot:
+    foreign = report.plan.origin is Origin.IMPORTED
+    if pilot and foreign:
+        sentences.append(f"{pilot} primary comparisons are of imported runs, which support no verdict.")
+    elif pilot:
         sentences.append(f"{pilot} primary comparisons have too few rounds, or nothing to compare with, for a verdict.")
     for item in analysis.findings:
         if item.severity is Severity.WARNING and not item.benchmark:
             sentences.append(f"{item.id}: {item.message.rstrip('.')}.")
     if analysis.failures:
         count = len(analysis.failures)
-        sentences.append(f"{count} {plural(count, 'trial')} failed; the numbers are of those that did not.")
-    if analysis.rounds_complete < analysis.rounds_planned:
+        sentences.append(
+            f"{count} {plural(count, 'run' if foreign else 'trial')} failed; the numbers are of those that did not."
+        )
+    if analysis.rounds_complete < analysis.rounds_planned and not foreign:
         sentences.append(f"{analysis.rounds_complete} of {analysis.rounds_planned} planned rounds are complete.")
     sentences.append(
-        "The answer is about this machine, this work and these versions; other hardware needs its own campaign."
+        "The answer is about the machines, the work and the versions of these logs, and of no others."
+        if foreign
+        else "The answer is about this machine, this work and these versions; other hardware needs its own campaign."
     )
     return list(dict.fromkeys(sentences))

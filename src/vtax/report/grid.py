@@ -90,8 +90,10 @@ def cache_note(report: ReportInput, results: Results, grid: Grid) -> str:
     """What of the grid the page cache can hold, in words."""
     if grid.direct:
         return "The page cache is passed by (direct input and output)."
-    limits = {name: cached_below(report, name) for name in results.environments}
-    least = min(limits.values())
+    limits = [limit for name in results.environments if (limit := cached_below(report, name)) is not None]
+    if len(limits) < len(results.environments):
+        return "How much of the files the page cache held is not known."
+    least = min(limits)
     inside = [file for file in grid.files if int(file) < least]
     if len(inside) == len(grid.files):
         return "Every file is smaller than twice the memory: these figures measure the page cache, not the disk."

@@ -114,7 +114,8 @@ def _layout(report: ReportInput, grid: Grid, environments: Sequence[str]) -> dic
             "title": {"text": "file" if i == 0 else ""},
         }
         notes.append({"text": plain(cut(name, 24)), "x": domain[0], "xref": "paper", "y": 1.02, "yref": "paper"})
-        inside = 0 if grid.direct else sum(int(file) < cached_below(report, name) for file in grid.files)
+        limit = None if grid.direct else cached_below(report, name)
+        inside = 0 if limit is None else sum(int(file) < limit for file in grid.files)
         if inside:
             where = {"x0": -0.5, "x1": len(grid.records) - 0.5, "y0": -0.5, "y1": inside - 0.5}
             shapes.append({"type": "rect", **where, "xref": f"x{axis}", "yref": f"y{axis}", "line": {"dash": "dash"}})

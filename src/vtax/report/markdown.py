@@ -50,20 +50,26 @@ def _blocks(page: Page) -> Iterator[str]:
         yield f"### {escape(paragraph.title)}"
         yield escape(" ".join(paragraph.sentences))
     yield "## Failures"
-    yield from _table(page.failures, titled=False) if page.failures.rows else ["Every recorded trial ran to its end."]
+    none = "Every run gave a result." if page.imported else "Every recorded trial ran to its end."
+    yield from _table(page.failures, titled=False) if page.failures.rows else [none]
     if page.quiet:
         yield "### Notes of the audit"
         yield "\n".join(f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in page.quiet)
+    if page.files is not None:
+        yield f"## {page.files.title}"
+        yield from _table(page.files, titled=False)
     yield f"## {escape(page.matched.title)}"
-    yield from _table(page.matched, titled=False)
+    yield from _table(page.matched, titled=False) if page.matched.rows else ["No log tells."]
     if page.other_facts.rows:
         yield f"### {escape(page.other_facts.title)}"
         yield from _table(page.other_facts, titled=False)
-    yield "## How each environment was built"
+    if not page.imported:
+        yield "## How each environment was built"
     for name, commands in page.built:
         yield f"### {escape(name)}"
         yield fenced(commands)
-    for table in (page.machine, page.image, page.versions, page.plan, page.work):
+    own = () if page.imported else (page.machine, page.image, page.versions)
+    for table in (*own, page.plan, page.work):
         yield f"## {escape(table.title)}"
         yield from _table(table, titled=False)
 

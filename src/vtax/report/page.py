@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.analysis.summary import Series
 from vtax.model import Finding, Kind, Severity
-from vtax.report import setup
+from vtax.report import imported, setup
 from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion, resolution
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
@@ -99,6 +99,8 @@ class Page:
     cells: Table
     environments: tuple[str, ...]
     baseline: str
+    imported: bool = False
+    files: Table | None = None  # that were imported
 
 
 def page_of(report: ReportInput) -> Page:
@@ -107,21 +109,22 @@ def page_of(report: ReportInput) -> Page:
     results = results_of(report)
     machine, other_machine = setup.machine(report)
     versions, other_versions = setup.versions(report)
+    foreign = imported.is_imported(report)
     return Page(
         title=analysis.campaign,
         question=QUESTION,
-        subject=_subject(report),
-        caution=_caution(report),
-        resolution=resolution(analysis),
+        subject=imported.subject(report) if foreign else _subject(report),
+        caution=imported.caution(report) if foreign else _caution(report),
+        resolution=imported.RESOLUTION if foreign else resolution(analysis),
         ended=analysis.ended,
-        answers=answers(analysis),
+        answers=answers(analysis, planned=not foreign),
         conclusion=conclusion(report),
-        reading=_reading(report),
+        reading=imported.reading(report) if foreign else _reading(report),
         loud=tuple(item for item in analysis.findings if item.severity in LOUD),
         stopping=tuple(item for item in analysis.findings if item.severity is Severity.BLOCKER and item.id != PILOT),
         warned=_warned(analysis.findings),
         quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
-        overview=overview(results),
+        overview=imported.of_runs(overview(results)) if foreign else overview(results),
         ladder=rung_table(analysis),
         sections=_sections(report, results),
         failures=setup.failures(report),
@@ -132,13 +135,15 @@ def page_of(report: ReportInput) -> Page:
         versions=versions,
         other_versions=other_versions,
         built=setup.built(report),
-        plan=setup.plan(report),
+        plan=imported.plan(report) if foreign else setup.plan(report),
         work=setup.frozen_work(report),
         commands=setup.commands(report),
         image=setup.image(report),
         cells=setup.cells(report),
         environments=analysis.environments,
         baseline=analysis.baseline,
+        imported=foreign,
+        files=imported.files(report) if foreign else None,
     )
 
 

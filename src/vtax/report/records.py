@@ -39,5 +39,6 @@ class ReportInput(Record):
     host_facts: Mapping[str, Any] = Field(default_factory=dict)
     meanings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     references: tuple[Reference, ...] = ()
+    imports: tuple[Mapping[str, Any], ...] = ()  # what each `vtax import` into the campaign found, file by file
     image_sha256: str = ""
     image_recipe: str = ""

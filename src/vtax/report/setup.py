@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vtax.model import CellRecord, Status
+from vtax.model import CellRecord, Origin, Status
 from vtax.report.records import ReportInput
 from vtax.report.tables import Cell, Column, Row, Table
 from vtax.units import format_bytes, format_seconds
@@ -83,12 +83,19 @@ def other_facts(report: ReportInput) -> Table:
 def _side_by_side(title: str, report: ReportInput, keys: Sequence[str]) -> Table:
     environments = report.analysis.environments
     seen = {name: _facts_of(report.cells, name) for name in environments}
+    foreign = (
+        report.plan.origin is Origin.IMPORTED
+    )  # then nothing was planned, and facts that no log tells are left out
+    if foreign:
+        told = {key for nodes in seen.values() for values in nodes.values() for key in values}
+        keys = [key for key in keys if key in told]
     rows = []
     for key in keys:
         texts = [_compressed(seen[name], key) for name in environments]
-        cells = [Cell(fact_name(key)), Cell(_planned(report, key)), *(Cell(_cut(text)) for text in texts)]
+        planned = [] if foreign else [Cell(_planned(report, key))]
+        cells = [Cell(fact_name(key)), *planned, *(Cell(_cut(text)) for text in texts)]
         rows.append(Row((*cells, Cell("", badge=_agreement(texts)))))
-    columns = [Column("Fact"), Column("planned")]
+    columns = [Column("Fact"), *([] if foreign else [Column("planned")])]
     columns += [Column(name, place) for place, name in enumerate(environments)]
     return Table(title, (*columns, Column("compared")), tuple(rows))
 
@@ -250,7 +257,8 @@ def frozen_work(report: ReportInput) -> Table:
         key = (work.label, work.target.scope, text)
         rows.setdefault(key, Row((Cell(work.label, work.benchmark), Cell(work.target.scope), Cell(text))))
     columns = (Column("Benchmark"), Column("Scope"), Column("Parameters"))
-    return Table("The work, frozen in the plan", columns, tuple(rows.values()))
+    title = "The work, as the logs tell it" if report.plan.origin is Origin.IMPORTED else "The work, frozen in the plan"
+    return Table(title, columns, tuple(rows.values()))
 
 
 def failures(report: ReportInput) -> Table:

@@ -56,6 +56,10 @@ def kernels(evidence: Evidence) -> Iterator[Finding]:
         for environment, theirs, ours in against_reference(told(evidence, fact), evidence.reference):
             message = f"{name} differs: {theirs} in {environment}, {ours} in {evidence.reference}"
             yield warning("T02", message, "where it can be the same, make it the same", environment)
+
+
+def sizes(evidence: Evidence) -> Iterator[Finding]:
+    """C03: nodes with other CPUs or another memory."""
     for environment, theirs, ours in against_reference(told(evidence, "cpus"), evidence.reference):
         message = f"nodes see {theirs} CPUs in {environment}, {ours} in {evidence.reference}"
         yield blocker("C03", message, "give all nodes the same CPUs", environment)
