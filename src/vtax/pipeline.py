@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from vtax import __version__
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
-from vtax.events import Listener, Notice
+from vtax.events import Listener, Notice, ignore
 from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
@@ -282,16 +282,28 @@ def _execute(
     ignoring: frozenset[str] = frozenset(),
 ) -> None:
     from vtax.campaign import execute
+    from vtax.narrowing import Narrowing
+
+    now = Narrowing(lambda rounds: _analysis(campaign, rounds, ignoring)[0], listener)
 
     def judge(rounds: int) -> tuple[bool, str]:
         from vtax.analysis.records import settled, waiting
 
-        analysis, _ = _analysis(campaign, rounds, ignoring)
+        analysis = now.after(rounds)
         return settled(analysis), waiting(analysis)
 
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
     with campaign.exclusive():
-        execute(campaign, providers, image, paths.runtime, listener, judge, budget_s)
+        execute(
+            campaign,
+            providers,
+            image,
+            paths.runtime,
+            listener,
+            judge,
+            budget_s,
+            None if listener is ignore else now.tell,
+        )
 
 
 def analyse(directory: Path, ignoring: frozenset[str] = frozenset()) -> Analysis:
