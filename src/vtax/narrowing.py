@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from vtax.analysis.records import Analysis
 
 FROM = 3  # rounds: below, no interval exists
-SHARE = 0.02  # of a round's time, that the analysis after it may take
-FORGET = 0.9  # a round: one slow analysis does not silence the rest of a campaign
+SHARE = 0.02  # of a campaign's time, that this may take
 
 
 class Narrowing:
@@ -26,26 +25,22 @@ class Narrowing:
     def __init__(self, analyse: Callable[[int], Analysis], listener: Listener) -> None:
         self.analyse, self.listener = analyse, listener
         self.made: tuple[int, Analysis] | None = None
-        self.took_s, self.over_at = 0.0, time.monotonic()
+        self.spent_s, self.started = 0.0, time.monotonic()
 
     def after(self, rounds: int) -> Analysis:
         """The analysis of the first `rounds` rounds."""
         if self.made is None or self.made[0] != rounds:
             began = time.monotonic()
             self.made = (rounds, self.analyse(rounds))
-            self.took_s = time.monotonic() - began
+            self.spent_s += time.monotonic() - began
         return self.made[1]
 
     def tell(self, rounds: int) -> None:
-        """Say where the intervals stand, from the third round on, unless the last time cost too much."""
+        """Say where the intervals stand, from the third round on, unless that has cost too much so far."""
         from vtax.analysis.intervals import intervals
         from vtax.analysis.records import waiting
 
-        round_s, self.over_at = time.monotonic() - self.over_at, time.monotonic()
-        if rounds < FROM:
-            return
-        if self.took_s > SHARE * round_s:
-            self.took_s *= FORGET
+        if rounds < FROM or self.spent_s > SHARE * (time.monotonic() - self.started):
             return
         try:
             made = self.after(rounds)

@@ -447,28 +447,30 @@ def reports(
 
 
 def _references() -> tuple[Reference, ...]:
-    """Every published figure, as the report takes it; a range as its two ends, one under load left out."""
+    """Every published figure, as the report takes it; those under load left out."""
     from vtax.reference import BESIDE, reports
     from vtax.report.records import Reference
 
     found = []
     for known in reports():
         for figure in known.figures:
-            values = (("", figure.value), ("from ", figure.low), ("to ", figure.high))
             benchmarks = ("hpcc", "hpl") if figure.metric == "HPL" else (figure.benchmark,)
             found += [
                 Reference(
                     benchmark=benchmark,
                     metric=figure.metric,
-                    value=value,
+                    value=figure.value,
+                    low=figure.low,
+                    high=figure.high,
                     unit=figure.unit,
-                    source=f"{words}{known.key}" + (" (corrected)" if figure.corrected else ""),
+                    source=known.key,
                     labels={name: figure.labels[name] for name in BESIDE if name in figure.labels},
                     environment=figure.environment,
+                    corrected=figure.corrected,
+                    caution=figure.caution,
                 )
-                for words, value in values
                 for benchmark in benchmarks
-                if value is not None and "load" not in figure.labels
+                if "load" not in figure.labels
             ]
     return tuple(found)
 

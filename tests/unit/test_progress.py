@@ -181,8 +181,8 @@ def test_a_terminal_shows_the_intervals_above_the_live_line_and_replaces_them(
     assert screen[0].startswith("campaign campaigns/x")
     assert screen[1:] == [
         "note: hello",
-        "against host after round 4; the line goes from 1/2 to 2",
-        "sysbench-cpu events  box   1.000           o            equivalent",
+        "metric               against host  rounds  ratio  1/2                  1                  2  verdict",
+        "sysbench-cpu events  box                3  1.000                     -o-                     equivalent",
     ]
 
 

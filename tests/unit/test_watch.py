@@ -106,8 +106,8 @@ def test_of_many_intervals_those_that_wait_are_shown_the_widest_first_and_in_the
     ]
     assert shown(several, 5) == (tuple(several), "")
     some, more = shown(several, 2)
-    assert ([one.name for one in some], more) == (["c", "d"], "and 3 more, 2 of them with a verdict")
-    assert shown(several, 3)[1] == "and 2 more, 2 of them with a verdict"
+    assert ([one.name for one in some], more) == (["c", "d"], "and 3 more, 2 of them settled")
+    assert shown(several, 3)[1] == "and 2 more, 2 of them settled"
     assert shown([one for one in several if not one.decided], 1)[1] == "and 2 more"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.analysis.records import CONCLUSIVE, Analysis
+from vtax.analysis.records import BEYOND_ROUNDS, CONCLUSIVE, Analysis
 from vtax.model import Record
 
 
 class Interval(Record):
-    """One primary metric against the baseline, as it stands now. `decided`: it has its verdict."""
+    """One primary metric against the baseline, as it stands now. `decided`: more rounds change nothing."""
 
     name: str
     environment: str
@@ -37,7 +37,7 @@ def intervals(analysis: Analysis) -> tuple[Interval, ...]:
             low=item.low,
             high=item.high,
             verdict=str(item.verdict),
-            decided=item.verdict in CONCLUSIVE,
+            decided=item.verdict in CONCLUSIVE | BEYOND_ROUNDS,
         )
         for item in analysis.comparisons
         if item.primary and item.ratio is not None
@@ -45,12 +45,12 @@ def intervals(analysis: Analysis) -> tuple[Interval, ...]:
 
 
 def shown(several: Sequence[Interval], most: int) -> tuple[tuple[Interval, ...], str]:
-    """At most `most` of them, in their order, and what to say of the rest: first those without a verdict, the widest
+    """At most `most` of them, in their order, and what to say of the rest: first those that are open, the widest
     before the narrower."""
     if len(several) <= most:
         return tuple(several), ""
     wanted = sorted(range(len(several)), key=lambda place: (several[place].decided, -several[place].width))
     rest = [several[place] for place in wanted[most:]]
     decided = sum(one.decided for one in rest)
-    words = f"and {len(rest)} more, {decided} of them with a verdict" if decided else f"and {len(rest)} more"
+    words = f"and {len(rest)} more, {decided} of them settled" if decided else f"and {len(rest)} more"
     return tuple(several[place] for place in sorted(wanted[:most])), words

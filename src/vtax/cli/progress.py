@@ -140,13 +140,13 @@ class Lines:
         )
 
     def _narrowed(self, event: IntervalsNow) -> None:
-        from vtax.cli.watch import compact, widest
+        from vtax.cli.watch import table, widest
 
         if self.live:
             width, height = _size()
             rows = min(BLOCK_ROWS, height - BESIDE_BLOCK)
-            clear, self.block = self._cleared(), compact(event, rows, width - 1) if rows > 0 else ()
-            print(clear, end="", file=sys.stderr)
+            print(self._cleared(), end="", file=sys.stderr)
+            self.block = table(event.intervals, event.baseline, rows, width - 1) if rows > 0 else ()
         else:
             self._print(f"after round {event.rounds}: {event.summary}{widest(event.intervals)}")
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from vtax.analysis.intervals import Interval
-    from vtax.events import IntervalsNow
     from vtax.watch import Snapshot
 
 POLL_S = 2.0
 WIDTH = 41  # of an interval's drawing
-COMPACT = 21  # of the same below a running campaign
+COMPACT = 21  # of the same on a narrow terminal
+WIDE = 120  # columns from which a terminal is not
 BESIDE_TABLE = 9  # lines of a terminal that are not for intervals
 WIDEST = 2.0  # the drawing goes from 1/WIDEST to WIDEST, on a logarithmic scale
 
@@ -45,23 +45,21 @@ def watch(
         return
     console = Console()
     if once or not console.is_terminal:
-        console.print(view(snapshot))
+        console.print(view(snapshot, width=console.width))
         return
     rows = max(3, console.height - BESIDE_TABLE)
-    with Live(view(snapshot, rows), console=console, refresh_per_second=2) as live:
+    with Live(view(snapshot, rows, console.width), console=console, refresh_per_second=2) as live:
         while snapshot.running:
             time.sleep(POLL_S)
             snapshot = watcher.snapshot()
-            live.update(view(snapshot, rows))
+            live.update(view(snapshot, rows, console.width))
 
 
-def view(now: Snapshot, rows: int | None = None) -> RenderableType:
-    """One snapshot for a person, with at most `rows` intervals."""
+def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> RenderableType:
+    """One snapshot for a person, with at most `rows` intervals, in `width` columns."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    from vtax.analysis.intervals import shown
     from vtax.units import format_seconds
 
     state = "running" if now.running else "not running" if now.trial else "ended"
@@ -79,41 +77,27 @@ def view(now: Snapshot, rows: int | None = None) -> RenderableType:
         )
     if now.note:
         lines.append(f"no intervals: {now.note}")
-    parts: list[RenderableType] = [Text("\n".join(lines))]
-    if now.intervals:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for title in (
-            "metric",
-            f"against {now.baseline}",
-            "rounds",
-            "ratio",
-            f"1/{WIDEST:g}{'1':^{WIDTH - 4}}{WIDEST:g}",
-            "verdict",
-        ):
-            table.add_column(title, no_wrap=title != "metric")
-        some, more = shown(now.intervals, len(now.intervals) if rows is None else rows)
-        for one in some:
-            table.add_row(
-                *map(Text, (one.name, one.environment, str(one.n), f"{one.ratio:.3f}", drawn(one), one.verdict))
-            )
-        parts += [table, Text(more)] if more else [table]
-    return Group(*parts)
+    found = table(now.intervals, now.baseline, rows or len(now.intervals), width)
+    return Group(Text("\n".join(lines)), Text("\n".join(found), no_wrap=True))
 
 
-def compact(event: IntervalsNow, most: int, width: int) -> tuple[str, ...]:
-    """At most `most` lines of intervals between a title and what is left out, none longer than `width`."""
+def table(several: Sequence[Interval], baseline: str, most: int, width: int) -> tuple[str, ...]:
+    """At most `most` lines of intervals below a title, and how many are left out, none longer than `width`."""
     from vtax.analysis.intervals import shown
 
-    some, more = shown(event.intervals, most)
+    some, more = shown(several, most)
     if not some:
         return ()
-    names = max(len(one.environment) for one in some)
+    drawing = WIDTH if width >= WIDE else COMPACT
+    versus = max(len(baseline) + 8, *(len(one.environment) for one in some))
     verdicts = max(len(one.verdict) for one in some)
-    room = max(10, min(44, width - names - verdicts - COMPACT - 13, max(len(one.name) for one in some)))
-    title = f"against {event.baseline} after round {event.rounds}; the line goes from 1/{WIDEST:g} to {WIDEST:g}"
+    names = max(len("metric"), *(len(one.name) for one in some))
+    names = max(12, min(names, width - versus - verdicts - drawing - 21))
+    scale = f"1/{WIDEST:g}{'1':^{drawing - 4}}{WIDEST:g}"
+    title = f"{'metric':<{names}}  {f'against {baseline}':<{versus}}  rounds  ratio  {scale}  verdict"
     lines = [
-        f"{cut(one.name, room):<{room}}  {one.environment:<{names}}  {one.ratio:6.3f} "
-        f"{drawn(one, COMPACT)}  {one.verdict}"
+        f"{cut(one.name, names):<{names}}  {one.environment:<{versus}}  {one.n:6} {one.ratio:6.3f}  "
+        f"{drawn(one, drawing)}  {one.verdict}"
         for one in some
     ]
     return tuple(line[:width].rstrip() for line in (title, *lines, more) if line)

@@ -63,7 +63,7 @@ def _blocks(page: Page) -> Iterator[str]:
     for name, commands in page.built:
         yield f"### {escape(name)}"
         yield fenced(commands)
-    for table in (page.machine, page.image, page.versions, page.plan, page.work):
+    for table in (page.machine, page.peaks, page.image, page.versions, page.plan, page.work):
         yield f"## {escape(table.title)}"
         yield from _table(table, titled=False)
 
@@ -80,6 +80,9 @@ def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
         yield from _table(entry.table, titled=False)
     if entry.notes:
         yield "\n".join(f"- {escape(note)}" for note in entry.notes)
+    if entry.published is not None:
+        yield "**Published figures**"
+        yield from _table(entry.published, titled=False)
     if entry.counts is not None:
         yield from _table(entry.counts, titled=False)
     for matrix in entry.matrices:
