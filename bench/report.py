@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import synthetic
 from vtax import pdf
 from vtax.analysis.analyse import analyse
+from vtax.model import Scope
 from vtax.report import html
 from vtax.report.records import ReportInput
 
@@ -109,7 +110,7 @@ def open_s(page: Path, program: str, repeat: int) -> float:
 
 
 def rows(repeat: int) -> list[Row]:
-    work = {**synthetic.WORK, ("iozone", "iozone-local", synthetic.Scope.NODE): grid()}
+    work = {**synthetic.WORK, ("iozone", "iozone-local", Scope.NODE): grid()}
     synthetic.WORK = work
     render_s(content(2)[0])  # imports, templates
     half_s, _ = render_s(content(HALF)[0])

@@ -391,13 +391,7 @@ def test_an_analysis_tells_looks_remarks_notes_and_advice() -> None:
     over = {"looks": (6, 10), "look": 6, "ended": "at last"}
     told = first.model_copy(update={"sentence": "slower", "remark": "6 rounds", "caveat": "emulated", "notes": (note,)})
     made = report.analysis.model_copy(
-        update={
-            "comparisons": (told, told),
-            "advice": ("rest longer",),
-            "looks": (6, 10),
-            "look": 6,
-            "ended": "at last",
-        }
+        update={"comparisons": (told, told), "advice": ("rest longer",), **over},
     )
     lines = list(lines_of(made))
     assert "looks are planned after 6, 10 rounds; the last one reached is after 6" in lines
