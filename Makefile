@@ -27,6 +27,7 @@ bench:
 	@scripts/bootstrap test
 	@.venv/bin/python bench/bench.py
 	@.venv/bin/python bench/analysis.py
+	@.venv/bin/python bench/report.py
 
 docs:
 	@.venv/bin/python scripts/metrics-reference

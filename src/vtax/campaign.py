@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -78,9 +78,10 @@ def execute(
     listener: Listener,
     judge: Judge | None = None,
     budget_s: float | None = None,
+    between: Callable[[int], None] | None = None,
 ) -> None:
     """Run every trial of the plan that has no record yet, until `judge` says at a planned look that all is settled, the
-    budget does not hold another round, or the plan is done.
+    budget does not hold another round, or the plan is done. `between` is called when a round is over and nothing runs.
 
     Raises TrialsFailed at the end when some failed.
     """
@@ -112,6 +113,8 @@ def execute(
                     site = Site(label, runtime / label / cell.environment, image, runtime / label / "keys")
                     one = _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener)
                     one.run(pending[cell.id])
+                if waiting and between is not None:
+                    between(number)
                 if looks.ended_after(number):
                     break
         finally:

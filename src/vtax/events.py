@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vtax.analysis.intervals import Interval
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,16 @@ class LookTaken(Event):
     rounds: int
     ends: bool
     reason: str
+
+
+@dataclass(frozen=True)
+class IntervalsNow(Event):
+    """Where the primary metrics stand after so many complete rounds. Nothing is decided by it: that is for looks."""
+
+    rounds: int
+    baseline: str
+    intervals: tuple[Interval, ...]
+    summary: str  # how many have their verdict, in words
 
 
 @dataclass(frozen=True)

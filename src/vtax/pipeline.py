@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from vtax import __version__
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
-from vtax.events import Listener, Notice
+from vtax.events import Listener, Notice, ignore
 from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
@@ -282,16 +282,28 @@ def _execute(
     ignoring: frozenset[str] = frozenset(),
 ) -> None:
     from vtax.campaign import execute
+    from vtax.narrowing import Narrowing
+
+    now = Narrowing(lambda rounds: _analysis(campaign, rounds, ignoring)[0], listener)
 
     def judge(rounds: int) -> tuple[bool, str]:
         from vtax.analysis.records import settled, waiting
 
-        analysis, _ = _analysis(campaign, rounds, ignoring)
+        analysis = now.after(rounds)
         return settled(analysis), waiting(analysis)
 
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
     with campaign.exclusive():
-        execute(campaign, providers, image, paths.runtime, listener, judge, budget_s)
+        execute(
+            campaign,
+            providers,
+            image,
+            paths.runtime,
+            listener,
+            judge,
+            budget_s,
+            None if listener is ignore else now.tell,
+        )
 
 
 def analyse(directory: Path, ignoring: frozenset[str] = frozenset()) -> Analysis:
@@ -448,28 +460,30 @@ def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
 
 
 def _references() -> tuple[Reference, ...]:
-    """Every published figure, as the report takes it; a range as its two ends, one under load left out."""
+    """Every published figure, as the report takes it; those under load left out."""
     from vtax.reference import BESIDE, reports
     from vtax.report.records import Reference
 
     found = []
     for known in reports():
         for figure in known.figures:
-            values = (("", figure.value), ("from ", figure.low), ("to ", figure.high))
             benchmarks = ("hpcc", "hpl") if figure.metric == "HPL" else (figure.benchmark,)
             found += [
                 Reference(
                     benchmark=benchmark,
                     metric=figure.metric,
-                    value=value,
+                    value=figure.value,
+                    low=figure.low,
+                    high=figure.high,
                     unit=figure.unit,
-                    source=f"{words}{known.key}" + (" (corrected)" if figure.corrected else ""),
+                    source=known.key,
                     labels={name: figure.labels[name] for name in BESIDE if name in figure.labels},
                     environment=figure.environment,
+                    corrected=figure.corrected,
+                    caution=figure.caution,
                 )
-                for words, value in values
                 for benchmark in benchmarks
-                if value is not None and "load" not in figure.labels
+                if "load" not in figure.labels
             ]
     return tuple(found)
 

@@ -6,23 +6,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from vtax.analysis.intervals import Interval, intervals
 from vtax.errors import VtaxError
 from vtax.model import Plan, Record, Status, TrialRecord
 from vtax.pipeline import computed
 from vtax.plan import ORCHESTRATION_S
 from vtax.store import Campaign
-
-
-class Interval(Record):
-    """One primary metric against the baseline, as it stands now."""
-
-    name: str
-    environment: str
-    n: int
-    ratio: float
-    low: float | None
-    high: float | None
-    verdict: str
 
 
 class Snapshot(Record):
@@ -93,19 +82,7 @@ class Watcher:
             self.intervals, self.note = (), str(error).splitlines()[0]
             return
         self.note = ""
-        self.intervals = tuple(
-            Interval(
-                name=" ".join([item.label, item.metric, *item.labels.values()]),
-                environment=item.environment,
-                n=item.n,
-                ratio=item.ratio,
-                low=item.low,
-                high=item.high,
-                verdict=str(item.verdict),
-            )
-            for item in analysis.comparisons
-            if item.primary and item.ratio is not None
-        )
+        self.intervals = intervals(analysis)
 
 
 def remaining_s(plan: Plan, done: Mapping[str, TrialRecord]) -> float | None:

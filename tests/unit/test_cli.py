@@ -17,8 +17,11 @@ import typer
 from typer.testing import CliRunner
 
 import vtax.report.html  # noqa: F401  # here, so that fonts are looked for in the user's own cache
+from pages import whole
 from vtax import __version__
+from vtax.analysis.records import Note
 from vtax.cli import main
+from vtax.cli.analyse import lines_of
 from vtax.cli.app import app
 from vtax.model import Plan
 from vtax.plan import digest
@@ -379,6 +382,24 @@ def campaign(directory: Path, *, rounds: int = 6, **speed: float) -> str:
 
 
 GATE = "sysbench-cpu.events_rate slower than 5%"
+
+
+def test_an_analysis_tells_looks_remarks_notes_and_advice() -> None:
+    report = whole(rounds=3)
+    first = next(one for one in report.analysis.comparisons if one.primary)
+    note = Note(id="DRIFTS", message="it drifts")
+    over = {"looks": (6, 10), "look": 6, "ended": "at last"}
+    told = first.model_copy(update={"sentence": "slower", "remark": "6 rounds", "caveat": "emulated", "notes": (note,)})
+    made = report.analysis.model_copy(
+        update={"comparisons": (told, told), "advice": ("rest longer",), **over},
+    )
+    lines = list(lines_of(made))
+    assert "looks are planned after 6, 10 rounds; the last one reached is after 6" in lines
+    assert "the campaign ended at last" in lines
+    assert any(line.endswith("against host: slower; 6 rounds; emulated") for line in lines)
+    (drifts,) = [line for line in lines if line.startswith("note DRIFTS: ")]
+    assert drifts.endswith(": it drifts (and 1 more like it: --json, or the report)")
+    assert lines[-1] == "for the next campaign: rest longer"
 
 
 def test_a_gate_that_holds_and_one_that_does_not(run: Run, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from vtax import events
+from vtax.analysis.intervals import Interval
 from vtax.cli import progress
 from vtax.cli.progress import Lines
 from vtax.events import (
@@ -16,6 +17,7 @@ from vtax.events import (
     CellStarted,
     ClusterReady,
     Event,
+    IntervalsNow,
     LookTaken,
     Notice,
     StageFinished,
@@ -153,6 +155,56 @@ def test_a_terminal_has_one_live_line(capsys: pytest.CaptureFixture[str], clock:
     assert text.endswith("\r\x1b[2K")
 
 
+HPL = Interval(name="hpl HPL workers", environment="box", n=3, ratio=0.5, low=0.25, high=1.0, verdict="inconclusive")
+CPU = Interval(name="sysbench-cpu events", environment="box", n=3, ratio=1.0, low=0.98, high=1.02, verdict="equivalent")
+NOW = IntervalsNow(3, "host", (HPL, CPU), "1 of 2 primary comparisons have their verdict after 3 complete rounds")
+
+
+@pytest.mark.usefixtures("clock")
+def test_elsewhere_a_round_has_one_line_about_its_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "after round 3: 1 of 2 primary comparisons have their verdict after 3 complete rounds"
+    assert printed(capsys, NOW) == [f"{said}; widest interval 0.25 to 1: hpl HPL workers, box"]
+    assert printed(capsys, IntervalsNow(3, "host", (), "none")) == ["after round 3: none"]
+
+
+def test_a_terminal_shows_the_intervals_above_the_live_line_and_replaces_them(
+    capsys: pytest.CaptureFixture[str], clock: Clock
+) -> None:
+    lines = Lines(live=True)
+    lines.hear(CAMPAIGN)
+    lines.hear(TrialStarted("r003-host/hpl.workers.1", 12.0))
+    lines.hear(NOW)
+    lines.hear(IntervalsNow(4, "host", (CPU,), "all"))
+    lines.hear(Notice("hello"))
+    lines.close()
+    screen = shown_on_screen(capsys.readouterr().err)
+    assert screen[0].startswith("campaign campaigns/x")
+    assert screen[1:] == [
+        "note: hello",
+        "metric               against host  rounds  ratio  1/2                  1                  2  verdict",
+        "sysbench-cpu events  box                3  1.000                     -o-                     equivalent",
+    ]
+
+
+def shown_on_screen(text: str) -> list[str]:
+    """What a terminal shows after `text`: it knows line ends, returns, clearing a line and going up one."""
+    lines = [""]
+    row = 0
+    for part in re.findall(r"\x1b\[2K|\x1b\[1A|\r|\n|[^\x1b\r\n]+", text):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\x1b[1A":
+            row -= 1
+            assert row >= 0
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif part != "\r":
+            assert lines[row] == ""
+            lines[row] = part
+    return [line for line in lines if line]
+
+
 def test_the_listener_where_standard_error_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt), progress.progress() as listener:
         listener(Notice("hello"))
@@ -162,7 +214,7 @@ def test_the_listener_where_standard_error_is_no_terminal(capsys: pytest.Capture
 
 def test_events_are_frozen_and_nobody_needs_to_listen() -> None:
     kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)]
-    assert len(kinds) == 12
+    assert len(kinds) == 13
     for kind in kinds:
         event = kind(*("x" for _ in fields(kind)))
         ignore(event)

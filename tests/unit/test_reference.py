@@ -8,10 +8,13 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from pages import whole
 from vtax.benchmarks import benchmarks
 from vtax.cli.app import app
 from vtax.errors import UsageError
 from vtax.reference import Figure, figures, report, reports
+from vtax.report.page import page_of
+from vtax.report.records import Reference
 from vtax.study import NAME
 
 PER_BIT, PER_BYTE = "bit/s", "byte/s"
@@ -138,12 +141,31 @@ def test_a_report_takes_every_figure_that_is_not_under_load() -> None:
 
     taken = _references()
     kept = [figure for known in reports() for figure in known.figures if "load" not in figure.labels]
-    ends = sum((figure.value is not None) + (figure.low is not None) + (figure.high is not None) for figure in kept)
-    doubled = sum(
-        (figure.value is not None) + (figure.low is not None) + (figure.high is not None)
-        for figure in kept
-        if figure.metric == "HPL"
-    )
-    assert len(taken) == ends + doubled
+    assert len(taken) == len(kept) + sum(figure.metric == "HPL" for figure in kept)
+    assert all(one.ends for one in taken)
     assert {one.unit for one in taken if one.metric == "HPL"} == {"flop/s"}
-    assert any(one.source == "slides (corrected)" and one.benchmark == "iperf3" for one in taken)
+    assert any(one.source == "slides" and one.corrected and one.benchmark == "iperf3" for one in taken)
+
+
+def test_published_figures_are_a_range_beside_the_numbers_and_a_table_below() -> None:
+    others = (
+        Reference(benchmark="hpcc", metric="HPL", value=4e9, unit="flop/s", source="one", environment="vm"),
+        Reference(benchmark="hpcc", metric="HPL", value=9e9, unit="flop/s", source="two", corrected="it was GB"),
+        Reference(benchmark="hpcc", metric="HPL", low=1e9, high=2e9, unit="flop/s", source="two", caution="a guess"),
+        Reference(benchmark="hpcc", metric="HPL", low=1e12, unit="flop/s", source="two"),
+        Reference(benchmark="hpcc", metric="HPL", value=1.0, unit="flop/s", source="x", labels={"operation": "other"}),
+    )
+    page = page_of(whole(rounds=3).model_copy(update={"references": others}))
+    entry = next(entry for section in page.sections for entry in section.entries if entry.published)
+    assert entry.table is not None
+    assert entry.published is not None
+    cell = next(row for row in entry.table.rows if row.cells[0].text == "HPL (Gflop/s)").cells[-1]
+    assert (cell.text, cell.note, cell.raw) == ("4.000 to 9.000", "4 figures", entry.published_anchor)
+    told = [tuple(cell.text for cell in row.cells) for row in entry.published.rows]
+    assert told == [
+        ("HPL (Gflop/s)",),
+        ("vm", "4.000", "one", ""),
+        ("not said", "9.000", "two", "corrected: it was GB"),
+        ("not said", "1.000–2.000", "two", "a guess"),
+        ("not said", "from 1,000", "two", ""),
+    ]

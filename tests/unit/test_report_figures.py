@@ -19,10 +19,10 @@ from vtax.report.grid import grids
 from vtax.report.history import drift, lanes_of, strips_of
 from vtax.report.memory import cached_below
 from vtax.report.page import page_of
+from vtax.report.peaks import peak_flops, peaks
 from vtax.report.records import ReportInput
 from vtax.report.streams import five_numbers
 from vtax.report.svg import Scale, cut, element, label, linear_ticks, log_ticks, num, tick_text
-from vtax.report.sweep import peak_flops
 from vtax.report.tables import results_of
 from vtax.report.timeline import timeline
 from vtax.report.trips import quantiles
@@ -140,6 +140,15 @@ def test_the_peak_is_cores_times_operations_times_clock(report: ReportInput) -> 
     named = {"cpu_flags": ["avx2", "fma"], "cpu_model": "A CPU @ 2.00GHz"}
     assert peak_flops(report.model_copy(update={"host_facts": named}), "hpcc") == 6 * 16 * 2.0e9
     assert peak_flops(report.model_copy(update={"host_facts": {}}), "hpcc") is None
+    row = next(
+        row for row in peaks(report.model_copy(update={"host_facts": facts})).rows if row.cells[0].text == "hpcc"
+    )
+    assert (row.cells[1].text, row.cells[1].note) == ("160.0 Gflop/s", "4 cores x 2.50 GHz x 16 flop a cycle")
+    assert row.cells[2].text.startswith(
+        "2.50 GHz: measured when the campaign began, all CPUs busy; 16 flop a cycle: AVX2"
+    )
+    unknown = peaks(report.model_copy(update={"host_facts": {}})).rows
+    assert {row.cells[1].text for row in unknown} == {"unknown"}
 
 
 def test_the_timeline_has_every_cell_and_what_was_counted(report: ReportInput) -> None:

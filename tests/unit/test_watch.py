@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import http.client
+import io
 import json
 import threading
 import urllib.parse
@@ -11,16 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from fakes import FakeProvider
 from small import PRINTED, new_campaign, planned, store
+from vtax.analysis.intervals import Interval, shown
 from vtax.cli.app import app
-from vtax.cli.watch import WIDTH, drawn
+from vtax.cli.watch import WIDTH, drawn, view
 from vtax.errors import UsageError
 from vtax.serve import PAGE, Server
 from vtax.store import Campaign
-from vtax.watch import Interval, Watcher
+from vtax.watch import Watcher
 
 
 @pytest.fixture
@@ -84,6 +87,38 @@ def test_an_interval_is_drawn_to_scale(
     line = drawn(Interval(name="x", environment="box", n=3, ratio=ratio, low=low, high=high, verdict="v"))
     assert len(line) == WIDTH == 41
     assert {at: line[at] for at in expected} == expected
+
+
+def interval(name: str, width: float | None, verdict: str = "inconclusive") -> Interval:
+    low, high = (None, None) if width is None else (1 / width, width)
+    return Interval(
+        name=name, environment="box", n=3, ratio=1.0, low=low, high=high, verdict=verdict, decided=verdict == "slower"
+    )
+
+
+def test_of_many_intervals_those_that_wait_are_shown_the_widest_first_and_in_their_order() -> None:
+    several = [
+        interval("a", 1.01),
+        interval("b", 1.5, "slower"),
+        interval("c", 1.2),
+        interval("d", None),
+        interval("e", 1.1, "slower"),
+    ]
+    assert shown(several, 5) == (tuple(several), "")
+    some, more = shown(several, 2)
+    assert ([one.name for one in some], more) == (["c", "d"], "and 3 more, 2 of them settled")
+    assert shown(several, 3)[1] == "and 2 more, 2 of them settled"
+    assert shown([one for one in several if not one.decided], 1)[1] == "and 2 more"
+
+
+def test_a_terminal_that_is_low_shows_what_fits(campaign: Campaign) -> None:
+    now = Watcher(campaign.directory).snapshot()
+    now = now.model_copy(update={"intervals": tuple(interval(f"m{number}", 1.1) for number in range(40))})
+    console = Console(width=120, height=20, record=True, file=io.StringIO())
+    console.print(view(now, 11))
+    text = console.export_text()
+    assert sum("inconclusive" in line for line in text.splitlines()) == 11
+    assert "and 29 more" in text
 
 
 # --- serve ---------------------------------------------------------------------------------------------------------

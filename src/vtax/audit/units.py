@@ -141,7 +141,7 @@ def digest_of(texts: Mapping[str, str]) -> str:
 
 
 def exact(measurements: list[Measurement]) -> tuple[float, ...]:
-    """The values of a run that have enough digits to differ between runs. A count, such as HPL's residual, is the same in
-    every run of the same work."""
+    """The values of a run that have enough digits to differ between runs. A count, such as HPL's residual, is the same
+    in every run of the same work."""
     measured = (one for one in measurements if one.kind is not Kind.COUNT)
     return tuple(one.value for one in measured if len(f"{one.value:.12g}".replace(".", "").strip("0")) >= DIGITS)

@@ -47,6 +47,9 @@ def lines_of(made: Analysis) -> Iterator[str]:
     """Findings and primary comparisons for a person."""
     for finding in made.findings:
         yield f"{finding.severity} {finding.id}: {finding.message}"
+    if made.looks:
+        reached = f"the last one reached is after {made.look}" if made.look else "none is reached yet"
+        yield f"looks are planned after {', '.join(map(str, made.looks))} rounds; {reached}"
     if made.ended:
         yield f"the campaign ended {made.ended}"
     yield ""
@@ -60,13 +63,32 @@ def lines_of(made: Analysis) -> Iterator[str]:
             yield f"{label} {metric}: {environment} against {made.baseline}: {together(several)}"
             continue
         for comparison in several:
-            where = " ".join(f"{name}={value}" for name, value in sorted(comparison.labels.items()))
             said = blocked(comparison, made) or comparison.sentence
-            yield f"{label} {metric} ({where}): {environment} against {made.baseline}: {said}"
+            more = f"; {comparison.remark}" if comparison.remark else ""
+            yield f"{name_of(comparison)} against {made.baseline}: {said}{more}"
     for one in made.ladder:
         if one.primary:
             steps = [f"{r.previous} to {r.environment} {100 * (r.ratio - 1):+.1f} %" for r in (*one.rungs, one.total)]
             yield f"ladder of {one.label} {one.metric} ({one.n} rounds): {', '.join(steps)}"
+    yield from notes_of(made)
+    for text in made.advice:
+        yield f"for the next campaign: {text}"
+
+
+def notes_of(made: Analysis) -> Iterator[str]:
+    """Each kind of note on a primary comparison once: the first in full, and of how many more there is one like it."""
+    found: dict[str, list[str]] = {}
+    for comparison in made.comparisons:
+        for note in comparison.notes if comparison.primary else ():
+            found.setdefault(note.id, []).append(f"{name_of(comparison)}: {note.message}")
+    for name, several in found.items():
+        more = f" (and {len(several) - 1} more like it: --json, or the report)" if len(several) > 1 else ""
+        yield f"note {name}: {several[0]}{more}"
+
+
+def name_of(comparison: Comparison) -> str:
+    where = " ".join(f"{key}={value}" for key, value in sorted(comparison.labels.items()))
+    return f"{comparison.label} {comparison.metric} ({where}): {comparison.environment}"
 
 
 def blocked(comparison: Comparison, made: Analysis) -> str:

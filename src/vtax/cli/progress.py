@@ -1,8 +1,9 @@
-"""How a running campaign looks: one live line on a terminal, plain lines elsewhere."""
+"""How a running campaign looks: intervals and one live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from vtax.events import (
     CellStarted,
     ClusterReady,
     Event,
+    IntervalsNow,
     Listener,
     LookTaken,
     Notice,
@@ -27,6 +29,9 @@ from vtax.units import format_seconds
 
 REDRAW_S = 1.0
 HEARTBEAT_S = 15.0  # between lines of a long stage where there is no terminal
+BLOCK_ROWS = 12  # intervals that a terminal shows at most
+BESIDE_BLOCK = 6  # lines of a terminal that are not for intervals
+SIZE = os.terminal_size((160, 40))  # where standard error has none
 
 
 @contextlib.contextmanager
@@ -40,7 +45,7 @@ def progress() -> Iterator[Listener]:
 
 
 class Lines:
-    """Permanent lines for what is done, and below them (on a terminal) one line for what goes on."""
+    """Permanent lines for what is done, and below them (on a terminal) where the intervals stand and what goes on."""
 
     def __init__(self, live: bool) -> None:
         self.live = live
@@ -55,6 +60,8 @@ class Lines:
         self.look: int | None = None  # the next one, when it is not the end
         self.look_at = self.started
         self.told_at = 0.0
+        self.block: tuple[str, ...] = ()  # lines that stand above the live one
+        self.standing = 0  # how many of them are on the screen
         self.lock = threading.Lock()
         self.closed = threading.Event()
         self.ticker: threading.Thread | None = None
@@ -111,6 +118,8 @@ class Lines:
                 self._print(f"  {cell}: {status}: {failure.splitlines()[0] if failure else ''}")
             case LookTaken(rounds, ends, reason):
                 self._print(f"{'ended after' if ends else 'look after'} {rounds} rounds: {reason}")
+            case IntervalsNow():
+                self._narrowed(event)
             case Notice(message):
                 self._print(f"note: {message}")
 
@@ -130,10 +139,27 @@ class Lines:
             f"{format_seconds(max(0.0, self.look_at - time.monotonic()))} to the look after round {self.look}, {left}"
         )
 
+    def _narrowed(self, event: IntervalsNow) -> None:
+        from vtax.cli.watch import table, widest
+
+        if self.live:
+            width, height = _size()
+            rows = min(BLOCK_ROWS, height - BESIDE_BLOCK)
+            print(self._cleared(), end="", file=sys.stderr)
+            self.block = table(event.intervals, event.baseline, rows, width - 1) if rows > 0 else ()
+        else:
+            self._print(f"after round {event.rounds}: {event.summary}{widest(event.intervals)}")
+
     def _print(self, line: str) -> None:
         self.told_at = time.monotonic()
-        clear = "\r\x1b[2K" if self.live else ""
-        print(f"{clear}{line}", file=sys.stderr, flush=True)
+        print(f"{self._cleared()}{line}", file=sys.stderr, flush=True)
+
+    def _cleared(self) -> str:
+        """What removes the live line, and the block above it."""
+        if not self.live:
+            return ""
+        up, self.standing = self.standing, 0
+        return "\r\x1b[2K" + "\x1b[1A\x1b[2K" * up
 
     def _draw(self) -> None:
         if not self.doing:
@@ -142,7 +168,10 @@ class Lines:
         here = format_seconds(time.monotonic() - self.doing_since)
         count = f"round {self.round}/{self.rounds}  trial {self.done + 1}/{self.total}  " if self.total else ""
         line = f"{count}{self.cell}  {self.doing} ({here})  elapsed {elapsed}, about {self._remaining()} left"
-        print(f"\r\x1b[2K{line.strip()[:160]}", end="", file=sys.stderr, flush=True)
+        block = ""
+        if not self.standing:
+            block, self.standing = "".join(f"{text}\n" for text in self.block), len(self.block)
+        print(f"\r\x1b[2K{block}{line.strip()[: _size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:
         while not self.closed.wait(REDRAW_S):
@@ -155,3 +184,11 @@ class Lines:
         if self.ticker:
             self.ticker.join()
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+def _size() -> os.terminal_size:
+    """Of the terminal that is drawn on: a longer line would break, and could not be cleared."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return SIZE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +12,14 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from vtax.watch import Interval, Snapshot
+    from vtax.analysis.intervals import Interval
+    from vtax.watch import Snapshot
 
 POLL_S = 2.0
 WIDTH = 41  # of an interval's drawing
+COMPACT = 21  # of the same on a narrow terminal
+WIDE = 120  # columns from which a terminal is not
+BESIDE_TABLE = 9  # lines of a terminal that are not for intervals
 WIDEST = 2.0  # the drawing goes from 1/WIDEST to WIDEST, on a logarithmic scale
 
 
@@ -40,19 +45,19 @@ def watch(
         return
     console = Console()
     if once or not console.is_terminal:
-        console.print(view(snapshot))
+        console.print(view(snapshot, width=console.width))
         return
-    with Live(view(snapshot), console=console, refresh_per_second=2) as live:
+    rows = max(3, console.height - BESIDE_TABLE)
+    with Live(view(snapshot, rows, console.width), console=console, refresh_per_second=2) as live:
         while snapshot.running:
             time.sleep(POLL_S)
             snapshot = watcher.snapshot()
-            live.update(view(snapshot))
+            live.update(view(snapshot, rows, console.width))
 
 
-def view(now: Snapshot) -> RenderableType:
-    """One snapshot for a person."""
+def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> RenderableType:
+    """One snapshot for a person, with at most `rows` intervals, in `width` columns."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from vtax.units import format_seconds
@@ -72,39 +77,58 @@ def view(now: Snapshot) -> RenderableType:
         )
     if now.note:
         lines.append(f"no intervals: {now.note}")
-    parts: list[RenderableType] = [Text("\n".join(lines))]
-    if now.intervals:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for title in (
-            "metric",
-            f"against {now.baseline}",
-            "rounds",
-            "ratio",
-            f"1/{WIDEST:g}{'1':^{WIDTH - 4}}{WIDEST:g}",
-            "verdict",
-        ):
-            table.add_column(title, no_wrap=title != "metric")
-        for one in now.intervals:
-            table.add_row(
-                *map(Text, (one.name, one.environment, str(one.n), f"{one.ratio:.3f}", drawn(one), one.verdict))
-            )
-        parts.append(table)
-    return Group(*parts)
+    found = table(now.intervals, now.baseline, rows or len(now.intervals), width)
+    return Group(Text("\n".join(lines)), Text("\n".join(found), no_wrap=True))
 
 
-def drawn(one: Interval) -> str:
+def table(several: Sequence[Interval], baseline: str, most: int, width: int) -> tuple[str, ...]:
+    """At most `most` lines of intervals below a title, and how many are left out, none longer than `width`."""
+    from vtax.analysis.intervals import shown
+
+    some, more = shown(several, most)
+    if not some:
+        return ()
+    drawing = WIDTH if width >= WIDE else COMPACT
+    versus = max(len(baseline) + 8, *(len(one.environment) for one in some))
+    verdicts = max(len(one.verdict) for one in some)
+    names = max(len("metric"), *(len(one.name) for one in some))
+    names = max(12, min(names, width - versus - verdicts - drawing - 21))
+    scale = f"1/{WIDEST:g}{'1':^{drawing - 4}}{WIDEST:g}"
+    title = f"{'metric':<{names}}  {f'against {baseline}':<{versus}}  rounds  ratio  {scale}  verdict"
+    lines = [
+        f"{cut(one.name, names):<{names}}  {one.environment:<{versus}}  {one.n:6} {one.ratio:6.3f}  "
+        f"{drawn(one, drawing)}  {one.verdict}"
+        for one in some
+    ]
+    return tuple(line[:width].rstrip() for line in (title, *lines, more) if line)
+
+
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def widest(several: Sequence[Interval]) -> str:
+    """`; widest 0.91 to 1.10: hpl HPL, box`; "" without an interval."""
+    known = [one for one in several if one.low is not None and one.high is not None]
+    if not known:
+        return ""
+    one = max(known, key=lambda one: one.width)
+    return f"; widest interval {one.low:.3g} to {one.high:.3g}: {one.name}, {one.environment}"
+
+
+def drawn(one: Interval, width: int = WIDTH) -> str:
     """An interval on a logarithmic line: `--o--` around its ratio, `|` at one, arrows beyond the ends."""
     from math import log
 
     def place(value: float) -> int:
         share = (log(value) / log(WIDEST) + 1) / 2
-        return min(WIDTH - 1, max(0, round(share * (WIDTH - 1))))
+        return min(width - 1, max(0, round(share * (width - 1))))
 
-    line = [" "] * WIDTH
-    line[WIDTH // 2] = "|"
+    line = [" "] * width
+    line[width // 2] = "|"
     if one.low is not None and one.high is not None:
         for at in range(place(one.low), place(one.high) + 1):
-            line[at] = "-" if at != WIDTH // 2 else "|"
+            line[at] = "-" if at != width // 2 else "|"
         if one.low < 1 / WIDEST:
             line[0] = "<"
         if one.high > WIDEST:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from vtax.report.chart import Chart, Trace, slug
 from vtax.report.drawn import charts
@@ -27,6 +28,7 @@ from vtax.report.records import ReportInput
 from vtax.report.tables import Results, results_of
 from vtax.report.timeline import timeline
 
+CODE = re.compile(r"`([^`]+)`")
 SCRIPTS = ("figures.js", "tables.js")
 UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
@@ -105,6 +107,11 @@ def policy(*scripts: str) -> str:
     )
 
 
+def with_code(text: str) -> Markup:
+    """Text in which what stands between backticks is set as code; nothing in it is markup."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
 def plotly() -> str:
     """plotly.js as its package has it. It must not hold what would end a script element."""
     text = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
@@ -125,6 +132,7 @@ def _templates() -> Environment:
     environment.filters["raw_file"] = raw_file
     environment.filters["file_name"] = file_name
     environment.filters["slug"] = slug
+    environment.filters["with_code"] = with_code
     environment.filters["percent"] = lambda share: f"{100 * share:.4g}%"
     environment.filters["svg"] = Markup
     environment.globals["mark_of"] = mark_of

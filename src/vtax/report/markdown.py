@@ -68,7 +68,7 @@ def _blocks(page: Page) -> Iterator[str]:
     for name, commands in page.built:
         yield f"### {escape(name)}"
         yield fenced(commands)
-    own = () if page.imported else (page.machine, page.image, page.versions)
+    own = () if page.imported else (page.machine, page.peaks, page.image, page.versions)
     for table in (*own, page.plan, page.work):
         yield f"## {escape(table.title)}"
         yield from _table(table, titled=False)
@@ -86,6 +86,9 @@ def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
         yield from _table(entry.table, titled=False)
     if entry.notes:
         yield "\n".join(f"- {escape(note)}" for note in entry.notes)
+    if entry.published is not None:
+        yield "**Published figures**"
+        yield from _table(entry.published, titled=False)
     if entry.counts is not None:
         yield from _table(entry.counts, titled=False)
     for matrix in entry.matrices:

@@ -14,9 +14,10 @@ from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion,
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
 from vtax.report.numbers import labels_text, listed, plural
+from vtax.report.peaks import peak_flops, peaks
+from vtax.report.published import published
 from vtax.report.records import ReportInput
 from vtax.report.rungs import rung_table
-from vtax.report.sweep import peak_flops
 from vtax.report.tables import Context, Results, Table, benchmark_table, overview, results_of
 
 QUESTION = "What does virtualization cost, on this hardware, for this work?"
@@ -48,6 +49,8 @@ class Entry:
     findings: tuple[Finding, ...]  # that name this entry
     notes: tuple[str, ...]  # what its numbers say besides the verdicts
     peak: float | None = None  # of its nodes, flop/s
+    published: Table | None = None  # figures of other machines, where they were asked for
+    published_anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class Page:
     other_facts: Table
     machine: Table
     other_machine: Table
+    peaks: Table
     versions: Table
     other_versions: Table
     built: tuple[tuple[str, str], ...]
@@ -132,6 +136,7 @@ def page_of(report: ReportInput) -> Page:
         other_facts=setup.other_facts(report),
         machine=machine,
         other_machine=other_machine,
+        peaks=peaks(report),
         versions=versions,
         other_versions=other_versions,
         built=setup.built(report),
@@ -243,6 +248,8 @@ def _entry(report: ReportInput, results: Results, benchmark: str, label: str, se
         findings=tuple(item for item in report.analysis.findings if item.benchmark in (label, benchmark)),
         notes=_notes(results, several),
         peak=peak,
+        published=published(results, several, context),
+        published_anchor=results.published(several[0]),
     )
 
 

@@ -12,15 +12,27 @@ from vtax.model import CellRecord, Labels, Plan, Record, TrialRecord
 
 
 class Reference(Record):
-    """A value from elsewhere to set beside a metric: of every series of it that has these labels. In base units."""
+    """A value from elsewhere, or a range, to set beside a metric: of every series of it that has these labels.
+
+    In base units; of a range one end may be open.
+    """
 
     benchmark: str
     metric: str
-    value: float
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
     unit: str
     source: str  # who measured it, where and on what, in a few words
     labels: Labels = Field(default_factory=dict)
     environment: str = ""  # the kind of environment it is of, where the source says so
+    corrected: str = ""  # why it is not the number that was printed
+    caution: str = ""  # what it is not
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The numbers there are: one, or the ends of the range."""
+        return tuple(number for number in (self.value, self.low, self.high) if number is not None)
 
 
 class ReportInput(Record):

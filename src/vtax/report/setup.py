@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vtax.analysis.records import Analysis
 from vtax.model import CellRecord, Origin, Status
 from vtax.report.records import ReportInput
 from vtax.report.tables import Cell, Column, Row, Table
@@ -223,6 +224,7 @@ def plan(report: ReportInput) -> Table:
     pairs = [
         ("seed", str(plan.study.seed)),
         ("rounds", f"{plan.study.rounds} planned, {analysis.rounds_complete} complete"),
+        *([("looks", _looks(analysis))] if analysis.looks else []),
         ("trials", f"{analysis.trials_planned} planned, {analysis.trials_recorded} recorded"),
         ("margin of equivalence", f"{100 * plan.study.margin:g} %"),
         ("plan frozen before the first run, sha256", plan.sha256),
@@ -230,6 +232,12 @@ def plan(report: ReportInput) -> Table:
     pairs += [(f"round {number}, as run", order) for number, order in _order_as_run(report.cells)]
     pairs += [("left out", text) for text in plan.left_out]
     return pairs_table("The plan", pairs, ("Item", "Value"))
+
+
+def _looks(analysis: Analysis) -> str:
+    """Where the campaign could end, and how far it came."""
+    planned = f"planned after {', '.join(map(str, analysis.looks))} rounds"
+    return f"{planned}; the last one reached: {analysis.look or 'none'}"
 
 
 def _order_as_run(cells: Sequence[CellRecord]) -> list[tuple[int, str]]:

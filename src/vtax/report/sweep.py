@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from vtax.analysis.records import Level
 from vtax.analysis.summary import Series
-from vtax.errors import EnvironmentMissing
-from vtax.model import NodeShape, Plan
-from vtax.peak import cpu_peak
 from vtax.report import lines
 from vtax.report.chart import Chart, Trace, choice, scaled
 from vtax.report.numbers import natural
-from vtax.report.records import ReportInput
 from vtax.report.tables import Results
 from vtax.units import format_quantity
 
@@ -77,25 +73,3 @@ def _curves(results: Results, own: Sequence[Series], x: str, other: str, option:
             for name, level in results.levels[series].items():
                 curves.setdefault(name, {})[float(labels[x])] = level
     return curves
-
-
-def peak_flops(report: ReportInput, label: str) -> float | None:
-    """What the cores of an entry's nodes could do, in flop/s; None where nothing is known of them.
-
-    At the clock that was measured when the campaign began; without one at the base clock, or what the kernel says.
-    """
-    facts = report.host_facts
-    ids = {cpu for node in nodes_of(report.plan, label) for cpu in node.cpu_ids}
-    cores = {(cpu.get("socket", 0), cpu.get("core", cpu["id"])) for cpu in facts.get("cpus", ()) if cpu["id"] in ids}
-    if not ids:
-        return None
-    clock = facts.get("clock_hz")
-    try:
-        return cpu_peak(facts, cores=len(cores) or len(ids), clock=(float(clock), "measured") if clock else None).value
-    except EnvironmentMissing:
-        return None
-
-
-def nodes_of(plan: Plan, label: str) -> tuple[NodeShape, ...]:
-    """The nodes that the trials of an entry use; of several targets, those of the first."""
-    return next((work.target.nodes for work in plan.work if work.label == label), ())

@@ -10,7 +10,7 @@ from functools import cached_property
 from vtax.analysis.records import Comparison, Level, Verdict
 from vtax.analysis.summary import Series, series_of
 from vtax.report.groups import Group, group_of
-from vtax.report.numbers import ABSENT, interval_text, labels_text, mean_sd, natural, ratio_text, unit_for
+from vtax.report.numbers import ABSENT, interval_text, labels_text, mean_sd, natural, plural, ratio_text, unit_for
 from vtax.report.records import Reference, ReportInput
 from vtax.units import format_number
 
@@ -93,6 +93,15 @@ class Results:
     def raw(self, series: Series) -> str:
         """The anchor of the raw files of a series: one for each part of the machine, entry and target."""
         return self._raw[self.group(series), series.label, dict(series.labels).get("target", "")]
+
+    @cached_property
+    def _published(self) -> Mapping[tuple[Group, str], str]:
+        entries = dict.fromkeys((self.group(series), series.label) for series in self.levels)
+        return {entry: f"published{number}" for number, entry in enumerate(entries, 1)}
+
+    def published(self, series: Series) -> str:
+        """The anchor of the published figures beside an entry, in one part of the machine."""
+        return self._published[self.group(series), series.label]
 
     @cached_property
     def with_primary(self) -> frozenset[str]:
@@ -265,7 +274,7 @@ def benchmark_table(
             rows.append(_series_row(results, members[0], (factor, unit), Cell(title.text, note), context))
     columns = columns_of(results, "Metric")
     if any(context.reference_of(series) for series in several):
-        columns = (*columns, Column("Reference"))
+        columns = (*columns, Column("Published"))
     return Table(several[0].label, columns, tuple(_filled(row, len(columns)) for row in rows)) if rows else None
 
 
@@ -288,7 +297,8 @@ def _series_row(results: Results, series: Series, scale: tuple[float, str], titl
             cells.append(ratio_cell(comparison))
     references = context.reference_of(series)
     if references:
-        values = ", ".join(format_number(item.value / factor) for item in references)
-        sources = "; ".join(" ".join(word for word in (item.environment, item.source) if word) for item in references)
-        cells.append(Cell(values, sources, scaled=True))
+        values = [item.value / factor for item in references if item.value is not None]
+        ends = values or [end / factor for item in references for end in item.ends]  # of what nobody measured
+        figures = f"{len(references)} {plural(len(references), 'figure')}"
+        cells.append(Cell(span(ends, format_number), figures, raw=results.published(series)))
     return Row(tuple(cells), unit=unit)

@@ -1,0 +1,152 @@
+"""What the report of 100,000 measurements costs: rendering, memory, size, and opening it in a browser.
+
+    python bench/report.py [--json] [--check] [--repeat N]
+
+Three environments, a grid of file and record sizes for each operation of iozone, local and shared, as the synthetic
+campaign of the tests has them; the analysis is made before and left out. Opening is timed in Chromium from the start of
+the navigation to the `load` event and to the first paint, whichever is later; without Chromium that row is left out.
+`--check` exits with 1 when a goal is missed. Times are those of a busy machine when its load is not near 0: it is
+printed beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import synthetic
+from vtax import pdf
+from vtax.analysis.analyse import analyse
+from vtax.model import Scope
+from vtax.report import html
+from vtax.report.records import ReportInput
+
+OPERATIONS = (
+    *("write", "rewrite", "read", "reread", "random_read", "random_write", "backward_read", "record_rewrite"),
+    *("stride_read", "fwrite", "frewrite", "fread", "freread"),
+)
+SIZES = tuple(2**power for power in range(16, 29))
+RECORDS = tuple(2**power for power in range(12, 25))
+ENVIRONMENTS = ("host", "container", "vm")
+WHOLE, HALF = 10, 5  # rounds
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    measured: float
+    goal: float
+    unit: str
+
+
+def grid() -> tuple[synthetic.Series, ...]:
+    """Every size of file and record that iozone's automatic mode takes, for each operation and file system."""
+    return tuple(
+        synthetic.series(
+            synthetic.IO.model_copy(update={"primary": operation in ("write", "read")}),
+            5e8 * (1 + 0.1 * step),
+            {
+                "operation": operation,
+                "file_bytes": str(size),
+                "record_bytes": str(record),
+                "filesystem": place,
+                "node": "worker1",
+            },
+            container=-0.05,
+            vm=-0.4,
+        )
+        for place in ("local", "shared")
+        for operation in OPERATIONS
+        for size in SIZES
+        for step, record in enumerate(RECORDS)
+        if record <= size
+    )
+
+
+def content(rounds: int) -> tuple[ReportInput, int]:
+    """What the report is made from, and how many measurements are in it."""
+    made = synthetic.campaign(ENVIRONMENTS, rounds)
+    analysis = analyse(made.measurements, plan=made.plan, findings=made.findings, trials=made.trials)
+    facts = made.cells[0].host_facts
+    report = ReportInput(analysis=analysis, plan=made.plan, cells=made.cells, trials=made.trials, host_facts=facts)
+    return report, len(made.measurements)
+
+
+def render_s(report: ReportInput) -> tuple[float, str]:
+    """Processor time of one rendering, s, and the page."""
+    gc.collect()
+    start = time.process_time()
+    page = html.render(report)
+    return time.process_time() - start, page
+
+
+def open_s(page: Path, program: str, repeat: int) -> float:
+    """The median over fresh browsers, s."""
+    from playwright.sync_api import sync_playwright
+
+    ask = """() => Math.max(performance.getEntriesByType("navigation")[0].loadEventEnd,
+        ...performance.getEntriesByType("paint").map((entry) => entry.startTime)) / 1000"""
+    times = []
+    with sync_playwright() as play:
+        for _ in range(repeat):
+            browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            tab = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+            tab.goto(page.as_uri(), wait_until="load")
+            tab.wait_for_function("performance.getEntriesByType('paint').length > 0")
+            times.append(float(tab.evaluate(ask)))
+            browser.close()
+    return statistics.median(times)
+
+
+def rows(repeat: int) -> list[Row]:
+    work = {**synthetic.WORK, ("iozone", "iozone-local", Scope.NODE): grid()}
+    synthetic.WORK = work
+    render_s(content(2)[0])  # imports, templates
+    half_s, _ = render_s(content(HALF)[0])
+    report, count = content(WHOLE)
+    whole_s, page = render_s(report)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    library = len(html.plotly().encode())
+    found = [
+        Row(f"HTML report of {count:,} measurements, processor", whole_s, 10, "s"),
+        Row("twice the measurements", whole_s / half_s, 2.2, "times the time"),
+        Row("largest resident set, with the analysis", peak, 1, "GiB"),
+        Row("size of the page beside its plotting library", (len(page.encode()) - library) / 1e6, 3, "MB"),
+    ]
+    if program := pdf.browser():
+        with tempfile.TemporaryDirectory() as name:
+            path = Path(name) / "index.html"
+            path.write_text(page, encoding="utf-8")
+            found.append(Row("opening it in Chromium: load and first paint", open_s(path, program, repeat), 2, "s"))
+    return found
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--json", action="store_true", help="print the results as JSON")
+    arguments.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
+    arguments.add_argument("--repeat", type=int, default=3, help="how often the page is opened")
+    options = arguments.parse_args()
+    measured = rows(options.repeat)
+    if options.json:
+        print(json.dumps([row.__dict__ for row in measured], indent=2))
+    else:
+        for row in measured:
+            print(f"{row.name}: {row.measured:.2f} {row.unit} (goal: at most {row.goal:g})")
+        print(f"load of the machine over one minute: {os.getloadavg()[0]:.2f}")
+    return 1 if options.check and any(row.measured > row.goal for row in measured) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
