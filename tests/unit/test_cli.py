@@ -389,7 +389,7 @@ def test_an_analysis_tells_looks_remarks_notes_and_advice() -> None:
     first = next(one for one in report.analysis.comparisons if one.primary)
     note = Note(id="DRIFTS", message="it drifts")
     over = {"looks": (6, 10), "look": 6, "ended": "at last"}
-    told = first.model_copy(update={"sentence": "slower", "remark": "6 rounds", "caveat": "emulated", "notes": (note,)})
+    told = first.model_copy(update={"sentence": "slower", "remark": "6 rounds; emulated", "notes": (note,)})
     made = report.analysis.model_copy(
         update={"comparisons": (told, told), "advice": ("rest longer",), **over},
     )
