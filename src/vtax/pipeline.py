@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vtax import __version__
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
@@ -50,10 +50,6 @@ from vtax.units import format_seconds
 if TYPE_CHECKING:
     from vtax.analysis.across_records import Across
     from vtax.analysis.records import Analysis
-    from vtax.report.records import Reference
-
-REPORTS = ("html", "md", "pdf", "latex", "xlsx")
-FIGURES = ("svg", "pdf", "png")
 
 
 @dataclass(frozen=True)
@@ -411,109 +407,11 @@ def reports(
 
     Raises UsageError for a format that is not known, EnvironmentMissing where nothing here can make a PDF.
     """
-    for kind, wanted, known in (("format", formats, REPORTS), ("figure format", figures, FIGURES)):
-        for name in wanted:
-            if name not in known:
-                raise UsageError(f"there is no {kind} {name!r}", remedy=f"some of {','.join(known)}")
+    from vtax import rendering
+
+    rendering.check(formats, figures)
     campaign = Campaign.open(directory)
-    from vtax.benchmarks import benchmarks
-    from vtax.report.html import render as html
-    from vtax.report.markdown import render as markdown
-    from vtax.report.records import ReportInput
-
-    analysis = analyse(directory)
-    about = campaign.about()
-    content = ReportInput(
-        analysis=analysis,
-        plan=campaign.plan(),
-        cells=campaign.cells(),
-        trials=parse_all(campaign.trials())[1],
-        versions=about["image"]["versions"],
-        image_sha256=about["image"]["digest"],
-        image_recipe=about["image"]["recipe"],
-        host_facts=about["host"],
-        meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
-        references=_references() if with_reference else (),
-        imports=_imports(campaign),
-    )
-    written = []
-    if {"html", "pdf"} & set(formats):
-        written.append(campaign.save("report/index.html", html(content).encode()))
-    if "md" in formats:
-        written.append(campaign.save("report/report.md", markdown(content).encode()))
-    if "xlsx" in formats:
-        from vtax.report.spreadsheet import spreadsheet
-
-        written.append(campaign.save("report/report.xlsx", spreadsheet(analysis)))
-    if "pdf" in formats:
-        written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
-    return written + _paper(campaign, analysis, "latex" in formats, figures)
-
-
-def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
-    """What imports into a campaign found; none for one that vtax ran, or where that record is lost."""
-    try:
-        tables = json.loads((campaign.directory / "imports.json").read_bytes())
-    except (OSError, ValueError):
-        return ()
-    return tuple(table for table in tables if isinstance(table, dict)) if isinstance(tables, list) else ()
-
-
-def _references() -> tuple[Reference, ...]:
-    """Every published figure, as the report takes it; those under load left out."""
-    from vtax.reference import BESIDE, reports
-    from vtax.report.records import Reference
-
-    found = []
-    for known in reports():
-        for figure in known.figures:
-            benchmarks = ("hpcc", "hpl") if figure.metric == "HPL" else (figure.benchmark,)
-            found += [
-                Reference(
-                    benchmark=benchmark,
-                    metric=figure.metric,
-                    value=figure.value,
-                    low=figure.low,
-                    high=figure.high,
-                    unit=figure.unit,
-                    source=known.key,
-                    labels={name: figure.labels[name] for name in BESIDE if name in figure.labels},
-                    environment=figure.environment,
-                    corrected=figure.corrected,
-                    caution=figure.caution,
-                )
-                for benchmark in benchmarks
-                if "load" not in figure.labels
-            ]
-    return tuple(found)
-
-
-def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:
-    """From the page where a browser is here, else from the analysis by typst."""
-    from vtax import pdf
-    from vtax.report import typst
-
-    if program := pdf.browser():
-        return pdf.from_page(campaign.directory / "report" / "index.html", program)
-    return pdf.from_text(typst.source(analysis, campaign.plan().study.name))
-
-
-def _paper(campaign: Campaign, analysis: Analysis, latex: bool, figures: Sequence[str]) -> list[Path]:
-    """What a paper takes: figures below `report/figures`, tables and a document around them in `report/latex`."""
-    from vtax.report import plates
-    from vtax.report.latex import document, tables
-
-    wanted = list(dict.fromkeys([*figures, *(["pdf"] if latex else [])]))
-    written, names = [], []
-    for plate in plates.plates(analysis) if wanted else ():
-        for format in wanted:
-            place = f"report/figures/{plate.name}.{format}"
-            written.append(campaign.save(place, plates.draw(plate, analysis, format)))
-        names.append(f"../figures/{plate.name}.pdf")
-    if latex:
-        written.append(campaign.save("report/latex/tables.tex", tables(analysis).encode()))
-        written.append(campaign.save("report/latex/report.tex", document(campaign.plan().study.name, names).encode()))
-    return written
+    return rendering.render(campaign, analyse(directory), formats, figures, with_reference=with_reference)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:

@@ -137,9 +137,9 @@ def test_what_is_not_there_is_a_usage_error(words: list[str]) -> None:
 
 
 def test_a_report_takes_every_figure_that_is_not_under_load() -> None:
-    from vtax.pipeline import _references
+    from vtax.rendering import references
 
-    taken = _references()
+    taken = references()
     kept = [figure for known in reports() for figure in known.figures if "load" not in figure.labels]
     assert len(taken) == len(kept) + sum(figure.metric == "HPL" for figure in kept)
     assert all(one.ends for one in taken)

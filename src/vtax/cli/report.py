@@ -23,9 +23,10 @@ def report(
     from vtax import pipeline
     from vtax.cli.console import say
     from vtax.errors import UsageError
+    from vtax.rendering import REPORTS
 
     formats, drawn = ([word.strip() for word in text.split(",") if word.strip()] for text in (format, figures))
     if not formats:
-        raise UsageError("--format names nothing", remedy=f"some of {','.join(pipeline.REPORTS)}")
+        raise UsageError("--format names nothing", remedy=f"some of {','.join(REPORTS)}")
     for path in pipeline.reports(directory, formats, drawn, with_reference=with_reference):
         say(f"report: {path.resolve()}")

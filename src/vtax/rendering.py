@@ -1,0 +1,137 @@
+"""From an analysis to files: the report in every format, tables and figures for papers.
+
+What is said and drawn is made in `report`, which knows no files; what is stored is read here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vtax.analysis.records import Analysis
+from vtax.benchmarks import benchmarks
+from vtax.errors import UsageError
+from vtax.parse import parse_all
+from vtax.report.records import Reference, ReportInput
+from vtax.store import Campaign
+
+REPORTS = ("html", "md", "pdf", "latex", "xlsx")
+FIGURES = ("svg", "pdf", "png")
+
+
+def check(formats: Sequence[str], figures: Sequence[str]) -> None:
+    """Raises UsageError for a format that is not known."""
+    for kind, wanted, known in (("format", formats, REPORTS), ("figure format", figures, FIGURES)):
+        for name in wanted:
+            if name not in known:
+                raise UsageError(f"there is no {kind} {name!r}", remedy=f"some of {','.join(known)}")
+
+
+def render(
+    campaign: Campaign, analysis: Analysis, formats: Sequence[str], figures: Sequence[str], *, with_reference: bool
+) -> list[Path]:
+    """Write the report in `formats` and `figures`. Returns what was written, the page first.
+
+    Raises EnvironmentMissing where nothing here can make a PDF.
+    """
+    from vtax.report.html import render as html
+    from vtax.report.markdown import render as markdown
+
+    content = content_of(campaign, analysis, with_reference)
+    written = []
+    if {"html", "pdf"} & set(formats):
+        written.append(campaign.save("report/index.html", html(content).encode()))
+    if "md" in formats:
+        written.append(campaign.save("report/report.md", markdown(content).encode()))
+    if "xlsx" in formats:
+        from vtax.report.spreadsheet import spreadsheet
+
+        written.append(campaign.save("report/report.xlsx", spreadsheet(analysis)))
+    if "pdf" in formats:
+        written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
+    return written + _paper(campaign, analysis, "latex" in formats, figures)
+
+
+def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> ReportInput:
+    """What the report is made from: the analysis, and what the campaign says of itself."""
+    about = campaign.about()
+    return ReportInput(
+        analysis=analysis,
+        plan=campaign.plan(),
+        cells=campaign.cells(),
+        trials=parse_all(campaign.trials())[1],
+        versions=about["image"]["versions"],
+        image_sha256=about["image"]["digest"],
+        image_recipe=about["image"]["recipe"],
+        host_facts=about["host"],
+        meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
+        references=references() if with_reference else (),
+        imports=_imports(campaign),
+    )
+
+
+def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
+    """What imports into a campaign found; none for one that vtax ran, or where that record is lost."""
+    try:
+        tables = json.loads((campaign.directory / "imports.json").read_bytes())
+    except (OSError, ValueError):
+        return ()
+    return tuple(table for table in tables if isinstance(table, dict)) if isinstance(tables, list) else ()
+
+
+def references() -> tuple[Reference, ...]:
+    """Every published figure, as the report takes it; those under load left out."""
+    from vtax.reference import BESIDE, reports
+
+    found = []
+    for known in reports():
+        for figure in known.figures:
+            benchmarks = ("hpcc", "hpl") if figure.metric == "HPL" else (figure.benchmark,)
+            found += [
+                Reference(
+                    benchmark=benchmark,
+                    metric=figure.metric,
+                    value=figure.value,
+                    low=figure.low,
+                    high=figure.high,
+                    unit=figure.unit,
+                    source=known.key,
+                    labels={name: figure.labels[name] for name in BESIDE if name in figure.labels},
+                    environment=figure.environment,
+                    corrected=figure.corrected,
+                    caution=figure.caution,
+                )
+                for benchmark in benchmarks
+                if "load" not in figure.labels
+            ]
+    return tuple(found)
+
+
+def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:
+    """From the page where a browser is here, else from the analysis by typst."""
+    from vtax import pdf
+    from vtax.report import typst
+
+    if program := pdf.browser():
+        return pdf.from_page(campaign.directory / "report" / "index.html", program)
+    return pdf.from_text(typst.source(analysis, campaign.plan().study.name))
+
+
+def _paper(campaign: Campaign, analysis: Analysis, latex: bool, figures: Sequence[str]) -> list[Path]:
+    """What a paper takes: figures below `report/figures`, tables and a document around them in `report/latex`."""
+    from vtax.report import plates
+    from vtax.report.latex import document, tables
+
+    wanted = list(dict.fromkeys([*figures, *(["pdf"] if latex else [])]))
+    written, names = [], []
+    for plate in plates.plates(analysis) if wanted else ():
+        for format in wanted:
+            place = f"report/figures/{plate.name}.{format}"
+            written.append(campaign.save(place, plates.draw(plate, analysis, format)))
+        names.append(f"../figures/{plate.name}.pdf")
+    if latex:
+        written.append(campaign.save("report/latex/tables.tex", tables(analysis).encode()))
+        written.append(campaign.save("report/latex/report.tex", document(campaign.plan().study.name, names).encode()))
+    return written
