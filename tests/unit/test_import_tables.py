@@ -15,7 +15,8 @@ from measurements import measurement
 from vtax import pipeline
 from vtax.errors import UsageError
 from vtax.export import LOSSLESS, export
-from vtax.imports import Report, Request, import_logs
+from vtax.import_report import Report
+from vtax.imports import Request, import_logs
 from vtax.model import Kind, Measurement, Severity
 from vtax.store import Campaign
 

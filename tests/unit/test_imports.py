@@ -13,8 +13,9 @@ from importing import LOGS, SYSBENCH, faster, imported, put, text_of
 from vtax import pipeline
 from vtax.analysis.records import Verdict
 from vtax.errors import UsageError
+from vtax.import_report import Report, table_of
 from vtax.importers import source
-from vtax.imports import Report, Request, environment_of, import_logs, table_of
+from vtax.imports import Request, environment_of, import_logs
 from vtax.model import Severity, Status
 from vtax.store import Campaign
 

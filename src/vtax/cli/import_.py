@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.imports import Report
+    from vtax.import_report import Report
 
 REFUSALS_SHOWN = 5  # of one run, in the table for people
 
@@ -38,7 +38,8 @@ def import_(
     import gc
 
     from vtax.cli.console import print_json, say
-    from vtax.imports import Request, import_logs, table_of
+    from vtax.import_report import table_of
+    from vtax.imports import Request, import_logs
 
     request = Request(
         paths=tuple(paths), environment=environment, layout=layout, benchmark=benchmark, baseline=baseline
