@@ -29,7 +29,7 @@ from vtax.providers.virtualbox import provider
 from vtax.providers.virtualbox.command import VirtualBoxOptions
 from vtax.verify import parallel_targets, verify
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.long]
 FIRMWARE = Path("/usr/share/OVMF")
 GIB = 2**30
 SHAPE = ClusterShape(nodes=(node_shape("master", (0,), GIB // 2), node_shape("worker1", (1,), GIB // 2)))

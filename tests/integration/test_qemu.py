@@ -241,6 +241,7 @@ def test_a_switch_that_nobody_uses_any_more_is_gone(
     assert not place.exists()
 
 
+@pytest.mark.long
 def test_a_machine_that_dies_during_a_trial(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
     """The trial is a recorded failure, and the rest of the cell goes on with new machines."""
     benchmarks = CPU.format(seconds=20) + CPU.format(seconds=1).replace("time_s", 'label = "second"\ntime_s')

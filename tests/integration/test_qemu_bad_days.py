@@ -20,7 +20,7 @@ from vtax.store import Campaign
 from .conftest import CPU, PING, Vtax, finish, study
 from .test_bad_days import left, running, wait_for, write
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.long]
 UP_S = 400  # for three machines on a busy machine without KVM
 SECOND = CPU.format(seconds=1).replace("time_s", 'label = "second"\ntime_s')
 IOZONE = """
@@ -93,7 +93,6 @@ def test_a_guest_that_panics_during_a_trial(vtax: Vtax, places: pipeline.Paths, 
     nothing_left(places, campaign)
 
 
-@pytest.mark.long
 def test_the_server_of_the_shared_directory_is_gone(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
     """What works on it is ended two minutes later, and the trial's record says why. Nothing hangs."""
     campaign = tmp_path / "c"
@@ -125,7 +124,6 @@ def small_disk(state: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(state)], check=True)
 
 
-@pytest.mark.long
 def test_the_hosts_disk_is_full_while_a_machine_writes(
     small_disk: Path, vtax: Vtax, places: pipeline.Paths, tmp_path: Path
 ) -> None:
@@ -149,7 +147,6 @@ def rules_of_ours() -> list[str]:
     ]
 
 
-@pytest.mark.long
 def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
     """Same names and addresses of nodes, and no collision: each has a network namespace and ports of its own, and no
     rule of this machine's packet filter, whatever container engines put there, is needed or made."""
@@ -175,7 +172,7 @@ def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: pipeline.Paths, tm
         nothing_left(places, campaign)
 
 
-@pytest.mark.parametrize("network", ["switch", pytest.param("tap", marks=pytest.mark.long)])
+@pytest.mark.parametrize("network", ["switch", "tap"])
 def test_killed_outright_and_cleaned(network: str, vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
     """kill -9 of vtax with three machines up: they go on, `vtax clean` finds them by their label and ends them; no
     process, socket, tap or directory is left."""

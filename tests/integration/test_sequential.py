@@ -47,6 +47,7 @@ def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: pipeli
     assert analysis["resolution"] > 0
 
 
+@pytest.mark.long
 def test_a_known_handicap_is_found_and_the_same_again_is_not(
     vtax: Vtax, places: pipeline.Paths, tmp_path: Path
 ) -> None:
