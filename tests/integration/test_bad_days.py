@@ -60,7 +60,7 @@ def test_an_interrupt_cleans_up_and_resume_finishes(
     text = study([name], CPU.format(seconds=4) + CPU.format(seconds=5).replace("time_s", 'label = "second"\ntime_s'))
     campaign = tmp_path / "c"
     process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
-    wait_for(process, campaign, "trials/*/*/record.json")
+    wait_for(process, campaign, "trials/*/[!.]*/record.json")
     wait_for(process, campaign, "trials/*/.*.tmp")
     process.send_signal(number)
     began = time.monotonic()

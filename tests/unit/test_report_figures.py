@@ -223,3 +223,10 @@ def test_svg_text_is_always_text() -> None:
     assert plain("<b>&") == "&lt;b&gt;&amp;"
     assert num(3.0) == "3"
     assert choice("N", [("a", range(2))])["options"] == [{"name": "a", "traces": [0, 1]}]
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.6, 0.95])
+def test_the_overview_is_drawn_at_any_margin(report: ReportInput, margin: float) -> None:
+    drawn = forest(results_of(report), margin)
+    assert drawn is not None
+    assert drawn.margin[0] < drawn.one < drawn.margin[1]

@@ -68,7 +68,7 @@ def forest(results: Results, margin: float) -> Forest | None:
         return None
     least, most = min(ratios) / REACH, max(ratios) * REACH
     ends = [end for _, _, found in rows for item in found for end in (item.low, item.high) if end is not None]
-    seen = [*ratios, 1 - 2 * margin, 1 + 2 * margin, *(min(max(end, least), most) for end in ends)]
+    seen = [*ratios, 1 / (1 + 2 * margin), 1 + 2 * margin, *(min(max(end, least), most) for end in ends)]
     scale = log_around(seen, 0.0, 1.0, room=0.03)
 
     def share(value: float) -> float:
