@@ -18,7 +18,9 @@ import time
 from collections.abc import Iterator
 
 from vtax.analysis.analyse import analyse
-from vtax.model import Cell, Direction, Kind, Measurement, Plan, PlannedTrial
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind
+from vtax.model.plan import Cell, Plan, PlannedTrial
 from vtax.selftest.objects import plan_of
 
 METRICS, ROUNDS = 200, 60

@@ -24,12 +24,16 @@ from pathlib import Path
 
 import machines
 
-from vtax import pipeline
+from vtax import preparation
 from vtax.cluster.access import wait_for_banner
 from vtax.events import ignore
 from vtax.facts.host import capacity, host_facts
 from vtax.image.build import find_machine_mirror
-from vtax.model import Cell, ClusterShape, EnvironmentSpec, Image, ImageSpec, PlannedTrial, Scope, Step, Target, Work
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope, Target
+from vtax.model.plan import Cell, PlannedTrial, Step, Work
+from vtax.model.study import EnvironmentSpec, ImageSpec
+from vtax.paths import Paths
 from vtax.providers import engine, provider
 from vtax.providers.base import Site
 from vtax.provision import destroy, provision
@@ -72,9 +76,9 @@ def main() -> int:
     arguments.add_argument("--only", choices=("command", "containers", "machines"), help="one part of it")
     options = arguments.parse_args()
     home = Path.home()
-    paths = pipeline.Paths(home / ".cache" / "vtax", Path(tempfile.mkdtemp(prefix="vb-")))
+    paths = Paths(home / ".cache" / "vtax", Path(tempfile.mkdtemp(prefix="vb-")))
     try:
-        image = pipeline.image_of(ImageSpec(), paths, ignore)
+        image = preparation.image_of(ImageSpec(), paths, ignore)
         shape, _ = cluster_shape(parse(STUDY, "(bench)"), capacity(host_facts()))
         parts: dict[str, Callable[[], list[Result]]] = {
             "command": lambda: start_up(options.repeat),
@@ -118,7 +122,7 @@ def start_up(repeat: int) -> list[Result]:
     ]
 
 
-def virtual_machines(paths: pipeline.Paths, image: Image, shape: ClusterShape, repeat: int) -> list[Result]:
+def virtual_machines(paths: Paths, image: Image, shape: ClusterShape, repeat: int) -> list[Result]:
     """Three machines to *verified*; the ratio to the ordinary way is theirs over ours, so more is better."""
     times = machines.measured(paths, image, shape, repeat)
     return [
@@ -130,7 +134,7 @@ def virtual_machines(paths: pipeline.Paths, image: Image, shape: ClusterShape, r
     ]
 
 
-def provisioning(paths: pipeline.Paths, image: Image, shape: ClusterShape, repeat: int) -> Result:
+def provisioning(paths: Paths, image: Image, shape: ClusterShape, repeat: int) -> Result:
     """Ours to *verified*, Compose to banners, in turns; the median of the ratios."""
     supplier = provider("docker", paths.runtime)
     spec = EnvironmentSpec(name="docker", provider="docker", options=supplier.options().model_dump(mode="json"))
@@ -170,7 +174,7 @@ def compose_up_s(work: Path, environment: dict[str, str], names: Sequence[str]) 
         subprocess.run([*compose, "down", "-v", "-t", "0"], check=True, capture_output=True, env=environment)
 
 
-def compose_environment(paths: pipeline.Paths) -> dict[str, str]:
+def compose_environment(paths: Paths) -> dict[str, str]:
     """An environment in which `docker compose` works: the plug-in of this machine, or Debian's, unpacked aside."""
     if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0:
         return dict(os.environ)
@@ -201,7 +205,7 @@ def _unpack_compose(work: Path, plugin: Path) -> None:
     shutil.copy2(work / "x/usr/libexec/docker/cli-plugins/docker-compose", plugin)
 
 
-def orchestration(paths: pipeline.Paths, image: Image, shape: ClusterShape, repeat: int) -> list[Result]:
+def orchestration(paths: Paths, image: Image, shape: ClusterShape, repeat: int) -> list[Result]:
     """A trial whose tool does nothing: all of its time is ours, the record on disk included."""
     results = []
     for name, goal in (("host", 0.1), ("docker", 0.25)):

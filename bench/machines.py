@@ -20,11 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vtax import pipeline
 from vtax.cluster.access import wait_for_banner
 from vtax.image.build import as_root_here, find_machine_mirror
 from vtax.image.recipe import KERNELS, LEAN, PACKAGES
-from vtax.model import ClusterShape, EnvironmentSpec, Image, Scope
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.study import EnvironmentSpec
+from vtax.paths import Paths
 from vtax.providers import provider
 from vtax.providers.base import Site
 from vtax.providers.guest import disk
@@ -79,7 +81,7 @@ class Times:
     io_bytes: float
 
 
-def measured(paths: pipeline.Paths, image: Image, shape: ClusterShape, repeat: int) -> Times:
+def measured(paths: Paths, image: Image, shape: ClusterShape, repeat: int) -> Times:
     """Medians of `repeat` turns; the ordinary way, which is slow, is taken once."""
     options, accel = _options(paths)
     disk.system(image, shape.nodes[0].disk_bytes)  # made once for all cells: not part of one
@@ -101,7 +103,7 @@ def _say(sentence: str) -> None:
     print(f"  {sentence}", file=sys.stderr)
 
 
-def _options(paths: pipeline.Paths) -> tuple[tuple[str, ...], str]:
+def _options(paths: Paths) -> tuple[tuple[str, ...], str]:
     """Accelerator and CPU as our provider chooses them."""
     text = subprocess.run([command.QEMU, "--version"], check=True, capture_output=True, text=True).stdout
     accel: command.Accelerator = "tcg" if kvm.working(paths.runtime) else "kvm"
@@ -109,7 +111,7 @@ def _options(paths: pipeline.Paths) -> tuple[tuple[str, ...], str]:
     return ("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm", "-cpu", model), accel
 
 
-def _ours(paths: pipeline.Paths, image: Image, shape: ClusterShape, number: int) -> tuple[float, float]:
+def _ours(paths: Paths, image: Image, shape: ClusterShape, number: int) -> tuple[float, float]:
     """Seconds until three machines are verified, and bytes that each node moved to and from disks until then."""
     supplier = provider("qemu", paths.runtime)
     spec = EnvironmentSpec(name="vm", provider="qemu", options=supplier.options().model_dump(mode="json"))
@@ -170,7 +172,7 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _bare(paths: pipeline.Paths, image: Image, size_bytes: int) -> Guest:
+def _bare(paths: Paths, image: Image, size_bytes: int) -> Guest:
     """The same kernel, as Debian packs it, and the same disk, with a short first process and a host key."""
     made = paths.cache / "bench" / f"bare-{image.recipe}.raw"
     words = "rw root=/dev/nvme0n1 rootfstype=ext4 init=/bare-init"
@@ -191,7 +193,7 @@ def _bare(paths: pipeline.Paths, image: Image, size_bytes: int) -> Guest:
     return Guest(made, ("nvme", "serial=system"), image.kernel, words)
 
 
-def _ordinary(paths: pipeline.Paths) -> Guest:
+def _ordinary(paths: Paths) -> Guest:
     """The same packages with systemd and an initial RAM disk, as mmdebstrap and initramfs-tools make them."""
     place = paths.cache / "bench" / "ordinary"
     with _making(place) as fresh:

@@ -8,33 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from vtax.audit import Evidence, Row
-from vtax.model import (
-    Cell,
-    CellRecord,
-    ClusterShape,
-    Direction,
-    EnvironmentSpec,
-    Finding,
-    HostCapacity,
-    ImageSpec,
-    Kind,
-    Measurement,
-    Metric,
-    NodeFacts,
-    NodeShape,
-    Outcome,
-    Plan,
-    PlannedTrial,
-    Role,
-    Scope,
-    Severity,
-    Status,
-    StepRecord,
-    Study,
-    Target,
-    TrialRecord,
-    Work,
-)
+from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.finding import Finding, Outcome, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind, Metric
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role, Scope, Target
+from vtax.model.plan import Cell, Plan, PlannedTrial, Work
+from vtax.model.study import EnvironmentSpec, ImageSpec, Study
+from vtax.model.trial import Status, StepRecord, TrialRecord
 
 GIB = 2**30
 DATA = Path(__file__).parent / "data"

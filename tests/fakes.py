@@ -15,17 +15,11 @@ from typing import Any
 
 from vtax.facts.sections import MARK
 from vtax.launchers.mpirun import Mpirun, ranks_for
-from vtax.model import (
-    ClusterShape,
-    CommandResult,
-    EnvironmentSpec,
-    HostCapacity,
-    Image,
-    NodeShape,
-    Problem,
-    Role,
-    Severity,
-)
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role
+from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import CommandResult
 from vtax.providers.base import Capabilities, Cluster, Leftover, Node, Options, Site
 from vtax.transport.base import Transport
 
@@ -276,6 +270,7 @@ class FakeProvider:
         self.created = 0
         self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
         self.live: dict[str, Cluster] = {}  # by campaign
+        self.elsewhere: dict[str, str] = {}  # run-time directories of other vtaxes, by campaign
         self.calls: list[Call] = []  # of all nodes of all clusters
         self.backgrounds: list[FakeBackground] = []  # likewise
         self._capabilities = Capabilities(
@@ -359,7 +354,7 @@ class FakeProvider:
 
     def leftovers(self) -> Sequence[Leftover]:
         return [
-            Leftover(self.name, "node", f"{campaign}-{node.name}", campaign)
+            Leftover(self.name, "node", f"{campaign}-{node.name}", campaign, self.elsewhere.get(campaign, ""))
             for campaign, cluster in self.live.items()
             for node in cluster.nodes
         ]

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recorded import DATA
+from vtax.import_files import Request
 from vtax.import_report import Report
 from vtax.importers import ranks
 from vtax.importers.readers import read
 from vtax.importers.records import Line, Reading, Section
 from vtax.importers.sections import clean, cut
-from vtax.imports import Request, import_logs
+from vtax.imports import import_logs
 
 LOGS = {  # one for each reader: what vtax's own test runs printed
     "hpcc": DATA / "hpcc/trixie-two-nodes/hpccoutf.txt",

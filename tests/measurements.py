@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from synthetic import plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
-from vtax.model import Direction, Finding, Kind, Measurement, Metric
+from vtax.model.finding import Finding
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind, Metric
 
 
 def measurement(

@@ -9,18 +9,12 @@ from recorded import DATA, load
 from synthetic import Campaign, campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
-from vtax.model import (
-    CellRecord,
-    Finding,
-    Kind,
-    Measurement,
-    Metric,
-    NodeFacts,
-    Severity,
-    Status,
-    StepRecord,
-    TrialRecord,
-)
+from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.plan import Cell
+from vtax.model.trial import Status, StepRecord, TrialRecord
 from vtax.report.records import Reference, ReportInput
 
 HOSTILE = (
@@ -29,6 +23,7 @@ HOSTILE = (
 SWEEP = Metric(name="HPL", unit="flop/s", kind=Kind.RATE_FIXED_WORK, primary=True, meaning="solving a dense system")
 TCP = DATA / "iperf3" / "3.18--trixie-tcp"
 ANSWERS = DATA / "ping" / "iputils-20240905--trixie-answers"
+CELL_TRIALS = 8  # that the timeline sets behind each other
 PAIRS = (("master", "worker1"), ("worker1", "worker2"), ("worker2", "master"))
 RATE = Metric(name="throughput", unit="bit/s", kind=Kind.RATE_FIXED_TIME, primary=True)
 SPEED = Metric(name="throughput", unit="byte/s", kind=Kind.RATE_FIXED_WORK, primary=True)
@@ -51,12 +46,19 @@ def report_input(made: Campaign, analysis: Analysis | None = None, **more: Any) 
 def whole(rounds: int = 6) -> ReportInput:
     """A campaign whose page has every kind of figure: sizes, seconds, packets, counters, failures, references."""
     made = campaign(("host", "container", "vm"), rounds)
-    trials = [record.model_copy(update={"counters": _counters(number)}) for number, record in enumerate(made.trials)]
+    begun = {cell.cell: 1.8e9 + 400.0 * place for place, cell in enumerate(made.cells)}
+    cells = tuple(cell.model_copy(update={"started": begun[cell.cell]}) for cell in made.cells)
+    trials = [
+        record.model_copy(
+            update={"counters": _counters(number), "started": begun[record.cell] + 20 * (number % CELL_TRIALS + 1)}
+        )
+        for number, record in enumerate(made.trials)
+    ]
     measurements = list(made.measurements)
     for cell in made.plan.cells:
         step = sum(map(ord, cell.environment)) % 5 / 10
-        extra = [_recorded(TCP, cell.id, cell.environment, cell.round, pair) for pair in PAIRS]
-        extra += [_recorded(ANSWERS, cell.id, cell.environment, cell.round, pair) for pair in PAIRS]
+        extra = [_recorded(TCP, cell, begun[cell.id], pair) for pair in PAIRS]
+        extra += [_recorded(ANSWERS, cell, begun[cell.id], pair) for pair in PAIRS]
         trials += extra
         for record, pair in zip(extra[:3], PAIRS, strict=True):
             labels = {"client": pair[0], "server": pair[1], "protocol": "tcp"}
@@ -72,7 +74,7 @@ def whole(rounds: int = 6) -> ReportInput:
         environment="vm",
         benchmark="hpcc",
     )
-    complete = Campaign(made.plan, tuple(trials), tuple(measurements), made.cells, (*made.findings, blocked))
+    complete = Campaign(made.plan, tuple(trials), tuple(measurements), cells, (*made.findings, blocked))
     return report_input(complete, references=(reference,), image_sha256="ab" * 32, image_recipe="cd" * 8)
 
 
@@ -87,17 +89,17 @@ def _counters(number: int) -> dict[str, dict[str, float]]:
     return {"worker1": node}
 
 
-def _recorded(folder: Any, cell: str, environment: str, round_: int, pair: tuple[str, str]) -> TrialRecord:
+def _recorded(folder: Any, cell: Cell, begun: float, pair: tuple[str, str]) -> TrialRecord:
     """A recorded trial as if it had run in this cell between these nodes."""
     record = load(folder)
     own = {
-        "id": f"{cell}-{record.benchmark}-{'-'.join(pair)}",
-        "environment": environment,
-        "round": round_,
-        "cell": cell,
+        "id": f"{cell.id}-{record.benchmark}-{'-'.join(pair)}",
+        "environment": cell.environment,
+        "round": cell.round,
+        "cell": cell.id,
         "label": "ping" if record.benchmark == "ping" else "iperf3-seconds",
         "nodes": pair,
-        "started": 1.8e9 + 1000 * round_ + 20,
+        "started": begun + 260,
     }
     return record.model_copy(update=own)
 

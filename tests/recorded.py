@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vtax.benchmarks import BUILT_IN
-from vtax.model import Measurement, Scope, Status, StepRecord, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.nodes import Scope
+from vtax.model.trial import Status, StepRecord, TrialRecord
 
 DATA = Path(__file__).parent / "data"
 PROVENANCE = ("tool", "tool_version", "distribution", "command", "environment", "date")
@@ -81,7 +83,7 @@ def _step(folder: Path, step: Mapping[str, Any], command: str, texts: dict[str, 
         step=step["step"],
         node=step["node"],
         argv=tuple(step.get("argv", command.split())),
-        exit_code=0,
+        exit_code=step.get("exit_code", 0),
         timed_out=False,
         background=step.get("background", False),
         started=0.0,

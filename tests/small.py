@@ -12,7 +12,11 @@ from pathlib import Path
 
 from fakes import FakeProvider, Reply, Script
 from recorded import DATA, load
-from vtax.model import EnvironmentSpec, HostCapacity, Image, Plan, PlannedTrial, Study, TrialRecord
+from vtax.model.cluster import Image
+from vtax.model.nodes import HostCapacity
+from vtax.model.plan import Plan, PlannedTrial
+from vtax.model.study import EnvironmentSpec, Study
+from vtax.model.trial import TrialRecord
 from vtax.plan import make_plan
 from vtax.store import Campaign
 from vtax.study import parse

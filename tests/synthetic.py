@@ -6,32 +6,14 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vtax.model import (
-    BenchmarkSpec,
-    Cell,
-    CellRecord,
-    ClusterShape,
-    EnvironmentSpec,
-    Finding,
-    HostCapacity,
-    ImageSpec,
-    Kind,
-    Measurement,
-    Metric,
-    NodeFacts,
-    NodeShape,
-    Plan,
-    PlannedTrial,
-    Role,
-    Scope,
-    Severity,
-    Status,
-    StepRecord,
-    Study,
-    Target,
-    TrialRecord,
-    Work,
-)
+from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role, Scope, Target
+from vtax.model.plan import Cell, Plan, PlannedTrial, Work
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, ImageSpec, Study
+from vtax.model.trial import Status, StepRecord, TrialRecord
 
 GIB = 2**30
 NODES = ("master", "worker1", "worker2")

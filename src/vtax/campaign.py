@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -13,12 +12,15 @@ from vtax.events import CampaignStarted, CellFinished, CellStarted, ClusterReady
 from vtax.facts.host import host_facts
 from vtax.facts.machine import machine_counters, machine_delta
 from vtax.looks import Judge, Looks
-from vtax.model import Cell, CellRecord, Image, Plan, PlannedTrial, Scope, Status, Work
+from vtax.model.cluster import CellRecord, Image
+from vtax.model.nodes import Scope
+from vtax.model.plan import Cell, Plan, PlannedTrial, Work
+from vtax.model.trial import Status
 from vtax.parallel import each
 from vtax.parse import parse_all
 from vtax.plan import ORCHESTRATION_S
 from vtax.providers.base import Cluster, Provider, Site
-from vtax.provision import Ready, destroy, provision
+from vtax.provision import KEYS, Ready, destroy, provision, remove_campaign
 from vtax.run import not_run, run_trial
 from vtax.store import Campaign, alive
 
@@ -110,7 +112,7 @@ def execute(
                 if looks.ended_before(number, bool(waiting)):
                     break
                 for cell in waiting:
-                    site = Site(label, runtime / label / cell.environment, image, runtime / label / "keys")
+                    site = Site(label, runtime / label / cell.environment, image, runtime / label / KEYS)
                     one = _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener)
                     one.run(pending[cell.id])
                 if waiting and between is not None:
@@ -118,7 +120,7 @@ def execute(
                 if looks.ended_after(number):
                     break
         finally:
-            shutil.rmtree(runtime / label, ignore_errors=True)  # the keys die with the campaign
+            remove_campaign(runtime / label)
     _finish(campaign)
 
 

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from vtax.benchmarks import broken_plugins as broken_benchmarks
+from vtax.cleaning import leftovers
 from vtax.facts.host import host_facts
 from vtax.image import build, recipe
-from vtax.model import ImageSpec, Record
-from vtax.pipeline import Paths, all_providers, leftovers
+from vtax.model.record import Record
+from vtax.model.study import ImageSpec
+from vtax.paths import Paths
+from vtax.preparation import all_providers
 from vtax.providers import broken_plugins as broken_providers
 
 PROGRAMS = {

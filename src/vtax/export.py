@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from vtax.errors import UsageError
-from vtax.model import Measurement
+from vtax.model.measurement import Measurement
 from vtax.openmetrics import exposition
 from vtax.workbook import workbook
 

@@ -17,7 +17,10 @@ from vtax.analysis.estimate import LEVEL
 from vtax.analysis.records import CONCLUSIVE, Analysis, Comparison, Verdict
 from vtax.benchmarks import benchmarks
 from vtax.errors import UsageError
-from vtax.model import Direction, Finding, Kind, Labels, Severity, Study
+from vtax.model.finding import Finding, Severity
+from vtax.model.metric import Direction, Kind
+from vtax.model.record import Labels
+from vtax.model.study import Study
 
 GRAMMAR = """\
 LABEL.METRIC[@ENVIRONMENT] slower than P%

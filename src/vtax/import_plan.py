@@ -10,25 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vtax import __version__
-from vtax.model import (
-    BenchmarkSpec,
-    Cell,
-    CellRecord,
-    ClusterShape,
-    EnvironmentSpec,
-    HostCapacity,
-    ImageSpec,
-    NodeFacts,
-    Origin,
-    Plan,
-    PlannedTrial,
-    Problem,
-    Status,
-    Study,
-    Target,
-    TrialRecord,
-    Work,
-)
+from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.finding import Problem
+from vtax.model.nodes import ClusterShape, HostCapacity, Target
+from vtax.model.plan import Cell, Origin, Plan, PlannedTrial, Work
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, ImageSpec, Study
+from vtax.model.trial import Status, TrialRecord
 from vtax.plan import digest
 
 PROVIDER = "imported"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vtax.importers.records import Reading
-from vtax.model import TrialRecord
+from vtax.model.trial import TrialRecord
 
 
 @dataclass

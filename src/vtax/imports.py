@@ -6,7 +6,6 @@ environment, in the order of their own times or of their files; nothing was rand
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import secrets
@@ -14,7 +13,6 @@ import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,35 +20,18 @@ from pydantic import JsonValue
 
 from vtax import __version__
 from vtax.errors import StoreError, UsageError
-from vtax.export import read_table
+from vtax.import_files import NOWHERE, TEXT, Intake, Request, slug
 from vtax.import_plan import plan_of
-from vtax.import_report import FileReport, Report, Run, table_of
-from vtax.importers import ranks, source, table
+from vtax.import_report import Report, Run, table_of
 from vtax.importers.commands import words_of
-from vtax.importers.readers import read
-from vtax.importers.records import Reading, Section
-from vtax.importers.sections import cut
-from vtax.model import Imported, Problem, Scope, Severity, Status, StepRecord, TrialRecord
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import Scope
+from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 from vtax.store import Campaign, write_atomic
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
-TEXT = "log.txt"
-TABLE_BYTES = 512 * 2**20
-NOWHERE = "nobody said where it ran"
-VALUES_LISTED = 50_000  # in the machine-readable table; all of them are in the campaign
 STUDY = "# This campaign was imported from logs; nobody planned it, so there is no study.\n"
 SAME = 0.02  # of two sides of one network test
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for. One of `environment` and `layout` says where a file belongs."""
-
-    paths: tuple[Path, ...]
-    environment: str = ""
-    layout: str = ""
-    benchmark: str = ""
-    baseline: str = ""
 
 
 def import_logs(request: Request, directory: Path) -> Report:
@@ -65,7 +46,8 @@ def import_logs(request: Request, directory: Path) -> Report:
     created = not directory.exists()
     try:
         _make(staging)
-        report = Report(directory, list(_files(request, staging, seen, {trial.id for trial in old})))
+        intake = Intake(request, staging, seen, {trial.id for trial in old})
+        report = Report(directory, list(intake.files()))
         _both_sides(report.runs, old)
         if not any(run for run in report.runs if not run.left_out):
             if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
@@ -130,195 +112,6 @@ def _make(staging: Path) -> None:
         raise StoreError(
             f"{staging.parent} cannot be written: {error.strerror}", remedy="choose another one"
         ) from error
-
-
-def _files(request: Request, staging: Path, seen: dict[str, TrialRecord], trials: set[str]) -> Iterator[FileReport]:
-    """Read every file. `seen` are the checksums of what is imported already, `trials` the names that are taken."""
-    inside = staging.parent.resolve()
-    listed = 0
-    hashes: dict[str, str] = {}
-    for found in source.find(list(request.paths)):
-        if found.path.absolute().is_relative_to(inside):
-            continue  # the campaign itself
-        report = FileReport(found.shown, reason=found.refused)
-        yield report
-        if report.reason:
-            continue
-        if kind := _table_format(found.path):
-            _read_table(report, found, kind, request, staging, seen, hashes, trials)
-            continue
-        if not request.environment and not request.layout:
-            report.reason = NOWHERE
-            continue
-        report.environment = request.environment or environment_of(request.layout, found.path, found.shown)
-        if not report.environment:
-            report.reason = f"its path does not fit --layout {request.layout!r}"
-            continue
-        text = source.opened(found)
-        if isinstance(text, str):
-            report.reason = text
-            continue
-        try:
-            report.sha256 = text.sha256()
-            if twin := _twin(report, seen, hashes):
-                report.reason = twin
-                continue
-            hashes[report.sha256] = f"{report.environment}: {report.file}"
-            raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
-            for section in cut(text.lines()):
-                run = _run(report, section, raw, staging, request.benchmark)
-                report.runs.append(run)
-                if listed < VALUES_LISTED and not run.left_out:
-                    run.values = [
-                        {"metric": m.name, "value": value, "unit": m.unit, "labels": dict(labels), "lines": list(lines)}
-                        for m, value, labels, lines in ranks.combined(run.reading)
-                    ]
-                    listed += len(run.values)
-                run.reading.values.clear()
-            if report.runs:
-                (staging / "raw").mkdir(exist_ok=True)
-                text.copy(staging / raw)
-        except OSError as error:
-            report.reason = f"it cannot be read: {error.strerror or error}"
-            report.runs.clear()
-        report.damaged_lines = text.damaged
-        if not report.runs and not report.reason:
-            report.reason = "no output of a benchmark that vtax knows"
-
-
-def _table_format(path: Path) -> str:
-    """Which of vtax's own tables a file is; "" for none."""
-    try:
-        with path.open("rb") as stream:
-            return table.format_of(stream.read(256))
-    except OSError:
-        return ""  # it is opened again, and then the reason is told
-
-
-def _read_table(
-    report: FileReport,
-    found: source.Found,
-    kind: str,
-    request: Request,
-    staging: Path,
-    seen: Mapping[str, TrialRecord],
-    hashes: dict[str, str],
-    trials: set[str],
-) -> None:
-    """Take a table of `vtax export` whole, or refuse it with the row that is wrong."""
-    if request.environment:
-        report.reason = f"a table says its environments itself: import it without --environment {request.environment}"
-        return
-    try:
-        if found.path.stat().st_size > TABLE_BYTES:
-            report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export parts of it"
-            return
-        data = found.path.read_bytes()
-    except OSError as error:
-        report.reason = f"it cannot be read: {error.strerror or error}"
-        return
-    report.sha256 = hashlib.sha256(data).hexdigest()
-    raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
-    try:
-        made = table.trials_of(read_table(data, kind, found.shown), found.shown, report.sha256, raw)
-    except UsageError as error:
-        report.reason = error.message.removeprefix(f"{found.shown}: ")
-        return
-    clash = next((record.id for record, _ in made if record.id in trials), "")
-    report.reason = _twin(report, seen, hashes) or (
-        f"trial {clash} is there already: import it into another campaign" if clash else ""
-    )
-    if not made:
-        report.reason = "a table without a row"
-    if report.reason:
-        return
-    hashes[report.sha256] = report.file
-    trials.update(record.id for record, _ in made)
-    report.environment = ", ".join(dict.fromkeys(record.environment for record, _ in made))
-    for record, texts in made:
-        report.runs.append(_of_table(report, record, texts, staging, request.benchmark))
-    (staging / "raw").mkdir(exist_ok=True)
-    (staging / raw).write_bytes(data)
-
-
-def _of_table(report: FileReport, record: TrialRecord, texts: Mapping[str, str], staging: Path, wanted: str) -> Run:
-    """One trial of a table; its rows go to the disk."""
-    place = staging / "trials" / record.id
-    place.mkdir(parents=True)
-    for name, text in texts.items():
-        (place / name).write_text(text, encoding="utf-8")
-    assert record.imported is not None
-    run = Run(
-        environment=record.environment,
-        file=report.file,
-        sha256=report.sha256,
-        raw=record.imported.raw,
-        section=(table.READER, record.imported.first_line, record.imported.last_line),
-        reading=Reading(record.benchmark),
-        place=place,
-        trial=record.id,
-        count=sum(text.count("\n") for text in texts.values()),
-        record=record,
-    )
-    if wanted and wanted not in (record.benchmark, record.benchmark.partition("-")[0]):
-        run.left_out = f"it is {record.benchmark}, and --benchmark {wanted} was given"
-    return run
-
-
-def _twin(report: FileReport, seen: Mapping[str, TrialRecord], hashes: Mapping[str, str]) -> str:
-    """Why a file with these bytes is not read; "" for new ones."""
-    old = seen.get(report.sha256)
-    if old is not None and old.imported is not None:
-        return f"U03: the same bytes were imported before ({old.environment}: {old.imported.file}); not counted twice"
-    if report.sha256 in hashes:
-        return f"U03: the same bytes as {hashes[report.sha256]}; not counted twice"
-    return ""
-
-
-def _run(report: FileReport, section: Section, raw: str, staging: Path, wanted: str) -> Run:
-    """One run, read; its text goes to the disk and out of memory."""
-    reading = read(section)
-    place = staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
-    place.mkdir(parents=True)
-    with (place / TEXT).open("wb") as stream:
-        stream.write(section.text.encode("utf-8", "replace"))
-    run = Run(
-        environment=report.environment,
-        file=report.file,
-        sha256=report.sha256,
-        raw=raw,
-        section=(section.tool, section.first, section.last),
-        reading=reading,
-        place=place,
-        trial=place.relative_to(staging / "trials").as_posix(),
-        count=len(reading.values),
-    )
-    if reading.beside:
-        run.left_out = reading.beside
-    elif wanted and wanted not in (reading.benchmark, reading.benchmark.partition("-")[0]):
-        run.left_out = f"it is {reading.benchmark}, and --benchmark {wanted} was given"
-    return run
-
-
-def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
-    """Where a run stands in a campaign: the same run of the same file always has the same place."""
-    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
-
-
-def environment_of(layout: str, path: Path, shown: str) -> str:
-    """The environment that a path has in a layout; "" when it does not fit. `*` is one part of a path, `**` many."""
-    parts = re.split(r"(\{environment\}|\*\*|\*)", layout.strip("/"))
-    words = {"{environment}": "(?P<environment>[^/]+)", "**": ".*", "*": "[^/]*"}
-    pattern = "".join(words.get(part, re.escape(part)) for part in parts)
-    for text, prefix in ((shown, ""), (path.as_posix(), ""), (path.absolute().as_posix(), "(?:.*/)?")):
-        if found := re.fullmatch(f"{prefix}{pattern}", text):
-            return slug(found["environment"])
-    return ""
-
-
-def slug(text: str) -> str:
-    """A name that is safe in a path."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:60] or "x"
 
 
 def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:

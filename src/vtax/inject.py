@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 from vtax import pipeline
 from vtax.errors import EnvironmentMissing, TrialsFailed, UsageError
 from vtax.events import Listener
-from vtax.model import Record, Study, TrialRecord
-from vtax.pipeline import Overrides, Paths
+from vtax.model.record import Record
+from vtax.model.study import Study
+from vtax.model.trial import TrialRecord
+from vtax.paths import Paths
+from vtax.pipeline import Overrides
 from vtax.providers import CONTAINER_ENGINES, provider
 from vtax.study import parse
 
@@ -118,7 +121,7 @@ def inject(
         overrides = Overrides(budget_s=budget_s)
         pipeline.start(text.encode(), study, directory, paths, listener, False, overrides, ignoring=INJECTED)
     _, trials = pipeline.measurements(directory)
-    return judged(pipeline.analyse(directory, ignoring=INJECTED), study, trials, str(directory))
+    return judged(pipeline.analyse(directory, ignoring=INJECTED, cache=paths.cache), study, trials, str(directory))
 
 
 def judged(analysis: Analysis, study: Study, trials: Sequence[TrialRecord], directory: str) -> Injected:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +11,16 @@ from pydantic import ValidationError
 
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.events import Listener
-from vtax.model import ClusterShape, EnvironmentSpec, Image, Record, Scope, Study
-from vtax.pipeline import Paths, image_of, prepare, refuse_impossible
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.record import Record
+from vtax.model.study import EnvironmentSpec, Study
+from vtax.paths import Paths
+from vtax.preparation import image_of, prepare, refuse_impossible
 from vtax.presets import preset
 from vtax.providers import option_models, provider
 from vtax.providers.base import Cluster, Provider, Site
-from vtax.provision import destroy, provision
+from vtax.provision import KEYS, destroy, provision, remove_campaign
 from vtax.store import write_atomic
 from vtax.study import check, load
 
@@ -76,7 +79,7 @@ def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> Standi
     try:
         ready = provision(prepared.providers[name], spec, prepared.plan.shape, study.shared_path, site, [Scope.WORKERS])
     except BaseException:
-        shutil.rmtree(site.keys.parent, ignore_errors=True)
+        remove_campaign(site.keys.parent)
         raise
     about = Standing(
         campaign=label,
@@ -121,7 +124,7 @@ def find(name: str, paths: Paths) -> Found:
                 ) from error
             return Found(about, cluster, supplier, site)
     others = ", ".join(about.spec.name for about in standing(paths)) or "none"
-    raise UsageError(f"{name} is not up (up: {others})", remedy=f"`vtax up {name}`")
+    raise UsageError(f"{name} is not up (up: {others})", remedy="`vtax up` brings one up; `vtax up -h` lists all")
 
 
 def node_of(found: Found, name: str) -> str:
@@ -143,7 +146,7 @@ def down(name: str, paths: Paths) -> None:
         if about.spec.name == name:
             site = _site(paths, about.campaign, name, about.image)
             destroy(provider(about.spec.provider, paths.runtime), site, None)
-            shutil.rmtree(site.keys.parent, ignore_errors=True)
+            remove_campaign(site.keys.parent)
             _place(paths, name).unlink(missing_ok=True)
             return
     raise UsageError(f"{name} is not up", remedy="`vtax status` shows what is")
@@ -155,4 +158,4 @@ def _place(paths: Paths, name: str) -> Path:
 
 def _site(paths: Paths, label: str, name: str, image: Image) -> Site:
     top = paths.runtime / label
-    return Site(label, top / name, image, top / "keys")
+    return Site(label, top / name, image, top / KEYS)

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from vtax.events import Listener, LookTaken
-from vtax.model import Decision, Look, Plan
+from vtax.model.look import Decision, Look
+from vtax.model.plan import Plan
 from vtax.store import Campaign
 from vtax.units import format_seconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vtax.model import Measurement
+from vtax.model.measurement import Measurement
 
 UNITS = {  # base unit -> the suffix that the format demands
     "flop/s": "flops_per_second",

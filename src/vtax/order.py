@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has a random stream of its own
+ALLOCATIONS = 2  # orders that could have been drawn instead, for the randomisation test
+RESAMPLES = 3  # rounds and iterations of a bootstrap
 
 
 def environment_orders(seed: int, rounds: int, environments: int) -> list[list[int]]:
@@ -30,6 +32,11 @@ def environment_orders(seed: int, rounds: int, environments: int) -> list[list[i
         else:
             orders += [[symbols[(step + shift) % environments] for step in zigzag(environments)] for shift in shifts]
     return orders[:rounds]
+
+
+def block_rounds(environments: int) -> int:
+    """How many rounds get their orders from one random assignment of the environments to the symbols of a square."""
+    return environments if environments % 2 == 0 else 2 * environments
 
 
 def zigzag(count: int) -> list[int]:

@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from vtax.benchmarks import benchmarks
 from vtax.errors import PLUGIN_FAILURES, ParseError
 from vtax.importers.readers import measurements_of as imported_measurements
-from vtax.model import Kind, Measurement, Status, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
+from vtax.model.trial import Status, TrialRecord
 
 MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf)(?![\w.])")

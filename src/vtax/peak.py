@@ -15,7 +15,7 @@ from typing import Any
 
 from vtax.errors import EnvironmentMissing
 from vtax.facts.dmi import MemoryDevice
-from vtax.model import Record
+from vtax.model.record import Record
 from vtax.units import format_number
 
 NAMED_CLOCK = re.compile(r"@ *([0-9.]+) *GHz")

@@ -13,23 +13,10 @@ from vtax import __version__
 from vtax.benchmarks import benchmarks
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import (
-    BenchmarkSpec,
-    Cell,
-    ClusterShape,
-    EnvironmentSpec,
-    HostCapacity,
-    Load,
-    NodeShape,
-    Plan,
-    PlannedTrial,
-    Problem,
-    Scope,
-    Severity,
-    Study,
-    Target,
-    Work,
-)
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
+from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
 from vtax.order import benchmark_order, environment_orders
 from vtax.providers.base import SCRATCH, Provider
 from vtax.shape import cluster_shape

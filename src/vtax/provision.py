@@ -11,9 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from vtax.errors import CommandError, NotMatched, ProvisionError
-from vtax.model import ClusterShape, EnvironmentSpec, NodeFacts, Scope
+from vtax.model.cluster import NodeFacts
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.verify import parallel_targets, verify
+
+KEYS = "keys"  # of a campaign, in its run-time directory
 
 ATTEMPTS = 2  # a second one only for what may pass: a time-out, a port or an address taken meanwhile
 
@@ -91,6 +95,14 @@ def destroy(provider: Provider, site: Site, cluster: Cluster | None) -> None:
             cluster.close()
     provider.destroy(site.campaign)
     remove_site(site)
+
+
+def remove_campaign(directory: Path) -> None:
+    """A campaign's run-time directory with its keys. Files of a cluster that could not be removed stay, and with them
+    the directory: by it `vtax clean` knows what is ours."""
+    shutil.rmtree(directory / KEYS, ignore_errors=True)
+    if not any(place.is_dir() for place in directory.glob("*")):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def remove_site(site: Site) -> None:

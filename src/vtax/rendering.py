@@ -13,6 +13,7 @@ from typing import Any
 from vtax.analysis.records import Analysis
 from vtax.benchmarks import benchmarks
 from vtax.errors import UsageError
+from vtax.model.plan import Origin
 from vtax.parse import parse_all
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
@@ -116,7 +117,8 @@ def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:
 
     if program := pdf.browser():
         return pdf.from_page(campaign.directory / "report" / "index.html", program)
-    return pdf.from_text(typst.source(analysis, campaign.plan().study.name))
+    plan = campaign.plan()
+    return pdf.from_text(typst.source(analysis, plan.study.name, planned=plan.origin is not Origin.IMPORTED))
 
 
 def _paper(campaign: Campaign, analysis: Analysis, latex: bool, figures: Sequence[str]) -> list[Path]:

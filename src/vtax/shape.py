@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.model import ClusterShape, HostCapacity, NodeShape, Problem, Role, Severity, Study
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role
+from vtax.model.study import Study
 from vtax.units import format_bytes
 
 MEMORY_STEP = 256 * 2**20

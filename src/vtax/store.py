@@ -21,7 +21,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from vtax.errors import StoreError, UsageError
-from vtax.model import CellRecord, Look, LookLog, Plan, Record, TrialRecord
+from vtax.model.cluster import CellRecord
+from vtax.model.look import Look, LookLog
+from vtax.model.plan import Plan
+from vtax.model.record import Record
+from vtax.model.trial import TrialRecord
 
 ALIVE = "alive"
 ABOUT_KEYS = {"host", "id", "image"}
@@ -73,6 +77,17 @@ def is_alive(directory: Path) -> bool:
     return False
 
 
+def refuse_occupied(directory: Path) -> None:
+    """Raise UsageError for what cannot become a campaign."""
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory", remedy="choose another one")
+    if directory.exists() and any(directory.iterdir()):
+        raise UsageError(
+            f"{directory} is not empty",
+            remedy="choose another directory, or go on with what it holds: `vtax run --resume`",
+        )
+
+
 class Campaign:
     """One campaign's directory."""
 
@@ -82,13 +97,7 @@ class Campaign:
     @classmethod
     def create(cls, directory: Path, study_text: bytes, plan: Plan, about: Mapping[str, Any]) -> Campaign:
         """A new directory with study, frozen plan and provenance. Raises UsageError when it is not empty."""
-        if directory.exists() and not directory.is_dir():
-            raise UsageError(f"{directory} is not a directory", remedy="choose another one")
-        if directory.exists() and any(directory.iterdir()):
-            raise UsageError(
-                f"{directory} is not empty",
-                remedy="choose another directory, or go on with what it holds: `vtax run --resume`",
-            )
+        refuse_occupied(directory)
         campaign = cls(directory)
         write_atomic(directory / "study.toml", study_text)
         campaign._save(directory / "campaign.json", dict(about))
@@ -99,7 +108,8 @@ class Campaign:
     def open(cls, directory: Path) -> Campaign:
         """An existing campaign. Raises UsageError when the directory is none."""
         if not (directory / "plan.json").exists():
-            raise UsageError(f"{directory} is not a campaign: it has no plan.json", remedy="`vtax run` makes one")
+            why = "is not a campaign: it has no plan.json" if directory.exists() else "does not exist"
+            raise UsageError(f"{directory} {why}", remedy="name a campaign; `vtax run` or `vtax import` makes one")
         return cls(directory)
 
     def _save(self, path: Path, content: Record | Mapping[str, Any]) -> None:

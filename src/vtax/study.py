@@ -17,9 +17,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from vtax.benchmarks import benchmarks
 from vtax.errors import Mistake, StudyError, UsageError
 from vtax.mistakes import choice, foreign, validated
-from vtax.model import BenchmarkSpec, EnvironmentSpec, ImageSpec, Record, Scope, Study
+from vtax.model.nodes import Scope
+from vtax.model.record import Record
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, ImageSpec, Study
 from vtax.providers import option_models
 from vtax.units import parse_bytes, parse_seconds
+from vtax.weights import ScoreTable, score_mistakes
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 CONTROL = "control"  # the environment that repeats the baseline
@@ -108,6 +111,7 @@ class StudyFile(Table):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     rounds: Annotated[int, Field(ge=1, le=1000)] = 6
     looks: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], Field(max_length=20)] = Field(default_factory=list)
+    anytime: bool = False
     budget: Annotated[float, BeforeValidator(_duration), Field(gt=0), WithJsonSchema(DURATION_SCHEMA)] | None = None
     control: bool = False
     order_adjust: bool = True
@@ -116,6 +120,7 @@ class StudyFile(Table):
     settle: Duration = 0.0
     environments: dict[Name, dict[str, Any]] = Field(min_length=1)
     ladder: list[str] = Field(default_factory=list)
+    scores: list[ScoreTable] = Field(default_factory=list)
     nodes: NodesTable = Field(default_factory=NodesTable)
     shared: SharedTable = Field(default_factory=SharedTable)
     image: ImageTable = Field(default_factory=ImageTable)
@@ -171,12 +176,13 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         }
         for node, one in sorted(table.nodes.overrides.items())
     }
-    looks = tuple(table.looks) or (table.rounds,)
+    looks = every_round(table.rounds) if table.anytime else tuple(table.looks) or (table.rounds,)
     study = Study(
         name=table.name,
         seed=table.seed,
         rounds=looks[-1],
         looks=looks,
+        anytime=table.anytime,
         budget_s=table.budget,
         order_adjust=table.order_adjust,
         baseline=table.baseline,
@@ -198,8 +204,28 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         ),
         benchmarks=entries,
         ladder=tuple(table.ladder),
+        scores=tuple(score.spec for score in table.scores),
     )
     return with_control(study) if table.control else study
+
+
+def every_round(rounds: int) -> tuple[int, ...]:
+    """The looks of a study whose intervals hold at any of them."""
+    return tuple(range(FIRST_LOOK, rounds + 1))
+
+
+def at_any_time(study: Study, rounds: int | None = None) -> Study:
+    """The study with a look after every round from six on, and intervals that allow it; at most `rounds` rounds.
+
+    Raises UsageError where that leaves nothing to look at before the end.
+    """
+    most = study.rounds if rounds is None else rounds
+    if most <= FIRST_LOOK:
+        raise UsageError(
+            f"--anytime looks after every round from {FIRST_LOOK} on, and {most} rounds are planned",
+            remedy=f"plan more than {FIRST_LOOK}: `rounds = 60` in the study, or --rounds 60; it ends by itself",
+        )
+    return study.model_copy(update={"rounds": most, "looks": every_round(most), "anytime": True})
 
 
 def with_control(study: Study) -> Study:
@@ -288,6 +314,7 @@ def _cross_checks(
         hint = "that name is the control arm's: choose another"
         yield Mistake(f"environments.{CONTROL}", "an environment may not have this name where `control` is true", hint)
     yield from _look_checks(raw)
+    yield from score_mistakes(raw.get("scores"), entries)
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
     for node in overrides if isinstance(overrides, dict) else ():
@@ -318,7 +345,12 @@ def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]
 
 
 def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
-    looks = raw.get("looks")
+    looks, rounds = raw.get("looks"), raw.get("rounds", FIRST_LOOK)
+    if raw.get("anytime") is True and looks:
+        yield Mistake("anytime", "it looks after every round, and `looks` plans some", "leave one of the two out")
+    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= FIRST_LOOK:
+        hint = "such as `rounds = 60`: the most that may be needed, since the campaign ends by itself"
+        yield Mistake("rounds", f"{rounds} leave nothing to look at before the end", hint)
     if not isinstance(looks, list) or not all(isinstance(look, int) for look in looks):
         return  # the file's own validation has said so
     if not looks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 BINARY = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -92,3 +93,10 @@ def format_quantity(value: float, unit: str, digits: int = 4) -> str:
     """A value with its scaled unit: `61.21 Gflop/s`, `10.87 µs`, `0.02`."""
     factor, scaled = scale_of(value, unit)
     return f"{format_number(value / factor, digits)} {scaled}".rstrip()
+
+
+def format_looks(looks: Sequence[int]) -> str:
+    """After what a campaign is looked at: `6, 10, 16 rounds`, `every round from 6 to 60`."""
+    if len(looks) > 2 and list(looks) == list(range(looks[0], looks[-1] + 1)):
+        return f"every round from {looks[0]} to {looks[-1]}"
+    return f"{', '.join(map(str, looks))} rounds"

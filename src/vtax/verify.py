@@ -16,7 +16,8 @@ from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
 from vtax.facts.sections import MARK
 from vtax.launchers.mpirun import ranks_for
-from vtax.model import NodeFacts, NodeShape, Scope, Target
+from vtax.model.cluster import NodeFacts
+from vtax.model.nodes import NodeShape, Scope, Target
 from vtax.parallel import each
 from vtax.providers.base import SCRATCH, Cluster
 from vtax.units import format_bytes

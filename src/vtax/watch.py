@@ -8,7 +8,9 @@ from pathlib import Path
 
 from vtax.analysis.intervals import Interval, intervals
 from vtax.errors import VtaxError
-from vtax.model import Plan, Record, Status, TrialRecord
+from vtax.model.plan import Plan
+from vtax.model.record import Record
+from vtax.model.trial import Status, TrialRecord
 from vtax.pipeline import computed
 from vtax.plan import ORCHESTRATION_S
 from vtax.store import Campaign

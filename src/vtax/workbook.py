@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from vtax.errors import UsageError
-from vtax.model import Measurement
+from vtax.model.measurement import Measurement
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook

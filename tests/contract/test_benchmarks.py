@@ -22,7 +22,10 @@ from vtax.benchmarks.base import Benchmark
 from vtax.errors import ParseError
 from vtax.image.recipe import PROGRAMS
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import BenchmarkSpec, ClusterShape, Scope, Status, Step, StepRecord, Target, TrialRecord
+from vtax.model.nodes import ClusterShape, Scope, Target
+from vtax.model.plan import Step
+from vtax.model.study import BenchmarkSpec
+from vtax.model.trial import Status, StepRecord, TrialRecord
 from vtax.plan import targets
 
 GIB = 2**30

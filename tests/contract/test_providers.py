@@ -11,7 +11,9 @@ import pytest
 
 from fakes import node_shape
 from vtax.launchers.mpirun import ranks_for
-from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Scope, Severity, Target
+from vtax.model.finding import Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, Scope, Target
+from vtax.model.study import EnvironmentSpec
 from vtax.providers import BUILT_IN, CONTAINER_ENGINES, cgroup, host, option_models, provider
 from vtax.providers.base import LABEL, Provider
 from vtax.providers.cgroup import Hierarchy
@@ -143,7 +145,7 @@ def test_a_host_without_anything_of_ours(tmp_path: Path, monkeypatch: pytest.Mon
         tree.mkdir(exist_ok=True)
     monkeypatch.setattr(os, "geteuid", lambda: 0)  # only root makes control groups
     monkeypatch.setattr(cgroup, "find", lambda: Hierarchy(version, *trees))
-    monkeypatch.setattr(host, "_labelled_processes", dict)  # this machine may be running something else
+    monkeypatch.setattr(host, "_labelled_processes", list)  # this machine may be running something else
     made = provider("host", tmp_path / "run")
     assert made.leftovers() == []
     made.destroy("never")

@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from vtax.model import ClusterShape, Image, NodeShape, Role
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, NodeShape, Role
 from vtax.providers.base import Site
 from vtax.providers.virtualbox import listing, manage
 from vtax.providers.virtualbox import provider as module

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from vtax import pipeline
+from vtax import cleaning
+from vtax.paths import Paths
 from vtax.store import Campaign
 
 from .conftest import CPU, PING, Vtax, finish, study
@@ -34,10 +35,10 @@ def wait_for(process: subprocess.Popen[str], path: Path, pattern: str, timeout_s
         time.sleep(0.05)
 
 
-def left(places: pipeline.Paths, campaign: Path) -> list[str]:
+def left(places: Paths, campaign: Path) -> list[str]:
     """What a campaign has left behind, by its label."""
     label = json.loads((campaign / "campaign.json").read_text())["id"]
-    return [f"{item.kind} {item.name}" for item in pipeline.leftovers(places) if item.campaign == label]
+    return [f"{item.kind} {item.name}" for item in cleaning.labelled(places) if item.campaign == label]
 
 
 def running(word: str) -> list[int]:
@@ -55,7 +56,7 @@ def running(word: str) -> list[int]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("name", ["host", "docker"])
 def test_an_interrupt_cleans_up_and_resume_finishes(
-    name: str, number: int, vtax: Vtax, places: pipeline.Paths, tmp_path: Path
+    name: str, number: int, vtax: Vtax, places: Paths, tmp_path: Path
 ) -> None:
     text = study([name], CPU.format(seconds=4) + CPU.format(seconds=5).replace("time_s", 'label = "second"\ntime_s'))
     campaign = tmp_path / "c"
@@ -81,7 +82,7 @@ def test_an_interrupt_cleans_up_and_resume_finishes(
 
 
 @pytest.mark.parametrize("name", ["host", "docker", "podman"])
-def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     campaign = tmp_path / "c"
     process = vtax("run", str(write(tmp_path, study([name], CPU.format(seconds=9)))), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.*.tmp")
@@ -91,7 +92,7 @@ def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: pipe
     assert left(places, campaign) != []
     code, out, err = finish(vtax("clean", "--check"))
     assert code == 5, out + err
-    pipeline.clean([item for item in pipeline.leftovers(places) if item.campaign in out], places)
+    cleaning.clean([item for item in cleaning.leftovers(places) if item.campaign in out], places)
     assert left(places, campaign) == []
     assert running("--time=9 ") == []
     code, _, err = finish(vtax("run", "--resume", str(campaign)))
@@ -99,7 +100,7 @@ def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: pipe
     assert len(Campaign.open(campaign).trials()) == 1
 
 
-def test_a_node_that_dies_during_a_trial(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_a_node_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     campaign = tmp_path / "c"
     text = study(["docker"], CPU.format(seconds=6) + PING)
     process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
@@ -119,7 +120,7 @@ def test_a_node_that_dies_during_a_trial(vtax: Vtax, places: pipeline.Paths, tmp
     assert left(places, campaign) == []
 
 
-def test_a_tool_that_is_killed_is_a_recorded_failure(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_a_tool_that_is_killed_is_a_recorded_failure(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     campaign = tmp_path / "c"
     process = vtax("run", str(write(tmp_path, study(["host"], CPU.format(seconds=11) + PING))), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.sysbench-cpu*.tmp")
@@ -136,7 +137,7 @@ def test_a_tool_that_is_killed_is_a_recorded_failure(vtax: Vtax, places: pipelin
     assert left(places, campaign) == []
 
 
-def test_no_daemon(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_no_daemon(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     path = write(tmp_path, study(["docker"], PING))
     code, _, err = finish(vtax("run", str(path), "-o", "c", DOCKER_HOST="unix:///nonexistent/docker.sock"))
     assert code == 3
@@ -145,7 +146,7 @@ def test_no_daemon(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
 
 
-def test_without_docker_containers_run_under_podman(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_without_docker_containers_run_under_podman(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     text = study(["host", "box"], CPU.format(seconds=1)).replace('provider = "box"', 'provider = "container"')
     path = write(tmp_path, text)
     nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
@@ -156,9 +157,7 @@ def test_without_docker_containers_run_under_podman(vtax: Vtax, places: pipeline
     assert {trial.environment for trial in Campaign.open(tmp_path / "c").trials()} == {"host", "box"}
 
 
-def test_environments_that_do_not_work_are_left_out_when_asked(
-    vtax: Vtax, places: pipeline.Paths, tmp_path: Path
-) -> None:
+def test_environments_that_do_not_work_are_left_out_when_asked(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     path = write(tmp_path, study(["host", "docker", "podman"], CPU.format(seconds=1)))
     nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
     code, _, err = finish(vtax("run", str(path), "-o", "c", "--available", **nowhere))
@@ -167,7 +166,7 @@ def test_environments_that_do_not_work_are_left_out_when_asked(
     assert any("docker is left out" in line for line in Campaign.open(tmp_path / "c").plan().left_out)
 
 
-def test_a_full_disk_stops_the_campaign_and_loses_nothing(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_campaign_and_loses_nothing(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "none", str(disk)], check=True)
@@ -192,7 +191,7 @@ def test_a_full_disk_stops_the_campaign_and_loses_nothing(vtax: Vtax, places: pi
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_two_processes_do_not_run_one_campaign(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_two_processes_do_not_run_one_campaign(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     campaign = tmp_path / "c"
     first = vtax("run", str(write(tmp_path, study(["host"], CPU.format(seconds=4)))), "-o", str(campaign))
     wait_for(first, campaign, "trials/*/.*.tmp")
@@ -202,7 +201,7 @@ def test_two_processes_do_not_run_one_campaign(vtax: Vtax, places: pipeline.Path
     assert finish(first)[0] == 0
 
 
-def test_a_cluster_for_a_person(vtax: Vtax, places: pipeline.Paths) -> None:
+def test_a_cluster_for_a_person(vtax: Vtax, places: Paths) -> None:
     code, out, err = finish(vtax("up", "docker"))
     assert code == 0, err
     assert "docker is up" in out

@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from vtax import pipeline
 from vtax.errors import NotMatched
 from vtax.facts.host import capacity, host_facts
-from vtax.model import ClusterShape, EnvironmentSpec, Image, Scope
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.study import EnvironmentSpec
+from vtax.paths import Paths
 from vtax.providers import provider
 from vtax.providers.base import LABEL, Cluster, Provider, Site
 from vtax.provision import Ready, destroy, provision
 from vtax.shape import cluster_shape
 from vtax.study import parse
 
-from .conftest import PING, study
+from .conftest import PING, own, study
 
 pytestmark = pytest.mark.integration
 PROVIDERS = ("host", "docker", "podman")
@@ -35,18 +37,19 @@ def spec_for(name: str, supplier: Provider, **options: object) -> EnvironmentSpe
     return EnvironmentSpec(name=name, provider=name, options=supplier.options(**options).model_dump(mode="json"))
 
 
-def site_for(places: pipeline.Paths, image: Image, label: str) -> Site:
-    return Site(label, places.runtime / label / "c", image, places.runtime / label / "keys")
+def site_for(places: Paths, image: Image, label: str) -> Site:
+    label, top = own(label), places.runtime / own(label)
+    return Site(label, top / "c", image, top / "keys")
 
 
 @pytest.fixture(params=PROVIDERS)
-def supplier(request: pytest.FixtureRequest, places: pipeline.Paths) -> Provider:
+def supplier(request: pytest.FixtureRequest, places: Paths) -> Provider:
     found = provider(request.param, places.runtime)
     assert found.unavailable() == "", "integration tests need every provider: scripts/bootstrap test"
     return found
 
 
-def made(supplier: Provider, places: pipeline.Paths, image: Image, label: str, **options: object) -> tuple[Ready, Site]:
+def made(supplier: Provider, places: Paths, image: Image, label: str, **options: object) -> tuple[Ready, Site]:
     site = site_for(places, image, label)
     spec = spec_for(supplier.name, supplier, **options)
     ready = provision(supplier, spec, shape_for(supplier.name), "/shared", site, [Scope.WORKERS])
@@ -58,7 +61,7 @@ def finish(supplier: Provider, site: Site, cluster: Cluster) -> None:
     remove_keys(site)
 
 
-def test_a_cluster_is_made_verified_and_destroyed(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+def test_a_cluster_is_made_verified_and_destroyed(supplier: Provider, places: Paths, image: Image) -> None:
     ready, site = made(supplier, places, image, "contract1")
     try:
         checks = "\n".join(ready.checks)
@@ -77,10 +80,10 @@ def test_a_cluster_is_made_verified_and_destroyed(supplier: Provider, places: pi
     finally:
         finish(supplier, site, ready.cluster)
     assert not [item for item in supplier.leftovers() if item.campaign == site.campaign]
-    supplier.destroy("contract1")  # twice is fine
+    supplier.destroy(site.campaign)  # twice is fine
 
 
-def test_limits_bind_inside(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+def test_limits_bind_inside(supplier: Provider, places: Paths, image: Image) -> None:
     ready, site = made(supplier, places, image, "contract2")
     try:
         node = ready.cluster.node("worker2").transport
@@ -93,7 +96,7 @@ def test_limits_bind_inside(supplier: Provider, places: pipeline.Paths, image: I
         finish(supplier, site, ready.cluster)
 
 
-def test_another_process_can_connect(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+def test_another_process_can_connect(supplier: Provider, places: Paths, image: Image) -> None:
     ready, site = made(supplier, places, image, "contract3")
     try:
         spec = spec_for(supplier.name, supplier)
@@ -107,7 +110,7 @@ def test_another_process_can_connect(supplier: Provider, places: pipeline.Paths,
         finish(supplier, site, ready.cluster)
 
 
-def test_a_command_that_hangs_is_ended_on_the_node(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+def test_a_command_that_hangs_is_ended_on_the_node(supplier: Provider, places: Paths, image: Image) -> None:
     ready, site = made(supplier, places, image, "contract4")
     try:
         node = ready.cluster.node("worker1").transport
@@ -122,7 +125,7 @@ def test_a_command_that_hangs_is_ended_on_the_node(supplier: Provider, places: p
 
 @pytest.mark.parametrize("name", ["docker", "podman"])
 def test_a_cluster_with_a_wrong_limit_is_refused(
-    name: str, places: pipeline.Paths, image: Image, monkeypatch: pytest.MonkeyPatch
+    name: str, places: Paths, image: Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The container gets less memory and another CPU than planned: nothing may be measured on it."""
     from vtax.providers import engine
@@ -148,12 +151,12 @@ def test_a_cluster_with_a_wrong_limit_is_refused(
 
 
 @pytest.mark.parametrize("name", ["docker", "podman"])
-def test_nothing_is_published_beyond_loopback(name: str, places: pipeline.Paths, image: Image) -> None:
+def test_nothing_is_published_beyond_loopback(name: str, places: Paths, image: Image) -> None:
     supplier = provider(name, places.runtime)
     ready, site = made(supplier, places, image, "contract6")
     try:
         ports = subprocess.run(
-            [name, "ps", "--filter", f"label={LABEL}=contract6", "--format", "{{.Ports}}"],
+            [name, "ps", "--filter", f"label={LABEL}={site.campaign}", "--format", "{{.Ports}}"],
             capture_output=True,
             text=True,
             check=True,
@@ -168,7 +171,7 @@ def test_nothing_is_published_beyond_loopback(name: str, places: pipeline.Paths,
         finish(supplier, site, ready.cluster)
 
 
-def test_a_quota_is_another_environment_of_the_same_provider(places: pipeline.Paths, image: Image) -> None:
+def test_a_quota_is_another_environment_of_the_same_provider(places: Paths, image: Image) -> None:
     supplier = provider("docker", places.runtime)
     ready, site = made(supplier, places, image, "contract7", cpu_limit="quota")
     try:
@@ -179,7 +182,7 @@ def test_a_quota_is_another_environment_of_the_same_provider(places: pipeline.Pa
         finish(supplier, site, ready.cluster)
 
 
-def test_unequal_nodes(places: pipeline.Paths, image: Image) -> None:
+def test_unequal_nodes(places: Paths, image: Image) -> None:
     supplier = provider("docker", places.runtime)
     site = site_for(places, image, "contract8")
     shape = shape_for("docker", '[nodes.overrides.master]\ncpus = 2\nmemory = "768 MiB"\n')
@@ -194,7 +197,7 @@ def test_unequal_nodes(places: pipeline.Paths, image: Image) -> None:
         finish(supplier, site, ready.cluster)
 
 
-def test_two_clusters_at_once(places: pipeline.Paths, image: Image) -> None:
+def test_two_clusters_at_once(places: Paths, image: Image) -> None:
     supplier = provider("docker", places.runtime)
     first, here = made(supplier, places, image, "contract9a")
     second, there = made(supplier, places, image, "contract9b")
@@ -204,7 +207,7 @@ def test_two_clusters_at_once(places: pipeline.Paths, image: Image) -> None:
     finally:
         finish(supplier, here, first.cluster)
         left = {item.campaign for item in supplier.leftovers()}
-        assert "contract9a" not in left and "contract9b" in left
+        assert here.campaign not in left and there.campaign in left
         finish(supplier, there, second.cluster)
 
 

@@ -18,7 +18,9 @@ from vtax.cluster.access import wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, Image, Scope
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.study import EnvironmentSpec
 from vtax.parallel import each
 from vtax.providers.base import Cluster, Site
 from vtax.providers.guest import firmware, ready, standing

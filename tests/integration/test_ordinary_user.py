@@ -19,7 +19,7 @@ from vtax.store import Campaign
 
 from .conftest import CPU, study
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.long]  # another image, built without root
 NAME = "vtax-test-user"
 SOURCE = Path(__file__).parents[2]
 

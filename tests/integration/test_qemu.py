@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from vtax import pipeline
+from vtax import preparation
 from vtax.errors import ProvisionError
 from vtax.events import ignore
 from vtax.facts.host import capacity, host_facts
-from vtax.model import ClusterShape, EnvironmentSpec, Image, ImageSpec, Scope
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.study import EnvironmentSpec, ImageSpec
+from vtax.paths import Paths
 from vtax.providers import provider as provider_of
 from vtax.providers.base import Provider, Site
 from vtax.providers.guest import disk
@@ -29,7 +32,7 @@ from vtax.shape import cluster_shape
 from vtax.store import Campaign
 from vtax.study import parse
 
-from .conftest import CPU, PING, Vtax, finish, study
+from .conftest import CPU, PING, Vtax, finish, own, study
 from .test_bad_days import left, wait_for, write
 from .test_clusters import remove_keys
 
@@ -47,19 +50,20 @@ def spec(**options: object) -> EnvironmentSpec:
     )
 
 
-def site_of(places: pipeline.Paths, image: Image, label: str) -> Site:
-    return Site(label, places.runtime / label / "c", image, places.runtime / label / "keys")
+def site_of(places: Paths, image: Image, label: str) -> Site:
+    label, top = own(label), places.runtime / own(label)
+    return Site(label, top / "c", image, top / "keys")
 
 
 @pytest.fixture
-def supplier(places: pipeline.Paths) -> Provider:
+def supplier(places: Paths) -> Provider:
     found = provider_of("qemu", places.runtime)
     assert found.unavailable() == "", "integration tests need every provider: scripts/bootstrap test"
     return found
 
 
 @pytest.fixture
-def standing(supplier: Provider, places: pipeline.Paths, image: Image) -> Iterator[tuple[Ready, Site]]:
+def standing(supplier: Provider, places: Paths, image: Image) -> Iterator[tuple[Ready, Site]]:
     site = site_of(places, image, "vm1")
     ready = provision(supplier, spec(), shape(), "/shared", site, [Scope.WORKERS])
     try:
@@ -75,9 +79,7 @@ def said(ready: Ready, node: str, script: str) -> str:
     return result.stdout.strip()
 
 
-def test_a_cluster_of_virtual_machines(
-    standing: tuple[Ready, Site], supplier: Provider, places: pipeline.Paths
-) -> None:
+def test_a_cluster_of_virtual_machines(standing: tuple[Ready, Site], supplier: Provider, places: Paths) -> None:
     """One cluster for everything that can be asked of it: bringing it up is what takes long."""
     ready, site = standing
     checks = "\n".join(ready.checks)
@@ -116,7 +118,7 @@ def test_a_cluster_of_virtual_machines(
     assert again.node("worker1").transport.run(("hostname",), timeout_s=20).stdout == "worker1\n"
 
 
-def test_nothing_is_left(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+def test_nothing_is_left(supplier: Provider, places: Paths, image: Image) -> None:
     """The machines are powered off by their own kernels, and quickly; what they held is gone."""
     site = site_of(places, image, "vm2")
     ready = provision(supplier, spec(disk="virtio-blk", nic="vmxnet3"), shape(), "/shared", site, [])
@@ -139,9 +141,9 @@ def test_nothing_is_left(supplier: Provider, places: pipeline.Paths, image: Imag
 
 
 @pytest.mark.long
-def test_every_network_card_with_the_generic_kernel(supplier: Provider, cache: Path, places: pipeline.Paths) -> None:
+def test_every_network_card_with_the_generic_kernel(supplier: Provider, cache: Path, places: Paths) -> None:
     """The same kernel, from a RAM disk with its modules, drives e1000; what was used stands in the facts."""
-    generic = pipeline.image_of(ImageSpec(kernel="generic"), pipeline.Paths(cache / "vtax", cache / "vtax"), ignore)
+    generic = preparation.image_of(ImageSpec(kernel="generic"), Paths(cache / "vtax", cache / "vtax"), ignore)
     site = site_of(places, generic, "vm5")
     ready = provision(supplier, spec(nic="e1000", prealloc=True), shape(), "/shared", site, [Scope.WORKERS])
     try:
@@ -158,7 +160,7 @@ def test_every_network_card_with_the_generic_kernel(supplier: Provider, cache: P
         remove_keys(site)
 
 
-def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: pipeline.Paths, image: Image) -> None:
+def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: Paths, image: Image) -> None:
     """The kernel finds no root file system: the console says so, and nobody waits for the time to pass. The whole of it
     is kept for both attempts."""
     kept: dict[tuple[int, str], str] = {}
@@ -204,7 +206,7 @@ def test_the_probe_answers_in_time(tmp_path: Path) -> None:
     assert kvm.working(tmp_path) == first
 
 
-def test_a_campaign_on_virtual_machines(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_a_campaign_on_virtual_machines(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     text = study(["host"], PING + CPU.format(seconds=2)).replace("[nodes]", f"{QEMU}\n[nodes]")
     campaign = tmp_path / "c"
     code, _, err = finish(vtax("run", str(write(tmp_path, text)), "-o", str(campaign)), 600)
@@ -222,7 +224,7 @@ def test_a_campaign_on_virtual_machines(vtax: Vtax, places: pipeline.Paths, tmp_
 
 
 def test_a_switch_that_nobody_uses_any_more_is_gone(
-    supplier: Provider, places: pipeline.Paths, image: Image, tmp_path: Path
+    supplier: Provider, places: Paths, image: Image, tmp_path: Path
 ) -> None:
     from vtax.transport import process
 
@@ -233,16 +235,16 @@ def test_a_switch_that_nobody_uses_any_more_is_gone(
     process.run((*command[:-1], str(place)), timeout_s=20, check=True)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
-        assert [one.node for one in provider._processes() if one.campaign == "vm4"] == [""]
+        assert [one.node for one in provider._processes() if one.campaign == site.campaign] == [""]
     deadline = time.monotonic() + 10
-    while [one for one in provider._processes() if one.campaign == "vm4"]:
+    while [one for one in provider._processes() if one.campaign == site.campaign]:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert not place.exists()
 
 
 @pytest.mark.long
-def test_a_machine_that_dies_during_a_trial(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_a_machine_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """The trial is a recorded failure, and the rest of the cell goes on with new machines."""
     benchmarks = CPU.format(seconds=20) + CPU.format(seconds=1).replace("time_s", 'label = "second"\ntime_s')
     text = study(["host"], benchmarks).replace('[environments.host]\nprovider = "host"', QEMU)

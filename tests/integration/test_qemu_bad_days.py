@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from vtax import pipeline
-from vtax.model import TrialRecord
+from vtax.model.trial import TrialRecord
+from vtax.paths import Paths
 from vtax.providers.qemu import bridge, provider
 from vtax.store import Campaign
 
@@ -50,7 +51,7 @@ def processes_of(label: str) -> dict[str, int]:
     return {one.node: one.pid for one in provider._processes() if one.campaign == label}
 
 
-def on_node(places: pipeline.Paths, label: str, node: str, script: str) -> subprocess.CompletedProcess[str]:
+def on_node(places: Paths, label: str, node: str, script: str) -> subprocess.CompletedProcess[str]:
     """A command on a node of a campaign that is running, by the campaign's own configuration."""
     config = places.runtime / label / "qemu" / "ssh_config"
     return subprocess.run(
@@ -63,7 +64,7 @@ def judged(campaign: Path, name: str) -> TrialRecord:
     return next(one for one in pipeline.measurements(campaign)[1] if one.label == name)
 
 
-def nothing_left(places: pipeline.Paths, campaign: Path) -> None:
+def nothing_left(places: Paths, campaign: Path) -> None:
     label = label_of(campaign)
     assert left(places, campaign) == []
     assert not running(f"vtax-{label}-")
@@ -71,7 +72,7 @@ def nothing_left(places: pipeline.Paths, campaign: Path) -> None:
     assert label not in {name for name, _ in bridge.found()}
 
 
-def test_a_guest_that_panics_during_a_trial(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_a_guest_that_panics_during_a_trial(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """The machine ends at once, the trial is a recorded failure, the rest of the cell goes on with new machines, and
     the console of the first keeps what its kernel said."""
     campaign = tmp_path / "c"
@@ -93,7 +94,7 @@ def test_a_guest_that_panics_during_a_trial(vtax: Vtax, places: pipeline.Paths, 
     nothing_left(places, campaign)
 
 
-def test_the_server_of_the_shared_directory_is_gone(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_the_server_of_the_shared_directory_is_gone(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """What works on it is ended two minutes later, and the trial's record says why. Nothing hangs."""
     campaign = tmp_path / "c"
     text = on_machines(IOZONE.format(scope="shared"))
@@ -125,7 +126,7 @@ def small_disk(state: Path) -> Iterator[Path]:
 
 
 def test_the_hosts_disk_is_full_while_a_machine_writes(
-    small_disk: Path, vtax: Vtax, places: pipeline.Paths, tmp_path: Path
+    small_disk: Path, vtax: Vtax, places: Paths, tmp_path: Path
 ) -> None:
     """The guest gets the error of the host's disk, instead of being stopped until somebody comes."""
     campaign = tmp_path / "c"
@@ -147,7 +148,7 @@ def rules_of_ours() -> list[str]:
     ]
 
 
-def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """Same names and addresses of nodes, and no collision: each has a network namespace and ports of its own, and no
     rule of this machine's packet filter, whatever container engines put there, is needed or made."""
     text = on_machines(CPU.format(seconds=4) + PING, 'network = "tap"\n')
@@ -173,7 +174,7 @@ def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: pipeline.Paths, tm
 
 
 @pytest.mark.parametrize("network", ["switch", "tap"])
-def test_killed_outright_and_cleaned(network: str, vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_killed_outright_and_cleaned(network: str, vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """kill -9 of vtax with three machines up: they go on, `vtax clean` finds them by their label and ends them; no
     process, socket, tap or directory is left."""
     campaign = tmp_path / "c"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from vtax import pipeline
+from vtax.paths import Paths
 from vtax.providers.qemu import kvm
 from vtax.store import Campaign
 
@@ -26,7 +27,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def campaign(directory: Path, vtax: Vtax, places: pipeline.Paths) -> Path:
+def campaign(directory: Path, vtax: Vtax, places: Paths) -> Path:
     """Run once; every test below reads it."""
     if not directory.exists():
         code, out, err = finish(vtax("run", str(QUICK), "-o", str(directory), "--available", "--rounds", "1"), 3600)
@@ -81,8 +82,8 @@ def test_numbers_are_those_of_the_raw_files(campaign: Path, environment: str) ->
     rate = float(re.findall(r"events per second:\s+(\S+)", events)[0])
     assert value(rows, f"{cell}/sysbench-cpu.worker1.1", "events_rate") == pytest.approx(rate, rel=0.01)
     table = raw(campaign, f"{cell}/iozone.worker1.shared.1", "0.worker1.stdout")
-    write = next(int(line.split()[2]) for line in table.splitlines() if line.split()[:2] == ["16384", "1024"])
-    sizes = {"file_bytes": str(16 * 2**20), "record_bytes": str(2**20)}
+    write = next(int(line.split()[2]) for line in table.splitlines() if line.split()[:2] == ["2048", "1024"])
+    sizes = {"file_bytes": str(2 * 2**20), "record_bytes": str(2**20)}
     shared = value(
         rows, f"{cell}/iozone.worker1.shared.1", "throughput", operation="write", filesystem="shared", **sizes
     )
@@ -102,7 +103,7 @@ def test_network_numbers_are_the_receivers(campaign: Path) -> None:
     assert not [row for row in rows if row["environment"] == "host" and row["benchmark"] in ("iperf3", "ping")]
 
 
-def test_the_report_says_what_the_numbers_are(campaign: Path, places: pipeline.Paths) -> None:
+def test_the_report_says_what_the_numbers_are(campaign: Path, places: Paths) -> None:
     page = (campaign / "report" / "index.html").read_text()
     text = (campaign / "report" / "report.md").read_text()
     analysis = json.loads((campaign / "analysis.json").read_text())

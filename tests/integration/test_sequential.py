@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vtax import pipeline
-from vtax.model import Decision
+from vtax.model.look import Decision
+from vtax.paths import Paths
 from vtax.store import Campaign
 
 from .conftest import CPU, Vtax, finish, study
@@ -16,7 +16,7 @@ from .conftest import CPU, Vtax, finish, study
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: pipeline.Paths, tmp_path: Path) -> None:
+def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """Three times the host, one of them the control arm. The margin is wide, so that everything is settled at the first
     look; the budget ends the first attempt before it."""
     text = study(("host",), CPU.format(seconds=1)).replace(
@@ -48,9 +48,7 @@ def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: pipeli
 
 
 @pytest.mark.long
-def test_a_known_handicap_is_found_and_the_same_again_is_not(
-    vtax: Vtax, places: pipeline.Paths, tmp_path: Path
-) -> None:
+def test_a_known_handicap_is_found_and_the_same_again_is_not(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """Half of the CPU time, which other work on the machine does not hide; six rounds are enough for that."""
     words = ("selftest", "inject", "--percent", "50", "--seconds", "1", "--iterations", "1", "-o", "c", "--json")
     code, out, err = finish(vtax(*words), 600)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from vtax.model import Image
+from vtax.model.cluster import Image
 
 from . import sid
 

@@ -16,7 +16,11 @@ from vtax.analysis.across_records import Across, Change, Outcome
 from vtax.analysis.analyse import analyse
 from vtax.analysis.unlike import Recorded
 from vtax.errors import UsageError
-from vtax.model import CellRecord, Finding, Kind, Measurement, Plan, Severity
+from vtax.model.cluster import CellRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
+from vtax.model.plan import Plan
 
 ABOUT: Mapping[str, Any] = {"created": "2026-01-01", "image": {"digest": "d", "versions": {"sysbench": "1.0"}}}
 SIX = (100.0, 102.0, 98.0, 101.0, 99.0, 100.0)

@@ -14,7 +14,10 @@ from vtax.analysis.columns import columns
 from vtax.analysis.records import Analysis, Comparison, Verdict, settled
 from vtax.analysis.summary import levels
 from vtax.errors import ParseError
-from vtax.model import EnvironmentSpec, Kind, Measurement, Status
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
+from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import Status
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
 LOOKS = (6, 10, 16)

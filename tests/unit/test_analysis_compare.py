@@ -15,7 +15,8 @@ from synthetic import campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate import critical, fit
 from vtax.analysis.records import Comparison
-from vtax.model import Kind, Measurement
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
 
 values = st.floats(1e-6, 1e6)
 pairs = st.lists(st.tuples(values, values), min_size=1, max_size=8)

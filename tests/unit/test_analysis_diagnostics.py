@@ -12,7 +12,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from vtax.analysis import diagnostics
 from vtax.analysis.failures import _mcnemar, failing, failure_rates, p_sign, with_censored
-from vtax.model import Scope, Status, TrialRecord
+from vtax.model.nodes import Scope
+from vtax.model.trial import Status, TrialRecord
 
 RANDOM = np.random.Generator(np.random.PCG64(3))
 

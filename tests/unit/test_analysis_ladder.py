@@ -12,7 +12,8 @@ from synthetic import plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
 from vtax.errors import StudyError
-from vtax.model import Finding, Kind, Severity
+from vtax.model.finding import Finding, Severity
+from vtax.model.metric import Kind
 from vtax.report.rungs import rung_table
 from vtax.study import parse
 

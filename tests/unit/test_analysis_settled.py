@@ -6,7 +6,7 @@ import pytest
 
 from measurements import analysed, rounds
 from vtax.analysis.records import Analysis, Verdict, settled
-from vtax.model import Kind
+from vtax.model.metric import Kind
 
 
 def at_a_look(verdicts: list[Verdict], *, look: int | None = 6, primary: bool = True, n: int = 6) -> Analysis:

@@ -7,7 +7,7 @@ import pytest
 from measurements import measurement
 from vtax.analysis.summary import cell_summary, levels, series_of, typical
 from vtax.errors import ParseError
-from vtax.model import Kind
+from vtax.model.metric import Kind
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,11 @@ from synthetic import campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.decide import benjamini_hochberg, holm
 from vtax.analysis.forecast import rounds_needed
+from vtax.analysis.looks import calibration
 from vtax.analysis.records import Comparison, Verdict
-from vtax.model import Finding, Kind, Severity, Status
+from vtax.model.finding import Finding, Severity
+from vtax.model.metric import Kind
+from vtax.model.trial import Status
 
 SPREAD = (-1.0, 1.0, -1.0, 1.0, 0.0, 0.0)  # standard deviation sqrt(4/5), t(5) = 2.5706: half width 0.939
 
@@ -78,7 +81,10 @@ def test_inconclusive_tells_how_many_rounds_could_decide() -> None:
 
 @pytest.mark.parametrize(("sd", "expected"), [(10.0, (None, None)), (1e-9, (6, 6))])
 def test_rounds_needed_at_the_ends(sd: float, expected: tuple[int | None, int | None]) -> None:
-    assert rounds_needed(0.0, sd, 5, math.log1p(0.02), 0.05, range(6, 61)) == expected
+    assert (
+        rounds_needed(0.0, sd, 5, math.log1p(0.02), calibration((6,), adjusted=False).critical, range(6, 61))
+        == expected
+    )
 
 
 def several(count: int, effect: float, noise: float, primary: bool) -> tuple[Comparison, ...]:

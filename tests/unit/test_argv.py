@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from vtax.benchmarks import benchmarks
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import NodeShape, Role, Scope, Step, Target
+from vtax.model.nodes import NodeShape, Role, Scope, Target
+from vtax.model.plan import Step
 
 PING = "ping -n"
 SYSBENCH_FILES = "sysbench fileio --file-num=128 --file-total-size=2147483648"

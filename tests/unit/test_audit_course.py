@@ -8,7 +8,8 @@ from random import Random
 
 from audit_cases import evidence, failed, passed, unknown
 from vtax.audit import Evidence, course
-from vtax.model import Measurement, Outcome, Severity
+from vtax.model.finding import Outcome, Severity
+from vtax.model.measurement import Measurement
 
 
 def made(rate: Callable[[str, int], float], rounds: int = 12) -> Evidence:

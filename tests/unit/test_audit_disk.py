@@ -9,7 +9,8 @@ import pytest
 
 from audit_cases import GIB, both, evidence, failed, logged, passed, recorded, unknown, value
 from vtax.audit import Evidence, disk, files
-from vtax.model import Scope, Severity
+from vtax.model.finding import Severity
+from vtax.model.nodes import Scope
 
 IOZONE = recorded("iozone", "3.507--trixie-range", "0-worker1.stdout")
 DIRECT = recorded("iozone", "3.507--trixie-operations-direct-shared", "0-worker1.stdout")

@@ -8,7 +8,8 @@ import pytest
 
 from audit_cases import COUNTERS, PARAMS, both, evidence, failed, logged, only, passed, unknown
 from vtax.audit import Evidence, clocks, disk, disturbance, hpc, streams
-from vtax.model import Outcome, Scope, Severity
+from vtax.model.finding import Outcome, Severity
+from vtax.model.nodes import Scope
 
 
 def test_nothing_disturbed() -> None:

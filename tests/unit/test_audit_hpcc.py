@@ -10,7 +10,9 @@ import pytest
 
 from audit_cases import both, evidence, failed, logged, passed, recorded, unknown, value
 from vtax.audit import Evidence, hpcc, mpi
-from vtax.model import Scope, Severity, Status
+from vtax.model.finding import Severity
+from vtax.model.nodes import Scope
+from vtax.model.trial import Status
 
 HPCC = recorded("hpcc", "trixie-two-nodes", "hpccoutf.txt")
 MPIRUN = (

@@ -8,7 +8,8 @@ import pytest
 
 from audit_cases import COUNTERS, GIB, SHAPE, evidence, failed, only, passed, unknown
 from vtax.audit import limits
-from vtax.model import ClusterShape, Severity
+from vtax.model.finding import Severity
+from vtax.model.nodes import ClusterShape
 
 
 def test_limits_as_planned() -> None:

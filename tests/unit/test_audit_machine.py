@@ -10,7 +10,8 @@ import pytest
 
 from audit_cases import COUNTERS, HOST_FACTS, evidence, failed, logged, passed, unknown
 from vtax.audit import Evidence, clocks, disturbance, environment, machine, method
-from vtax.model import Outcome, Scope, Severity
+from vtax.model.finding import Outcome, Severity
+from vtax.model.nodes import Scope
 
 
 def counting(**counted: float) -> Evidence:

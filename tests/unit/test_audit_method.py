@@ -9,7 +9,8 @@ import pytest
 
 from audit_cases import evidence, only
 from vtax.audit import CATALOGUE, Evidence, audit, findings_of, method, mpi
-from vtax.model import Finding, Outcome, Severity, Status
+from vtax.model.finding import Finding, Outcome, Severity
+from vtax.model.trial import Status
 
 
 def test_a_campaign_without_a_fault_has_no_findings() -> None:

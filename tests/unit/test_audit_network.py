@@ -9,7 +9,7 @@ import pytest
 
 from audit_cases import both, failed, logged, passed, recorded, unknown, value
 from vtax.audit import Evidence, network, streams
-from vtax.model import Severity
+from vtax.model.finding import Severity
 
 TCP = recorded("iperf3", "3.18--trixie-tcp", "1-worker1.stdout")
 UDP = recorded("iperf3", "3.18--trixie-udp", "1-worker1.stdout")

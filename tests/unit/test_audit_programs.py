@@ -10,7 +10,8 @@ import pytest
 from audit_cases import FACTS, FLAGS, evidence, only, passed, unknown
 from vtax.audit import disk, environment, programs
 from vtax.audit.evidence import Evidence
-from vtax.model import Scope, Severity
+from vtax.model.finding import Severity
+from vtax.model.nodes import Scope
 
 
 def test_same_programs() -> None:

@@ -8,7 +8,10 @@ import pytest
 
 from audit_cases import COUNTERS, both, failed, logged, passed, recorded, unknown, value
 from vtax.audit import Evidence, scores, units
-from vtax.model import Direction, Kind, Measurement, Scope, Severity
+from vtax.model.finding import Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind
+from vtax.model.nodes import Scope
 
 STRESS = recorded("stress-ng", "0.19.02--trixie-all", "0-worker1.stdout")
 OLDER = recorded("stress-ng", "0.15.06--bookworm-all", "0-node1.stderr")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vtax.model import Severity
+from vtax.model.finding import Severity
 from vtax.providers.qemu import bridge, tap
 from vtax.providers.qemu.command import TAP, QemuOptions
 
@@ -54,6 +54,19 @@ def said(options: QemuOptions) -> list[str]:
     found = list(bridge.refused(options))
     assert all(one.severity is Severity.BLOCKER for one in found)
     return [f"{one.message} | {one.remedy}" for one in found]
+
+
+def test_auto_is_the_bridge_where_it_can_be_made_and_else_the_switch(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auto = QemuOptions(network="auto", nic="vmxnet3")
+    assert bridge.settled(auto) == QemuOptions(network="tap", nic="vmxnet3")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert bridge.settled(auto) == QemuOptions(network="switch", nic="vmxnet3")
+    assert bridge.settled(ON) == ON  # what the study names is refused, not replaced
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    (root / "tun").unlink()
+    assert bridge.settled(auto).network == "switch"
 
 
 def test_root_with_a_tun_device_may(root: Path) -> None:

@@ -28,8 +28,9 @@ from vtax.events import (
     TrialStarted,
     ignore,
 )
-from vtax.model import Status
-from vtax.pipeline import Paths, measurements, resume
+from vtax.model.trial import Status
+from vtax.paths import Paths
+from vtax.pipeline import measurements, resume
 from vtax.providers.base import Cluster
 from vtax.store import Campaign, is_alive
 

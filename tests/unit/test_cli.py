@@ -23,7 +23,7 @@ from vtax.analysis.records import Note
 from vtax.cli import main
 from vtax.cli.analyse import lines_of
 from vtax.cli.app import app
-from vtax.model import Plan
+from vtax.model.plan import Plan
 from vtax.plan import digest
 from vtax.presets import PRESETS, preset
 from vtax.providers.host import Host
@@ -167,7 +167,7 @@ def test_init_knows_its_presets(run: Run) -> None:
 def test_init_where_nothing_can_be_written(run: Run) -> None:
     code, _, err = run("init", "-o", "nowhere/x.toml")
     assert code == 2
-    assert err == "error: nowhere/x.toml cannot be written: No such file or directory\n"
+    assert err == "error: nowhere/x.toml cannot be written: No such file or directory\n  next: choose another place\n"
 
 
 def test_the_schema_is_printed(run: Run) -> None:
@@ -289,7 +289,7 @@ def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) ->
 def test_a_campaign_that_is_not_there(run: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert err == "error: none is not a campaign: it has no plan.json\n  next: `vtax run` makes one\n"
+    assert err == "error: none does not exist\n  next: name a campaign; `vtax run` or `vtax import` makes one\n"
 
 
 def test_a_format_that_is_not_there(run: Run) -> None:
@@ -323,7 +323,7 @@ def test_nothing_is_up(run: Run) -> None:
 def test_no_image_is_cached(run: Run) -> None:
     assert run("image", "list", "--json") == (0, "[]\n", "")
     code, _, err = run("image", "remove", "0123")
-    assert code == 3
+    assert code == 2
     assert err.startswith("error: ")
 
 

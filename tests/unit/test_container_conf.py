@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from vtax.providers import container
 from vtax.providers.container import Podman, containers_conf, undelegated
 
 
@@ -66,3 +67,18 @@ def test_podman_without_root_needs_delegated_controllers(tmp_path: Path) -> None
     assert undelegated(tmp_path, 1000)[0].endswith("cpuset not delegated to this user")
     (place / "cgroup.controllers").write_text("cpuset cpu memory pids\n")
     assert undelegated(tmp_path, 1000) == ("", "")
+
+
+@pytest.mark.parametrize(("there", "said"), [("iptables", ""), ("nft", ""), ("runc", "iptables or nft")])
+def test_podman_without_what_writes_its_networks_rules_does_not_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, said: str
+) -> None:
+    for program in ("podman", "ssh", "ssh-keygen", there):
+        (tmp_path / program).write_text("#!/bin/sh\nexit 0\n")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    monkeypatch.setattr(container, "SYSTEM_PATH", ())
+    podman = Podman(tmp_path / "run")
+    assert podman.unavailable().startswith(said)
+    assert bool(podman.unavailable()) == bool(said)
+    assert "iptables nftables" in podman.mend

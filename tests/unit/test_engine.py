@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fakes import node_shape
-from vtax.model import Image
+from vtax.model.cluster import Image
 from vtax.providers import engine
 from vtax.providers.engine import ContainerOptions
 
@@ -21,7 +21,8 @@ TAG = "vtax-rootfs:0123456789ab"
 WORKER = node_shape("worker1", (2, 3))
 PLACES = engine.addresses("10.213.7", ("master", "worker1", "worker2"))
 
-HEAD = "create --name vtax-c1-worker1 --hostname worker1 --label vtax.campaign=c1"
+HEAD = "create --name vtax-c1-worker1 --hostname worker1 --label vtax.campaign=c1 --label vtax.runtime=/run/vtax"
+OWNER = engine.Owner("c1", "/run/vtax")
 NETWORK = "--network vtax-c1 --ip 10.213.7.11 --add-host master:10.213.7.10 --add-host worker2:10.213.7.12"
 MEMORY = "--memory 2147483648 --memory-swap 2147483648"
 TAIL = f"--volume vtax-c1:/shared {TAG}"
@@ -29,7 +30,7 @@ TAIL = f"--volume vtax-c1:/shared {TAG}"
 
 def created(program: str, **options: object) -> str:
     chosen = ContainerOptions.model_validate(options)
-    return " ".join(engine.create_node(program, "c1", WORKER, chosen, TAG, PLACES, "/shared"))
+    return " ".join(engine.create_node(program, OWNER, WORKER, chosen, TAG, PLACES, "/shared"))
 
 
 @pytest.mark.parametrize("program", ["docker", "podman"])
@@ -65,7 +66,7 @@ def test_a_node_in_the_network_of_this_machine() -> None:
     """No network of its own, nothing published; the other names lead to loopback addresses."""
     places = engine.addresses("127.213.7", ("master", "worker1", "worker2"))
     options = ContainerOptions(network="host")
-    assert " ".join(engine.create_node("docker", "c1", WORKER, options, TAG, places, "/shared")) == (
+    assert " ".join(engine.create_node("docker", OWNER, WORKER, options, TAG, places, "/shared")) == (
         f"docker {HEAD} --network host --add-host master:127.213.7.10 --add-host worker2:127.213.7.12 "
         f"--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 {MEMORY} --shm-size 268435456 {TAIL}"
     )
@@ -91,10 +92,12 @@ def test_options_that_are_refused(options: dict[str, object]) -> None:
 
 
 def test_the_network_and_the_volume() -> None:
-    assert " ".join(engine.create_network("docker", "c1", "10.213.7")) == (
-        "docker network create --subnet 10.213.7.0/24 --label vtax.campaign=c1 vtax-c1"
+    assert " ".join(engine.create_network("docker", OWNER, "10.213.7")) == (
+        "docker network create --subnet 10.213.7.0/24 --label vtax.campaign=c1 --label vtax.runtime=/run/vtax vtax-c1"
     )
-    assert " ".join(engine.create_volume("podman", "c1")) == ("podman volume create --label vtax.campaign=c1 vtax-c1")
+    assert " ".join(engine.create_volume("podman", OWNER)) == (
+        "podman volume create --label vtax.campaign=c1 --label vtax.runtime=/run/vtax vtax-c1"
+    )
 
 
 def test_the_import_of_the_root_file_system() -> None:
@@ -206,7 +209,7 @@ def test_the_compose_file_of_a_cluster() -> None:
 @pytest.mark.parametrize("limit", ["cpuset", "quota"])
 def test_compose_and_create_set_the_same_limits(limit: str) -> None:
     options = ContainerOptions.model_validate({"cpu_limit": limit, "runtime": "runsc"})
-    words = engine.create_node("docker", "c1", WORKER, options, TAG, PLACES, "/shared")
+    words = engine.create_node("docker", OWNER, WORKER, options, TAG, PLACES, "/shared")
     flags = dict(pairwise(words))
     made = service(engine.compose("c1", (WORKER,), options, LOAD, "10.213.7", "/shared"), "worker1")
     assert made.get("cpuset") == (f'"{flags["--cpuset-cpus"]}"' if limit == "cpuset" else None)

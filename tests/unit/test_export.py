@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from measurements import measurement
 from vtax.errors import UsageError
 from vtax.export import COLUMNS, FORMATS, LOSSLESS, SCHEMA, export, read_table
-from vtax.model import Kind, Measurement
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
 
 ITEM = measurement(0.1 + 0.2, round=2, iteration=3, labels={"b": "2", "a": "ä"}, warmup=True)
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)  # no line ends: names have none

@@ -26,7 +26,7 @@ from vtax.gates import (
     subjects_of,
 )
 from vtax.junit import clean, junit
-from vtax.model import Finding, Severity
+from vtax.model.finding import Finding, Severity
 
 BLOCKER = Finding(id="C01", severity=Severity.BLOCKER, message="no limit", remedy="")
 WARNING = Finding(id="T05", severity=Severity.WARNING, message="virtual", remedy="")

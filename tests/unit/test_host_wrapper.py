@@ -9,7 +9,9 @@ import pytest
 
 from fakes import node_shape
 from vtax.errors import ProvisionError
-from vtax.model import ClusterShape, EnvironmentSpec, Image
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape
+from vtax.model.study import EnvironmentSpec
 from vtax.providers import cgroup
 from vtax.providers.base import Site
 from vtax.providers.host import Host, wrapper

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from importing import CLIENT, LOGS, SYSBENCH, faster, imported, text_of
 from vtax import pipeline
-from vtax.model import Finding, Severity
+from vtax.model.finding import Finding, Severity
 
 STRESS = """\
 stress-ng: debug: [7] invoked with 'stress-ng --vm 2 --verbose --metrics' by user 1000 'me'

@@ -13,7 +13,7 @@ from vtax.audit.imported import FROM_TEXT, OWN_ONLY
 from vtax.audit.imported.rows import LOG_ROWS
 from vtax.cli.analyse import MANY, lines_of
 from vtax.cli.audit import lines_of as audit_lines
-from vtax.model import Outcome
+from vtax.model.finding import Outcome
 
 FILES: dict[str, str | bytes] = {
     "vm/cpu1.txt": faster(SYSBENCH, "1000.00"),

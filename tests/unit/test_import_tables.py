@@ -15,9 +15,12 @@ from measurements import measurement
 from vtax import pipeline
 from vtax.errors import UsageError
 from vtax.export import LOSSLESS, export
+from vtax.import_files import Request
 from vtax.import_report import Report
-from vtax.imports import Request, import_logs
-from vtax.model import Kind, Measurement, Severity
+from vtax.imports import import_logs
+from vtax.model.finding import Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
 from vtax.store import Campaign
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

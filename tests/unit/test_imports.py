@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from importing import LOGS, SYSBENCH, faster, imported, put, text_of
+from recorded import DATA
 from vtax import pipeline
 from vtax.analysis.records import Verdict
 from vtax.errors import UsageError
+from vtax.import_files import Request, environment_of
 from vtax.import_report import Report, table_of
 from vtax.importers import source
-from vtax.imports import Request, environment_of, import_logs
-from vtax.model import Severity, Status
+from vtax.imports import import_logs
+from vtax.model.finding import Severity
+from vtax.model.trial import Status
 from vtax.store import Campaign
 
 STRESS = text_of(LOGS["stress-ng 0.19"])
@@ -149,6 +152,21 @@ def test_what_is_no_log_is_named_and_left_alone(tmp_path: Path, name: str, conte
     report = imported(tmp_path, {name: content, "good.txt": SYSBENCH})
     assert reason in reasons(report)[name]
     assert len(rates(tmp_path / "campaign")) == 1
+
+
+def test_the_workbook_of_iozone_is_named_and_what_it_printed_is_read(tmp_path: Path) -> None:
+    folder = DATA / "import" / "iozone-3.507--trixie-workbook"
+    report = imported(tmp_path, {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".toml"})
+    workbooks = {file.file: file.reason for file in report.files if file.file.endswith(".xls")}
+    assert set(workbooks) == {"auto.xls", "throughput.xls"}
+    assert all("iozone -b" in reason and "unit" in reason for reason in workbooks.values())
+    measured, _ = pipeline.measurements(tmp_path / "campaign")
+    names = ("operation", "file_bytes", "record_bytes", "processes")
+    found = {tuple(one.labels.get(name, "") for name in names): one for one in measured}
+    assert len(found) == len(measured) == 16 + 4
+    assert found["write", "524288", "131072", ""].value == 116_572 * 1024
+    assert found["reread", "1048576", "65536", ""].value == 15_516_181 * 1024
+    assert found["rewrite", "1048576", "65536", "2"].value == 3_684_119.5 * 1024
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "utf-32", "latin-1"])

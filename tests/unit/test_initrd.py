@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vtax.errors import EnvironmentMissing
-from vtax.model import Image
+from vtax.model.cluster import Image
 from vtax.providers.guest import initrd
 from vtax.providers.guest.initrd import NVME, Modules
 

@@ -16,8 +16,9 @@ from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.inject import engine_of, judged, study_of, throttled
-from vtax.model import EnvironmentSpec, Kind
-from vtax.pipeline import Paths
+from vtax.model.metric import Kind
+from vtax.model.study import EnvironmentSpec
+from vtax.paths import Paths
 
 STUDY = study_of("docker", 1, 1, 1)[1]
 WIGGLE = (0.3, -0.2, 0.1, -0.3, 0.2, -0.1)  # percent

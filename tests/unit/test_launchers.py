@@ -6,7 +6,7 @@ import pytest
 
 from fakes import node_shape
 from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
-from vtax.model import NodeShape, Scope, Target
+from vtax.model.nodes import NodeShape, Scope, Target
 
 ONE = node_shape("worker1", (0, 1))
 TWO = node_shape("worker2", (2, 3))

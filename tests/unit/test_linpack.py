@@ -13,7 +13,7 @@ from vtax.benchmarks.hpl import Hpl, HplParams
 from vtax.benchmarks.linpack import OUTPUT, LinpackParams, grid_of
 from vtax.errors import ParseError, UsageError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import NodeShape, Role, Scope, Target
+from vtax.model.nodes import NodeShape, Role, Scope, Target
 
 GIB = 2**30
 TWO_NODES = DATA / "hpcc" / "trixie-two-nodes"

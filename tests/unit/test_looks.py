@@ -13,7 +13,7 @@ from vtax import looks
 from vtax.campaign import execute
 from vtax.events import Event, LookTaken
 from vtax.looks import rounds_over, spent_s
-from vtax.model import Decision
+from vtax.model.look import Decision
 from vtax.store import Campaign
 
 

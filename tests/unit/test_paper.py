@@ -10,6 +10,7 @@ import pypdf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.image import imread
 
 from synthetic import campaign
 from vtax import pdf
@@ -17,6 +18,8 @@ from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
 from vtax.errors import EnvironmentMissing
 from vtax.report import latex, plates, typst
+from vtax.report.conclusion import answers, resolution
+from vtax.report.palette import ENVIRONMENTS, SYMBOLS
 from vtax.report.spreadsheet import spreadsheet
 from vtax.units import scale_of
 
@@ -150,9 +153,13 @@ def test_typst_makes_a_pdf_with_the_answers(analysis: Analysis) -> None:
     made = pdf.from_text(typst.source(analysis, 'a #study of $x$ "y" \\ *b*'))
     text = "".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(made)).pages)
     assert 'a #study of $x$ "y" \\ *b*' in text
-    words = re.sub(r"\s+", "", text)
-    primary = [item for item in analysis.comparisons if item.primary]
-    assert all(re.sub(r"\s+", "", item.sentence)[:40] in words for item in primary[:5])
+    words = re.sub(r"[\s-]+", "", text)
+    said = [(answer.group, clause) for answer in answers(analysis) for clause in answer.clauses]
+    assert len(said) > 4
+    for group, clause in said:
+        assert re.sub(r"[\s-]+", "", f"{clause.name}{clause.text}.") in words
+        assert str(group) in text
+    assert re.sub(r"[\s-]+", "", resolution(analysis)) in words
     assert "StarSTREAM_Triad" in text
 
 
@@ -164,3 +171,26 @@ def test_without_a_browser_and_typst_the_reader_is_told_what_to_install(monkeypa
     with pytest.raises(EnvironmentMissing, match="a PDF needs a browser or typst") as caught:
         pdf.from_text("x")
     assert "apt install chromium" in str(caught.value)
+
+
+def test_an_environment_has_the_colour_and_shape_of_the_page(analysis: Analysis) -> None:
+    words = {
+        "o": "circle",
+        "s": "square",
+        "D": "diamond",
+        "^": "triangle-up",
+        "P": "cross",
+        "X": "x",
+        "*": "star",
+        "h": "hexagon",
+    }
+    for place, name in enumerate(analysis.environments):
+        colour, mark = plates._look(analysis, name)
+        assert (colour, words[mark]) == (ENVIRONMENTS[place], SYMBOLS[place])
+    assert tuple(words.values()) == SYMBOLS
+
+
+def test_nothing_is_cut_at_the_sides_of_a_figure(analysis: Analysis) -> None:
+    picture = imread(io.BytesIO(plates.draw(plates.plates(analysis)[0], analysis, "png")))
+    for edge in (picture[:, :2], picture[:, -2:]):
+        assert edge[..., :3].min() == 1.0  # white

@@ -6,7 +6,9 @@ import pytest
 
 from recorded import DATA, load
 from vtax.errors import ParseError
-from vtax.model import Kind, Measurement, Metric, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.trial import TrialRecord
 from vtax.parse import measurements_of, parse_all
 
 RECORD = load(DATA / "sysbench-cpu" / "1.0.20--trixie-node")

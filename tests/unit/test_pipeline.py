@@ -13,12 +13,16 @@ import pytest
 import vtax.report.html  # noqa: F401  # here, so that fonts are looked for in the user's own cache
 from fakes import FakeProvider, telling
 from small import FACTS, IMAGE, PRINTED, anew, new_campaign, planned, store, study
-from vtax import __version__, live, pipeline
+from vtax import __version__, cleaning, live, pipeline, preparation
 from vtax.errors import EnvironmentMissing, NotMatched, StoreError, TrialsFailed, UsageError
 from vtax.events import Event, Notice, ignore
 from vtax.image import build
-from vtax.model import Decision, EnvironmentSpec, Look, Status, Study
-from vtax.pipeline import Paths, Prepared
+from vtax.model.look import Decision, Look
+from vtax.model.plan import Origin
+from vtax.model.study import EnvironmentSpec, Study
+from vtax.model.trial import Status
+from vtax.paths import Paths
+from vtax.preparation import Prepared
 from vtax.providers.base import Site
 from vtax.store import Campaign, alive
 from vtax.study import with_control
@@ -42,7 +46,7 @@ class World:
         return self.providers[name]
 
     def prepare(self, wanted: Study | None = None, *, only_available: bool = False) -> Prepared:
-        return pipeline.prepare(wanted or study(), self.paths, only_available=only_available)
+        return preparation.prepare(wanted or study(), self.paths, only_available=only_available)
 
     def start(self, wanted: Study | None = None, *, available: bool = False) -> list[Event]:
         said: list[Event] = []
@@ -69,9 +73,10 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(tmp_path)
-    monkeypatch.setattr(pipeline, "provider", lambda name, runtime: made.providers[name])
-    monkeypatch.setattr(pipeline, "provider_names", lambda: tuple(made.providers))
-    monkeypatch.setattr(pipeline, "host_facts", lambda: made.facts)
+    for module in (pipeline, preparation):
+        monkeypatch.setattr(module, "provider", lambda name, runtime: made.providers[name])
+        monkeypatch.setattr(module, "host_facts", lambda: made.facts)
+    monkeypatch.setattr(preparation, "provider_names", lambda: tuple(made.providers))
     monkeypatch.setattr(pipeline, "image_of", lambda spec, paths, listener: made.image)
     return made
 
@@ -85,7 +90,7 @@ def test_a_study_on_a_machine_where_all_works(world: World) -> None:
     assert list(prepared.providers) == ["host", "box"]
     assert prepared.problems == {"host": (), "box": ()}
     assert prepared.plan.left_out == ()
-    pipeline.refuse_impossible(prepared)
+    preparation.refuse_impossible(prepared)
     assert [each.created for each in world.providers.values()] == [0, 0]
 
 
@@ -96,7 +101,7 @@ def test_an_environment_that_does_not_work_is_left_out_when_that_is_wanted(world
     assert [spec.name for spec in prepared.plan.environments] == ["host", "box"]
     assert prepared.plan.left_out == ("environment jail is left out: no daemon answers",)
     assert {cell.environment for cell in prepared.plan.cells} == {"host", "box"}
-    pipeline.refuse_impossible(prepared)
+    preparation.refuse_impossible(prepared)
 
 
 def test_an_environment_that_does_not_work_is_refused_otherwise(world: World) -> None:
@@ -105,7 +110,7 @@ def test_an_environment_that_does_not_work_is_refused_otherwise(world: World) ->
     assert prepared.plan.left_out == ()
     assert [problem.message for problem in prepared.blockers("jail")] == ["no daemon answers"]
     with pytest.raises(EnvironmentMissing, match="some environments do not work on this machine") as caught:
-        pipeline.refuse_impossible(prepared)
+        preparation.refuse_impossible(prepared)
     assert caught.value.exit_code == 3
     assert caught.value.detail == "jail: no daemon answers"
     assert caught.value.remedy == "nothing to mend: it is a fake; or `vtax run --available` to go on without them"
@@ -153,7 +158,7 @@ def test_more_than_there_is_is_a_mistake_of_the_study(world: World) -> None:
     world.facts = {**FACTS, "cpus_usable": [0]}
     world.add("box", broken="no daemon answers")
     with pytest.raises(UsageError, match="the study asks for more than this machine has") as caught:
-        pipeline.refuse_impossible(world.prepare())
+        preparation.refuse_impossible(world.prepare())
     assert caught.value.exit_code == 2
     assert "wants 2 CPUs, this machine lends 1" in caught.value.detail
     assert caught.value.remedy.count("set cpus to at most 1") == 1  # said once, though three nodes want it
@@ -172,7 +177,7 @@ def test_any_container_is_docker_before_podman(world: World, docker: str, podman
     world.add("docker", broken=docker)
     world.add("podman", broken=podman)
     spec = EnvironmentSpec(name="container", provider="container", options={"knob": 2})
-    found = pipeline.resolve_engine(spec, world.paths)
+    found = preparation.resolve_engine(spec, world.paths)
     assert found == EnvironmentSpec(name="container", provider=chosen, options={"knob": 2})
 
 
@@ -180,7 +185,7 @@ def test_an_engine_that_is_named_stays(world: World) -> None:
     world.add("docker")
     world.add("podman", broken="not there")
     spec = EnvironmentSpec(name="container", provider="podman")
-    assert pipeline.resolve_engine(spec, world.paths) is spec
+    assert preparation.resolve_engine(spec, world.paths) is spec
 
 
 def test_the_plan_has_the_engine_that_was_found(world: World) -> None:
@@ -228,7 +233,11 @@ def test_a_study_that_is_refused_leaves_no_directory(world: World) -> None:
     assert not world.directory.exists()
 
 
-def test_a_directory_that_holds_something_is_refused_before_anything_runs(world: World) -> None:
+def test_a_directory_that_holds_something_is_refused_before_anything_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even the root file system is built, which takes minutes."""
+    monkeypatch.setattr(pipeline, "image_of", None)
     world.directory.mkdir()
     (world.directory / "mine").touch()
     with pytest.raises(UsageError, match="is not empty"):
@@ -272,7 +281,13 @@ def test_resuming_needs_environments_that_work(world: World, halfway: Campaign) 
 
 
 def test_resuming_needs_a_campaign(world: World) -> None:
-    refused(world, UsageError, "is not a campaign")
+    refused(world, UsageError, "does not exist")
+
+
+def test_an_imported_campaign_cannot_be_resumed(world: World) -> None:
+    imported = world.prepare().plan.model_copy(update={"origin": Origin.IMPORTED})
+    Campaign.create(world.directory, b"", imported, {"id": "c1"})
+    refused(world, UsageError, "was imported, so nothing of it can be run")
 
 
 # --- analyse and report --------------------------------------------------------------------------------------------
@@ -369,29 +384,29 @@ def test_a_damaged_provenance_is_named(world: World, stored: Campaign, text: str
 
 
 def labels(world: World, *, everything: bool = False) -> set[str]:
-    return {item.campaign for item in pipeline.leftovers(world.paths, everything=everything)}
+    return {item.campaign for item in cleaning.leftovers(world.paths, everything=everything)}
 
 
 def test_a_machine_on_which_nothing_is_left(world: World) -> None:
-    assert pipeline.leftovers(world.paths) == []
-    pipeline.clean([], world.paths)
+    assert cleaning.leftovers(world.paths) == []
+    cleaning.clean([], world.paths)
 
 
 def test_what_a_crash_left_is_found_and_removed(world: World) -> None:
     provider = world.stand("box", "c1")
-    found = pipeline.leftovers(world.paths)
+    found = cleaning.leftovers(world.paths)
     assert [(item.provider, item.kind, item.name) for item in found] == [
         ("box", "node", "c1-master"),
         ("box", "node", "c1-worker1"),
         ("box", "node", "c1-worker2"),
         ("files", "directory", str(world.paths.runtime / "c1")),
     ]
-    pipeline.clean(found, world.paths)
+    cleaning.clean(found, world.paths)
     assert provider.live == {}
     assert provider.destroyed == 1  # once for its label, not for every node
     assert world.providers["host"].destroyed == 0
-    assert pipeline.leftovers(world.paths) == []
-    pipeline.clean(found, world.paths)  # twice is fine
+    assert cleaning.leftovers(world.paths) == []
+    cleaning.clean(found, world.paths)  # twice is fine
 
 
 def test_a_campaign_that_runs_is_not_left_behind(world: World) -> None:
@@ -400,7 +415,7 @@ def test_a_campaign_that_runs_is_not_left_behind(world: World) -> None:
     with alive(world.paths.runtime / "running"):
         assert labels(world) == {"crashed"}
         assert labels(world, everything=True) == {"running", "crashed"}
-        pipeline.clean(pipeline.leftovers(world.paths), world.paths)
+        cleaning.clean(cleaning.leftovers(world.paths), world.paths)
         assert set(world.providers["box"].live) == {"running"}
         assert world.providers["host"].live == {}
     assert labels(world) == {"running"}  # and now it is
@@ -411,11 +426,23 @@ def test_a_cluster_that_was_brought_up_is_not_left_behind(world: World) -> None:
     note = world.note("box", '{"campaign": "up-1", "spec": {}}')
     assert labels(world) == set()
     assert labels(world, everything=True) == {"up-1"}
-    pipeline.clean(pipeline.leftovers(world.paths), world.paths)
+    cleaning.clean(cleaning.leftovers(world.paths), world.paths)
     assert note.exists()
-    pipeline.clean(pipeline.leftovers(world.paths, everything=True), world.paths)
+    cleaning.clean(cleaning.leftovers(world.paths, everything=True), world.paths)
     assert not note.exists()
     assert labels(world, everything=True) == set()
+
+
+def test_what_another_vtax_made_is_not_left_behind(world: World) -> None:
+    """Not even --all takes it: only that vtax knows whether it is in use."""
+    box = world.stand("box", "theirs")
+    world.stand("box", "ours")
+    shutil.rmtree(world.paths.runtime / "theirs")
+    box.elsewhere["theirs"] = "/home/b/.local/state/vtax/run"
+    assert labels(world, everything=True) == labels(world) == {"ours"}
+    assert {item.campaign for item in cleaning.labelled(world.paths)} == {"ours", "theirs"}
+    cleaning.clean(cleaning.leftovers(world.paths, everything=True), world.paths)
+    assert set(box.live) == {"theirs"}
 
 
 DAMAGED = ["", "{", "null", "[]", "7", '{"spec": {}}']
@@ -425,9 +452,9 @@ DAMAGED = ["", "{", "null", "[]", "7", '{"spec": {}}']
 def test_a_damaged_note_of_a_cluster_protects_nothing(world: World, text: str) -> None:
     world.stand("box", "up-1")
     note = world.note("box", text)
-    found = pipeline.leftovers(world.paths)
+    found = cleaning.leftovers(world.paths)
     assert {item.campaign for item in found} == {"up-1"}
-    pipeline.clean(found, world.paths)
+    cleaning.clean(found, world.paths)
     assert world.providers["box"].live == {}
     assert note.exists()  # nobody knows whose it was
 
@@ -443,7 +470,7 @@ def test_a_damaged_note_of_a_cluster_is_named(world: World, text: str) -> None:
 
 def test_a_note_that_is_not_text_is_named(world: World) -> None:
     world.note("box", "").write_bytes(b"\xff\xfe{}")
-    assert pipeline.leftovers(world.paths) == []
+    assert cleaning.leftovers(world.paths) == []
     with pytest.raises(UsageError, match="is damaged"):
         live.standing(world.paths)
 
@@ -463,7 +490,7 @@ def test_images_are_forgotten_by_the_engines_that_answer(world: World, monkeypat
     pipeline.remove_image("key", world.paths)
     assert removed == ["host", "box"]
     assert not place.exists()
-    with pytest.raises(EnvironmentMissing, match="there is no image 'key'"):
+    with pytest.raises(UsageError, match="there is no image 'key'"):
         pipeline.remove_image("key", world.paths)
 
 

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from fakes import FakeProvider
 from vtax.errors import UsageError
-from vtax.model import Cell, EnvironmentSpec, HostCapacity, Origin, Plan, Scope, Severity, Study
+from vtax.model.finding import Severity
+from vtax.model.nodes import HostCapacity, Scope
+from vtax.model.plan import Cell, Origin, Plan
+from vtax.model.study import EnvironmentSpec, Study
 from vtax.plan import ORCHESTRATION_S, digest, make_plan, targets
 from vtax.study import parse
 

@@ -96,7 +96,33 @@ def test_a_cell_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
         capsys, CellFinished("r001-box", "failed", "no cluster\nat all"), CellFinished("b", "failed", "")
     ) == [
         "  r001-box: failed: no cluster",
+        "    at all",
         "  b: failed: ",
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_cluster_that_is_not_there_says_why_and_what_next_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def reason(name: str) -> str:
+        return f"podman start ended\n  no container {name}\n  next: apt-get install iptables"
+
+    def skipped(trial: str, number: int) -> TrialFinished:
+        return TrialFinished(trial, "not run", f"no cluster: {reason('x')}", 0.0, 100.0 - number)
+
+    assert printed(
+        capsys,
+        CAMPAIGN,
+        *(skipped(f"r001-box/a.{number}", number) for number in range(14)),
+        CellFinished("r001-box", "failed", reason("025c2d500c45")),
+        *(skipped(f"r002-box/a.{number}", number) for number in range(2)),
+        CellFinished("r002-box", "failed", reason("94b1b1a1e7a8")),
+        TrialFinished("r003-host/a.1", "ok", "", 1.0, 0.0),
+    )[1:] == [
+        "  r001-box: failed, 14 trials not run: podman start ended",
+        "    no container 025c2d500c45",
+        "    next: apt-get install iptables",
+        "  r002-box: failed, 2 trials not run: podman start ended",
+        "  [17/40] a.1: ok in 1.0 s, 0 s left",
     ]
 
 

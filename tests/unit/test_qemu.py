@@ -14,11 +14,12 @@ from fakes import node_shape
 from vtax.cluster.access import write_ssh_config
 from vtax.cluster.seed import seed
 from vtax.errors import ProvisionError
-from vtax.model import CommandResult, Image
+from vtax.model.cluster import Image
+from vtax.model.trial import CommandResult
 from vtax.providers.base import LABEL
 from vtax.providers.guest import console
 from vtax.providers.guest.setting import addresses
-from vtax.providers.qemu import command, kvm, problems, qmp
+from vtax.providers.qemu import bridge, command, kvm, problems, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
 from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
@@ -86,8 +87,8 @@ OUTER = (
 
 def test_a_worker_in_software_emulation() -> None:
     assert line(1) == (
-        f"{start('worker1')} -machine q35 -accel tcg,thread=multi -cpu max,-cx16 {SIZE} {serial('worker1')} "
-        f"{system('worker1')} {inner(1)} {end('worker1')}"
+        f"{start('worker1')} -machine q35 -accel tcg,thread=multi -cpu max,-erms,-fsrm,-cx16 {SIZE} "
+        f"{serial('worker1')} {system('worker1')} {inner(1)} {end('worker1')}"
     )
 
 
@@ -161,7 +162,7 @@ def test_what_a_node_cannot_see_of_itself_is_recorded() -> None:
     assert command.facts(given, options, "tcg", (7, 2)) == {
         "vm_accelerator": "tcg",
         "vm_qemu": "7.2",
-        "vm_cpu_model": "max,-cx16",
+        "vm_cpu_model": "max,-erms,-fsrm,-cx16",
         "vm_memory": "on demand",
         "vm_network": "tap",
         "vm_vhost": False,
@@ -189,8 +190,8 @@ def test_a_virtio_disk_is_a_second_one() -> None:
     ("cpu", "accel", "qemu", "model"),
     [
         (None, "kvm", (7, 2), "host"),
-        (None, "tcg", (7, 2), "max,-cx16"),
-        (None, "tcg", (8, 0), "max"),
+        (None, "tcg", (7, 2), "max,-erms,-fsrm,-cx16"),
+        (None, "tcg", (8, 0), "max,-erms,-fsrm"),
         ("Nehalem", "tcg", (7, 2), "Nehalem,-cx16"),
         ("qemu64,-cx16", "tcg", (7, 2), "qemu64,-cx16"),
         ("Nehalem", "kvm", (7, 2), "Nehalem"),
@@ -425,7 +426,10 @@ def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monke
     theirs.mkdir(parents=True)
     found = [module._Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
     monkeypatch.setattr(module, "_processes", lambda: found)
-    assert [item.campaign for item in Qemu(tmp_path / "run").leftovers()] == ["c1", "c3"]
+    monkeypatch.setattr(bridge, "found", lambda: [("c4", None), ("c2", theirs)])
+    whose = [(item.campaign, item.elsewhere) for item in Qemu(tmp_path / "run").leftovers()]
+    others = str(tmp_path / "other")
+    assert whose == [("c1", ""), ("c2", others), ("c3", ""), ("c4", ""), ("c2", others)]
 
 
 def test_the_unpacked_kernel_is_started_where_there_is_one(tmp_path: Path) -> None:

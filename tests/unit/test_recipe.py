@@ -8,7 +8,7 @@ import pytest
 
 from vtax.image import recipe as module
 from vtax.image.recipe import GUEST, MODULES, PROGRAMS, Recipe, command, guest_files, machine_mirror, recipe
-from vtax.model import ImageSpec
+from vtax.model.study import ImageSpec
 
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\nVERSION_CODENAME=trixie\nID=debian\n'
 UBUNTU = 'NAME="Ubuntu"\nVERSION_CODENAME=noble\nID=ubuntu\nID_LIKE=debian\n'
@@ -122,11 +122,13 @@ def test_the_command() -> None:
         "--variant=minbase",
         "--format=tar",
         "--components=main,non-free",
+        "--dpkgopt=force-unsafe-io",
         "--aptopt=APT::Install-Recommends false",
         "--dpkgopt=path-exclude=/usr/share/man/*",
         "--dpkgopt=path-exclude=/usr/share/doc/*",
         "--dpkgopt=path-include=/usr/share/doc/*/copyright",
         "--dpkgopt=path-exclude=/usr/share/locale/*",
+        "--dpkgopt=path-exclude=/etc/kernel/postinst.d/initramfs-tools",
         "--include=hpcc,sysbench,gcc,libc6-dev",
         '--customize-hook=mkdir -p "$1/usr/local/lib/vtax"',
         "--customize-hook=copy-in /tmp/guest /usr/local/lib/vtax",

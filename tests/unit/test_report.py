@@ -18,12 +18,16 @@ from measurements import analysed, rounds
 from synthetic import Campaign, campaign, plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Level
-from vtax.model import CellRecord, Finding, Kind, Measurement, NodeFacts, Severity, Status
+from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
+from vtax.model.trial import Status
 from vtax.report.bars import bars
 from vtax.report.chart import Chart
 from vtax.report.drawn import charts
 from vtax.report.groups import Group, group_of
-from vtax.report.html import embedded
+from vtax.report.html import breakable, embedded
 from vtax.report.html import render as html
 from vtax.report.markdown import escape, fenced
 from vtax.report.markdown import render as markdown
@@ -32,7 +36,7 @@ from vtax.report.page import page_of
 from vtax.report.panels import Panel, panels
 from vtax.report.records import ReportInput
 from vtax.report.setup import fact_text, matched, ranges
-from vtax.report.tables import overview, results_of
+from vtax.report.tables import by_means, overview, results_of
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>|`*[a](http://evil.example)_$x^{$\x00&amp;"
 FETCHING = {"src", "srcset", "data", "poster", "action", "formaction", "background", "ping", "manifest"}
@@ -161,7 +165,7 @@ def test_the_page_fetches_nothing_and_runs_only_its_own_scripts(pilot_html: str)
     page = Page(pilot_html)
     assert not {"link", "iframe", "object", "embed", "img", "form", "base"} & set(page.tags)
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", pilot_html, re.DOTALL)
-    assert [kind for kind, _ in scripts] == [' type="application/json" id="data"', "", ""]
+    assert [kind for kind, _ in scripts] == [' type="application/json" id="data"', ' type="text/plain" id="plotly"', ""]
     policy = unescape(next(value for _, name, value in page.attributes if name == "content"))
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for _, text in scripts[1:]]
     assert policy.startswith("default-src 'none'; script-src 'sha256-" + digests[0])
@@ -210,13 +214,26 @@ def test_findings_come_before_the_numbers_that_they_touch(pilot_html: str) -> No
     assert "What to do: run the campaign on bare metal" in text
 
 
-def test_a_blocker_stands_above_the_answer() -> None:
+def test_blockers_stand_under_the_answer_before_any_figure_and_each_row_of_the_audit_once() -> None:
     made = campaign(("host", "container"), 6)
-    blocker = Finding(id="T04", severity=Severity.BLOCKER, message="software emulation", remedy="use KVM")
-    found = analyse(made.measurements, plan=made.plan, findings=[blocker], trials=made.trials)
+    emulation = Finding(id="T04", severity=Severity.BLOCKER, message="software emulation", remedy="use KVM")
+    stolen = [
+        Finding(
+            id="C05", severity=Severity.BLOCKER, message=f"{share} % stolen", remedy="a quiet host", environment=name
+        )
+        for share, name in ((4, "host"), (5, "container"), (6, "host"), (7, "container"))
+    ]
+    findings = [stolen[0], emulation, *stolen[1:]]
+    found = analyse(made.measurements, plan=made.plan, findings=findings, trials=made.trials)
     text = Page(html(report_input(made, found))).text
-    answer = text.index("The answer in short")
-    assert text.index("Blocker T04 software emulation") < answer
+    answer, overview = text.index("The answer in short"), text.index("Every primary metric against")
+    top = text[answer:overview]
+    assert top.index("Blocker C05 4 times") < top.index("Blocker T04 software emulation")
+    shares = [f"{share} % stolen" for share in (4, 5, 6, 7)]
+    assert [top.count(share) for share in shares].count(1) == 3
+    assert "and 1 more, under Findings" in top
+    assert top.count("a quiet host") == 1
+    assert all(share in text[overview:] for share in shares)
 
 
 def test_a_figure_of_software_emulation_that_was_allowed_says_so_itself() -> None:
@@ -433,8 +450,28 @@ def test_markdown_escapes() -> None:
     assert fenced("x\n````\ny").startswith("`````\n")
 
 
+def test_the_ratio_of_the_means_stands_beside_that_of_typical_runs(judged: ReportInput) -> None:
+    item = next(one for one in judged.analysis.comparisons if one.mean_ratio is not None)
+    text = Page(html(judged)).text.replace("\u00a0", " ")
+    assert f"by means {ratio_text(item.mean_ratio or 0)}" in text
+    assert by_means(item.model_copy(update={"mean_low": 0.9, "mean_high": 1.25})).endswith(" [0.900, 1.250]")
+    assert by_means(item.model_copy(update={"mean_ratio": None})) == ""
+
+
 def test_a_proportion_is_a_difference_in_the_tables() -> None:
     made = campaign()
     items = rounds([0.0] * 3, [0.25] * 3, metric="lost", kind=Kind.PROPORTION, unit="1")
     text = Page(html(report_input(made, analysed(items)))).text
     assert "+0.25 difference" in text
+
+
+def test_long_names_may_break_and_stay_text() -> None:
+    assert breakable("RandomlyOrderedRingLatency (µs)") == "Randomly<wbr>Ordered<wbr>Ring<wbr>Latency (µs)"
+    assert breakable("bogo_ops_rate") == "bogo_<wbr>ops_<wbr>rate"
+    assert breakable("a<B>_x") == "a&lt;B&gt;_<wbr>x"
+
+
+def test_figures_inside_a_section_do_not_repeat_its_name(judged: ReportInput) -> None:
+    titles = re.findall(r"<figcaption><strong>(.*?)</strong>", html(judged))
+    assert titles
+    assert not [title for title in titles if title.startswith("hpcc")]

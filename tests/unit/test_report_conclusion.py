@@ -12,7 +12,7 @@ from pages import report_input, whole
 from synthetic import campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Comparison, Ladder, Rung, Verdict
-from vtax.model import Finding, Severity
+from vtax.model.finding import Finding, Severity
 from vtax.report.conclusion import answers, clause, conclusion, percent, resolution
 from vtax.report.groups import Group
 from vtax.report.ladder import steps_of, supported, waterfall
@@ -49,7 +49,7 @@ def comparisons(judged: ReportInput, *verdicts: Verdict) -> list[Comparison]:
 )
 def test_a_clause_counts_verdicts(judged: ReportInput, verdicts: Sequence[Verdict], word: str, text: str) -> None:
     found = clause(judged.analysis, 1, "container", comparisons(judged, *verdicts))
-    assert (found.verdict, found.text) == (word, text)
+    assert (found.verdicts, found.text) == ((word,), text)
 
 
 def test_there_is_one_answer_for_each_part_of_the_machine(judged: ReportInput) -> None:
@@ -149,5 +149,10 @@ def test_a_blocker_of_one_benchmark_is_said_where_it_is() -> None:
     block = Finding(id="M01", severity=Severity.BLOCKER, message="one node", remedy="look", benchmark="hpcc")
     found = analyse(made.measurements, plan=made.plan, findings=[block], trials=made.trials)
     compute = next(answer for answer in answers(found) if answer.group is Group.COMPUTE)
-    assert compute.clauses[0].verdict == "not comparable"
+    assert compute.clauses[0].verdicts == ("not comparable",)
     assert compute.clauses[0].text.endswith("and not comparable in 1 of 3")
+
+
+def test_a_clause_with_both_claims_shows_both_signs(judged: ReportInput) -> None:
+    both = comparisons(judged, Verdict.FASTER, Verdict.SLOWER, Verdict.INCONCLUSIVE)
+    assert clause(judged.analysis, 1, "container", both).verdicts == ("slower", "faster")

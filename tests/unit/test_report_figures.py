@@ -21,6 +21,7 @@ from vtax.report.memory import cached_below
 from vtax.report.page import page_of
 from vtax.report.peaks import peak_flops, peaks
 from vtax.report.records import ReportInput
+from vtax.report.rug import rugs, ticks
 from vtax.report.streams import five_numbers
 from vtax.report.svg import Scale, cut, element, label, linear_ticks, log_ticks, num, tick_text
 from vtax.report.tables import results_of
@@ -230,3 +231,52 @@ def test_the_overview_is_drawn_at_any_margin(report: ReportInput, margin: float)
     drawn = forest(results_of(report), margin)
     assert drawn is not None
     assert drawn.margin[0] < drawn.one < drawn.margin[1]
+
+
+def test_ticks_beside_the_answer_stand_where_the_forest_plot_has_its_marks(report: ReportInput) -> None:
+    plot = forest(results_of(report), report.analysis.margin)
+    assert plot is not None
+    found = rugs(plot)
+    for group, place in {(line.group, line.environment) for line in plot.lines}:
+        own = [
+            item for line in plot.lines if (line.group, line.environment) == (group, place) for item in line.whiskers
+        ]
+        drawn = ElementTree.fromstring(found[group, place])
+        marks = {
+            part.attrib["class"]: {float(spot.split()[0]) for spot in part[0].attrib["d"].split("M")[1:]}
+            for part in drawn.findall("g")
+        }
+        for verdict in {item.verdict for item in own}:
+            places = {float(num(1000 * item.at)) for item in own if item.verdict == verdict}
+            assert marks[f"v-{verdict.replace(' ', '-')}"] == places
+    assert (plot.one, "1") in ticks(plot)
+    assert rugs(None) == {}
+
+
+def test_rounds_of_an_environment_share_a_legend_entry(made: dict[str, Chart]) -> None:
+    chart = chart_of(made, "Bitrate over time")
+    for option in chart.choices[0]["options"]:
+        shown = [chart.traces[place]["name"] for place in option["traces"] if chart.traces[place]["showlegend"]]
+        assert shown == ["host", "container", "vm"]
+        assert [chart.traces[place]["text"] for place in option["traces"]][:2] == ["host, round 1", "host, round 2"]
+
+
+def test_a_logarithmic_axis_names_whole_numbers(made: dict[str, Chart]) -> None:
+    axis = chart_of(made, "hpcc · RandomlyOrderedRingLatency").layout["xaxis"]
+    assert axis["type"] == "log"
+    assert axis["ticktext"] == [tick_text(value) for value in axis["tickvals"]]
+    assert 3 <= len(axis["tickvals"]) <= 6
+
+
+def test_cells_and_what_was_counted_in_them_share_the_axis_of_time(report: ReportInput) -> None:
+    chart = timeline(report)
+    assert chart is not None
+    _, end = chart.layout["xaxis"]["range"]
+    assert all(0 <= x <= end for trace in chart.traces for x in trace["x"])
+
+
+def test_names_of_clients_stand_beside_the_first_matrix_only(made: dict[str, Chart]) -> None:
+    chart = chart_of(made, "Pairs of nodes")
+    axes = [axis for name, axis in chart.layout.items() if name.startswith("yaxis")]
+    assert [axis["showticklabels"] for axis in axes] == [True, False, False]
+    assert chart.wide

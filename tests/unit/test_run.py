@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakes import COUNTERS, EXPIRED, FakeProvider, Reply, Script, node_shape, ran
+from recorded import DATA
+from vtax.benchmarks.ping import Ping, PingParams
 from vtax.errors import CommandError, EnvironmentMissing
-from vtax.model import (
-    Cell,
-    ClusterShape,
-    EnvironmentSpec,
-    Image,
-    InputFile,
-    Load,
-    PlannedTrial,
-    Scope,
-    Status,
-    Step,
-    Target,
-    TrialRecord,
-    Work,
-)
+from vtax.launchers.mpirun import Mpirun
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope, Target
+from vtax.model.plan import Cell, InputFile, Load, PlannedTrial, Step, Work
+from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import Status, TrialRecord
 from vtax.providers.base import Site
 from vtax.run import READY_S, not_run, run_trial
 
@@ -230,10 +225,22 @@ def test_output_files_are_fetched(tmp_path: Path) -> None:
 
     bench = Bench(tmp_path, script)
     record = bench.run(work(step("tool", outputs=("out/a b.txt",))))
-    assert record.steps[0].outputs == {"out/a b.txt": "0.worker1.out_a_b.txt"}
-    assert bench.files()["0.worker1.out_a_b.txt"] == "7 seconds\n"
+    assert record.steps[0].outputs == {"out/a b.txt": "0.worker1.out%2Fa%20b.txt"}
+    assert bench.files()["0.worker1.out%2Fa%20b.txt"] == "7 seconds\n"
     (fetch,) = ran(bench.provider.calls, "cat")
     assert (fetch.node, fetch.directory) == ("worker1", DIRECTORY)
+
+
+def test_no_two_output_files_share_a_name(tmp_path: Path) -> None:
+    names = ("a/b", "a_b", "a b", "a%2Fb", "stdout", "stderr", "%stdout", "é")
+
+    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        return (0, f"of {argv[1]}", "") if argv[0] == "cat" else (0, "printed", "warned")
+
+    bench = Bench(tmp_path, script)
+    done = bench.run(work(step("tool", outputs=names))).steps[0]
+    assert {name: bench.files()[file] for name, file in done.outputs.items()} == {name: f"of {name}" for name in names}
+    assert (bench.files()[done.stdout], bench.files()[done.stderr]) == ("printed", "warned")
 
 
 def test_an_output_file_that_is_not_there_is_absent(tmp_path: Path) -> None:
@@ -285,6 +292,56 @@ def test_without_an_error_log_the_output_is_quoted(tmp_path: Path) -> None:
 def test_a_step_that_says_nothing_when_it_fails(tmp_path: Path) -> None:
     bench = Bench(tmp_path, replying(tool=(-9, "", "")))
     assert bench.run(work(step("tool"))).failure == "tool on worker1 ended with exit code -9"
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ((1, "0 of 5 came back\n", ""), Status.OK),
+        ((1, "", "0 of 5 came back\n"), Status.FAILED),
+        ((1, "unknown host\n", ""), Status.FAILED),
+        ((2, "0 of 5 came back\n", ""), Status.FAILED),
+    ],
+)
+def test_an_exit_code_may_tell_a_result(tmp_path: Path, reply: Reply, status: Status) -> None:
+    bench = Bench(tmp_path, replying(tool=reply))
+    record = bench.run(work(step("tool", results={1: "^0 of 5"}), step("after")))
+    assert (record.status, record.steps[0].exit_code) == (status, reply[0])
+    assert bool(ran(bench.provider.calls, "after")) is (status is Status.OK)
+
+
+SILENCE = DATA / "ping" / "iputils-20240905--trixie-silence"
+
+
+def test_a_peer_that_never_answers_is_measured(tmp_path: Path) -> None:
+    """Both commands of ping end with exit code 1 then, and their closing lines say that every packet was lost."""
+    replies = {
+        count: (SILENCE / name).read_text() for count, name in ((1, "0-worker1.stdout"), (20, "1-worker1.stdout"))
+    }
+    record = ping_trial(tmp_path, lambda count: (1, replies[count], ""))
+    assert (record.status, [done.exit_code for done in record.steps]) == (Status.OK, [1, 1])
+    text = record.model_copy(update={"texts": {record.steps[-1].stdout: replies[20]}})
+    assert [(one.metric, one.value) for one in Ping().parse(text)] == [("lost_fraction", 1.0)]
+
+
+def test_ping_without_closing_lines_has_failed(tmp_path: Path) -> None:
+    """An address to which there is no way: exit code 2, or 1 in other versions, and nothing was sent."""
+    for number, code in enumerate((1, 2)):
+        (tmp_path / f"{number}").mkdir()
+        reply: Reply = (code, "", "ping: Invalid argument\n")
+        record = ping_trial(tmp_path / f"{number}", partial(lambda given, _: given, reply))
+        assert (record.status, len(record.steps)) == (Status.FAILED, 1)
+
+
+def ping_trial(top: Path, reply: Callable[[int], Reply]) -> TrialRecord:
+    """A trial of 20 packets; `reply` is what ping answers to a number of packets."""
+    target = Target(scope=Scope.PAIRS, nodes=(SHAPE.node("worker1"), SHAPE.node("worker2")), directory=DIRECTORY)
+    steps = Ping().steps(PingParams(count=20), target, Mpirun(interface="eth0"))
+
+    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        return reply(int(argv[argv.index("-c") + 1])) if argv[0] == "ping" else None
+
+    return Bench(top, script).run(work(*steps, scope=Scope.PAIRS, nodes=("worker1", "worker2")))
 
 
 def test_a_step_that_takes_too_long(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vtax.model import ClusterShape, HostCapacity, ImageSpec, Problem, Role, Severity, Study
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, Role
+from vtax.model.study import ImageSpec, Study
 from vtax.shape import AUTO_DISK, cluster_shape
 
 GIB = 2**30

@@ -14,20 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vtax.errors import StoreError, UsageError
-from vtax.model import (
-    CellRecord,
-    ClusterShape,
-    HostCapacity,
-    ImageSpec,
-    NodeFacts,
-    Plan,
-    Record,
-    Scope,
-    Status,
-    StepRecord,
-    Study,
-    TrialRecord,
-)
+from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.nodes import ClusterShape, HostCapacity, Scope
+from vtax.model.plan import Plan
+from vtax.model.record import Record
+from vtax.model.study import ImageSpec, Study
+from vtax.model.trial import Status, StepRecord, TrialRecord
 from vtax.store import FREE_BYTES, Campaign, alive, is_alive, write_atomic
 
 STUDY = Study(
@@ -201,9 +193,11 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
         Campaign.create(tmp_path / "file", b"", PLAN, ABOUT)
 
 
-@pytest.mark.parametrize("name", ["", "none"])
-def test_what_is_not_a_campaign(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"is not a campaign: it has no plan\.json") as caught:
+@pytest.mark.parametrize(
+    ("name", "why"), [("", r"is not a campaign: it has no plan\.json"), ("none", "does not exist")]
+)
+def test_what_is_not_a_campaign(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why) as caught:
         Campaign.open(tmp_path / name)
     assert caught.value.exit_code == 2
 

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vtax.errors import StudyError, UsageError
-from vtax.model import Scope, Study
+from vtax.model.nodes import Scope
+from vtax.model.study import Study
 from vtax.presets import PRESETS, preset
 from vtax.providers import option_models
 from vtax.study import StudyFile, check, json_schema, load, parse, with_control
@@ -160,6 +161,11 @@ def test_a_fixed_number_of_rounds_is_one_look() -> None:
     assert (study.fixed(9).rounds, study.fixed(9).looks) == (9, (9,))
 
 
+def test_anytime_looks_after_every_round_from_six_on() -> None:
+    study = parse(with_top("anytime = true\nrounds = 60"), "test.toml")
+    assert (study.anytime, study.rounds, study.looks) == (True, 60, tuple(range(6, 61)))
+
+
 def test_a_study_written_before_there_were_looks_has_one() -> None:
     written = parse(PLAIN, "test.toml").model_dump(mode="json")
     del written["looks"]
@@ -195,8 +201,8 @@ def test_the_quick_example_is_the_quick_preset() -> None:
     ("text", "path", "said"),
     [
         # unknown keys, at every level
-        (with_top("round = 3"), "round", 'unknown key "round" (did you mean "rounds"? allowed: baseline, benchmarks,'),
-        (with_top("int = 3"), "int", 'unknown key "int" (allowed: baseline,'),
+        (with_top("round = 3"), "round", 'unknown key "round" (did you mean "rounds"? allowed: anytime, baseline,'),
+        (with_top("int = 3"), "int", 'unknown key "int" (allowed: anytime, baseline,'),
         (
             with_nodes("worker = 2"),
             "nodes.worker",
@@ -268,6 +274,9 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (with_ping("warmup = -1"), "benchmarks[0].warmup", "-1: input should be greater than or equal to 0"),
         # looks
         (with_top("looks = []"), "looks", "no look is planned"),
+        (with_top("anytime = true\nlooks = [6, 10]"), "anytime", "it looks after every round, and `looks` plans some"),
+        (with_top("anytime = true"), "rounds", "6 leave nothing to look at before the end"),
+        (with_top('anytime = "yes"'), "anytime", "'yes': input should be a valid boolean"),
         (with_top("looks = [10, 6]"), "looks", "[10, 6] does not rise"),
         (with_top("looks = [6, 6]"), "looks", "[6, 6] does not rise"),
         (with_top("looks = [3, 6]"), "looks", "a look after 3 rounds (the first at 6 or later"),

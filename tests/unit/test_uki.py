@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vtax.errors import EnvironmentMissing
-from vtax.model import Image
+from vtax.model.cluster import Image
 from vtax.providers.guest import firmware, initrd, uki
 from vtax.providers.guest.initrd import Modules, archive, called
 

@@ -9,7 +9,9 @@ import pytest
 from fakes import FakeProvider, HealthyNodes, Reply, Script, facts_text, node_shape, ran
 from vtax.errors import NotMatched, ProvisionError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, Image, NodeFacts, NodeShape, Scope
+from vtax.model.cluster import Image, NodeFacts
+from vtax.model.nodes import ClusterShape, NodeShape, Scope
+from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Site
 from vtax.provision import destroy, provision
 from vtax.verify import cpus_differ, memory_differs, parallel_targets, peers_differ, quota_differs, verify

@@ -12,7 +12,11 @@ from pydantic import ValidationError
 from fakes import node_shape
 from vtax.errors import EnvironmentMissing, ProvisionError
 from vtax.facts.nesting import Evidence, stack
-from vtax.model import ClusterShape, CommandResult, EnvironmentSpec, HostCapacity, Image, NodeShape, Severity
+from vtax.model.cluster import Image
+from vtax.model.finding import Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
+from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import CommandResult
 from vtax.providers.guest import disk, firmware
 from vtax.providers.guest.setting import addresses
 from vtax.providers.virtualbox import command, listing, manage, threads
@@ -360,11 +364,12 @@ def test_what_was_left_behind(able: Path, tmp_path: Path) -> None:
     medium = mine / "vtax-c1-worker2.vdi"
     medium.touch()
     (able / "list-hdds").write_text(f"UUID:           1\nLocation:       {medium}\n\nUUID: 2\nLocation: /x/mine.vdi\n")
-    found = [(one.kind, one.name, one.campaign) for one in VirtualBox(tmp_path / "run").leftovers()]
+    found = [(one.kind, one.name, one.campaign, one.elsewhere) for one in VirtualBox(tmp_path / "run").leftovers()]
     assert found == [
-        ("machine", "vtax-c1-master", "c1"),
-        ("machine", "vtax-c3-worker1", "c3"),
-        ("medium", "vtax-c1-worker2.vdi", "c1"),
+        ("machine", "vtax-c1-master", "c1", ""),
+        ("machine", "vtax-c2-worker1", "c2", str(tmp_path / "elsewhere")),
+        ("machine", "vtax-c3-worker1", "c3", ""),
+        ("medium", "vtax-c1-worker2.vdi", "c1", ""),
     ]
 
 

@@ -24,7 +24,8 @@ from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.analysis.summary import Key, series_of
 from vtax.analysis.unlike import Recorded, unlike
 from vtax.errors import UsageError
-from vtax.model import Direction, Severity
+from vtax.model.finding import Severity
+from vtax.model.metric import Direction
 
 CONFIDENCE = 0.95
 CAUTION = (

@@ -6,7 +6,9 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from vtax.model import FORMAT, Direction, Kind, Labels, Record, Severity
+from vtax.model.finding import Severity
+from vtax.model.metric import Direction, Kind
+from vtax.model.record import FORMAT, Labels, Record
 
 
 class Outcome(StrEnum):

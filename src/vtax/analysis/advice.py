@@ -6,17 +6,18 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from vtax.analysis import diagnostics
 from vtax.analysis.forecast import NEW_CAMPAIGN_MAX, best_iterations, more_rounds, rounds_needed
-from vtax.analysis.notes import Runs
 from vtax.analysis.pairs import Frame, Pair
 from vtax.analysis.records import VERDICT_FROM, Verdict
-from vtax.analysis.summary import series_of
-from vtax.model import Plan, Status, TrialRecord
+from vtax.analysis.summary import Runs, series_of
+from vtax.model.plan import Plan
+from vtax.model.trial import Status, TrialRecord
 
 Counters = Mapping[tuple[str, str, int], Mapping[str, float]]  # environment, label, round -> counter -> sum over nodes
 
@@ -67,9 +68,9 @@ class Advice:
             return None, None
         made = one.look.fit
         delta = math.log1p(self.frame.study.margin)
-        return rounds_needed(
-            one.effect.theta, one.effect.sd, made.df, delta, one.calibration.a_look, candidates, made.n - made.df
-        )
+        parameters = made.n - made.df
+        width = partial(one.calibration.critical, parameters=parameters)
+        return rounds_needed(one.effect.theta, one.effect.sd, made.df, delta, width, candidates)
 
     def _out_of_reach(self, one: Pair, rounds: int) -> str:
         culprit = self.correlate(one)

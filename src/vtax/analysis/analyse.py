@@ -10,17 +10,26 @@ import numpy as np
 
 from vtax.analysis import verdict
 from vtax.analysis.advice import Advice, advice_of
+from vtax.analysis.anytime import wider
+from vtax.analysis.bootstrap import TOO_FEW, mean_interval
 from vtax.analysis.columns import columns
 from vtax.analysis.decide import CODES, adjusted_words, benjamini_hochberg, holm
 from vtax.analysis.estimate import exponential
 from vtax.analysis.failures import censored, failing, failure_rates, failures
 from vtax.analysis.ladder import ladders
-from vtax.analysis.looks import calibration
-from vtax.analysis.notes import Runs, mean_effect, notes
+from vtax.analysis.looks import USUAL, Tables, calibration, level_of
+from vtax.analysis.notes import mean_effect, notes
 from vtax.analysis.pairs import Frame, Pair, frame_of, pair
-from vtax.analysis.records import CONCLUSIVE, Analysis, Companion, Comparison, Level, Verdict
-from vtax.analysis.summary import Key, levels_of, series_of
-from vtax.model import Direction, Finding, Measurement, Plan, Severity, TrialRecord
+from vtax.analysis.randomisation import randomised
+from vtax.analysis.records import CONCLUSIVE, VERDICT_FROM, Analysis, Companion, Comparison, Level, Verdict
+from vtax.analysis.scores import scores
+from vtax.analysis.summary import Key, Runs, levels_of, series_of
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction
+from vtax.model.plan import Plan
+from vtax.model.study import Study
+from vtax.model.trial import TrialRecord
 
 SEVERITIES = tuple(Severity)
 ONE_BOOT = frozenset({"host"})  # providers that cannot make a fresh instance for each cell
@@ -37,10 +46,16 @@ class Claim:
 
 
 def analyse(
-    measurements: Iterable[Measurement], *, plan: Plan, findings: Sequence[Finding], trials: Sequence[TrialRecord]
+    measurements: Iterable[Measurement],
+    *,
+    plan: Plan,
+    findings: Sequence[Finding],
+    trials: Sequence[TrialRecord],
+    tables: Tables | None = None,
 ) -> Analysis:
     """Everything that the numbers of a campaign support, in an order that does not depend on theirs.
 
+    `tables` saves the simulation of the plan's looks (`calibrations`), and changes no bit.
     Raises ParseError, naming the file, for numbers that cannot be: a rate of zero, two values for one thing.
     """
     study = plan.study
@@ -50,7 +65,7 @@ def analyse(
     ordered = sorted(found.values(), key=lambda level: (series_of(level), environments.index(level.environment)))
     audit = _ordered_findings(findings)
     rates = failure_rates(trials, study.baseline)
-    frame = frame_of(plan, trials, int(table.round.max(initial=0)), censored(trials))
+    frame = frame_of(plan, trials, int(table.round.max(initial=0)), censored(trials), tables or {})
     pairs = _pairs(ordered, found, frame, audit)
     claims = _claims(pairs)
     excluded = control_excluded(pairs)
@@ -70,7 +85,7 @@ def analyse(
         )
         for i, one in enumerate(pairs)
     )
-    plain, adjusted = (calibration(study.looks, adjusted=way) for way in (False, True))
+    plain, adjusted = (level_of(study, adjusted=way, tables=frame.tables) for way in (False, True))
     return Analysis(
         campaign=study.name,
         plan_sha256=plan.sha256,
@@ -85,6 +100,7 @@ def analyse(
         a_look_adjusted=adjusted.a_look,
         a_look_source=plain.source,
         order_adjusted=any(one.adjusted for one in pairs),
+        anytime_wider=_wider(study, frame.complete, any(one.adjusted for one in pairs)),
         control=study.control_name,
         resolution=_resolution(pairs),
         trials_planned=sum(len(cell.trials) for cell in plan.cells),
@@ -97,6 +113,7 @@ def analyse(
         failure_rates=rates,
         one_boot=one_boot(plan),
         advice=advice.sentences,
+        scores=scores(pairs, found, frame, audit, _invalid(excluded), frozenset(one_boot(plan))),
         ladder=ladders(ordered, found, audit, frame),
     )
 
@@ -110,6 +127,14 @@ def _environments(plan: Plan, measured: set[str]) -> tuple[str, ...]:
 def one_boot(plan: Plan) -> tuple[str, ...]:
     """Environments that are one instance for the whole campaign, so that claims are about that instance."""
     return tuple(spec.name for spec in plan.environments if spec.provider in ONE_BOOT)
+
+
+def _wider(study: Study, rounds: int, adjusted: bool) -> float | None:
+    """How much wider anytime-valid intervals are here than those of the usual planned looks; None without them."""
+    if not study.anytime or rounds < VERDICT_FROM:
+        return None
+    parameters = 1 + adjusted
+    return wider(rounds, parameters, calibration(USUAL, adjusted=adjusted).critical(rounds, parameters))
 
 
 def _pairs(
@@ -183,7 +208,9 @@ def _comparison(
     word, sentence = _judgement(one, claim, frame, excluded)
     if word in CONCLUSIVE and {level.environment, study.baseline} & set(one_boot(plan)):
         sentence = f"{sentence}, for this one boot"
-    noted = notes(one, runs, math.log1p(study.margin))
+    means = mean_interval(one, runs, study.seed)
+    test = randomised(one, frame, len(plan.environments))
+    noted = notes(one, runs, math.log1p(study.margin), test, means)
     remarks = [advice.remark(one, word, claim.family if claim else 0)]
     if {(level.environment, level.label), (study.baseline, level.label)} & failed:
         remarks.append("among successful runs")
@@ -213,7 +240,9 @@ def _comparison(
         difference=found.theta if found is not None and plain else None,
         difference_low=found.low if found is not None and plain else None,
         difference_high=found.high if found is not None and plain else None,
-        p_value=float(one.look.fit.p_difference) if one.look is not None and claim is not None else None,
+        p_value=float(one.calibration.p_difference(one.look.fit))
+        if one.look is not None and claim is not None
+        else None,
         p_adjusted=claim.p_adjusted if claim is not None else None,
         verdict=word,
         sentence=sentence if level.primary else f"{sentence} (exploratory)",
@@ -225,7 +254,11 @@ def _comparison(
         p_sequential=float(one.look.p_sequential) if one.look is not None and claim is not None else None,
         dropped=one.dropped,
         mean_ratio=None if mean is None else exponential(mean),
+        mean_low=None if means is None else means[0],
+        mean_high=None if means is None else means[1],
+        mean_without="" if mean is None or means is not None else TOO_FEW,
         companion=_companion(one),
+        randomisation=test,
         more_rounds=advice.more_rounds(one, word),
         control=one.control,
         notes=noted,
@@ -238,15 +271,21 @@ def _judgement(one: Pair, claim: Claim | None, frame: Frame, excluded: Pair | No
     if one.blocker is not None:
         return Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {one.blocker.message}"
     if excluded is not None and not one.control:
-        what = f"{excluded.level.label} {excluded.level.metric}"
-        message = f"INVALID_AA, the control arm differs from the baseline that it repeats, in {what}"
-        return Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {message}"
+        return Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {_invalid(excluded)}"
     if found is None:
         return Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: no round in which {study.baseline} has it too"
     if not one.logged:
         return Verdict.DIFFERENCE_ONLY, verdict.difference_of(found)
     word = verdict.early(found) or (claim.word if claim is not None else Verdict.INCONCLUSIVE)
     return word, verdict.sentence_of(word, found, study.margin)
+
+
+def _invalid(excluded: Pair | None) -> str:
+    """Why nothing of the campaign compares; "" when the control arm is as the baseline."""
+    if excluded is None:
+        return ""
+    what = f"{excluded.level.label} {excluded.level.metric}"
+    return f"INVALID_AA, the control arm differs from the baseline that it repeats, in {what}"
 
 
 def _carried(one: Pair) -> float | None:

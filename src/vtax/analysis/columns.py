@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vtax.errors import ParseError
-from vtax.model import Direction, Kind, Measurement, Scope
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind
+from vtax.model.nodes import Scope
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy as np
 
 from vtax.analysis.columns import Bools, Floats, Ints
 from vtax.analysis.estimate import LEVEL, Fit, adjustable, fit
-from vtax.analysis.looks import Calibration
+from vtax.analysis.looks import LookLevel
 from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.analysis.signed_rank import hodges_lehmann
 
@@ -50,12 +50,12 @@ class Look:
 
 
 def look_at(
-    differences: Floats, first: Floats | None, level: Calibration, delta: float, before: Look | None = None
+    differences: Floats, first: Floats | None, level: LookLevel, delta: float, before: Look | None = None
 ) -> Look:
     """One look at differences of shape (..., n), n >= 6; `before` is the look before it in the same campaigns."""
     made = fit(differences, first)
-    low, high = made.interval(level.a_look)
-    smallest, within = made.p_difference, made.p_equivalence(delta)
+    low, high = level.interval(made)
+    smallest, within = level.p_difference(made), level.p_within(made, delta)
     if before is not None:
         smallest = np.minimum(smallest, before.smallest_p)
         within = np.minimum(within, before.smallest_p_within)
@@ -79,7 +79,7 @@ def look_at(
 
 
 def looks_at(
-    differences: Floats, first: Floats | None, sizes: Sequence[int], level: Calibration, delta: float
+    differences: Floats, first: Floats | None, sizes: Sequence[int], level: LookLevel, delta: float
 ) -> Look | None:
     """The last of the looks after the first `sizes` rounds each; None when no look has the six rounds that it needs."""
     found = None

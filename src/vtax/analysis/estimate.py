@@ -25,7 +25,8 @@ EXPONENT_MAX = 700.0  # exp() of more does not fit a float
 class Fit:
     """The mean paired difference with its standard error, adjusted for the order where `carry_over` is there.
 
-    `sd` is the deviation of the rounds from the fit. Arrays of shape (...).
+    `sd` is the deviation of the rounds from the fit, `information` the rounds that the estimate is worth: (sd / se)².
+    Arrays of shape (...).
     """
 
     n: int
@@ -34,6 +35,7 @@ class Fit:
     sd: Floats
     se: Floats
     carry_over: Floats | None
+    information: Floats
 
     def interval(self, a: float) -> tuple[Floats, Floats]:
         """The two-sided t interval at 1 - `a`."""
@@ -60,7 +62,7 @@ def fit(differences: Floats, first: Floats | None) -> Fit:
     if first is None:
         residual = differences - mean[..., None]
         sd = np.sqrt((residual * residual).sum(axis=-1) / (n - 1))
-        return Fit(n, n - 1, mean, sd, sd / math.sqrt(n), None)
+        return Fit(n, n - 1, mean, sd, sd / math.sqrt(n), None, np.array(float(n)))
     level = first.mean(axis=-1)
     centred = first - level[..., None]
     squares = (centred * centred).sum(axis=-1)
@@ -68,7 +70,8 @@ def fit(differences: Floats, first: Floats | None) -> Fit:
     theta = mean - slope * level
     residual = differences - theta[..., None] - slope[..., None] * first
     sd = np.sqrt((residual * residual).sum(axis=-1) / (n - 2))
-    return Fit(n, n - 2, theta, sd, sd * np.sqrt(1 / n + level * level / squares), slope)
+    share = 1 / n + level * level / squares
+    return Fit(n, n - 2, theta, sd, sd * np.sqrt(share), slope, 1 / share)
 
 
 def adjustable(first: Floats | None) -> bool:

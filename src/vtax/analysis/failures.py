@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from vtax.analysis.columns import Floats
 from vtax.analysis.records import Failure, FailureRate
-from vtax.model import Status, TrialRecord
+from vtax.model.trial import Status, TrialRecord
 
 FAILING = 0.1  # share of failed trials from which a verdict says that it is about the others
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import chdtri
 
 from vtax.analysis.columns import Floats
-from vtax.analysis.estimate import critical
 
 NOISE_QUANTILE = 0.2  # of chi2: the noise that a campaign of this size cannot rule out
 NEW_CAMPAIGN_MAX = 60  # rounds; beyond this a verdict is called out of reach
@@ -17,16 +16,17 @@ ITERATIONS_MAX = 100
 
 
 def rounds_needed(
-    theta: float, sd: float, df: int, delta: float, a: float, candidates: Sequence[int], parameters: int = 1
+    theta: float, sd: float, df: int, delta: float, critical: Callable[[int], float], candidates: Sequence[int]
 ) -> tuple[int | None, int | None]:
     """At which of the `candidates` (rising) a verdict is to be expected: with this noise, and with the worst that it
-    may hide. None is beyond the last. The nearer of two verdicts counts: "differs" or "inside the margin".
+    may hide. None is beyond the last. The nearer of two verdicts counts: "differs" or "inside the margin". `critical`
+    is half of the interval after so many rounds, in standard errors.
     """
     needed = max(abs(theta), delta - abs(theta))
     worst = sd * math.sqrt(df / float(chdtri(df, 1 - NOISE_QUANTILE)))
 
     def reached(noise: float) -> int | None:
-        fitting = (n for n in candidates if critical(n - parameters, a) * noise / math.sqrt(n) <= needed)
+        fitting = (n for n in candidates if critical(n) * noise / math.sqrt(n) <= needed)
         return next(fitting, None)
 
     return reached(sd), reached(worst)

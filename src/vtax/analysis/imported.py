@@ -13,7 +13,11 @@ from statistics import fmean
 
 from vtax.analysis.records import Analysis, Comparison, Failure, Level, Verdict
 from vtax.analysis.summary import levels, series_of
-from vtax.model import Direction, Finding, Kind, Measurement, Plan, Severity, Status, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind
+from vtax.model.plan import Plan
+from vtax.model.trial import Status, TrialRecord
 
 PLACES = frozenset({"client", "server", "node", "target"})  # names that an environment gives its own machines
 PILOT_FROM = 3  # runs on both sides

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vtax.analysis.records import BEYOND_ROUNDS, CONCLUSIVE, Analysis
-from vtax.model import Record
+from vtax.model.record import Record
 
 
 class Interval(Record):

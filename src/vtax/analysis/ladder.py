@@ -10,11 +10,12 @@ import numpy as np
 from vtax.analysis import verdict
 from vtax.analysis.columns import UNLOGGED
 from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, exponential, fit, log_differences
-from vtax.analysis.looks import calibration
+from vtax.analysis.looks import LookLevel, level_of
 from vtax.analysis.pairs import Frame
 from vtax.analysis.records import Ladder, Level, Rung
 from vtax.analysis.summary import Key, series_of
-from vtax.model import Direction, Finding
+from vtax.model.finding import Finding
+from vtax.model.metric import Direction
 
 Rounds = tuple[int, ...]
 
@@ -27,7 +28,7 @@ def ladders(
     Intervals are at the level of the planned looks, once the first is reached. A step that was left out is skipped: the
     rung then leads from the step before it, and says so in `previous`.
     """
-    a = LEVEL if frame.look is None else calibration(frame.study.looks, adjusted=False).a_look
+    at = None if frame.look is None else level_of(frame.study, adjusted=False, tables=frame.tables)
     several = []
     for series in dict.fromkeys(map(series_of, ordered)):
         levels = [found[step, series] for step in frame.study.ladder if (step, series) in found]
@@ -35,11 +36,11 @@ def ladders(
             continue
         common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
         if common:
-            several.append(_ladder(levels, tuple(sorted(common)), findings, a))
+            several.append(_ladder(levels, tuple(sorted(common)), findings, at))
     return tuple(several)
 
 
-def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding], a: float) -> Ladder:
+def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding], at: LookLevel | None) -> Ladder:
     first = levels[0]
     return Ladder(
         benchmark=first.benchmark,
@@ -51,12 +52,12 @@ def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding]
         primary=first.primary,
         labels=first.labels,
         n=len(rounds),
-        rungs=tuple(_rung(level, previous, rounds, findings, a) for previous, level in pairwise(levels)),
-        total=_rung(levels[-1], first, rounds, findings, a),
+        rungs=tuple(_rung(level, previous, rounds, findings, at) for previous, level in pairwise(levels)),
+        total=_rung(levels[-1], first, rounds, findings, at),
     )
 
 
-def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Finding], a: float) -> Rung:
+def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Finding], at: LookLevel | None) -> Rung:
     mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
     differences = log_differences(
         np.array([mine[number] for number in rounds]),
@@ -65,7 +66,8 @@ def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Find
     )
     made = fit(differences, None) if len(rounds) > 1 else None
     shown = made is not None and len(rounds) >= INTERVAL_FROM
-    low, high = made.interval(a) if made is not None and shown else (None, None)
+    ends = None if made is None or not shown else made.interval(LEVEL) if at is None else at.interval(made)
+    bounds = None if ends is None or not np.isfinite(ends[0]) else (float(ends[0]), float(ends[1]))
     effect = float(differences.mean())
     block = verdict.blocker(findings, (level.environment, previous.environment), level)
     return Rung(
@@ -74,7 +76,7 @@ def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Find
         effect=effect,
         sd=float(made.sd) if made is not None else None,
         ratio=exponential(effect),
-        low=None if low is None else exponential(float(low)),
-        high=None if high is None else exponential(float(high)),
+        low=None if bounds is None else exponential(bounds[0]),
+        high=None if bounds is None else exponential(bounds[1]),
         blocker=block.message if block is not None else "",
     )

@@ -1,4 +1,4 @@
-"""Levels for planned looks (METHOD 1.8): how wide an interval must be to hold at whatever look a campaign stops.
+"""LookLevel for planned looks (METHOD 1.8): how wide an interval must be to hold at whatever look a campaign stops.
 
 A campaign that may stop at several looks makes an error when the interval of any of them misses. So all looks use the
 same level `a_look`, the 5 % quantile of the smallest p over the looks of campaigns without any difference (Pocock
@@ -9,6 +9,7 @@ kept in `looks.json`, which `scripts/calibrate-looks` writes.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -16,11 +17,15 @@ from importlib.resources import files
 import numpy as np
 from scipy.special import stdtr
 
+from vtax.analysis.anytime import Anytime
 from vtax.analysis.columns import Floats
-from vtax.analysis.estimate import ADJUST_FROM, LEVEL, fit
+from vtax.analysis.estimate import ADJUST_FROM, LEVEL, Fit, critical, fit
+from vtax.model.study import Study
 
+USUAL = (6, 10, 16, 24, 40, 60)
 DRAWS = 200_000  # campaigns simulated for looks that are not kept
 SEED = 20_240_101
+SIMULATION = 1  # raised when the same draws and seed give other numbers
 CHUNK = 20_000  # campaigns simulated at a time
 ROUNDS_MAX = 250  # beyond, a simulation would take longer than an analysis may
 PROBABILITIES = np.concatenate((np.geomspace(1e-4, 0.2, 120), np.linspace(0.21, 1.0, 80)))
@@ -36,6 +41,20 @@ class Calibration:
     source: str
     quantiles: Floats  # of the smallest p, at PROBABILITIES; empty where it is not simulated
 
+    def critical(self, n: int, parameters: int = 1) -> float:
+        """Half of the interval in standard errors, with n rounds and so many parameters."""
+        return critical(n - parameters, self.a_look)
+
+    def interval(self, made: Fit) -> tuple[Floats, Floats]:
+        return made.interval(self.a_look)
+
+    def p_difference(self, made: Fit) -> Floats:
+        """At this look alone; `sequential` corrects it."""
+        return made.p_difference
+
+    def p_within(self, made: Fit, delta: float) -> Floats:
+        return made.p_equivalence(delta)
+
     def sequential(self, smallest: Floats) -> Floats:
         """The p over all looks that belongs to the smallest p so far. At most .05 where that is at most `a_look`."""
         bound = np.minimum(1.0, len(self.looks) * smallest)
@@ -46,6 +65,27 @@ class Calibration:
         return np.asarray(np.where(smallest < self.quantiles[0], np.minimum(bound, PROBABILITIES[0]), share))
 
 
+LookLevel = Calibration | Anytime
+
+
+Tables = Mapping[bool, Floats]  # adjusted for the order or not -> `quantiles` of looks that are not kept here
+
+
+def level_of(study: Study, *, adjusted: bool, tables: Tables) -> LookLevel:
+    """What makes the intervals of a study hold at all its looks; simulated where it is not in `tables`."""
+    if study.anytime:
+        return Anytime(study.looks)
+    if adjusted in tables:
+        return _from(study.looks, tables[adjusted])
+    return calibration(study.looks, adjusted=adjusted)
+
+
+def to_simulate(looks: tuple[int, ...]) -> bool:
+    """Whether the level of these looks takes a simulation of seconds."""
+    usual = len(looks) == 1 or (looks, True) in _kept()
+    return not usual and looks[-1] <= ROUNDS_MAX and looks[0] >= ADJUST_FROM
+
+
 @lru_cache(maxsize=64)
 def calibration(looks: tuple[int, ...], *, adjusted: bool) -> Calibration:
     """The level for these planned looks; `adjusted` for intervals that are adjusted for the order in a round."""
@@ -54,7 +94,7 @@ def calibration(looks: tuple[int, ...], *, adjusted: bool) -> Calibration:
     kept = _kept().get((looks, adjusted))
     if kept is not None:
         return _from(looks, kept)
-    if looks[-1] > ROUNDS_MAX or looks[0] < ADJUST_FROM:
+    if not to_simulate(looks):
         return Calibration(looks, LEVEL / len(looks), UNION_BOUND, np.empty(0))
     return _from(looks, quantiles(looks, adjusted=adjusted, draws=DRAWS, seed=SEED))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,22 +12,25 @@ from vtax.analysis.columns import Floats
 from vtax.analysis.estimate import exponential
 from vtax.analysis.failures import p_sign, with_censored
 from vtax.analysis.pairs import Pair
-from vtax.analysis.records import VERDICT_FROM, Level, Note
+from vtax.analysis.randomisation import disagreement
+from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation
 from vtax.analysis.signed_rank import hodges_lehmann
-from vtax.analysis.summary import Key, series_of
-from vtax.model import Direction, Kind
+from vtax.analysis.summary import Runs, series_of
+from vtax.model.metric import Direction, Kind
 
-Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cell, when each began
 DIVERGES = 0.25  # share of the margin by which typical and mean performance may differ
 
 
-def notes(pair: Pair, runs: Runs, delta: float) -> tuple[Note, ...]:
-    """All notes of one pair; few rounds have only those that do not need more."""
+def notes(
+    pair: Pair, runs: Runs, delta: float, test: Randomisation | None, means: tuple[float, float] | None
+) -> tuple[Note, ...]:
+    """All notes of one pair; few rounds have only those that do not need more. `means` is the interval of its ratio of
+    total work over total time."""
     if not pair.logged or pair.base is None or pair.effect is None:
         return ()
     found = [*_timeouts(pair)]
     if pair.effect.n >= VERDICT_FROM:
-        found += [*_agreement(pair, delta), *_course(pair, runs), *_tails(pair, runs), *_shape(pair, runs)]
+        found += [*_agreement(pair, delta, test, means), *_course(pair, runs), *_tails(pair, runs), *_shape(pair, runs)]
     return tuple(found)
 
 
@@ -52,16 +55,21 @@ def _means(level: Level, rounds: set[int]) -> Floats:
     return np.array([cell.value if cell.mean is None else cell.mean for cell in cells])
 
 
-def _agreement(pair: Pair, delta: float) -> Iterator[Note]:
-    """Whether the companion and the mean say the same as the estimate."""
+def _agreement(
+    pair: Pair, delta: float, test: Randomisation | None, means: tuple[float, float] | None
+) -> Iterator[Note]:
+    """Whether the companion, the randomisation test and the mean say the same as the estimate."""
     if pair.look is not None and not bool(pair.look.robust):
         message = "the t and the Hodges-Lehmann interval do not support the same verdict; the weaker one is given"
         yield Note(id="ROBUSTNESS", message=message)
+    if test is not None and (message := disagreement(pair, test)):
+        yield Note(id="RANDOMISATION", message=message)
     mean, effect = mean_effect(pair), pair.effect
     if mean is not None and effect is not None and abs(mean - float(pair.differences.mean())) > DIVERGES * delta:
+        interval = "" if means is None else f" [{means[0]:.4g}, {means[1]:.4g}]"
         message = (
             f"typical and mean performance disagree: the typical ratio is {exponential(effect.theta):.4g}, that of "
-            f"total work over total time {exponential(mean):.4g}"
+            f"total work over total time {exponential(mean):.4g}{interval}"
         )
         yield Note(id="ESTIMAND_DIVERGES", message=message)
 

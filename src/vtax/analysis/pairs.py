@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,11 +12,15 @@ from vtax.analysis.columns import UNLOGGED, Floats, Ints, Series
 from vtax.analysis.decide import Look, looks_at
 from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, adjustable, fit, log_differences
 from vtax.analysis.failures import Censored
-from vtax.analysis.looks import Calibration, calibration
+from vtax.analysis.looks import LookLevel, Tables, level_of
 from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.analysis.summary import Key, series_of
 from vtax.analysis.verdict import Effect
-from vtax.model import Direction, Finding, Kind, Plan, Status, Study, TrialRecord
+from vtax.model.finding import Finding
+from vtax.model.metric import Direction, Kind
+from vtax.model.plan import Plan
+from vtax.model.study import Study
+from vtax.model.trial import Status, TrialRecord
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class Frame:
     finished: int
     complete: int
     censored: Censored = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
 
     @property
     def look(self) -> int | None:
@@ -34,7 +40,7 @@ class Frame:
         return max((look for look in self.study.looks if look <= self.finished), default=None)
 
 
-def frame_of(plan: Plan, trials: Sequence[TrialRecord], measured: int, censored: Censored) -> Frame:
+def frame_of(plan: Plan, trials: Sequence[TrialRecord], measured: int, censored: Censored, tables: Tables) -> Frame:
     """`measured` is the last round that has a measurement; it counts where no trial was recorded."""
     recorded = {trial.id for trial in trials}
     done = {trial.id for trial in trials if trial.status is Status.OK}
@@ -49,7 +55,7 @@ def frame_of(plan: Plan, trials: Sequence[TrialRecord], measured: int, censored:
             break
         finished = number
     complete = sum(all(trial in done for trial in several) for several in rounds.values())
-    return Frame(plan.study, places, finished if trials else measured, complete, censored)
+    return Frame(plan.study, places, finished if trials else measured, complete, censored, tables)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Pair:
     first: Floats | None
     dropped: int
     slow: tuple[int, int]  # rounds in which this environment, or the baseline, ran into a time limit
-    calibration: Calibration
+    calibration: LookLevel
     effect: Effect | None
     look: Look | None
     blocker: Finding | None
@@ -92,27 +98,44 @@ def pair(level: Level, found: Mapping[Key, Level], frame: Frame, blocker: Findin
     study, series = frame.study, series_of(level)
     base = found.get((study.baseline, series))
     rounds, differences = _differences(level, base)
-    first = _first(rounds, level.environment, frame)
-    if not study.order_adjust or not adjustable(first):
-        first = None
-    levels = calibration(study.looks, adjusted=first is not None)
-    look = None
-    if rounds.size >= VERDICT_FROM and level.kind not in UNLOGGED:
-        look = looks_at(differences, first, _sizes(rounds, study.looks), levels, float(np.log1p(study.margin)))
+    made = estimate(rounds, differences, level.environment, frame, plain=level.kind in UNLOGGED)
     return Pair(
         level=level,
         base=base,
         rounds=rounds,
         differences=differences,
-        first=first,
+        first=made.first,
         dropped=_dropped(level, base, rounds, frame.finished),
         slow=_slow(frame.censored, level, study.baseline, series, set(rounds.tolist())),
-        calibration=levels,
-        effect=_effect(differences, levels, look, plain=level.kind in UNLOGGED),
-        look=look,
+        calibration=made.calibration,
+        effect=made.effect,
+        look=made.look,
         blocker=blocker,
         control=level.environment == study.control_name,
     )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What differences of an environment, one a round, come to; see `Pair`."""
+
+    first: Floats | None
+    calibration: LookLevel
+    effect: Effect | None
+    look: Look | None
+
+
+def estimate(rounds: Ints, differences: Floats, environment: str, frame: Frame, *, plain: bool = False) -> Estimate:
+    """The effect, adjusted for the order where that is possible, and the last look; `plain` ones have no look."""
+    study = frame.study
+    first = _first(rounds, environment, frame)
+    if not study.order_adjust or not adjustable(first):
+        first = None
+    levels = level_of(study, adjusted=first is not None, tables=frame.tables)
+    look = None
+    if rounds.size >= VERDICT_FROM and not plain:
+        look = looks_at(differences, first, _sizes(rounds, study.looks), levels, float(np.log1p(study.margin)))
+    return Estimate(first, levels, _effect(differences, levels, look, plain=plain), look)
 
 
 def _differences(level: Level, base: Level | None) -> tuple[Ints, Floats]:
@@ -142,15 +165,16 @@ def _sizes(rounds: Ints, looks: Sequence[int]) -> list[int]:
     return sorted({*before, rounds.size})
 
 
-def _effect(differences: Floats, levels: Calibration, look: Look | None, *, plain: bool) -> Effect | None:
+def _effect(differences: Floats, levels: LookLevel, look: Look | None, *, plain: bool) -> Effect | None:
     n = differences.size
     if look is not None:
         return Effect(n, float(look.fit.theta), float(look.fit.sd), float(look.low), float(look.high))
     if n < INTERVAL_FROM:
         return None if n == 0 else Effect(n, float(differences.mean()), _sd(differences), None, None)
     made = fit(differences, None)
-    low, high = made.interval(LEVEL if plain else levels.a_look)
-    return Effect(n, float(made.theta), float(made.sd), float(low), float(high))
+    low, high = map(float, made.interval(LEVEL) if plain else levels.interval(made))
+    finite = math.isfinite(low)
+    return Effect(n, float(made.theta), float(made.sd), low if finite else None, high if finite else None)
 
 
 def _sd(differences: Floats) -> float | None:

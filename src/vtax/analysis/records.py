@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from pydantic import Field
 
-from vtax.model import FORMAT, Direction, Finding, Kind, Labels, Record, Status
+from vtax.model.finding import Finding
+from vtax.model.metric import Direction, Kind
+from vtax.model.record import FORMAT, Labels, Record
+from vtax.model.trial import Status
 
 VERDICT_FROM = 6  # rounds: no distribution-free 95 % interval exists for fewer pairs
 
@@ -79,6 +83,18 @@ class Companion(Record):
     high: float | None = None
 
 
+class Randomisation(Record):
+    """The randomisation test over `orders` that the plan could have drawn: all of them where `exact`, else at random.
+
+    `p` is two-sided, of "no difference"; `smallest` is the smallest that it can be.
+    """
+
+    p: float
+    orders: int
+    exact: bool
+    smallest: float
+
+
 class Comparison(Record):
     """One metric of an environment against the baseline, over the rounds in which both have it.
 
@@ -120,7 +136,11 @@ class Comparison(Record):
     p_sequential: float | None = None
     dropped: int = 0  # rounds of the plan's so far in which one of the two has no value
     mean_ratio: float | None = None  # the same ratio from total work over total time: mean, not typical performance
+    mean_low: float | None = None  # its 95 % interval, by a bootstrap of rounds and iterations
+    mean_high: float | None = None
+    mean_without: str = ""  # why it has none
     companion: Companion | None = None
+    randomisation: Randomisation | None = None  # from twelve rounds on
     more_rounds: tuple[int, int | None] | None = (
         None  # at best and at worst until a verdict; None: beyond the last look
     )
@@ -182,6 +202,28 @@ class Ladder(Record):
     total: Rung
 
 
+class Score(Record):
+    """A composite score of an environment against the baseline: the weighted geometric mean of ratios of metrics, of
+    which a metric with several series (nodes, operations, sizes) counts once. Exploratory. Numbers as in `Comparison`.
+    """
+
+    name: str
+    environment: str
+    baseline: str
+    weights: Mapping[str, float]  # LABEL.METRIC -> weight, as in the plan
+    n: int
+    effect: float | None = None
+    sd: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_adjusted: float | None = None
+    verdict: Verdict
+    sentence: str
+    caveat: str = ""
+    dropped: int = 0  # rounds so far in which some of it is missing
+
+
 class Failure(Record):
     """A trial without a result, and why."""
 
@@ -215,7 +257,8 @@ class Analysis(Record):
     looks: tuple[int, ...] = ()
     a_look: float | None = None
     a_look_adjusted: float | None = None
-    a_look_source: str = ""  # "simulated", or "union bound" where no simulation was possible
+    a_look_source: str = ""  # "simulated", "union bound" where no simulation was possible, "anytime-valid", ...
+    anytime_wider: float | None = None  # than intervals of six planned looks: what a look after every round costs
     order_adjusted: bool = False
     control: str | None = None  # the environment that repeats the baseline
     resolution: float | None = None  # the widest half-width of the control arm's primary intervals, as ratio - 1
@@ -229,6 +272,7 @@ class Analysis(Record):
     failure_rates: tuple[FailureRate, ...] = ()
     one_boot: tuple[str, ...] = ()  # environments that were one instance for the whole campaign: claims are about it
     advice: tuple[str, ...] = ()  # for the next campaign
+    scores: tuple[Score, ...] = ()  # empty without weights in the study
     ladder: tuple[Ladder, ...] = ()  # empty without one in the study
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from vtax.analysis.columns import UNLOGGED, Columns, Floats, Group, Ints, Series, columns
 from vtax.analysis.diagnostics import outliers, spread
 from vtax.analysis.records import CellValue, Level
-from vtax.model import Kind, Measurement
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
 
 __all__ = ["UNLOGGED", "Series", "cell_mean", "cell_summary", "levels", "levels_of", "series_of", "typical"]
 
@@ -67,6 +68,7 @@ def levels(measurements: Iterable[Measurement]) -> dict[tuple[str, Series], Leve
 
 
 Key = tuple[str, Series]
+Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cell, when each began
 
 
 def levels_of(

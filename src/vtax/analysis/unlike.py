@@ -9,7 +9,9 @@ from typing import Any
 
 from vtax.analysis.across_records import Unlike
 from vtax.analysis.records import Analysis
-from vtax.model import CellRecord, Plan, Severity, Work
+from vtax.model.cluster import CellRecord
+from vtax.model.finding import Severity
+from vtax.model.plan import Plan, Work
 
 # Facts that are another number at every look, and so say nothing about a campaign.
 MOVING = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vtax.analysis.estimate import INTERVAL_FROM, exponential
 from vtax.analysis.records import VERDICT_FROM, Level, Verdict
-from vtax.model import Finding, Severity
+from vtax.model.finding import Finding, Severity
 
 CAVEATS = {"T04": "software emulation, not virtualization"}
 FEW_ROUNDS = "R01"  # the audit's finding "fewer than six rounds", which the verdict says itself

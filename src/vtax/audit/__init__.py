@@ -25,7 +25,7 @@ from vtax.audit import (
 )
 from vtax.audit.catalogue import Row
 from vtax.audit.evidence import Counters, Evidence
-from vtax.model import AuditReport, AuditRow, Finding, Outcome, Severity
+from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
 
 __all__ = ["CATALOGUE", "Counters", "Evidence", "Row", "audit", "findings_of"]
 

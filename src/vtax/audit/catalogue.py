@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vtax.audit.evidence import Evidence
-from vtax.model import AuditRow, Finding, Outcome, Severity
+from vtax.model.finding import AuditRow, Finding, Outcome, Severity
 
 Check = Callable[[Evidence], Iterable[Finding | str]]
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from vtax.audit import logs
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, differences, shown, unknown, values_of, warning
-from vtax.model import Finding, Severity, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import TrialRecord
 
 DRIFT = 500e-6  # of the time that passed
 STEP_S = 0.1  # by which the wall clock and the time since the boot part when somebody sets the clock

@@ -13,7 +13,8 @@ from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.analysis.summary import Key, levels_of
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, unknown, warning
-from vtax.model import Direction, Finding, Kind, Severity
+from vtax.model.finding import Finding, Severity
+from vtax.model.metric import Direction, Kind
 
 UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
 TAIL = 0.05  # share of outliers from which an environment has a tail

@@ -9,7 +9,9 @@ from vtax.audit import logs
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, differences, info, shown, unknown, values_of, warning
 from vtax.audit.files import DIRECT, DISK_BENCHMARKS, HOST_CACHES, WRITES, flushes
-from vtax.model import Finding, Scope, Severity, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.nodes import Scope
+from vtax.model.trial import TrialRecord
 
 NETWORK = frozenset({"nfs", "nfs4"})
 MEMORY = frozenset({"tmpfs", "ramfs"})

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from vtax.audit import logs
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, differences, shown, unknown, values_of, warning
-from vtax.model import Finding, Severity, Status, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import Status, TrialRecord
 
 SHORTEST_S = 1.0
 SHORT_BY_NATURE = frozenset({"ping"})  # its result is of single packets, not of the run's length

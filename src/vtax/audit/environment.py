@@ -20,7 +20,7 @@ from vtax.audit.evidence import (
     warning,
 )
 from vtax.audit.programs import merged
-from vtax.model import Finding, Severity
+from vtax.model.finding import Finding, Severity
 
 FACTS = {"kernel": "kernel", "libc": "C library", "microcode": "microcode"}
 

@@ -9,7 +9,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from vtax.model import CellRecord, Finding, Measurement, Plan, Severity, Status, TrialRecord, Work
+from vtax.model.cluster import CellRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.plan import Plan, Work
+from vtax.model.trial import Status, TrialRecord
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
 UNKNOWN_REMEDY = "take it into account: this campaign's records do not tell, so the condition cannot be excluded"

@@ -9,7 +9,9 @@ from statistics import median
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, unknown, values_of, warning
 from vtax.audit.programs import BLAS_BENCHMARKS
-from vtax.model import Finding, NodeShape, Severity, Work
+from vtax.model.finding import Finding, Severity
+from vtax.model.nodes import NodeShape
+from vtax.model.plan import Work
 from vtax.units import format_bytes, format_quantity
 
 SHORTEST_S = 60.0

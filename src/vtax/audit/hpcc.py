@@ -11,7 +11,8 @@ from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, unknown, values_of, warning
 from vtax.audit.network import ONE_MACHINE
 from vtax.audit.programs import BLAS_BENCHMARKS
-from vtax.model import Finding, Severity, Status, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import Status, TrialRecord
 from vtax.units import format_bytes, format_quantity
 
 RESIDUAL = re.compile(r"^(?:\|\|Ax-b\|\|_oo/.*?|\|\|Ax-b\|\|.*?)= *\S+ \.+ (PASSED|FAILED)", re.MULTILINE)

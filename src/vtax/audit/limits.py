@@ -19,7 +19,8 @@ from vtax.audit.evidence import (
     warning,
 )
 from vtax.facts.cpu import cpu_list
-from vtax.model import Finding, NodeShape, Severity
+from vtax.model.finding import Finding, Severity
+from vtax.model.nodes import NodeShape
 from vtax.units import format_bytes
 
 OWN_KERNEL = frozenset({"qemu", "virtualbox"})  # there the memory of the machine is the limit, and CPUs count from 0

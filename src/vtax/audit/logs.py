@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from vtax.model import TrialRecord
+from vtax.model.trial import TrialRecord
 
 PAIR = re.compile(r"^(\w+)=([^\s=]+)\s*$", re.MULTILINE)
 NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

@@ -7,7 +7,9 @@ from statistics import median
 
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, canonical, info, shown, unknown, values_of, warning
-from vtax.model import CellRecord, Finding, Severity, TrialRecord
+from vtax.model.cluster import CellRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import TrialRecord
 
 STOLEN, MUCH_STOLEN = 0.005, 0.03  # of all CPU time
 BUSY = 0.1  # of the machine's CPUs, while nothing of ours runs

@@ -9,7 +9,8 @@ from itertools import pairwise
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, canonical, shown, unknown, unobserved, values_of, warning
 from vtax.audit.network import ONE_MACHINE
-from vtax.model import Finding, Severity, Status, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import Status, TrialRecord
 
 ROUNDS_FOR_A_VERDICT = 6  # below it no distribution-free 95 % interval exists for pairs
 

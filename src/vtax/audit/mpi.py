@@ -9,7 +9,10 @@ from vtax.audit import logs
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, against_first, blocker, differences, observed, shown, unknown, warning
 from vtax.facts.cpu import cpu_list
-from vtax.model import CellRecord, ClusterShape, Finding, NodeShape, Scope, Severity, TrialRecord
+from vtax.model.cluster import CellRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.nodes import ClusterShape, NodeShape, Scope
+from vtax.model.trial import TrialRecord
 
 PLACEMENT = re.compile(r"mpi placement (\w+): (.+)")
 COUNT = re.compile(r"([\w.-]+)=([0-9]{1,9})\b", re.ASCII)

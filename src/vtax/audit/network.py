@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from vtax.audit import logs
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, info, shown, unknown, values_of, warning
-from vtax.model import Finding, Severity, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import TrialRecord
 from vtax.units import format_quantity
 
 FEWEST_PACKETS = 100

@@ -18,7 +18,7 @@ from vtax.audit.evidence import (
     values_of,
     warning,
 )
-from vtax.model import Finding, Severity
+from vtax.model.finding import Finding, Severity
 
 BLAS_BENCHMARKS = ("hpcc", "hpl")
 ONE_IMAGE = "give all environments the same root file system"

@@ -10,7 +10,8 @@ from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, against_first, blocker, shown, unknown, warning
 from vtax.audit.limits import THROTTLED
 from vtax.audit.machine import STOLEN, stolen
-from vtax.model import Finding, Severity, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import TrialRecord
 
 STRESS_VERSION = re.compile(r"^stress-ng: debug: +\[\d+\] (?:invoked.*\n.*)?stress-ng (\d[\w.]*)", re.MULTILINE)
 STRESS_SETTING = re.compile(

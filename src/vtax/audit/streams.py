@@ -9,7 +9,8 @@ from statistics import median
 from vtax.audit import logs
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, unknown, warning
-from vtax.model import Finding, Severity, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.trial import TrialRecord
 from vtax.units import format_quantity
 
 REACHED = 0.98  # of the requested rate

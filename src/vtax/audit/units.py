@@ -8,7 +8,10 @@ from statistics import median
 
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, shown, unknown
-from vtax.model import Direction, Finding, Kind, Measurement, Severity, TrialRecord
+from vtax.model.finding import Finding, Severity
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind
+from vtax.model.trial import TrialRecord
 
 NEAR = 0.01
 FACTORS = {"8 (bits and bytes)": 8.0, "1000": 1000.0, "1024": 1024.0, "10⁶": 1e6, "2²⁰": 2.0**20}

@@ -8,7 +8,12 @@ from typing import Any, Protocol
 
 from vtax.errors import ParseError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import Measurement, Metric, Record, Scope, Step, Target, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Metric
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Step
+from vtax.model.record import Record
+from vtax.model.trial import TrialRecord
 
 ABSURD = re.compile(r"\d{100}")  # no tool prints such a number, and int() and float() fail at even longer ones
 GRACE_S = 30.0  # what any step may take beyond its own run time before it counts as hung

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from vtax.model import Target
+from vtax.model.nodes import Target
 from vtax.units import parse_bytes
 
 Auto = Literal["auto"]

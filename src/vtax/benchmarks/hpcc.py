@@ -29,7 +29,11 @@ from vtax.benchmarks.linpack import (
     step,
 )
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import Kind, Measurement, Metric, Scope, Step, Target, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Step
+from vtax.model.trial import TrialRecord
 
 # The whole end of the file, so that nothing cut off after the numbers passes for a complete run.
 SUMMARY = re.compile(

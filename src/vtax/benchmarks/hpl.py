@@ -24,7 +24,11 @@ from vtax.benchmarks.linpack import (
     step,
 )
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import Kind, Measurement, Metric, Scope, Step, Target, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Step
+from vtax.model.trial import TrialRecord
 
 MOST = 20  # values in one list, HPL_MAX_PARAM of the source
 FIXED_S = 1.0  # mpirun, and the generation of the matrix

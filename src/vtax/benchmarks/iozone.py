@@ -16,7 +16,11 @@ from pydantic import Field, model_validator
 from vtax.benchmarks.base import Params, found, refuse
 from vtax.benchmarks.fields import Bytes, kibibytes
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import Kind, Measurement, Metric, Scope, Step, Target, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Step
+from vtax.model.trial import TrialRecord
 
 THROUGHPUT = Metric(
     name="throughput",

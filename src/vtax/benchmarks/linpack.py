@@ -17,7 +17,9 @@ from vtax.benchmarks.base import Params, found, number, refuse
 from vtax.benchmarks.fields import Auto
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
-from vtax.model import InputFile, Step, Target, TrialRecord
+from vtax.model.nodes import Target
+from vtax.model.plan import InputFile, Step
+from vtax.model.trial import TrialRecord
 from vtax.units import format_bytes
 
 INPUT = "hpccinf.txt"

@@ -8,11 +8,16 @@ from pydantic import Field
 
 from vtax.benchmarks.base import GRACE_S, Params, found, number, refuse
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import Kind, Measurement, Metric, Scope, Step, Target, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Step
+from vtax.model.trial import TrialRecord
 
 PACKETS = re.compile(r"^(\d+) packets transmitted, (\d+) received,.*, time \d+ms$", re.MULTILINE)
 ANSWER = re.compile(r"^\d+ bytes from .*icmp_seq=(\d+) .*time=([\d.]+) ms$", re.MULTILINE)
 SUMMARY = re.compile(r"^rtt min/avg/max/mdev = ([\d.]+)/([\d.]+)/([\d.]+)/([\d.]+) ms(?:, .*)?\n", re.MULTILINE)
+NO_ANSWER = {1: r"(?m)^\d+ packets transmitted, 0 received,.* 100% packet loss, time \d+ms$"}  # ping's exit code 1
 
 RTT_MIN = Metric(name="rtt_min", unit="s", kind=Kind.COST, meaning="fastest round trip")
 RTT_AVG = Metric(name="rtt_avg", unit="s", kind=Kind.COST, primary=True, meaning="mean round trip")
@@ -43,9 +48,13 @@ class Ping:
 
     def steps(self, params: PingParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
         client, server = target.names
-        warm_arp = Step(nodes=(client,), argv=("ping", "-n", "-q", "-c", "1", "-W", "5", server), timeout_s=GRACE_S)
+        warm_arp = ("ping", "-n", "-q", "-c", "1", "-W", "5", server)
         timed = ("ping", "-n", "-c", str(params.count), "-i", f"{params.interval_s:g}", server)
-        return (warm_arp, Step(nodes=(client,), argv=timed, timeout_s=params.count * params.interval_s + GRACE_S))
+        limits_s = (GRACE_S, params.count * params.interval_s + GRACE_S)
+        return tuple(
+            Step(nodes=(client,), argv=argv, timeout_s=limit_s, results=NO_ANSWER)
+            for argv, limit_s in zip((warm_arp, timed), limits_s, strict=True)
+        )
 
     def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
         text = record.output()

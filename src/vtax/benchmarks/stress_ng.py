@@ -16,7 +16,11 @@ from pydantic import Field, field_validator
 from vtax.benchmarks.base import GRACE_S, Params, found, number, refuse
 from vtax.benchmarks.fields import Bytes, Threads, threads_on
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import Kind, Measurement, Metric, Scope, Step, StepRecord, Target, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Step
+from vtax.model.trial import StepRecord, TrialRecord
 
 BOGO_OPS = Metric(name="bogo_ops", unit="1", kind=Kind.COUNT, meaning="operations of all workers in the run")
 RATE_REAL = Metric(

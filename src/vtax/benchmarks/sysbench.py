@@ -11,7 +11,12 @@ from vtax.benchmarks.base import GRACE_S, Params, found, number, refuse
 from vtax.benchmarks.fields import Bytes, Threads, threads_on
 from vtax.benchmarks.sysbench_report import LATENCY_SUM, ROUNDING, Report, positive, report_of, runs
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import Kind, Labels, Measurement, Metric, Scope, Step, Target, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Step
+from vtax.model.record import Labels
+from vtax.model.trial import TrialRecord
 
 MIB = 2**20
 

@@ -18,7 +18,9 @@ from __future__ import annotations
 import re
 
 from vtax.benchmarks.base import found, number, refuse
-from vtax.model import Kind, Metric, Record, StepRecord, TrialRecord
+from vtax.model.metric import Kind, Metric
+from vtax.model.record import Record
+from vtax.model.trial import StepRecord, TrialRecord
 
 VERSION = re.compile(r"^sysbench (1\.\d+\.\d+)\b.*$", re.MULTILINE)  # 0.x counted other things under the same names
 TOTAL_TIME = re.compile(r"^ +total time: +([\d.]+)s$", re.MULTILINE)

@@ -30,12 +30,12 @@ def analyse(
     Example:  vtax analyse campaigns/ci --fail-on "hpcc.HPL slower than 5%" --fail-on blocker
     """
     from vtax import pipeline
-    from vtax.cli.console import print_json, say
+    from vtax.cli.console import paths, print_json, say
     from vtax.cli.gating import ready, settle
     from vtax.gates import subjects_of
 
     ready(fail_on or (), junit, pipeline.study_of(directory))
-    made = pipeline.analyse(directory)
+    made = pipeline.analyse(directory, cache=paths().cache)
     if json:
         print_json(made.model_dump(mode="json"))
     else:
@@ -45,11 +45,16 @@ def analyse(
 
 def lines_of(made: Analysis) -> Iterator[str]:
     """Findings and primary comparisons for a person."""
+    from vtax.units import format_looks
+
     for finding in made.findings:
         yield f"{finding.severity} {finding.id}: {finding.message}"
     if made.looks:
         reached = f"the last one reached is after {made.look}" if made.look else "none is reached yet"
-        yield f"looks are planned after {', '.join(map(str, made.looks))} rounds; {reached}"
+        yield f"looks are planned after {format_looks(made.looks)}; {reached}"
+    if made.anytime_wider is not None:
+        cost = f"{100 * made.anytime_wider:.0f} % wider than with six planned looks"
+        yield f"intervals hold after any of these rounds, and are {cost} for that"
     if made.ended:
         yield f"the campaign ended {made.ended}"
     yield ""
@@ -66,6 +71,8 @@ def lines_of(made: Analysis) -> Iterator[str]:
             said = blocked(comparison, made) or comparison.sentence
             more = f"; {comparison.remark}" if comparison.remark else ""
             yield f"{name_of(comparison)} against {made.baseline}: {said}{more}"
+    for score in made.scores:
+        yield f"score {score.name}: {score.environment} against {made.baseline}: {score.sentence}"
     for one in made.ladder:
         if one.primary:
             steps = [f"{r.previous} to {r.environment} {100 * (r.ratio - 1):+.1f} %" for r in (*one.rungs, one.total)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.model import AuditReport, AuditRow
+    from vtax.model.finding import AuditReport, AuditRow
 
 
 class FailOn(StrEnum):
@@ -35,9 +35,9 @@ def audit(
     Example:  vtax audit campaigns/quick-20260101-120000 --fail-on blocker
     """
     from vtax import pipeline
-    from vtax.cli.console import print_json, say
+    from vtax.cli.console import paths, print_json, say
 
-    report = pipeline.audit(directory)
+    report = pipeline.audit(directory, paths().cache)
     if json:
         print_json(report.model_dump(mode="json"))
     else:
@@ -48,7 +48,7 @@ def audit(
 
 def lines_of(report: AuditReport, everything: bool) -> list[str]:
     """The rows for a person: a line of counts, then a block each."""
-    from vtax.model import Outcome
+    from vtax.model.finding import Outcome
 
     counts = {outcome: sum(row.outcome is outcome for row in report.rows) for outcome in Outcome}
     lines = [", ".join(f"{count} {word_of(outcome.value)}" for outcome, count in counts.items()) + " rows"]
@@ -86,7 +86,7 @@ def lines_of_row(row: AuditRow) -> list[str]:
 def refuse(report: AuditReport, fail_on: FailOn) -> None:
     """Raise GateFailed when a finding is as severe as `fail_on`, or more so."""
     from vtax.errors import GateFailed
-    from vtax.model import Severity
+    from vtax.model.finding import Severity
 
     gates = {FailOn.BLOCKER: (Severity.BLOCKER,), FailOn.WARNING: (Severity.BLOCKER, Severity.WARNING)}[fail_on]
     bad = [found for row in report.rows for found in row.findings if found.severity in gates]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vtax.providers.base import Leftover
+
+
+NAMED = 3  # things that are told by their names
 
 
 def clean(
@@ -14,20 +22,22 @@ def clean(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what is found as JSON.")] = False,
 ) -> None:
-    """Remove every container, network, volume, control group, process and file of any vtax run, found by its label.
+    """Remove what vtax runs left behind: containers, networks, volumes, control groups, processes, files.
 
-    Campaign directories and cached root file systems stay, and so do, unless --all is given, running campaigns and
-    clusters that are up.
+    Everything is found by its label. Campaign directories and cached root file systems stay, and so do, unless --all is
+    given, running campaigns and clusters that are up. What was made with another state directory (XDG_STATE_HOME) is
+    told and stays: somebody may be using it.
 
     Example:  vtax clean --check
     """
     from dataclasses import asdict
 
-    from vtax import pipeline
-    from vtax.cli.console import paths, print_json, say, table
+    from vtax import cleaning
+    from vtax.cli.console import paths, print_json, say, table, warn
 
     places = paths()
-    found = pipeline.leftovers(places, everything=everything)
+    labelled = cleaning.labelled(places)
+    found = cleaning.leftovers(places, everything=everything, among=labelled)
     if json:
         print_json([asdict(item) for item in found])
     elif found:
@@ -35,8 +45,34 @@ def clean(
         say(table(rows, ("PROVIDER", "KIND", "NAME", "CAMPAIGN")))
     else:
         say("nothing is left behind")
+    for line in _others(labelled):
+        warn(line)
     if check:
         raise typer.Exit(5 if found else 0)
-    pipeline.clean(found, places)
+    cleaning.clean(found, places)
     if found and not json:
         say(f"{len(found)} removed")
+
+
+def _others(labelled: Iterable[Leftover]) -> list[str]:
+    """What is another vtax's, one line for each run-time directory, and how to look at it from there."""
+    from pathlib import Path
+
+    from vtax.providers.base import UNKNOWN
+
+    found: dict[str, list[str]] = {}
+    for item in labelled:
+        if item.elsewhere:
+            found.setdefault(item.elsewhere, []).append(f"{item.provider} {item.kind} {item.name}")
+    lines = []
+    for place, names in sorted(found.items()):
+        told = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+        top = Path(place)
+        if place == UNKNOWN:
+            how = "nothing tells whose; remove it by hand when no vtax uses it"
+        elif (top.parent.name, top.name) == ("vtax", "run"):
+            how = f"that vtax removes it: XDG_STATE_HOME={top.parents[1]} vtax clean"
+        else:
+            how = f"the program that made it in {place} removes it"
+        lines.append(f"not touched, for it is of another state directory: {told}; {how}")
+    return lines

@@ -31,12 +31,12 @@ def compare(
     Example:  vtax compare campaigns/main campaigns/branch --fail-on "any primary slower than 5%"
     """
     from vtax import pipeline
-    from vtax.cli.console import print_json, say
+    from vtax.cli.console import paths, print_json, say
     from vtax.cli.gating import ready, settle
     from vtax.gates import blockers_across, subjects_across
 
     ready(fail_on or (), junit, pipeline.study_of(a), pipeline.study_of(b), baseline=True)
-    made = pipeline.compare(a, b, environment)
+    made = pipeline.compare(a, b, environment, paths().cache)
     if json:
         print_json(made.model_dump(mode="json"))
     else:

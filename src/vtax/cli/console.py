@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vtax.pipeline import Paths
+    from vtax.paths import Paths
 
 
 def paths() -> Paths:
     """The user's cache and state directories, by the XDG rules. The only place that reads these variables."""
-    from vtax.pipeline import Paths
+    from vtax.paths import Paths
 
     home = Path.home()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")

@@ -36,4 +36,4 @@ def export(
     try:
         output.write_bytes(content)
     except OSError as error:
-        raise StoreError(f"{output} cannot be written: {error.strerror}") from error
+        raise StoreError(f"{output} cannot be written: {error.strerror}", remedy="choose another place") from error

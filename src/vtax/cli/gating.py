@@ -10,7 +10,8 @@ import typer
 
 if TYPE_CHECKING:
     from vtax.gates import Judged, Subject
-    from vtax.model import Finding, Study
+    from vtax.model.finding import Finding
+    from vtax.model.study import Study
 
 FailOn = Annotated[
     list[str] | None,

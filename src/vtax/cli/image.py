@@ -20,8 +20,8 @@ def build(
     """
     from vtax.cli.console import paths, say
     from vtax.cli.progress import progress
-    from vtax.model import ImageSpec
-    from vtax.pipeline import image_of
+    from vtax.model.study import ImageSpec
+    from vtax.preparation import image_of
     from vtax.study import load
 
     spec = load(study).image if study else ImageSpec()

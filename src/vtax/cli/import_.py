@@ -38,8 +38,9 @@ def import_(
     import gc
 
     from vtax.cli.console import print_json, say
+    from vtax.import_files import Request
     from vtax.import_report import table_of
-    from vtax.imports import Request, import_logs
+    from vtax.imports import import_logs
 
     request = Request(
         paths=tuple(paths), environment=environment, layout=layout, benchmark=benchmark, baseline=baseline

@@ -36,5 +36,5 @@ def init(
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        raise UsageError(f"{path} cannot be written: {error.strerror}", remedy="choose another place") from error
     say(f"{path} is written; `vtax plan {path}` shows what it does, `vtax run {path}` does it")

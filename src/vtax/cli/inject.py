@@ -39,7 +39,7 @@ def inject(
     from vtax.cli.console import paths, print_json, say, warn
     from vtax.cli.progress import progress
     from vtax.errors import GateFailed
-    from vtax.pipeline import prepare
+    from vtax.preparation import prepare
     from vtax.units import format_seconds
 
     engine = selftest.engine_of(provider, paths())

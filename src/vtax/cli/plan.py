@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.model import Plan
-    from vtax.pipeline import Prepared
+    from vtax.model.plan import Plan
+    from vtax.preparation import Prepared
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
 
@@ -28,8 +28,8 @@ def plan(
     Example:  vtax plan quick.toml
     """
     from vtax.cli.console import paths, print_json, say, warn
-    from vtax.model import Severity
-    from vtax.pipeline import prepare, refuse_impossible
+    from vtax.model.finding import Severity
+    from vtax.preparation import prepare, refuse_impossible
     from vtax.study import load
 
     prepared = prepare(load(study), paths(), only_available=available)
@@ -90,11 +90,17 @@ def lines_of(prepared: Prepared) -> list[str]:
 
 def _ending(plan: Plan) -> list[str]:
     """When it looks at the results, and when it ends."""
-    from vtax.units import format_seconds
+    from vtax.units import format_looks, format_seconds
 
     study, round_s = plan.study, plan.estimate_s / plan.study.rounds
     lines = []
-    if len(study.looks) > 1:
+    if study.anytime:
+        lines.append(
+            f"looks after {format_looks(study.looks)} (about {format_seconds(round_s * study.looks[0])} to "
+            f"{format_seconds(round_s * study.rounds)}), with intervals that hold at any of them; ends at the first at "
+            "which all primary metrics have a verdict"
+        )
+    elif len(study.looks) > 1:
         at = ", ".join(f"{look} (about {format_seconds(round_s * look)})" for look in study.looks)
         lines.append(f"looks after rounds {at}; ends at the first at which all primary metrics have a verdict")
     if study.budget_s is not None:

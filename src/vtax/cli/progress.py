@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 import time
@@ -25,12 +26,14 @@ from vtax.events import (
     TrialFinished,
     TrialStarted,
 )
-from vtax.units import format_seconds
+from vtax.model.trial import Status
+from vtax.units import format_looks, format_seconds
 
 REDRAW_S = 1.0
 HEARTBEAT_S = 15.0  # between lines of a long stage where there is no terminal
 BLOCK_ROWS = 12  # intervals that a terminal shows at most
 BESIDE_BLOCK = 6  # lines of a terminal that are not for intervals
+HEXADECIMAL = re.compile(r"\b[0-9a-f]{8,}\b")  # names of containers and the like, other ones in every cell
 SIZE = os.terminal_size((160, 40))  # where standard error has none
 
 
@@ -60,6 +63,8 @@ class Lines:
         self.look: int | None = None  # the next one, when it is not the end
         self.look_at = self.started
         self.told_at = 0.0
+        self.not_run = 0  # trials of this cell
+        self.reasons: set[tuple[str, str]] = set()  # why cells were lost, as far as it has been said
         self.block: tuple[str, ...] = ()  # lines that stand above the live one
         self.standing = 0  # how many of them are on the screen
         self.lock = threading.Lock()
@@ -94,9 +99,7 @@ class Lines:
                 left = format_seconds(estimate_s)
                 self._print(f"campaign {directory}: {cells} cells, {trials} trials{again}, about {left}")
                 if len(looks) > 1:
-                    self._print(
-                        f"looks after {', '.join(map(str, looks))} rounds; ends when all primary metrics are settled"
-                    )
+                    self._print(f"looks after {format_looks(looks)}; ends when all primary metrics are settled")
             case CellStarted(cell, round_, environment, trials):
                 self.cell, self.round = cell, round_
                 self._doing("provisioning")
@@ -110,12 +113,15 @@ class Lines:
                 self._left(remaining_s)
                 self.look = look if look_s < remaining_s else None
                 self.look_at = time.monotonic() + look_s
+                if status == Status.NOT_RUN:
+                    self.not_run += 1  # of one cell, for one reason: that is said once, when the cell is over
+                    return
                 reason = f": {failure.splitlines()[0]}" if failure else ""
                 name = trial.rpartition("/")[2]
                 count = f"[{self.done}/{self.total}]"
                 self._print(f"  {count} {name}: {status} in {elapsed_s:.1f} s, {self._remaining()} left{reason}")
             case CellFinished(cell, status, failure) if status != "ok":
-                self._print(f"  {cell}: {status}: {failure.splitlines()[0] if failure else ''}")
+                self._lost(cell, status, failure)
             case LookTaken(rounds, ends, reason):
                 self._print(f"{'ended after' if ends else 'look after'} {rounds} rounds: {reason}")
             case IntervalsNow():
@@ -138,6 +144,17 @@ class Lines:
         return (
             f"{format_seconds(max(0.0, self.look_at - time.monotonic()))} to the look after round {self.look}, {left}"
         )
+
+    def _lost(self, cell: str, status: str, failure: str) -> None:
+        """A cell that did not end as planned; its reason in full, with what to do next, when it is a new one."""
+        first, *rest = failure.splitlines() or [""]
+        count, self.not_run = f", {self.not_run} trials not run" if self.not_run else "", 0
+        self._print(f"  {cell}: {status}{count}: {first}")
+        reason = cell.partition("-")[2], HEXADECIMAL.sub("", "\n".join(rest))
+        if reason not in self.reasons:
+            self.reasons.add(reason)
+            for line in rest:
+                self._print(f"    {line.strip()}")
 
     def _narrowed(self, event: IntervalsNow) -> None:
         from vtax.cli.watch import table, widest

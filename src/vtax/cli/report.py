@@ -21,12 +21,12 @@ def report(
     Example:  vtax report campaigns/quick-20260101-120000 --format html,pdf,latex --figures svg
     """
     from vtax import pipeline
-    from vtax.cli.console import say
+    from vtax.cli.console import paths, say
     from vtax.errors import UsageError
     from vtax.rendering import REPORTS
 
     formats, drawn = ([word.strip() for word in text.split(",") if word.strip()] for text in (format, figures))
     if not formats:
         raise UsageError("--format names nothing", remedy=f"some of {','.join(REPORTS)}")
-    for path in pipeline.reports(directory, formats, drawn, with_reference=with_reference):
+    for path in pipeline.reports(directory, formats, drawn, with_reference=with_reference, cache=paths().cache):
         say(f"report: {path.resolve()}")

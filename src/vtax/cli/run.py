@@ -22,6 +22,10 @@ def run(
     budget: Annotated[
         str, typer.Option(help='Begin no round that would end later than this, such as "2h" [the study\'s].')
     ] = "",
+    anytime: Annotated[
+        bool,
+        typer.Option("--anytime", help="Look after every round from six on, with wider intervals that allow it."),
+    ] = False,
     available: Annotated[
         bool, typer.Option("--available", help="Leave out environments that do not work here, and say so.")
     ] = False,
@@ -39,6 +43,7 @@ def run(
 
     Example:  vtax run quick.toml
     Example:  vtax run standard.toml --budget 2h
+    Example:  vtax run standard.toml --anytime
     Example:  vtax run ci.toml --fail-on "any primary slower than 5%" --junit vtax.xml
     """
     from vtax import pipeline
@@ -53,7 +58,9 @@ def run(
         raise UsageError("give a study, or --resume DIR, and not both", remedy="`vtax run quick.toml`")
     if resume is not None and rounds is not None:
         raise UsageError("the plan of a campaign is frozen: --rounds is for a new one", remedy="leave --rounds out")
-    overrides = pipeline.Overrides(rounds, budget_of(budget))
+    if resume is not None and anytime:
+        raise UsageError("the plan of a campaign is frozen: --anytime is for a new one", remedy="leave --anytime out")
+    overrides = pipeline.Overrides(rounds, budget_of(budget), anytime)
     loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
     ready(fail_on or (), junit, loaded)
     failed: TrialsFailed | None = None
@@ -71,7 +78,7 @@ def run(
             if (directory / "plan.json").exists():
                 warn(f"go on with: vtax run --resume {directory}")
             raise
-    index = pipeline.report(directory)
+    index = pipeline.report(directory, paths().cache)
     if failed:
         warn(f"warning: {failed}")
     say(f"report: {index.resolve()}")

@@ -17,9 +17,9 @@ def serve(
     Example:  vtax serve campaigns/standard-20260101-120000
     """
     from vtax import pipeline
-    from vtax.cli.console import say
+    from vtax.cli.console import paths, say
     from vtax.serve import Server
 
-    with Server(directory, pipeline.report, port) as server:
+    with Server(directory, lambda campaign: pipeline.report(campaign, paths().cache), port) as server:
         say(server.address)
         server.serve_forever()

@@ -39,7 +39,7 @@ def hpl(
     from vtax.errors import StoreError, UsageError
     from vtax.facts.host import capacity, host_facts
     from vtax.launchers.mpirun import ranks_for
-    from vtax.model import NodeShape, Role, Scope, Target
+    from vtax.model.nodes import NodeShape, Role, Scope, Target
     from vtax.units import format_bytes, parse_bytes
 
     here = capacity(host_facts())
@@ -68,7 +68,7 @@ def hpl(
         except FileExistsError:
             raise UsageError(f"{output} is there already", remedy="choose another name, or move it away") from None
         except OSError as error:
-            raise StoreError(f"{output} cannot be written: {error.strerror}") from error
+            raise StoreError(f"{output} cannot be written: {error.strerror}", remedy="choose another place") from error
     if json:
         print_json({"n": n, "nb": nb, "p": p, "q": q, "ranks": placed.total, "matrix_bytes": n * n * 8})
         return

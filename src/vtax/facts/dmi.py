@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from vtax.model import Record
+from vtax.model.record import Record
 
 TABLE = "/sys/firmware/dmi/tables/DMI"
 MEMORY_DEVICE = 17

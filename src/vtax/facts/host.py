@@ -15,7 +15,7 @@ from vtax.facts import cgroup, nesting
 from vtax.facts.cpu import TOPOLOGY_NAMES, agreed, chosen, cpu_list, model_values, topology_values, turbo
 from vtax.facts.node import VULNERABILITIES, mounts
 from vtax.facts.sections import decimal, fields, kibibytes, present, whole
-from vtax.model import HostCapacity
+from vtax.model.nodes import HostCapacity
 
 CPUS = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"

@@ -16,7 +16,7 @@ from typing import Any
 from vtax.facts import cgroup, nesting
 from vtax.facts.cpu import TOPOLOGY_FILES, agreed, chosen, cpu_list, model_values, topology_values, turbo
 from vtax.facts.sections import END, PRELUDE, contents, decimal, fields, kibibytes, present, split, whole
-from vtax.model import NodeFacts
+from vtax.model.cluster import NodeFacts
 
 PACKAGES = "hpcc sysbench stress-ng iozone3 iperf3 iputils-ping openmpi-bin libopenblas0-pthread libc6"
 LIBRARY_HEAD_BYTES = 2**20  # holds the build id, and costs 1/40 of the whole library

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vtax.errors import EnvironmentMissing, ImageError
+from vtax.errors import EnvironmentMissing, ImageError, UsageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
 from vtax.image.recipe import KERNEL_PLACES, Recipe, command, guest_files, machine_mirror
-from vtax.model import Image
+from vtax.model.cluster import Image
 from vtax.transport import process
 
 STAGE = "root file system"
@@ -71,10 +71,10 @@ def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
 
 
 def remove(cache: Path, key: str) -> None:
-    """Delete an image from the cache. Raises ImageError when there is none of that key."""
+    """Delete an image from the cache. Raises UsageError when there is none of that key."""
     place = cache / key
     if not (place / "image.json").exists():
-        raise ImageError(f"there is no image {key!r} in the cache", remedy="`vtax image list` shows all")
+        raise UsageError(f"there is no image {key!r} in the cache", remedy="`vtax image list` shows all")
     (place / "image.json").unlink()
     delete(place)
     (cache / f"{key}.lock").unlink(missing_ok=True)

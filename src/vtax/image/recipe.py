@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
-from vtax.model import ImageSpec, Record
+from vtax.model.record import Record
+from vtax.model.study import ImageSpec
 
 PACKAGES = (
     "ca-certificates",
@@ -73,12 +74,14 @@ GUEST = (
     *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c"),
 )
 LEAN = (
+    "--dpkgopt=force-unsafe-io",  # a build that is interrupted is thrown away
     "--aptopt=APT::Install-Recommends false",
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/doc/*",
     "--dpkgopt=path-include=/usr/share/doc/*/copyright",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
 )
+NO_RAM_DISK = "--dpkgopt=path-exclude=/etc/kernel/postinst.d/initramfs-tools"  # it would take long, and nobody boots it
 SERVED = ("http://", "https://", "file:")  # others (mirror+file:) lean on files that only this machine has
 SOURCE_FIELD = re.compile(r"^(URIs|Suites|Components|Types|Enabled):\s*(.+)$", re.MULTILINE)
 SOURCE_LINE = re.compile(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+(.+)$", re.MULTILINE)
@@ -142,6 +145,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
         "--format=tar",
         f"--components={','.join(made.components)}",
         *LEAN,
+        NO_RAM_DISK,
         f"--include={','.join((*made.packages, *made.build_packages))}",
         f'--customize-hook=mkdir -p "$1{place}"',
         f"--customize-hook=copy-in {guest_directory} {place}",

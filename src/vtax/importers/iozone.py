@@ -1,4 +1,4 @@
-"""iozone: its table, the report for spreadsheets (`-R`, `-b`), throughput mode (`-t`), plain or saved by a spreadsheet.
+"""iozone: its table, the report for spreadsheets (`-R`), throughput mode (`-t`), plain or saved by a spreadsheet.
 
 The unit stands in the header only: kB are 1024 bytes; with `-O` the same table holds operations per second. A table
 without its header has no unit and gets none. 0 means "not run". Ranks of an mpirun each have a header; a size then

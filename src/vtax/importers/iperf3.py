@@ -12,7 +12,7 @@ from typing import NamedTuple
 from vtax.benchmarks.iperf3 import JITTER, LOST, RETRANSMITS, THROUGHPUT
 from vtax.importers.commands import command_facts, option, words_of
 from vtax.importers.records import Line, Reading, Section, Value
-from vtax.model import Scope
+from vtax.model.nodes import Scope
 
 CONNECT = re.compile(r"^Connecting to host (\S{1,200}), port (\d{1,5})$")
 ACCEPTED = re.compile(r"^Accepted connection from (\S{1,200}), port (\d{1,5})$")

@@ -10,7 +10,7 @@ from vtax.benchmarks.iperf3 import JITTER, LARGEST, LOST, RETRANSMITS, THROUGHPU
 from vtax.importers.commands import command_facts
 from vtax.importers.iperf3 import SHORTEST_S, describe, labels_of
 from vtax.importers.records import Reading, Section, Value
-from vtax.model import Scope
+from vtax.model.nodes import Scope
 
 MARK = '"start"'
 

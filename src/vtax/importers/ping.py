@@ -7,7 +7,7 @@ import re
 from vtax.benchmarks.ping import LOST, RTT_AVG, RTT_MAX, RTT_MDEV, RTT_MIN
 from vtax.importers.commands import command_facts
 from vtax.importers.records import Reading, Section, Value
-from vtax.model import Scope
+from vtax.model.nodes import Scope
 
 START = re.compile(r"^PING (\S{1,200}?):? \(?([0-9a-fA-F.:]{2,60})\)?.{0,60}?(\d{1,6})(?:\(\d{1,6}\))? (?:data )?bytes")
 SOURCE = re.compile(r"^PING .{1,260} from ([0-9a-fA-F.:]{2,60})[ :]")

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from vtax.importers.records import Reading, Value
-from vtax.model import Kind, Labels, Measurement, Metric, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.record import Labels
+from vtax.model.trial import TrialRecord
 
 SUMMED = frozenset({Kind.RATE_FIXED_TIME, Kind.RATE_FIXED_WORK, Kind.COUNT})
 Combined = tuple[Metric, float, Labels, tuple[int, ...]]

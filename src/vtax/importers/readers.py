@@ -8,7 +8,8 @@ from vtax.errors import ParseError
 from vtax.importers import hpcc, iozone, iperf3, iperf3_json, linpack, ping, ranks, stress_ng, sysbench, table
 from vtax.importers.records import Line, Reading, Section
 from vtax.importers.sections import HEADERLESS, clean
-from vtax.model import Measurement, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.trial import TrialRecord
 
 READERS: Mapping[str, Callable[[Section], Reading]] = {
     "hpcc": hpcc.read,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from vtax.model import Metric, Scope
+from vtax.model.metric import Metric
+from vtax.model.nodes import Scope
 
 LONGEST_SHOWN = 120  # characters of a line that a refusal repeats
 

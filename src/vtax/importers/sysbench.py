@@ -28,7 +28,7 @@ from vtax.benchmarks.sysbench import (
 from vtax.benchmarks.sysbench_report import LATENCY_SUM
 from vtax.importers.commands import command_facts
 from vtax.importers.records import Line, Reading, Section, Value, agree, distinct
-from vtax.model import Kind, Metric
+from vtax.model.metric import Kind, Metric
 
 TOTAL_TIME = Metric(
     name="total_time",

@@ -14,7 +14,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from vtax.errors import ParseError, UsageError
-from vtax.model import Imported, Kind, Measurement, Scope, Status, StepRecord, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
+from vtax.model.nodes import Scope
+from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 
 READER = "vtax table"
 TRIAL = re.compile(r"[A-Za-z0-9][\w.+-]{0,150}/[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.model import InputFile, NodeShape, Record, Target
+from vtax.model.nodes import NodeShape, Target
+from vtax.model.plan import InputFile
+from vtax.model.record import Record
 
 HOSTFILE = "hostfile"
 

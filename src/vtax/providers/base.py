@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, NodeShape, Problem, Record
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
+from vtax.model.record import Record
+from vtax.model.study import EnvironmentSpec
 from vtax.transport.base import Transport
 
 LABEL = "vtax.campaign"  # on everything that is created; its value is the campaign's id
+RUNTIME_LABEL = "vtax.runtime"  # on what has labels: the run-time directory of the vtax that made it
 SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use local storage
 
 
@@ -86,12 +91,27 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something that a run left behind: what `vtax clean` removes."""
+    """Something that a run left behind: what `vtax clean` removes, unless it is `elsewhere`: in the care of a vtax with
+    another run-time directory, which may be using it."""
 
     provider: str
     kind: str
     name: str
     campaign: str
+    elsewhere: str = ""  # that directory, or UNKNOWN
+
+
+UNKNOWN = "an unknown directory"
+
+
+def elsewhere(runtime: Path, campaign: str, place: Path | None) -> str:
+    """Whose run-time directory it is when not ours: by a file or directory of the cluster, where one is known, else by
+    whether we have a directory for its campaign."""
+    if place is None:
+        return "" if (runtime / campaign).is_dir() else UNKNOWN
+    if place.resolve().is_relative_to(runtime.resolve()):
+        return ""
+    return str(next((above.parent for above in (place, *place.parents) if above.name == campaign), UNKNOWN))
 
 
 class Provider(Protocol):
@@ -142,7 +162,7 @@ class Provider(Protocol):
         ...
 
     def leftovers(self) -> Sequence[Leftover]:
-        """All that carries any campaign's label."""
+        """All that carries any campaign's label, and of what is another vtax's, whose."""
         ...
 
     def remove_image(self, image: Image) -> None:

@@ -21,11 +21,15 @@ from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import SSH, seed
 from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, CommandResult, EnvironmentSpec, HostCapacity, Image, Problem, Severity
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity
+from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import CommandResult
 from vtax.parallel import each
 from vtax.providers import engine as lines
-from vtax.providers.base import LABEL, Capabilities, Cluster, Leftover, Node, Site
-from vtax.providers.engine import ContainerOptions
+from vtax.providers.base import LABEL, RUNTIME_LABEL, Capabilities, Cluster, Leftover, Node, Site, elsewhere
+from vtax.providers.engine import ContainerOptions, Owner
 from vtax.transport import process
 from vtax.transport.ssh import SshTransport
 
@@ -37,6 +41,8 @@ IMPORT_S = 900.0
 SUBNET_ATTEMPTS = 20
 SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # what Docker and Podman say
 LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
+FIREWALLS = ("iptables", "nft")  # that netavark writes its rules with; it starts no container without them
+SYSTEM_PATH = ("/usr/sbin", "/sbin")  # not in the PATH of every user
 GONE = ("no such", "not found", "is not running")
 
 
@@ -66,20 +72,18 @@ class Container:
         return Mpirun(interface=interface, transport=options.mpi_transport)
 
     def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
-        return self._commands(spec, shape, shared_path, "CAMPAIGN", _prefix(spec), "vtax-rootfs:DIGEST")
+        owner = Owner("CAMPAIGN", "RUNTIME")
+        return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST")
 
     def _commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, campaign: str, prefix: str, image: str
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, owner: Owner, prefix: str, image: str
     ) -> tuple[tuple[str, ...], ...]:
         options = ContainerOptions.model_validate(dict(spec.options))
         places = lines.addresses(prefix, tuple(node.name for node in shape.nodes))
         return (
-            *((lines.create_network(self.name, campaign, prefix),) if options.network == "bridge" else ()),
-            lines.create_volume(self.name, campaign),
-            *(
-                lines.create_node(self.name, campaign, node, options, image, places, shared_path)
-                for node in shape.nodes
-            ),
+            *((lines.create_network(self.name, owner, prefix),) if options.network == "bridge" else ()),
+            lines.create_volume(self.name, owner),
+            *(lines.create_node(self.name, owner, node, options, image, places, shared_path) for node in shape.nodes),
         )
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
@@ -117,13 +121,14 @@ class Container:
         bridge = ContainerOptions.model_validate(dict(spec.options)).network == "bridge"
         names = tuple(node.name for node in shape.nodes)
         image = self.ensure_image(site.image)
+        owner = self._owner(site.campaign)
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
-            volume = pool.submit(self._must, lines.create_volume(self.name, site.campaign))
-            prefix, port = (self._network(site.campaign), SSH) if bridge else free_loopback(site.campaign, names)
+            volume = pool.submit(self._must, lines.create_volume(self.name, owner))
+            prefix, port = (self._network(owner), SSH) if bridge else free_loopback(site.campaign, names)
             volume.result()
             keys.result()
-            commands = self._commands(spec, shape, shared_path, site.campaign, prefix, image)
+            commands = self._commands(spec, shape, shared_path, owner, prefix, image)
             places = lines.addresses(prefix, names)
             slots = {node.name: node.cpus for node in shape.nodes}
 
@@ -159,13 +164,16 @@ class Container:
             commands=commands,
         )
 
-    def _network(self, campaign: str) -> str:
+    def _owner(self, campaign: str) -> Owner:
+        return Owner(campaign, str(self.runtime.resolve()))
+
+    def _network(self, owner: Owner) -> str:
         """Make the cluster's network; returns the first three numbers of its addresses. Others may have taken some."""
         for attempt in range(SUBNET_ATTEMPTS):
-            prefix = lines.subnet(campaign, attempt)
+            prefix = lines.subnet(owner.campaign, attempt)
             if lines.routed(prefix, ROUTES.read_text() if ROUTES.exists() else ""):
                 continue
-            result = self._run(lines.create_network(self.name, campaign, prefix)[1:])
+            result = self._run(lines.create_network(self.name, owner, prefix)[1:])
             if result.exit_code == 0:
                 return prefix
             if not any(word in result.stderr.lower() for word in SUBNET_TAKEN):
@@ -240,7 +248,9 @@ class Container:
                 described: dict[str, Any] = json.loads(answer.stdout)[0]
                 labels = (described.get("Config") or described).get("Labels") or described.get("labels") or {}
                 shown = str(described.get("Name") or described.get("name") or name).lstrip("/")
-                found.append(Leftover(self.name, kind, shown, labels.get(LABEL, "")))
+                campaign, theirs = labels.get(LABEL, ""), labels.get(RUNTIME_LABEL)
+                whose = elsewhere(self.runtime, campaign, Path(theirs, campaign) if theirs else None)
+                found.append(Leftover(self.name, kind, shown, campaign, whose))
         return found
 
     def _run(self, words: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
@@ -281,7 +291,7 @@ class Docker(Container):
 
 class Podman(Container):
     name = "podman"
-    mend = "as root: apt-get install podman runc netavark aardvark-dns openssh-client"
+    mend = "as root: apt-get install podman runc netavark aardvark-dns iptables nftables openssh-client"
 
     def environment(self) -> Mapping[str, str]:
         """Podman as it works on small machines too: rlimits that the kernel grants, no systemd, no hybrid cgroups."""
@@ -299,6 +309,13 @@ class Podman(Container):
             fresh.write_text(text)
             fresh.replace(place)
         return {**os.environ, "CONTAINERS_CONF": str(place)}
+
+    def unavailable(self) -> str:
+        reason = super().unavailable()
+        places = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATH))
+        if not reason and not any(shutil.which(program, path=places) for program in FIREWALLS):
+            return f"{' or '.join(FIREWALLS)} is not installed: Podman's networks need one"
+        return reason
 
     def _limits_problem(self) -> Sequence[Problem]:
         if os.geteuid() == 0:

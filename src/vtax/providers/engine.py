@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from vtax.model import Image, NodeShape
-from vtax.providers.base import LABEL, Options
+from vtax.model.cluster import Image
+from vtax.model.nodes import NodeShape
+from vtax.providers.base import LABEL, RUNTIME_LABEL, Options
 from vtax.units import parse_bytes
 
 PERIOD_US = 100_000
@@ -87,13 +89,25 @@ def addresses(prefix: str, names: tuple[str, ...]) -> Mapping[str, str]:
     return {name: f"{prefix}.{10 + index}" for index, name in enumerate(names)}
 
 
-def create_network(engine: str, campaign: str, prefix: str) -> tuple[str, ...]:
-    label = f"{LABEL}={campaign}"
-    return (engine, "network", "create", "--subnet", f"{prefix}.0/24", "--label", label, network_name(campaign))
+@dataclass(frozen=True)
+class Owner:
+    """Whose a container, network or volume is: `runtime` is the run-time directory of the vtax that makes it."""
+
+    campaign: str
+    runtime: str
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("--label", f"{LABEL}={self.campaign}", "--label", f"{RUNTIME_LABEL}={self.runtime}")
 
 
-def create_volume(engine: str, campaign: str) -> tuple[str, ...]:
-    return (engine, "volume", "create", "--label", f"{LABEL}={campaign}", network_name(campaign))
+def create_network(engine: str, owner: Owner, prefix: str) -> tuple[str, ...]:
+    subnet_of = ("--subnet", f"{prefix}.0/24")
+    return (engine, "network", "create", *subnet_of, *owner.labels, network_name(owner.campaign))
+
+
+def create_volume(engine: str, owner: Owner) -> tuple[str, ...]:
+    return (engine, "volume", "create", *owner.labels, network_name(owner.campaign))
 
 
 def quota_us(node: NodeShape, options: ContainerOptions) -> int:
@@ -105,7 +119,7 @@ def quota_us(node: NodeShape, options: ContainerOptions) -> int:
 
 def create_node(
     engine: str,
-    campaign: str,
+    owner: Owner,
     node: NodeShape,
     options: ContainerOptions,
     image: str,
@@ -118,11 +132,11 @@ def create_node(
     ]
     quota = quota_us(node, options)
     pins = ("--cpuset-cpus", ",".join(map(str, node.cpu_ids))) if options.cpu_limit == "cpuset" else ()
-    own_network = ("--network", network_name(campaign), "--ip", places[node.name])
+    own_network = ("--network", network_name(owner.campaign), "--ip", places[node.name])
     bridge = options.network == "bridge"
     return (
-        *(engine, "create", "--name", name_of(campaign, node.name), "--hostname", node.name),
-        *("--label", f"{LABEL}={campaign}"),
+        *(engine, "create", "--name", name_of(owner.campaign, node.name), "--hostname", node.name),
+        *owner.labels,
         *(("--runtime", options.runtime) if options.runtime else ()),
         *(own_network if bridge else ("--network", "host")),
         *others,
@@ -131,7 +145,7 @@ def create_node(
         *("--cpu-period", str(PERIOD_US), "--cpu-quota", str(quota)),
         *("--memory", str(node.memory_bytes), "--memory-swap", str(node.memory_bytes)),
         *("--shm-size", str(options.shm)),
-        *("--volume", f"{network_name(campaign)}:{shared_path}"),
+        *("--volume", f"{network_name(owner.campaign)}:{shared_path}"),
         image,
     )
 

@@ -13,13 +13,16 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, NodeShape, Problem, Severity
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
+from vtax.model.study import EnvironmentSpec
 from vtax.providers import cgroup
-from vtax.providers.base import LABEL, SCRATCH, Capabilities, Cluster, Leftover, Node, Options, Site
+from vtax.providers.base import LABEL, SCRATCH, Capabilities, Cluster, Leftover, Node, Options, Site, elsewhere
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 
@@ -143,13 +146,17 @@ class Host:
 
     def leftovers(self) -> Sequence[Leftover]:
         groups = cgroup.campaigns(self.groups) if self.groups else ()
-        found = [Leftover(self.name, "control group", f"{cgroup.PREFIX}{name}", name) for name in groups]
-        found += [
-            Leftover(self.name, "process", str(pid), campaign)
-            for campaign, pids in _labelled_processes().items()
-            for pid in pids
+        group_of = {name: f"{cgroup.PREFIX}{name}" for name in groups}
+        return [
+            *(
+                Leftover(self.name, "control group", group, name, elsewhere(self.runtime, name, None))
+                for name, group in group_of.items()
+            ),
+            *(
+                Leftover(self.name, "process", str(one.pid), one.campaign, one.elsewhere(self.runtime))
+                for one in _labelled_processes()
+            ),
         ]
-        return found
 
     def remove_image(self, image: Image) -> None:
         """The cached tree itself is what this environment runs in."""
@@ -182,19 +189,31 @@ def _groups(shape: ClusterShape) -> tuple[tuple[str, tuple[NodeShape, ...]], ...
     return (*alone, *workers, ("cluster", shape.nodes))
 
 
-def _labelled_processes() -> dict[str, list[int]]:
-    """Processes that run inside an environment of ours, by campaign: the label stands in their command line."""
-    found: dict[str, list[int]] = {}
+class _Process(NamedTuple):
+    """A process inside an environment of ours; `site` is the directory of its node."""
+
+    pid: int
+    campaign: str
+    site: str
+
+    def elsewhere(self, runtime: Path) -> str:
+        return elsewhere(runtime, self.campaign, Path(self.site))
+
+
+def _labelled_processes() -> list[_Process]:
+    """Processes that run inside an environment of ours: the label stands in their command line, then root and site."""
+    found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = place.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue  # gone meanwhile
-        labels = [word.partition("=")[2] for word in words if word.startswith(f"{LABEL}=")]
-        if labels and any(word.endswith(ENTER) for word in words):
-            found.setdefault(labels[0], []).append(int(place.parent.name))
+        labels = [number for number, word in enumerate(words) if word.startswith(f"{LABEL}=")]
+        if labels and len(words) > labels[0] + 2 and any(word.endswith(ENTER) for word in words):
+            campaign = words[labels[0]].partition("=")[2]
+            found.append(_Process(int(place.parent.name), campaign, words[labels[0] + 2]))
     return found
 
 
 def _processes(campaign: str) -> list[int]:
-    return _labelled_processes().get(campaign, [])
+    return [one.pid for one in _labelled_processes() if one.campaign == campaign]

@@ -14,7 +14,8 @@ from importlib.resources import files
 from pydantic import Field, model_validator
 
 from vtax.errors import UsageError
-from vtax.model import Labels, Measurement, Record
+from vtax.model.measurement import Measurement
+from vtax.model.record import Labels, Record
 
 BESIDE = ("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes")  # labels that must agree
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vtax.analysis.records import Level
-from vtax.model import Direction
+from vtax.model.metric import Direction
 from vtax.report.chart import Chart, Trace, plain, scaled, short, switchable
 from vtax.report.numbers import mean_sd
 from vtax.report.panels import Panel
@@ -35,7 +35,7 @@ def bars(results: Results, panel: Panel, anchor: str) -> Chart:
         alt=_words(panel, rows, factor, unit),
         svg=_svg(panel, rows, scale, factor, axis),
         traces=tuple(_traces(results, rows, factor, unit)),
-        layout=_layout(panel, rows, axis, spans_decades),
+        layout=_layout(panel, rows, axis, scale),
         unit=switchable("x", panel.unit, factor, unit),
         height=int(90 + 22 * len(rows) + 14 * len(panel.categories)),
     )
@@ -146,7 +146,7 @@ def _said(level: Level, factor: float) -> str:
     return mean_sd(level.mean / factor, None if level.sd is None else level.sd / factor)
 
 
-def _layout(panel: Panel, rows: Sequence[Row], axis: str, logarithmic: bool) -> dict[str, object]:
+def _layout(panel: Panel, rows: Sequence[Row], axis: str, scale: Scale) -> dict[str, object]:
     top = rows[-1][4]
     heads = {category: y for category, _, _, _, y in reversed(rows)}
     notes = [
@@ -155,12 +155,15 @@ def _layout(panel: Panel, rows: Sequence[Row], axis: str, logarithmic: bool) -> 
         if len(panel.categories) > 1
     ]
     room = HEAD if notes else 4.0
+    ticks = scale.ticks(6)
+    marks = {"type": "log", "tickvals": ticks, "ticktext": [tick_text(tick) for tick in ticks]}
     return {
-        "xaxis": {"title": {"text": plain(axis)}, **({"type": "log"} if logarithmic else {"rangemode": "tozero"})},
+        "xaxis": {"title": {"text": plain(axis)}, **(marks if scale.logarithmic else {"rangemode": "tozero"})},
         "yaxis": {
             "showticklabels": False,
             "ticks": "",
             "showgrid": False,
+            "zeroline": False,
             "range": [-BAR, top + BAR + room],
         },
         "annotations": [{**note, "showarrow": False, "xanchor": "left"} for note in notes],

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Verdict
-from vtax.model import Finding, Origin, Severity
+from vtax.model.finding import Finding, Severity
+from vtax.model.plan import Origin
 from vtax.report.groups import Group, group_of
 from vtax.report.ladder import steps_of
 from vtax.report.numbers import interval_text, labels_text, listed, plural, ratio_text
@@ -26,11 +27,11 @@ FEW = 4  # metrics that a sentence names
 
 @dataclass(frozen=True)
 class Clause:
-    """What is said of one environment: `verdict` is the word that the clause comes to."""
+    """What is said of one environment: `verdicts` are the words that it comes to, both claims if it has both."""
 
     environment: int
     name: str
-    verdict: str
+    verdicts: tuple[str, ...]
     text: str
 
 
@@ -76,9 +77,9 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
     base = analysis.baseline
     compared = [item for item in several if item.ratio is not None]
     if all(item.verdict is Verdict.NOT_COMPARABLE for item in several):
-        return Clause(place, name, Verdict.NOT_COMPARABLE, f"not comparable with {base}: a finding rules it out")
+        return Clause(place, name, (Verdict.NOT_COMPARABLE,), f"not comparable with {base}: a finding rules it out")
     if not compared:
-        return Clause(place, name, Verdict.DATA_ONLY, f"no counterpart in {base} to compare with")
+        return Clause(place, name, (Verdict.DATA_ONLY,), f"no counterpart in {base} to compare with")
     counts = Counter(item.verdict for item in compared)
     if not any(counts[word] for word in Verdict if word not in (Verdict.PILOT, Verdict.DATA_ONLY)):
         rounds = max(item.n for item in compared)
@@ -89,9 +90,9 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
             beside = f"; {left} not comparable" if left else ""
             runs = f"up to {rounds} {plural(rounds, 'run')} on each side"
             told = f"{ratios(known)} of {base}, {runs}; imported, so no verdict{beside}"
-        return Clause(place, name, str(compared[0].verdict), told)
+        return Clause(place, name, (str(compared[0].verdict),), told)
     if len(compared) == 1:
-        return Clause(place, name, str(compared[0].verdict), _one(analysis, compared[0]))
+        return Clause(place, name, (str(compared[0].verdict),), _one(analysis, compared[0]))
     words = [word for word in (*CLAIMS, *WITHIN, *Verdict) if counts[word]]
     parts = []
     for word in dict.fromkeys(words):
@@ -100,9 +101,9 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
         sized = word is not Verdict.NOT_COMPARABLE and (word not in WITHIN or len(own) == len(compared))
         size = f" ({ratios(own)} of {base})" if sized else ""
         parts.append(f"{word} in {many}{size}")
-    return Clause(
-        place, name, str(_worst(counts)), f"{listed(parts)} primary metrics" if len(parts) == 1 else listed(parts)
-    )
+    claims = tuple(word for word in CLAIMS if counts[word]) if not counts[Verdict.NOT_COMPARABLE] else ()
+    text = f"{listed(parts)} primary metrics" if len(parts) == 1 else listed(parts)
+    return Clause(place, name, tuple(map(str, claims or (_worst(counts),))), text)
 
 
 def _one(analysis: Analysis, item: Comparison) -> str:

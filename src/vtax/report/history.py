@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.records import Analysis
-from vtax.model import CellRecord, Direction, Kind, Status
+from vtax.model.cluster import CellRecord
+from vtax.model.metric import Direction, Kind
+from vtax.model.trial import Status
 from vtax.report.records import ReportInput
 
 UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})

@@ -10,13 +10,14 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from vtax.model.finding import Finding
 from vtax.report.chart import Chart, Trace, slug
 from vtax.report.drawn import charts
 from vtax.report.forest import forest
@@ -25,9 +26,11 @@ from vtax.report.links import file_name, raw_file
 from vtax.report.page import Page, page_of
 from vtax.report.palette import DASHES, ENVIRONMENTS, SYMBOLS, mark_of, variables
 from vtax.report.records import ReportInput
+from vtax.report.rug import rugs, ticks
 from vtax.report.tables import Results, results_of
 from vtax.report.timeline import timeline
 
+SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=_)(?=[^_])")
 CODE = re.compile(r"`([^`]+)`")
 SCRIPTS = ("figures.js", "tables.js")
 UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -41,13 +44,16 @@ def render(report: ReportInput) -> str:
     above = tuple(chart for chart in (waterfall(report.analysis),) if chart is not None)
     happened = tuple(chart for chart in (timeline(report),) if chart is not None)
     every = [*above, *happened, *(chart for several in own.values() for chart in several)]
+    overview = forest(results, report.analysis.margin)
     library, script = plotly(), "\n".join(_template(name) for name in SCRIPTS)
     return (
         _templates()
         .get_template("index.html")
         .render(
             page=page,
-            forest=forest(results, report.analysis.margin),
+            forest=overview,
+            rugs=rugs(overview),
+            rug_ticks=ticks(overview) if overview else (),
             figures=own,
             above=above,
             happened=happened,
@@ -112,6 +118,19 @@ def with_code(text: str) -> Markup:
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
+def together(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings of the same row of the audit as one, in the order in which each row comes first."""
+    rows: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        rows.setdefault((finding.severity, finding.id), []).append(finding)
+    return list(rows.values())
+
+
+def breakable(text: str) -> Markup:
+    """Text in which a long name may go on in the next line: `RandomlyOrderedRingLatency`, `bogo_ops_rate`."""
+    return Markup("<wbr>").join(SEAM.split(text))
+
+
 def plotly() -> str:
     """plotly.js as its package has it. It must not hold what would end a script element."""
     text = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
@@ -130,8 +149,11 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["raw_file"] = raw_file
+    environment.filters["breakable"] = breakable
+    environment.filters["within"] = lambda title, label: title.removeprefix(f"{label} · ")
     environment.filters["file_name"] = file_name
     environment.filters["slug"] = slug
+    environment.filters["together"] = together
     environment.filters["with_code"] = with_code
     environment.filters["percent"] = lambda share: f"{100 * share:.4g}%"
     environment.filters["svg"] = Markup

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from vtax.model import Origin
+from vtax.model.plan import Origin
 from vtax.report.numbers import listed, plural
 from vtax.report.records import ReportInput
 from vtax.report.setup import pairs_table

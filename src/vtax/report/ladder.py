@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from vtax.analysis.records import Analysis, Ladder, Rung
-from vtax.model import Kind
+from vtax.model.metric import Kind
 from vtax.report.chart import Chart, choice, plain, short
 from vtax.report.numbers import labels_text, ratio_text
 from vtax.report.svg import around, cut, document, label, line, rect, tick_text

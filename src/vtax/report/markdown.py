@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from vtax.model import Finding
+from vtax.model.finding import Finding
 from vtax.report.links import file_name, raw_file
 from vtax.report.page import Entry, Page, page_of
 from vtax.report.records import ReportInput
@@ -38,9 +38,10 @@ def _blocks(page: Page) -> Iterator[str]:
     yield escape(page.reading)
     yield "## Overview"
     yield from _table(page.overview, titled=False)
-    if page.ladder.rows:
-        yield f"## {escape(page.ladder.title)}"
-        yield from _table(page.ladder, titled=False)
+    for table in (page.ladder, page.scores):
+        if table.rows:
+            yield f"## {escape(table.title)}"
+            yield from _table(table, titled=False)
     for section in page.sections:
         yield f"## {section.group}"
         for entry in section.entries:

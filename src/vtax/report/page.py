@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.analysis.summary import Series
-from vtax.model import Finding, Kind, Severity
+from vtax.model.finding import Finding, Severity
+from vtax.model.metric import Kind
 from vtax.report import imported, setup
 from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion, resolution
 from vtax.report.groups import Group
@@ -18,6 +19,7 @@ from vtax.report.peaks import peak_flops, peaks
 from vtax.report.published import published
 from vtax.report.records import ReportInput
 from vtax.report.rungs import rung_table
+from vtax.report.scores import score_table
 from vtax.report.tables import Context, Results, Table, benchmark_table, overview, results_of
 
 QUESTION = "What does virtualization cost, on this hardware, for this work?"
@@ -85,6 +87,7 @@ class Page:
     loud: tuple[Finding, ...]
     quiet: tuple[Finding, ...]
     overview: Table
+    scores: Table
     ladder: Table
     sections: tuple[Section, ...]
     failures: Table
@@ -129,6 +132,7 @@ def page_of(report: ReportInput) -> Page:
         warned=_warned(analysis.findings),
         quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
         overview=imported.of_runs(overview(results)) if foreign else overview(results),
+        scores=score_table(analysis),
         ladder=rung_table(analysis),
         sections=_sections(report, results),
         failures=setup.failures(report),
@@ -207,7 +211,13 @@ def _reading(report: ReportInput) -> str:
 
 def _interval(report: ReportInput) -> str:
     """What the brackets hold."""
-    level = report.analysis.a_look
+    level, more = report.analysis.a_look, report.analysis.anytime_wider
+    if report.plan.study.anytime:
+        cost = f", here {100 * more:.0f}{NBSP}% wider than intervals of six planned looks" if more is not None else ""
+        return (
+            f"Brackets hold its anytime-valid interval over rounds: wider than a 95{NBSP}% t interval{cost}, so that "
+            f"the campaign may be looked at after every round, and it misses at any of them in 5{NBSP}% of campaigns. "
+        )
     if level is None or len(report.analysis.looks) < 2:
         return f"Brackets hold its 95{NBSP}% t interval over rounds, shown from three rounds on. "
     return (

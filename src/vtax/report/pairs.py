@@ -50,7 +50,13 @@ def matrix(results: Results, several: Sequence[Series], anchor: str) -> Chart | 
             "type": "category",
             "title": {"text": "server"},
         }
-        layout[f"yaxis{axis}"] = {"anchor": f"x{axis}", "type": "category", "autorange": "reversed", "automargin": True}
+        layout[f"yaxis{axis}"] = {
+            "anchor": f"x{axis}",
+            "type": "category",
+            "autorange": "reversed",
+            "showticklabels": i == 0,  # those of the next would stand on this one
+            "title": {"text": "client" if i == 0 else ""},
+        }
         notes.append({"text": plain(cut(name, 24)), "x": domain[0], "xref": "paper", "y": 1.02, "yref": "paper"})
     fixed = {"showarrow": False, "xanchor": "left", "yanchor": "bottom"}
     return Chart(
@@ -58,11 +64,12 @@ def matrix(results: Results, several: Sequence[Series], anchor: str) -> Chart | 
         title=f"Pairs of nodes, {unit}",
         alt=f"Matrices of throughput from client to server, one for each environment, from {low:.4g} to {high:.4g} "
         f"{unit}. The table holds every number.",
-        svg=document(max(440.0, count * (width + 16)), side * len(nodes) + 60, parts),
+        svg=document(max(440.0, count * (width + 16)), side * len(nodes) + 60, parts, "wide" if count > 2 else ""),
         traces=tuple(traces),
         layout={**layout, "annotations": [{**note, **fixed} for note in notes]},
         caption="Rows are clients, columns are servers; one colour scale for all environments.",
         height=330,
+        wide=count > 2,
     )
 
 

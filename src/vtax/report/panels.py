@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.summary import Series
-from vtax.model import Direction, Kind
+from vtax.model.metric import Direction, Kind
 from vtax.report.matrices import matrices
 from vtax.report.numbers import labels_text
 from vtax.report.tables import Results, bundles

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from vtax.errors import EnvironmentMissing
-from vtax.model import NodeShape, Plan
+from vtax.model.nodes import NodeShape
+from vtax.model.plan import Plan
 from vtax.peak import CpuPeak, cpu_peak
 from vtax.report.records import ReportInput
 from vtax.report.tables import Cell, Column, Row, Table

@@ -20,6 +20,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from vtax.analysis.records import Analysis, Comparison, Level, Verdict
 from vtax.report.numbers import labels_text, natural
+from vtax.report.palette import ENVIRONMENTS
 from vtax.units import format_number, scale_of
 
 FORMATS = ("svg", "pdf", "png")
@@ -29,9 +30,8 @@ MOST_ROWS = 30  # of one figure
 FEW = 6  # series of an entry whose ratios stand in one figure with those of others
 LABEL = 30  # characters in a line beside the axis, so that half of the column is left for the figure
 DECADES = 30.0  # a logarithmic axis beyond this spread
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#999999")  # Okabe and Ito
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DECIDED = {Verdict.FASTER: "^", Verdict.SLOWER: "v", Verdict.EQUIVALENT: "s", Verdict.TRIVIAL: "s"}
+MARKS = ("o", "s", "D", "^", "P", "X", "*", "h")  # the page's, in matplotlib's words
+DECIDED = {Verdict.FASTER: "^", Verdict.SLOWER: "v", Verdict.EQUIVALENT: "s", Verdict.TRIVIAL: "D"}
 STYLE: Any = {
     "font.family": ["DejaVu Sans"],
     "font.size": 6.5,
@@ -148,7 +148,7 @@ def _forest(axes: Axes, items: Sequence[Comparison], names: Sequence[str], analy
     axes.set_yticks(range(len(items)), [_text(word) for word in words])
     axes.set_ylim(len(items) - 0.5, -0.5)
     who = ", ".join(dict.fromkeys(item.environment for item in items))
-    axes.set_xlabel(_text(f"{who} / {analysis.baseline}; above 1 is better"))
+    axes.set_xlabel(_text(f"{who} / {analysis.baseline}; above 1 is better"), loc="right")
     _ratio_ticks(axes)
 
 
@@ -227,4 +227,4 @@ def _values(axes: Axes, groups: Sequence[Sequence[Level]], names: Sequence[str],
 def _look(analysis: Analysis, environment: str) -> tuple[str, str]:
     """Colour and mark of an environment, the same in every figure."""
     lane = analysis.environments.index(environment)
-    return PALETTE[lane % len(PALETTE)], MARKS[lane % len(MARKS)]
+    return ENVIRONMENTS[lane % len(ENVIRONMENTS)], MARKS[lane % len(MARKS)]

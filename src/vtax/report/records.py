@@ -8,7 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from vtax.analysis.records import Analysis
-from vtax.model import CellRecord, Labels, Plan, Record, TrialRecord
+from vtax.model.cluster import CellRecord
+from vtax.model.plan import Plan
+from vtax.model.record import Labels, Record
+from vtax.model.trial import TrialRecord
 
 
 class Reference(Record):

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vtax.analysis.records import Analysis
-from vtax.model import CellRecord, Origin, Status
+from vtax.model.cluster import CellRecord
+from vtax.model.plan import Origin
+from vtax.model.trial import Status
 from vtax.report.records import ReportInput
 from vtax.report.tables import Cell, Column, Row, Table
-from vtax.units import format_bytes, format_seconds
+from vtax.units import format_bytes, format_looks, format_seconds
 
 UNKNOWN = "unknown"
 FACTS = {
@@ -236,7 +238,7 @@ def plan(report: ReportInput) -> Table:
 
 def _looks(analysis: Analysis) -> str:
     """Where the campaign could end, and how far it came."""
-    planned = f"planned after {', '.join(map(str, analysis.looks))} rounds"
+    planned = f"planned after {format_looks(analysis.looks)}"
     return f"{planned}; the last one reached: {analysis.look or 'none'}"
 
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from vtax.analysis.records import Analysis
-from vtax.model import Record
+from vtax.model.record import Record
 from vtax.report.numbers import labels_text
 from vtax.workbook import OPTIONS, write
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vtax.analysis.summary import Series
 from vtax.benchmarks import iperf3
 from vtax.errors import ParseError
-from vtax.model import Status, TrialRecord
+from vtax.model.trial import Status, TrialRecord
 from vtax.report.chart import Chart, Trace, choice, plain, scaled, short
 from vtax.report.lines import legend
 from vtax.report.numbers import natural
@@ -85,7 +85,7 @@ def _over_time(
     options = []
     for pair in pairs:
         first = len(traces)
-        traces += [_line_trace(results, run, factor, thin) for run in drawn if run.pair == pair]
+        traces += _line_traces(results, [run for run in drawn if run.pair == pair], factor, thin)
         options.append((pair, range(first, len(traces))))
     what = "median of the rounds, second by second" if thin else "each line is one round"
     more = f"; the first {PAIRS_MAX} of {len(pairs)} pairs" if len(pairs) > PAIRS_MAX else ""
@@ -143,16 +143,30 @@ def _small(
     return parts
 
 
-def _line_trace(results: Results, run: Run, factor: float, thin: bool) -> Trace:
-    name = run.environment if thin else f"{run.environment}, round {run.round}"
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": plain(name, 28),
-        "meta": {"env": results.environments.index(run.environment)},
-        "x": [second for second, _ in run.rates],
-        "y": [short(rate / factor) for _, rate in run.rates],
-    }
+def _line_traces(results: Results, runs: Sequence[Run], factor: float, thin: bool) -> list[Trace]:
+    """A line for each run; those of one environment share an entry of the legend."""
+    ordered = sorted(runs, key=lambda run: (results.environments.index(run.environment), run.round))
+    seen: set[str] = set()
+    traces: list[Trace] = []
+    for run in ordered:
+        place = results.environments.index(run.environment)
+        told = "median of the rounds" if thin else f"round {run.round}"
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": plain(run.environment, 28),
+                "legendgroup": str(place),
+                "showlegend": run.environment not in seen,
+                "meta": {"env": place},
+                "x": [second for second, _ in run.rates],
+                "y": [short(rate / factor) for _, rate in run.rates],
+                "text": plain(f"{cut(run.environment, 24)}, {told}"),
+                "hovertemplate": "%{text}: %{y:.4g} at %{x} s<extra></extra>",
+            }
+        )
+        seen.add(run.environment)
+    return traces
 
 
 # --- boxes ------------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def element(tag: str, content: str = "", **attributes: str | float) -> str:
 
 
 def _name(key: str) -> str:
-    return key.rstrip("_").replace("_", "-") if key != "viewBox" else key
+    return key.rstrip("_").replace("_", "-")
 
 
 def _value(value: str | float) -> str:

@@ -221,24 +221,38 @@ def span(values: Sequence[float], words: Callable[[float], str]) -> str:
 def level_cell(
     level: Level | None, factor: float, *, median: bool = True, raw: str = "", peak: float | None = None
 ) -> Cell:
-    """`5.516 ± 0.027` over `n 3, median 5.51, 43 % of peak`."""
+    """`5.516 ± 0.027` over `n 3, median 5.51, 43 % of peak`, in which a number stays with its word."""
     if level is None:
         return Cell(ABSENT)
     sd = None if level.sd is None else level.sd / factor
-    note = f"n {level.n}" + (f", median {format_number(level.median / factor)}" if median else "")
+    note = f"n\u00a0{level.n}" + (f", median\u00a0{format_number(level.median / factor)}" if median else "")
     if peak is not None:
-        note += f", {100 * level.mean / peak:.3g} % of peak"
+        note += f", {100 * level.mean / peak:.3g}\u00a0% of\u00a0peak"
     return Cell(mean_sd(level.mean / factor, sd), note, raw=raw, scaled=True)
 
 
 def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
-    """`0.984 [0.962, 1.007]` with the verdict, and what the verdict needs to be understood."""
+    """`0.984 [0.962, 1.007]` with the verdict, and what the verdict needs to be understood; without that, the ratio
+    of the means."""
     if item is None:
         return Cell(ABSENT)
     if item.difference is not None:
         return Cell(f"{item.difference:+.3g}", "difference")
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
-    return Cell(text, explanation(item) if explain else item.caveat, item.verdict)
+    note = explanation(item) if explain else "; ".join(words for words in (by_means(item), item.caveat) if words)
+    return Cell(text, note, item.verdict)
+
+
+def by_means(item: Comparison) -> str:
+    """`by means 0.98`: total work over total time on both sides, beside the ratio of the typical runs."""
+    if item.mean_ratio is None:
+        return ""
+    ends = (
+        ""
+        if item.mean_low is None or item.mean_high is None
+        else f"{ratio_text(item.mean_low)}, {ratio_text(item.mean_high)}"
+    )
+    return f"by\u00a0means\u00a0{ratio_text(item.mean_ratio)}" + (f" [{ends}]" if ends else "")
 
 
 def explanation(item: Comparison) -> str:

@@ -136,7 +136,7 @@ def _traces(
                     "x": [short(spot.at / factor) for spot in spots],
                     "y": [short(spot.value) for spot in spots],
                     "text": [plain(cut(spot.name, 80)) for spot in spots],
-                    "hovertemplate": "%{y:.4g} " + strip.unit.replace("%", "%%") + "<br>%{text}<extra></extra>",
+                    "hovertemplate": "%{y:.4g} " + strip.unit + "<br>%{text}<extra></extra>",
                 }
 
 
@@ -159,6 +159,8 @@ def _layout(lanes: Sequence[Lane], strips: Sequence[Strip], factor: float, unit:
         "yaxis": {
             "domain": [round(1 - share * 0.4, 3), 1],
             "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
             "ticks": "",
             "title": {"text": "cells"},
         },

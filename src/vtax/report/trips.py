@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from vtax.analysis.summary import Series
 from vtax.benchmarks import ping
 from vtax.errors import ParseError
-from vtax.model import Status, TrialRecord
+from vtax.model.trial import Status, TrialRecord
 from vtax.report.chart import Chart, Trace, choice, plain, scaled, short
 from vtax.report.lines import legend
 from vtax.report.numbers import natural

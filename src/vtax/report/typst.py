@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vtax.analysis.records import Analysis, Level
+from vtax.model.finding import Finding
+from vtax.report.conclusion import answers, resolution
+from vtax.report.imported import RESOLUTION
 from vtax.report.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
 from vtax.units import scale_of
 
 HEAD = """\
-#set page(paper: "a4", margin: 2cm, numbering: "1")
+#set page(paper: "a4", flipped: true, margin: 1.6cm, numbering: "1")
 #set text(size: 9pt)
 #set table(stroke: (x, y) => if y <= 1 { (top: 0.6pt) } else { none }, inset: (x: 4pt, y: 2.5pt))
 #show table.cell.where(y: 0): strong
@@ -22,13 +25,16 @@ def text(content: str) -> str:
     return f'#text("{escaped}")'
 
 
-def source(analysis: Analysis, title: str) -> str:
-    """The whole document."""
+def source(analysis: Analysis, title: str, *, planned: bool = True) -> str:
+    """The whole document, of rounds that were `planned` or of runs that were imported."""
     parts = [HEAD, f"= {text(title)}", "== The answer in short"]
-    parts += [f"- {text(item.sentence)}" for item in analysis.comparisons if item.primary]
+    for answer in answers(analysis, planned=planned):
+        said = (f"- #strong[{text(clause.name)}] {text(f'{clause.text}.')}" for clause in answer.clauses)
+        parts.append("\n".join((f"#strong[{text(str(answer.group))}]", "", *said)))
+    parts.append(text(resolution(analysis) if planned else RESOLUTION))
     if analysis.findings:
         parts.append("== What the audit says")
-        parts += [f"- {text(f'{one.severity} {one.id}: {one.message} {one.remedy}')}" for one in analysis.findings]
+        parts += [f"- {text(_told(one))}" for one in analysis.findings]
     parts.append("== Values")
     entries: dict[str, list[Level]] = {}
     for level in analysis.levels:
@@ -40,6 +46,11 @@ def source(analysis: Analysis, title: str) -> str:
         rows = [(one.trial, str(one.status), one.reason) for one in analysis.failures]
         parts.append(_table(("trial", "status", "reason"), rows))
     return "\n\n".join(parts) + "\n"
+
+
+def _told(finding: Finding) -> str:
+    remedy = f". What to do: {finding.remedy}" if finding.remedy else ""
+    return f"{finding.severity} {finding.id}: {finding.message}{remedy}"
 
 
 def _levels(levels: Sequence[Level], analysis: Analysis) -> str:

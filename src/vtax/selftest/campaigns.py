@@ -13,9 +13,9 @@ from scipy import stats
 from vtax.analysis.columns import Bools, Floats, Ints
 from vtax.analysis.decide import EQUIVALENT, FASTER, SLOWER, TRIVIAL, Look, adjusted_words, holm, look_at
 from vtax.analysis.estimate import log_differences
-from vtax.analysis.looks import calibration
+from vtax.analysis.looks import LookLevel, calibration
 from vtax.analysis.summary import cell_summary
-from vtax.model import Kind
+from vtax.model.metric import Kind
 from vtax.order import environment_orders
 from vtax.selftest.noise import Random, Scenario, independent
 
@@ -78,10 +78,13 @@ class Ended:
         return float(np.isin(self.word, words).any(axis=1).mean())
 
 
-def ended(given: Floats, first: Floats, looks: tuple[int, ...], delta: float) -> Ended:
-    """Campaigns that stop at the first look at which every metric has its verdict; (campaigns, metrics, n)."""
+def ended(given: Floats, first: Floats, looks: tuple[int, ...], delta: float, level: LookLevel | None = None) -> Ended:
+    """Campaigns that stop at the first look at which every metric has its verdict; (campaigns, metrics, n).
+
+    `level` is what makes intervals hold at all looks; that of planned ones where it is left out.
+    """
     campaigns, metrics, _ = given.shape
-    level = calibration(looks, adjusted=True)
+    level = level or calibration(looks, adjusted=True)
     word = np.zeros((campaigns, metrics), np.int64)
     low, high = np.empty((campaigns, metrics)), np.empty((campaigns, metrics))
     rounds = np.zeros(campaigns, np.int64)

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vtax.analysis.bootstrap import bootstrapped
 from vtax.analysis.columns import Bools, Floats
 from vtax.analysis.decide import SLOWER, TRIVIAL, words
 from vtax.analysis.estimate import LEVEL, fit
 from vtax.analysis.signed_rank import hodges_lehmann
+from vtax.model.metric import Kind
 from vtax.selftest.campaigns import classical_p, differences, generator, times
 from vtax.selftest.check import Check, amount, reference, reproduced, share
 from vtax.selftest.noise import BY_NAME, SCENARIOS, Scenario
@@ -57,6 +59,17 @@ def g2(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
                 held = 1 - float(_misses(differences(made), first[:, :n], -truth).mean())
                 what = f"{scenario.name}: coverage, {100 * effect:g} % slower, {n} rounds"
                 yield share("G2", what, held, 1 - LEVEL, campaigns, at_most=False)
+
+
+def means(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
+    """How often the bootstrap of the ratio of means holds it; it has no guarantee to keep."""
+    for i, scenario in enumerate(SCENARIOS):
+        for n in (20, 40):
+            made = times(scenario, generator(seed, 2, i, n, 9), first[:, :n], iterations=3, effect=math.log1p(0.02))
+            mine, theirs = (list(np.ascontiguousarray(made[:, place].transpose(1, 2, 0))) for place in (1, 0))
+            low, high = bootstrapped(mine, theirs, Kind.COST, seed)
+            held = float(((low <= math.log1p(0.02)) & (high >= math.log1p(0.02))).mean())
+            yield reference("G2", f"{scenario.name}: ratio of means, bootstrap, coverage, {n} rounds", held, campaigns)
 
 
 def g3(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:

@@ -11,6 +11,7 @@ from vtax.selftest.check import Check
 FULL = 20_000  # campaigns of G0 to G2; the other goals take a quarter
 SEED = 1
 ROUNDS_FIXED, ROUNDS_MOST = 20, 60
+RESAMPLED = 2_000  # campaigns that are bootstrapped
 RECORDED = 48  # campaigns that go through records
 
 
@@ -23,8 +24,10 @@ def run(replicates: int = FULL, seed: int = SEED, told: Callable[[str], None] = 
         ("G0", lambda: fixed.g0(seed, replicates)),
         ("G1", lambda: fixed.g1(seed, replicates, many)),
         ("G2", lambda: fixed.g2(seed, replicates, many)),
+        ("G2, means", lambda: fixed.means(seed, min(quarter, RESAMPLED), few[:RESAMPLED])),
         ("G3", lambda: fixed.g3(seed, quarter, few)),
         ("G4 and G5", lambda: stopping.g4_g5(seed, quarter, few)),
+        ("G4 and G5, anytime", lambda: stopping.anytime(seed, quarter, few)),
         ("G6", lambda: fixed.g6(seed, quarter, few)),
         ("G7", lambda: (*fixed.g7(seed, quarter, few), *honesty.g7(seed, recorded))),
         ("G8", lambda: stopping.g8(seed, quarter, few)),

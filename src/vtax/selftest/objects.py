@@ -11,7 +11,12 @@ import numpy as np
 from vtax.analysis.analyse import analyse
 from vtax.analysis.columns import Floats
 from vtax.analysis.records import Analysis
-from vtax.model import Direction, HostCapacity, Kind, Measurement, Plan, Status, Study, TrialRecord
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Direction, Kind
+from vtax.model.nodes import HostCapacity
+from vtax.model.plan import Plan
+from vtax.model.study import Study
+from vtax.model.trial import Status, TrialRecord
 from vtax.plan import make_plan
 from vtax.providers import provider
 from vtax.study import parse

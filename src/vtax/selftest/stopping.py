@@ -9,10 +9,12 @@ import numpy as np
 
 from vtax.analysis import diagnostics
 from vtax.analysis.analyse import INVALID_BELOW
+from vtax.analysis.anytime import Anytime
 from vtax.analysis.columns import Floats
 from vtax.analysis.decide import EQUIVALENT, FASTER, SLOWER, TRIVIAL
 from vtax.analysis.estimate import LEVEL, fit
 from vtax.analysis.looks import calibration
+from vtax.analysis.randomisation import p_randomised
 from vtax.selftest.campaigns import differences, ended, generator, times
 from vtax.selftest.check import Check, amount, reference, share
 from vtax.selftest.noise import BY_NAME, SCENARIOS, Scenario
@@ -46,6 +48,31 @@ def g4_g5(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
             wrong = end.share(EQUIVALENT, TRIVIAL)
             yield share("G5", f"{what}: at the margin, said to be equivalent", wrong, 0.025, campaigns)
     yield reference("G4", "iid2: looking every round, stopping at p < .05", _peeking(seed, first), campaigns)
+
+
+def anytime(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
+    """Looking after every round, with intervals that allow it, makes no more false claims either."""
+    looks = tuple(range(LOOKS[0], LOOKS[-1] + 1))
+    level = Anytime(looks)
+    for i, scenario in enumerate(SCENARIOS):
+        truth = math.log1p(0.05)
+        made = times(scenario, generator(seed, 4, i, 50), first, effect=truth)
+        given, missed = differences(made), np.zeros(campaigns, bool)
+        for n in looks:
+            low, high = level.interval(fit(given[:, :n], first[:, :n]))
+            missed |= (low > -truth) | (high < -truth)
+        what = f"{scenario.name}, anytime: the interval of any round from {looks[0]} to {looks[-1]} misses"
+        yield share("G4", what, float(missed.mean()), LEVEL, campaigns)
+        made = times(scenario, generator(seed, 4, i, 51), first, iterations=3)
+        end = ended(differences(made)[:, None], first, looks, DELTA, level)
+        wrong = end.share(FASTER, SLOWER, TRIVIAL)
+        yield share("G4", f"{scenario.name}, anytime: identical, said to differ at any round", wrong, LEVEL, campaigns)
+        found = end.share(EQUIVALENT, TRIVIAL)
+        yield reference("G5", f"{scenario.name}, anytime: identical, found equivalent", found, campaigns)
+        made = times(scenario, generator(seed, 5, i, 51), first, iterations=3, effect=DELTA)
+        end = ended(differences(made)[:, None], first, looks, DELTA, level)
+        wrong = end.share(EQUIVALENT, TRIVIAL)
+        yield share("G5", f"{scenario.name}, anytime: at the margin, said to be equivalent", wrong, 0.025, campaigns)
 
 
 def _peeking(seed: int, first: Floats) -> float:
@@ -92,6 +119,10 @@ def g9(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
             two = one + SLOW * (random.random((campaigns, n)) < SLOW_SHARE)
             found = float((diagnostics.two_modes(two) > limit).mean())
             yield share("G9", f"BIMODAL found, 30 % of {n} runs 5 % slower", found, 0.6, campaigns, at_most=False)
+    for n in (12, 20):
+        given = differences(times(BY_NAME["all"], generator(seed, 9, n, 2), first[:, :n], iterations=3))
+        wrong = float((p_randomised(given, first[:, :n], np.arange(n) // 2, seed) <= LEVEL).mean())
+        yield share("G9", f"randomisation test: A/A differs, {n} rounds", wrong, LEVEL, campaigns)
     given = differences(times(BY_NAME["all"], generator(seed, 9, 99), first, iterations=3))
     level, smallest = calibration(LOOKS, adjusted=True), np.ones(campaigns)
     for n in LOOKS:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from vtax.model import CommandResult
+from vtax.model.trial import CommandResult
 
 
 class Background(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vtax.model import CommandResult
+from vtax.model.trial import CommandResult
 from vtax.transport import process
 
 ENVIRONMENT = {

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from vtax.errors import CommandError, EnvironmentMissing
-from vtax.model import CommandResult
+from vtax.model.trial import CommandResult
 
 TERM_GRACE_S = 3.0
 POLL_S = 0.02

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vtax.model import CommandResult
+from vtax.model.trial import CommandResult
 from vtax.transport import process
 
 MARGIN_S = 15.0  # what the connection may add to a command's own limit

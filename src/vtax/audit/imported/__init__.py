@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from vtax.audit.catalogue import Row
 from vtax.audit.evidence import Evidence
 from vtax.audit.imported.rows import TITLES, LogRow, of
-from vtax.model import AuditReport, AuditRow, Finding, Outcome, Severity
+from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
 
 FROM_TEXT = frozenset(  # rows of the catalogue that read raw output, or values, and so hold for logs too
     "N01 N03 N04 N06 N07 N08 M03 M04 H01 H04 H05 H06 H07 O01 D01 D02 D03 S03 U03 R07".split()  # noqa: SIM905

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vtax.audit.evidence import Evidence
-from vtax.model import TrialRecord
+from vtax.model.trial import TrialRecord
 
 
 def runs(evidence: Evidence, *benchmarks: str) -> Iterator[tuple[TrialRecord, dict[str, Any]]]:

@@ -7,7 +7,7 @@ from statistics import median
 
 from vtax.audit.evidence import Evidence, blocker, info, shown, warning
 from vtax.audit.imported.evidence import runs, told, values, where
-from vtax.model import Finding
+from vtax.model.finding import Finding
 from vtax.units import format_quantity
 
 SHORTEST_S = 60.0

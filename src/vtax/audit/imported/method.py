@@ -11,7 +11,8 @@ from statistics import fmean
 
 from vtax.audit.evidence import Evidence, blocker, shown, warning
 from vtax.audit.imported.evidence import environments, runs, where
-from vtax.model import Finding, Kind
+from vtax.model.finding import Finding
+from vtax.model.metric import Kind
 
 ROUNDS_FOR_A_VERDICT = 6
 FACTORS = (8.0, 1024.0, 1.048576, 1.073741824, 1000.0, 1e6)

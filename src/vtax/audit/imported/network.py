@@ -8,7 +8,7 @@ from statistics import median
 
 from vtax.audit.evidence import Evidence, blocker, warning
 from vtax.audit.imported.evidence import runs, values, where
-from vtax.model import Finding
+from vtax.model.finding import Finding
 from vtax.units import format_quantity
 
 DEFAULT_UDP = 1.06e6  # bit/s: iperf3 sends 1 MiB/8 a second when nobody asks for more

@@ -7,7 +7,7 @@ from statistics import median
 
 from vtax.audit.evidence import Evidence, blocker, warning
 from vtax.audit.imported.evidence import against_reference, runs, told, values
-from vtax.model import Finding
+from vtax.model.finding import Finding
 
 BUILDS = {  # fact -> what it is, of which benchmarks
     "hpcc_compiled": ("hpcc was compiled on", ("hpcc",)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vtax.audit.evidence import Evidence
 from vtax.audit.imported import hpc, method, network, programs, scores, storage
 from vtax.audit.imported.evidence import runs
-from vtax.model import Finding
+from vtax.model.finding import Finding
 
 Check = Callable[[Evidence], Iterator[Finding]]
 SYSBENCH = ("sysbench-cpu", "sysbench-memory", "sysbench-fileio")

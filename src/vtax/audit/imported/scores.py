@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vtax.audit.evidence import Evidence, blocker, shown, warning
 from vtax.audit.imported.evidence import against_reference, runs, told, where
-from vtax.model import Finding
+from vtax.model.finding import Finding
 
 SHORTEST_S = 1.0
 WHOLE_CPU = 0.9

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vtax.audit.evidence import Evidence, blocker, info, shown, warning
 from vtax.audit.imported.evidence import runs, told, where
-from vtax.model import Finding
+from vtax.model.finding import Finding
 from vtax.units import format_bytes, format_quantity
 
 FASTER_THAN_DISKS = 3e9  # byte/s: what a fast disk of one machine reads; a page cache does more

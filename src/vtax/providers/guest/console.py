@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vtax.model import NodeShape, Role
+from vtax.model.nodes import NodeShape, Role
 
 FATAL = re.compile(r"^.*(Kernel panic|Out of memory: Killed process|vtax-init \S+ failed: ).*$", re.MULTILINE)
 SHOWN = 15  # last lines of a console that an error tells

@@ -7,7 +7,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from vtax.model import ClusterShape, Image, Problem, Severity
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape
 from vtax.transport import process
 
 MAKE_S = 900.0

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vtax.errors import EnvironmentMissing
-from vtax.model import Image
+from vtax.model.cluster import Image
 from vtax.providers.guest import disk, initrd, uki
 from vtax.providers.guest.disk import MIB
 from vtax.providers.guest.setting import INIT

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from vtax.errors import EnvironmentMissing
-from vtax.model import Image
+from vtax.model.cluster import Image
 
 NVME = ("nvme", "ext4")
 SATA = ("ahci", "sd_mod", "ext4")

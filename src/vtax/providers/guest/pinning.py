@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from vtax.model import NodeShape
+from vtax.model.nodes import NodeShape
 
 
 def pin(pid: int, threads: Sequence[int], cpus: Sequence[int]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vtax.errors import ProvisionError
-from vtax.model import NodeShape
+from vtax.model.nodes import NodeShape
 from vtax.providers.guest import console
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from vtax.model import NodeShape, Role
+from vtax.model.nodes import NodeShape, Role
 
 PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
 NETWORK = f"{PREFIX}.0/24"

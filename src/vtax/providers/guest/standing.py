@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec
+from vtax.model.nodes import ClusterShape
+from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Capabilities, Cluster, Node, Site
 from vtax.providers.guest.setting import addresses
 from vtax.transport.ssh import SshTransport

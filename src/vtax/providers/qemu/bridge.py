@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from vtax.model import Problem, Severity
+from vtax.model.finding import Problem, Severity
 from vtax.providers.qemu import tap
 from vtax.providers.qemu.command import Accelerator, QemuOptions
 from vtax.transport import process
@@ -57,6 +57,14 @@ def vhost(options: QemuOptions, accel: Accelerator) -> bool:
     if options.vhost != "auto":
         return options.vhost == "on"
     return options.network == "tap" and options.nic == "virtio" and accel == "kvm" and VHOST.exists()
+
+
+def settled(options: QemuOptions) -> QemuOptions:
+    """The options with the network that "auto" is on this machine."""
+    if options.network != "auto":
+        return options
+    tapped = options.model_copy(update={"network": "tap"})
+    return options.model_copy(update={"network": "switch"}) if any(refused(tapped)) else tapped
 
 
 def refused(options: QemuOptions) -> Iterator[Problem]:

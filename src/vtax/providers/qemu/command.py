@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from vtax.model import NodeShape, Role
+from vtax.model.nodes import NodeShape, Role
 from vtax.providers.base import Options
 from vtax.providers.guest import setting as guest
 
@@ -25,6 +25,7 @@ CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags afte
 NICS = {"virtio": "virtio-net-pci", "e1000": "e1000", "vmxnet3": "vmxnet3"}
 DRIVERS = {"virtio": guest.VIRTIO, "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
 MIB = 2**20
+SLOW_EMULATED = "-erms,-fsrm"  # with them guests copy and clear memory by byte instructions, at half the speed and less
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check"  # a busy host delays the timer that it checks
 TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
 VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
@@ -38,14 +39,15 @@ class QemuOptions(Options):
     about virtualization: they are not compared unless `allow_emulation` is true. `cpu` is QEMU's model of the CPU (the
     host's own under KVM, "max" else). `disk` holds /scratch and /shared; `cache` is QEMU's word for who keeps its
     blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node. `network` "tap"
-    is a bridge of the kernel, which needs root; with `vhost` the kernel carries the frames there, not QEMU ("auto":
-    where it can). `nic` "e1000" needs the generic kernel, `kernel` in [image]. The guest's memory is `hugepages` of the
-    host, or pages of QEMU's, all of them taken before the guest starts with `prealloc`."""
+    is a bridge of the kernel, which needs root, and "auto" is that where it can be made, else a "switch" in user space;
+    with `vhost` the kernel carries a tap's frames, not QEMU ("auto": where it can). `nic` "e1000" needs the generic
+    kernel, `kernel` in [image]. The guest's memory is `hugepages` of the host, or pages of QEMU's, all of them taken
+    before the guest starts with `prealloc`."""
 
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     allow_emulation: bool = False
     cpu: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,=+-]*$")] | None = None
-    network: Literal["switch", "tap"] = "switch"
+    network: Literal["switch", "tap", "auto"] = "switch"
     vhost: Literal["auto", "on", "off"] = "auto"
     nic: Literal["virtio", "e1000", "vmxnet3"] = "virtio"
     disk: Literal["nvme", "virtio-blk"] = "nvme"
@@ -87,8 +89,8 @@ def cpu_models(text: str) -> tuple[str, ...]:
 
 
 def cpu_model(options: QemuOptions, accel: Accelerator, qemu: Version) -> str:
-    """The model of the CPU, without what this version cannot emulate."""
-    model = options.cpu or ("host" if accel == "kvm" else "max")
+    """The model of the CPU, without what this version cannot emulate, and what it emulates a byte at a time."""
+    model = options.cpu or ("host" if accel == "kvm" else f"max,{SLOW_EMULATED}")
     if accel == "tcg" and qemu < CMPXCHG16B_MENDED and "-cx16" not in model:
         return f"{model},-cx16"
     return model

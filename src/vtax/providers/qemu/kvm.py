@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vtax.errors import EnvironmentMissing
-from vtax.model import CommandResult
+from vtax.model.trial import CommandResult
 from vtax.providers.qemu.command import QEMU
 from vtax.transport import process
 

@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
-from vtax.model import ClusterShape, Problem, Severity
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape
 from vtax.providers.qemu.command import QEMU, Accelerator, QemuOptions, cpu_models
 from vtax.transport import process
 

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,9 +22,12 @@ from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import EnvironmentMissing
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, Role
+from vtax.model.study import EnvironmentSpec
 from vtax.parallel import each
-from vtax.providers.base import LABEL, Cluster, Leftover, Site
+from vtax.providers.base import LABEL, Cluster, Leftover, Site, elsewhere
 from vtax.providers.guest import console, disk, initrd, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
@@ -76,7 +79,7 @@ class Qemu:
     def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
         image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
-        options = QemuOptions.model_validate(dict(spec.options))
+        options = _options(spec)
         accel = self.accelerator(options)
         machines = _machines(site, shape, options, accel, None)
         parts = _parts(site, machines, options, accel, lines.OLDEST)
@@ -86,7 +89,7 @@ class Qemu:
         reason = self.unavailable()
         if reason:
             return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
-        options = QemuOptions.model_validate(dict(spec.options))
+        options = _options(spec)
         return [
             *problems.emulation(spec.name, options, self.accelerator(options), self._broken(options)),
             *problems.cpu(options, self.accelerator(options)),
@@ -125,7 +128,7 @@ class Qemu:
             raise
 
     def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        options = QemuOptions.model_validate(dict(spec.options))
+        options = _options(spec)
         patience = self.patience(options)
         deadline = time.monotonic() + READY_S * patience
         if not site.image.kernel:
@@ -156,29 +159,7 @@ class Qemu:
             process.run(nodes[machine.number][0], timeout_s=COMMAND_S, check=True)
 
         each(start, machines)
-        port = qmp.forwarded_port(
-            qmp.ask(machines[0].directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
-        )
-
-        def wait(machine: Machine, checks: Sequence[console.Check] = ()) -> None:
-            log, limit_s = site.console(machine.node.name), READY_S * patience
-            ready.wait(machine.node, log, lambda: _ended(machine), limit_s, deadline, POLL_S, checks)
-
-        config = write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=places, patience=patience)
-
-        def log_in() -> None:
-            """Open the connections that all commands share while the nodes still wait for the shared directory; the
-            master's first, because the others go through it."""
-            for group in (machines[:1], machines[1:]):
-                each(lambda machine: wait(machine, console.STARTED), group)
-                if group[0] is machines[0]:
-                    wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
-                each(lambda machine: SshTransport(config, machine.node.name, patience).open(), group)
-
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            logged_in = pool.submit(log_in)
-            each(wait, machines)
-            logged_in.result()
+        _await(site, machines, places, patience, deadline)
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [_pinned(machine, options) for machine in machines]
         notes = [self._acceleration(options), *(note for note, _ in pinned)]
@@ -196,7 +177,7 @@ class Qemu:
         return f"acceleration: {accel}" + (f" ({broken})" if broken else "")
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        launcher = self.launcher(QemuOptions.model_validate(dict(spec.options)))
+        launcher = self.launcher(_options(spec))
         return standing.connected(spec, shape, shared_path, site, launcher)
 
     def destroy(self, campaign: str) -> None:
@@ -214,25 +195,63 @@ class Qemu:
         bridge.remove(campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
-        """Machines and networks of this run-time directory, and those whose files are gone; with files elsewhere, they
-        are in the care of a vtax with another state directory, which may be using them."""
+        """Machines and networks; ours are those of this run-time directory, and those whose files are gone."""
         processes = [
-            Leftover(self.name, "process", f"{one.node or 'switch'} ({one.pid})", one.campaign)
+            Leftover(
+                self.name,
+                "process",
+                f"{one.node or 'switch'} ({one.pid})",
+                one.campaign,
+                self._elsewhere(one.campaign, one.place),
+            )
             for one in _processes()
-            if self._left(one.place)
         ]
         networks = [
-            Leftover(self.name, "network namespace", bridge.name_of(campaign), campaign)
+            Leftover(
+                self.name, "network namespace", bridge.name_of(campaign), campaign, self._elsewhere(campaign, place)
+            )
             for campaign, place in bridge.found()
-            if place is None or self._left(place)
         ]
         return [*processes, *networks]
 
-    def _left(self, place: Path) -> bool:
-        return not place.exists() or place.resolve().is_relative_to(self.runtime.resolve())
+    def _elsewhere(self, campaign: str, place: Path | None) -> str:
+        return elsewhere(self.runtime, campaign, place) if place is not None and place.exists() else ""
 
     def remove_image(self, image: Image) -> None:
         disk.remove(image)
+
+
+def _options(spec: EnvironmentSpec) -> QemuOptions:
+    """What the study says, with the network that there can be here."""
+    return bridge.settled(QemuOptions.model_validate(dict(spec.options)))
+
+
+def _await(
+    site: Site, machines: Sequence[Machine], places: Mapping[str, str], patience: float, deadline: float
+) -> None:
+    """Until every node is ready and a connection to it is open."""
+    master = machines[0]
+    usernet = qmp.ask(master.directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
+    port = qmp.forwarded_port(usernet)
+    config = write_ssh_config(site.directory, site.keys, {master.node.name: port}, behind=places, patience=patience)
+
+    def wait(machine: Machine, checks: Sequence[console.Check] = ()) -> None:
+        log, limit_s = site.console(machine.node.name), READY_S * patience
+        ready.wait(machine.node, log, lambda: _ended(machine), limit_s, deadline, POLL_S, checks)
+
+    def log_in() -> None:
+        """Open the connections that all commands share while the nodes still wait for the shared directory; the
+        master's first, because the others go through it."""
+        for group in (machines[:1], machines[1:]):
+            each(lambda machine: wait(machine, console.STARTED), group)
+            if group[0] is master:
+                wait_for_banner(master.node.name, port, deadline, answer_s=2 * patience)
+            each(lambda machine: SshTransport(config, machine.node.name, patience).open(), group)
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        logged_in = pool.submit(log_in)
+        each(wait, machines)
+        logged_in.result()
 
 
 def _pinned(machine: Machine, options: QemuOptions) -> tuple[str, dict[str, Any]]:

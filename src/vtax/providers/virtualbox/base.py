@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vtax.model import Image
+from vtax.model.cluster import Image
 from vtax.providers.guest import disk, firmware
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox import manage

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from vtax.model import Image, NodeShape, Role
+from vtax.model.cluster import Image
+from vtax.model.nodes import NodeShape, Role
 from vtax.providers.base import Options
 from vtax.providers.guest import setting as guest
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError, VtaxError
-from vtax.model import CommandResult
+from vtax.model.trial import CommandResult
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox import listing
 from vtax.providers.virtualbox.command import Command

@@ -20,9 +20,12 @@ from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import CommandError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model import ClusterShape, EnvironmentSpec, HostCapacity, Image, Problem, Role, Severity
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, Role
+from vtax.model.study import EnvironmentSpec
 from vtax.parallel import each
-from vtax.providers.base import Cluster, Leftover, Site
+from vtax.providers.base import Cluster, Leftover, Site, elsewhere
 from vtax.providers.guest import disk, firmware, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
@@ -190,22 +193,23 @@ class VirtualBox:
                 manage.run(lines.forget(medium.uuid), check=False)  # one that went with another is fine
 
     def leftovers(self) -> Sequence[Leftover]:
-        """Machines and disks of this run-time directory, and those whose files are gone; with files elsewhere, they are
-        in the care of a vtax with another state directory, which may be using them."""
+        """Machines and disks; ours are those of this run-time directory, and those whose files are gone."""
         if manage.program() is None or self._version() is None:
             return []
         found = []
         for name in manage.machines().values():
             owner = _owner(name)
-            if owner and self._in_my_care(manage.about(name).get("CfgFile", "")):
-                found.append(Leftover(self.name, "machine", name, owner))
+            if owner:
+                whose = self._elsewhere(owner, manage.about(name).get("CfgFile", ""))
+                found.append(Leftover(self.name, "machine", name, owner, whose))
         for medium in manage.media():
-            if medium.owner and self._in_my_care(medium.location):
-                found.append(Leftover(self.name, "medium", Path(medium.location).name, medium.owner))
+            if medium.owner:
+                whose = self._elsewhere(medium.owner, medium.location)
+                found.append(Leftover(self.name, "medium", Path(medium.location).name, medium.owner, whose))
         return found
 
-    def _in_my_care(self, path: str) -> bool:
-        return not Path(path).exists() or Path(path).resolve().is_relative_to(self.runtime.resolve())
+    def _elsewhere(self, campaign: str, path: str) -> str:
+        return elsewhere(self.runtime, campaign, Path(path)) if Path(path).exists() else ""
 
     def remove_image(self, image: Image) -> None:
         base.remove(image)

@@ -1,5 +1,6 @@
 "use strict";
 // Draws the live figures over the drawn ones, each when it comes into view. Without this script the drawn ones stay.
+// The plotting library stands in the page as text and runs when the first figure needs it: it takes as long as the page.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -134,6 +135,14 @@
     box.querySelector("figcaption").append(row);
   }
 
+  function library() {
+    if (window.Plotly) return;
+    const script = document.createElement("script");
+    script.textContent = document.getElementById("plotly").textContent;
+    document.head.append(script);
+    script.remove();
+  }
+
   function begin(box) {
     const id = box.id;
     const figure = data.figures[id];
@@ -142,6 +151,7 @@
       box.dataset.drawn = "static"; // no WebGL here: the drawn surfaces stay
       return;
     }
+    library();
     const stage = box.querySelector(".stage");
     const element = document.createElement("div");
     element.className = "live";

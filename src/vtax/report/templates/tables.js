@@ -169,21 +169,26 @@
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
         for (const link of links.values()) link.removeAttribute("aria-current");
-        const link = links.get(entry.target.id);
+        const link = links.get(entry.target.id || "answer");
         if (link) link.setAttribute("aria-current", "location");
       }
     },
     { rootMargin: "-10% 0px -80% 0px" },
   );
-  for (const section of document.querySelectorAll("main > section")) here.observe(section);
+  for (const section of document.querySelectorAll("main > section, body > header")) here.observe(section);
 
-  // A place that cannot be scrolled needs no stop for the keyboard.
-  const stops = () => {
-    for (const box of document.querySelectorAll(".scroll, pre")) {
-      if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+  // Where the contents stay above the page, the axis of the forest plot stays below them.
+  const nav = document.querySelector("nav");
+  new ResizeObserver(() => document.documentElement.style.setProperty("--nav", `${nav.offsetHeight}px`)).observe(nav);
+
+  // A place that cannot be scrolled needs no stop for the keyboard. All are measured before the first one is changed.
+  const stops = new ResizeObserver((entries) => {
+    const boxes = entries.map((entry) => entry.target);
+    const wide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1);
+    boxes.forEach((box, place) => {
+      if (wide[place]) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
-    }
-  };
-  stops();
-  window.addEventListener("resize", stops);
+    });
+  });
+  for (const box of document.querySelectorAll(".scroll, pre")) stops.observe(box);
 })();

@@ -1,0 +1,7 @@
+"""The nouns of vtax: frozen records that one stage writes and the next reads. No behaviour beyond looking things up.
+
+    study -> plan -> cluster (live in `providers.base`, recorded here) -> trial -> measurement -> finding
+
+`record` is what all of them are, `nodes` and `metric` what they speak of, `look` a campaign looked at on the way. What
+an analysis holds is in `analysis.records`. Units are part of the names (`memory_bytes`); values are in base units.
+"""

@@ -1,0 +1,48 @@
+"""What a cell's cluster was made of: the root file system, the facts of its nodes, how it came to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from vtax.model.record import FORMAT, Record
+from vtax.model.trial import Status
+
+
+class Image(Record):
+    """The root file system on this machine; `digest` is the sha256 of the archive that all environments start from."""
+
+    recipe: str
+    digest: str
+    directory: str  # the unpacked tree
+    archive: str  # the same tree as a tar file
+    versions: Mapping[str, str] = Field(default_factory=dict)  # Debian package -> version
+    kernel: str = ""  # what virtual machines boot, in the unpacked tree; "" when there is none
+
+
+class NodeFacts(Record):
+    """What one node says of itself. A field that could not be observed is absent from `values`, never guessed."""
+
+    node: str
+    values: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class CellRecord(Record):
+    """How one cell's cluster came to be: commands, times, facts of every node, checks passed."""
+
+    format: int = FORMAT
+    cell: str
+    environment: str
+    round: int
+    instance: int  # 1, or more when the cluster was lost and made again inside the cell
+    status: Status
+    failure: str = ""
+    started: float
+    provision_s: float
+    commands: tuple[tuple[str, ...], ...] = ()
+    facts: tuple[NodeFacts, ...] = ()
+    host_facts: Mapping[str, Any] = Field(default_factory=dict)
+    checks: tuple[str, ...] = ()
+    idle: Mapping[str, float] = Field(default_factory=dict)  # counters of the machine while the new cluster settled

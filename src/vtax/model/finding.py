@@ -1,0 +1,79 @@
+"""What is wrong or worth knowing: problems before a run, findings of the audit after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from pydantic import Field
+
+from vtax.model.record import FORMAT, Labels, Record
+
+
+class Severity(StrEnum):
+    BLOCKER = "blocker"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Problem(Record):
+    """Something found before anything runs; a blocker means that it cannot run."""
+
+    severity: Severity
+    message: str
+    remedy: str = ""
+
+
+class Finding(Record):
+    """Something the audit says about a campaign (METHOD section 3), and what it touches: empty fields touch all.
+
+    `metrics` are names of metrics; `labels` maps a label to the values that are meant. `unknown` is a condition that
+    could not be looked at.
+    """
+
+    id: str
+    severity: Severity
+    message: str  # what was seen
+    remedy: str
+    why: str = ""  # why it matters
+    environment: str = ""
+    benchmark: str = ""
+    metrics: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    unknown: bool = False
+
+    def touches(self, environments: Sequence[str], names: Sequence[str], metric: str, labels: Labels) -> bool:
+        """Whether it is about a comparison of environments; `names` are the benchmark's own and its label."""
+        return (
+            self.environment in ("", *environments)
+            and self.benchmark in ("", *names)
+            and (not self.metrics or metric in self.metrics)
+            and all(labels.get(name) in values for name, values in self.labels.items())
+        )
+
+
+class Outcome(StrEnum):
+    """What a row of the audit came to."""
+
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    PASS = "pass"
+    NOT_APPLICABLE = "does not apply"
+
+
+class AuditRow(Record):
+    """One row of the catalogue, looked at: what it found, or what was seen that was right."""
+
+    id: str
+    severity: Severity  # the worst that this row can say
+    title: str
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    seen: tuple[str, ...] = ()
+
+
+class AuditReport(Record):
+    """Every row: failed ones first, then unknown ones, then those that passed or do not apply."""
+
+    format: int = FORMAT
+    rows: tuple[AuditRow, ...]

@@ -1,0 +1,55 @@
+"""One number of a trial, with everything needed to find where it came from."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from vtax.model.metric import Direction, Kind, Metric
+from vtax.model.nodes import target_label
+from vtax.model.record import Labels, Record
+from vtax.model.trial import TrialRecord
+
+
+class Measurement(Record):
+    """One number, with everything needed to find where it came from."""
+
+    environment: str
+    round: int
+    cell: str
+    trial: str
+    iteration: int
+    warmup: bool
+    benchmark: str
+    label: str
+    metric: str
+    value: float
+    unit: str
+    kind: Kind
+    direction: Direction
+    primary: bool
+    labels: Labels = Field(default_factory=dict)
+    source: str  # file in the campaign, relative to its directory
+
+    @classmethod
+    def of(
+        cls, record: TrialRecord, metric: Metric, value: float, labels: Labels | None = None, source: str = ""
+    ) -> Measurement:
+        """A measurement of `record`; `source` is a file that the record names, its last standard output unless told."""
+        return cls(
+            environment=record.environment,
+            round=record.round,
+            cell=record.cell,
+            trial=record.id,
+            iteration=record.iteration,
+            warmup=record.warmup,
+            benchmark=record.benchmark,
+            label=record.label,
+            metric=metric.name,
+            value=value,
+            unit=metric.unit,
+            kind=metric.kind,
+            direction=metric.direction,
+            primary=metric.primary,
+            labels={"target": target_label(record.scope, record.nodes), **(labels or {})},
+            source=f"trials/{record.id}/{source or record.steps[-1].stdout}",
+        )

@@ -1,0 +1,112 @@
+"""What will be done, frozen before the first run: steps, work, cells, trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import Field, JsonValue
+
+from vtax.model.finding import Problem
+from vtax.model.nodes import ClusterShape, HostCapacity, Target
+from vtax.model.record import FORMAT, Record
+from vtax.model.study import EnvironmentSpec, Study
+
+
+class InputFile(Record):
+    """A file that a step finds in its directory."""
+
+    name: str
+    content: str
+
+
+class Step(Record):
+    """One command, run at the same time on each of `nodes`, in the trial's directory.
+
+    A background step runs beside the steps that follow it and is stopped when they are done; `ready` is a regular
+    expression that its standard output must match before the next step starts. `outputs` are files that it writes
+    into its directory and that belong to the record. `results` are exit codes beside 0 with which the tool tells a
+    result instead of a failure, each with the regular expression that its standard output must match then.
+    """
+
+    nodes: tuple[str, ...]
+    argv: tuple[str, ...]
+    timeout_s: float
+    inputs: tuple[InputFile, ...] = ()
+    outputs: tuple[str, ...] = ()
+    background: bool = False
+    ready: str | None = None
+    results: Mapping[int, str] = Field(default_factory=dict)
+
+
+class Load(Record):
+    """What disturbs a benchmark: another one, in the background until the benchmark is done."""
+
+    id: str
+    benchmark: str
+    target: Target
+    params: Mapping[str, JsonValue]
+    steps: tuple[Step, ...]
+
+
+class Work(Record):
+    """One trial's frozen work in one environment: what every round repeats."""
+
+    id: str
+    environment: str
+    benchmark: str
+    label: str
+    target: Target
+    params: Mapping[str, JsonValue]
+    steps: tuple[Step, ...]
+    estimate_s: float
+    load: Load | None = None
+    clocked_s: float = 0.0  # the part of it that passes by the clock, however slow the nodes are
+
+
+class PlannedTrial(Record):
+    id: str
+    work: str
+    iteration: int
+    warmup: bool
+
+
+class Cell(Record):
+    """One environment in one round, on a freshly provisioned cluster."""
+
+    id: str
+    round: int
+    environment: str
+    trials: tuple[PlannedTrial, ...]
+
+
+class Origin(StrEnum):
+    """How a campaign came to be."""
+
+    RUN = "run"  # planned and run by vtax: fresh clusters, in randomised rounds
+    IMPORTED = "imported"  # other people's logs: runs in an order that nobody planned
+
+
+class Plan(Record):
+    """Every cell and trial in order, frozen before the first run. `sha256` is of all the rest, as canonical JSON."""
+
+    format: int = FORMAT
+    origin: Origin = Origin.RUN
+    vtax_version: str
+    study: Study
+    capacity: HostCapacity
+    shape: ClusterShape
+    environments: tuple[EnvironmentSpec, ...]
+    work: tuple[Work, ...]
+    cells: tuple[Cell, ...]
+    left_out: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    estimate_s: float
+    sha256: str = ""
+
+    def work_of(self, environment: str, work: str) -> Work:
+        return next(item for item in self.work if item.environment == environment and item.id == work)
+
+    def until(self, round_: int) -> Plan:
+        """What was due when the campaign ended after a round: the same plan without the cells of later ones."""
+        return self.model_copy(update={"cells": tuple(cell for cell in self.cells if cell.round <= round_)})

@@ -1,0 +1,18 @@
+"""What every record is: frozen, strict, and without numbers that are not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+FORMAT = 1  # of every artefact; raised when a reader of the old one would go wrong
+
+
+Labels = Mapping[str, str]
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown fields and numbers that are not finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

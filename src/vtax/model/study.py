@@ -1,0 +1,99 @@
+"""What somebody wants to know: environments, benchmarks, rounds; validated, with every default filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, JsonValue, model_validator
+
+from vtax.model.nodes import Scope
+from vtax.model.record import Record
+
+
+class EnvironmentSpec(Record):
+    """A named way to get a cluster: a provider and its options, validated and with the defaults filled in."""
+
+    name: str
+    provider: str
+    options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
+
+
+class ImageSpec(Record):
+    """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror."""
+
+    suite: str = "trixie"
+    mirror: str = "auto"
+    components: tuple[str, ...] = ("main", "non-free")
+    extra_packages: tuple[str, ...] = ()
+    kernel: str = "cloud"  # of virtual machines: Debian's small one, or "generic" with the drivers that it lacks
+
+
+class BenchmarkSpec(Record):
+    """One `[[benchmarks]]` entry of a study. `params` are the benchmark's own, validated, not yet resolved."""
+
+    name: str
+    label: str
+    scopes: tuple[Scope, ...]
+    nodes: tuple[str, ...] = ()  # only these, in the scopes that take nodes one by one; () is all
+    warmup: int = 0
+    iterations: int = 1
+    load: str = ""  # label of the entry that runs beside it, as a disturbance
+    alone: bool = True  # False: only the load of others
+    params: Mapping[str, JsonValue] = Field(default_factory=dict)
+
+
+class ScoreSpec(Record):
+    """A composite score: `weights` by LABEL.METRIC, frozen with the plan."""
+
+    name: str
+    weights: Mapping[str, float]
+
+
+class Study(Record):
+    """A study file, validated, with every default filled in; sizes may still be "auto" (None).
+
+    `looks` are the numbers of complete rounds after which the results may be looked at, the last one being `rounds`.
+    A study that looks once, at its end, has a fixed number of rounds.
+    """
+
+    name: str
+    seed: int
+    rounds: int
+    looks: tuple[int, ...] = ()
+    anytime: bool = False  # intervals that hold after every round, so that `looks` are all rounds from six on
+    budget_s: float | None = None  # wall time of a campaign; its end is no evidence
+    control: bool = False  # whether an environment repeats the baseline in every round
+    order_adjust: bool = True  # whether the position inside a round is adjusted for
+    baseline: str
+    margin: float
+    settle_s: float
+    environments: tuple[EnvironmentSpec, ...]
+    workers: int
+    cpus: int | None
+    memory_bytes: int | None
+    disk_bytes: int | None
+    overrides: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
+    shared_path: str
+    image: ImageSpec
+    benchmarks: tuple[BenchmarkSpec, ...]
+    scores: tuple[ScoreSpec, ...] = ()
+    ladder: tuple[str, ...] = ()  # environments, each to be compared with the one before it
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_look(cls, given: Any) -> Any:
+        """A study without looks has one, after its last round."""
+        if isinstance(given, Mapping) and not given.get("looks") and "rounds" in given:
+            return {**given, "looks": (given["rounds"],)}
+        return given
+
+    def fixed(self, rounds: int) -> Study:
+        """The same study with a fixed number of rounds and no look before the last."""
+        return self.model_copy(update={"rounds": rounds, "looks": (rounds,), "anytime": False})
+
+    @property
+    def control_name(self) -> str | None:
+        """The environment that repeats the baseline; None without one."""
+        return next((spec.name for spec in self.environments if spec.control_of == self.baseline), None)

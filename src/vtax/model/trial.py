@@ -1,0 +1,109 @@
+"""What one trial did: its commands, their output, how it ended; or the log that it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import Field, JsonValue
+
+from vtax.model.nodes import Scope
+from vtax.model.record import FORMAT, Record
+
+
+class CommandResult(Record):
+    """One finished command. `exit_code` is negative for a signal, as in `subprocess`."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+    started: float  # Unix time, s
+    elapsed_s: float
+    timed_out: bool = False
+
+
+class StepRecord(Record):
+    """What one step did on one node. File names are relative to the trial's directory in the campaign."""
+
+    step: int
+    node: str
+    argv: tuple[str, ...]
+    exit_code: int
+    timed_out: bool
+    background: bool
+    started: float  # Unix time, s
+    elapsed_s: float
+    stdout: str
+    stderr: str
+    outputs: Mapping[str, str] = Field(default_factory=dict)  # name in the node -> file
+
+
+class Status(StrEnum):
+    OK = "ok"
+    FAILED = "failed"  # it ran and did not succeed; the log is there
+    TIMED_OUT = "timed out"
+    NOT_RUN = "not run"  # its cluster was gone
+
+
+class Imported(Record):
+    """Where an imported trial was read from. Lines count from 1, in the original file.
+
+    `facts` are what the log says of the machine, the programs and the run; one that it does not say is absent.
+    `refused` are sentences about values that are in the log and were not taken.
+    """
+
+    file: str
+    sha256: str
+    raw: str  # the copy of the file, relative to the campaign's directory
+    first_line: int
+    last_line: int
+    reader: str
+    facts: Mapping[str, JsonValue] = Field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+
+
+class TrialRecord(Record):
+    """One execution of one benchmark in a cell, as it was. Written before anything is parsed.
+
+    `texts` maps each file that the record names to what it holds; the store fills it when a record is read.
+    """
+
+    format: int = FORMAT
+    id: str
+    environment: str
+    round: int
+    cell: str
+    work: str
+    benchmark: str
+    label: str
+    scope: Scope
+    nodes: tuple[str, ...]
+    iteration: int
+    warmup: bool
+    params: Mapping[str, JsonValue]
+    status: Status
+    failure: str = ""
+    started: float
+    elapsed_s: float
+    steps: tuple[StepRecord, ...]
+    load: tuple[StepRecord, ...] = ()  # what ran beside it, as a disturbance
+    counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
+    host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
+    imported: Imported | None = None  # of a log that vtax did not make
+    texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+
+    def step_on(self, step: int, node: str | None = None) -> StepRecord:
+        """The record of a step (negative: from the end) on a node (None: the first that ran it)."""
+        last = max((done.step for done in self.steps), default=-1)
+        wanted = step if step >= 0 else last + 1 + step
+        return next(done for done in self.steps if done.step == wanted and node in (None, done.node))
+
+    def output(self, step: int = -1, node: str | None = None) -> str:
+        """Standard output of a step, as text."""
+        return self.texts[self.step_on(step, node).stdout]
+
+    def file(self, name: str, step: int = -1, node: str | None = None) -> str | None:
+        """An output file of a step, as text; None when the step left none."""
+        path = self.step_on(step, node).outputs.get(name)
+        return None if path is None else self.texts[path]
