@@ -207,6 +207,23 @@ def test_plan_shows_looks_budget_control_and_ladder(run: Run, tmp_path: Path) ->
     assert "  control (control: repeats host): host mpi_transport=auto" in lines
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--rounds", "3"], r"study mine: 3 rounds, 3 cells, 3 trials, "),
+        (["--rounds", "9", "--anytime"], r"looks after every round from 6 to 9|looks after rounds? 6.*9"),
+        (["--budget", "90 s"], r"budget 1 min 30 s: about \d+ rounds"),
+    ],
+)
+def test_plan_shows_what_the_options_of_run_would_change(
+    run: Run, tmp_path: Path, options: list[str], found: str
+) -> None:
+    code, out, err = run("plan", study(tmp_path), *options)
+    assert (code, err) == (0, "")
+    assert re.search(found, out), out
+    assert not re.search(found, run("plan", "mine.toml")[1])
+
+
 def test_plan_as_json_is_the_plan(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("plan", "--json", study(tmp_path))
     plan = Plan.model_validate_json(out)

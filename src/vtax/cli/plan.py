@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vtax.cli.run import Anytime, Budget, Rounds, budget_of
+
 if TYPE_CHECKING:
     from vtax.model.plan import Plan
     from vtax.preparation import Prepared
@@ -18,6 +20,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
 def plan(
     study: Annotated[Path, typer.Argument(help="The study file.", show_default=False)],
     json: Json = False,
+    rounds: Rounds = None,
+    budget: Budget = "",
+    anytime: Anytime = False,
     available: Annotated[bool, typer.Option(help="Leave out environments that do not work here.")] = False,
     check: Annotated[bool, typer.Option(help="Exit with 2 or 3 when `vtax run` would refuse the study here.")] = False,
 ) -> None:
@@ -26,13 +31,16 @@ def plan(
     A study may ask for more than this machine has: the plan says so, `vtax run` refuses it, and so does --check.
 
     Example:  vtax plan quick.toml
+    Example:  vtax plan standard.toml --rounds 10
     """
     from vtax.cli.console import paths, print_json, say, warn
     from vtax.model.finding import Severity
+    from vtax.pipeline import Overrides
     from vtax.preparation import prepare, refuse_impossible
     from vtax.study import load
 
-    prepared = prepare(load(study), paths(), only_available=available)
+    overrides = Overrides(rounds, budget_of(budget), anytime)
+    prepared = prepare(overrides.of(load(study)), paths(), only_available=available)
     made = prepared.plan
     if json:
         print_json(made.model_dump(mode="json"))

@@ -10,22 +10,26 @@ import typer
 
 from vtax.cli.gating import FailOn, Junit
 
+Rounds = Annotated[
+    int | None, typer.Option(min=1, help="Run just this many rounds, and look at the results only then.")
+]
+Budget = Annotated[
+    str, typer.Option(help='Begin no round that would end later than this, such as "2h" [the study\'s].')
+]
+Anytime = Annotated[
+    bool,
+    typer.Option("--anytime", help="Look after every round from six on, with wider intervals that allow it."),
+]
+
 
 def run(
     study: Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")
     ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="Run just this many rounds, and look at the results only then.")
-    ] = None,
-    budget: Annotated[
-        str, typer.Option(help='Begin no round that would end later than this, such as "2h" [the study\'s].')
-    ] = "",
-    anytime: Annotated[
-        bool,
-        typer.Option("--anytime", help="Look after every round from six on, with wider intervals that allow it."),
-    ] = False,
+    rounds: Rounds = None,
+    budget: Budget = "",
+    anytime: Anytime = False,
     available: Annotated[
         bool, typer.Option("--available", help="Leave out environments that do not work here, and say so.")
     ] = False,
