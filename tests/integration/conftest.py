@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -20,6 +21,9 @@ from vtax.model.cluster import Image
 from vtax.model.study import ImageSpec
 from vtax.paths import Paths
 from vtax.providers.base import Leftover
+
+# A shell starts what it puts into the background with SIGINT ignored, and all below would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TINY = """
 name = "tiny"

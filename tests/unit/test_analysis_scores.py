@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import openpyxl
 import pytest
 from scipy import stats
 
@@ -20,7 +22,9 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.study import ScoreSpec
 from vtax.report.html import render as html
+from vtax.report.latex import tables
 from vtax.report.markdown import render as markdown
+from vtax.report.spreadsheet import spreadsheet
 from vtax.study import parse
 
 SPEC = ScoreSpec(name="overall", weights={"hpcc.HPL": 3.0, "ping.rtt_avg": 1.0})
@@ -149,6 +153,25 @@ def test_the_report_and_the_terminal_tell_it() -> None:
     assert any(line.startswith("score overall: container against host: slower by ") for line in lines_of(analysis))
     plain = report_input(campaign(rounds=6))
     assert "Composite scores" not in markdown(plain)
+
+
+def test_a_paper_and_the_workbook_have_its_numbers() -> None:
+    analysis = judged()
+    one = only(analysis)
+    assert one.ratio is not None
+    (row,) = (
+        line for line in tables(analysis).splitlines() if line.startswith("overall (hpcc.HPL 3, ping.rtt\\_avg 1)")
+    )
+    assert rf"container / host & \num{{{one.ratio:.4f}}} [" in row
+    assert f"], {one.verdict}" in row
+    book = openpyxl.load_workbook(io.BytesIO(spreadsheet(analysis)))
+    head, values = book["scores"].iter_rows(values_only=True)
+    told = dict(zip(head, values, strict=True))
+    assert (told["ratio"], told["low"], told["high"]) == (one.ratio, one.low, one.high)
+    assert told["weights"] == "hpcc.HPL 3, ping.rtt_avg 1"
+    plain = judged(campaign(rounds=6))
+    assert "Composite" not in tables(plain)
+    assert "scores" not in openpyxl.load_workbook(io.BytesIO(spreadsheet(plain))).sheetnames
 
 
 @pytest.mark.parametrize(

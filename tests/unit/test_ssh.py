@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import socket
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -32,6 +35,10 @@ def keys(tmp_path: Path) -> Path:
 # --- commands ------------------------------------------------------------------------------------------------------
 
 
+def there(place: str) -> str:
+    return f"{{ cd {place} 2>/dev/null || {{ mkdir -p {place} && cd {place}; }}; }} && "
+
+
 def command(argv: tuple[str, ...], **env: str) -> tuple[str, ...]:
     return SshTransport(Path("/run/c1/ssh_config"), "worker1").command(argv, 30.0, "/scratch/t", env)
 
@@ -43,7 +50,7 @@ def test_a_command_in_its_directory_with_its_time_limit() -> None:
         "/run/c1/ssh_config",
         "worker1",
         "--",
-        "mkdir -p /scratch/t && cd /scratch/t && exec timeout -k 5 30 hpcc",
+        there("/scratch/t") + "exec timeout -k 5 30 hpcc",
     )
 
 
@@ -57,12 +64,27 @@ def test_a_command_in_its_directory_with_its_time_limit() -> None:
     ],
 )
 def test_words_stay_words_on_the_node(argv: tuple[str, ...], env: dict[str, str], remote: str) -> None:
-    assert command(argv, **env)[-1] == f"mkdir -p /scratch/t && cd /scratch/t && {remote}"
+    assert command(argv, **env)[-1] == there("/scratch/t") + remote
 
 
 def test_a_directory_with_a_space() -> None:
     made = SshTransport(Path("c"), "n").command(("true",), 0.5, "/a b", {})
-    assert made[-1] == "mkdir -p '/a b' && cd '/a b' && exec timeout -k 5 0.5 true"
+    assert made[-1] == there("'/a b'") + "exec timeout -k 5 0.5 true"
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_a_directory_that_is_there_needs_no_process(tmp_path: Path, made_before: bool) -> None:
+    place = tmp_path / "a b"
+    if made_before:
+        place.mkdir()
+    remote = SshTransport(Path("c"), "n").command(("pwd",), 5, str(place), {})[-1]
+    shell = shutil.which("sh")
+    assert shell is not None
+    empty = {"PATH": "" if made_before else os.environ["PATH"]}  # `mkdir` would not be found; nor is `timeout`
+    done = subprocess.run([shell, "-c", remote], capture_output=True, text=True, env=empty, check=False)
+    assert "mkdir" not in done.stderr
+    assert (done.stdout.strip() == str(place)) is not made_before
+    assert place.is_dir()
 
 
 def test_a_shell_for_a_person() -> None:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from vtax.analysis.records import Analysis, Comparison, Level
+from vtax.analysis.records import Analysis, Comparison, Level, Score
 from vtax.report.numbers import labels_text, natural
 from vtax.units import scale_of
 
@@ -104,6 +104,8 @@ def tables(analysis: Analysis) -> str:
     for entry, several in entries.items():
         order = sorted(several, key=lambda series: (not _first(levels[series]).primary, natural(series[1])))
         parts.append(_table(entry, order, levels, ratios, analysis))
+    if analysis.scores:
+        parts.append(_scores(analysis))
     return "\n\n".join(parts) + "\n"
 
 
@@ -146,12 +148,28 @@ def _table(
     )
     columns = "ll" + "r" * len(measured) + "l" * len(compared)
     label = re.sub(r"[^a-z0-9-]", "-", entry.lower())
+    return _set(columns, caption, label, lines, rows)
+
+
+def _scores(analysis: Analysis) -> str:
+    """The composite scores, with the weights that the study gave them."""
+    rows = []
+    for one in analysis.scores:
+        weights = ", ".join(f"{metric} {weight:g}" for metric, weight in one.weights.items())
+        words = (escape(f"{one.name} ({weights})"), escape(f"{one.environment} / {one.baseline}"), _ratio(one))
+        rows.append(" & ".join(words) + r" \\")
+    caption = "Composite scores: weighted geometric means of ratios, above one is better than the baseline; exploratory"
+    return _set("lll", caption, "scores", [r"score & environments & ratio \\"], rows)
+
+
+def _set(columns: str, caption: str, label: str, head: Sequence[str], rows: Sequence[str]) -> str:
+    """A table that floats, or one that breaks over pages when it has many rows."""
     if len(rows) > LONG:
         top = rf"\caption{{{caption}}}\label{{tab:{label}}}\\"
-        inner = [top, r"\toprule", *lines, r"\midrule", r"\endfirsthead", r"\toprule", *lines, r"\midrule", r"\endhead"]
+        inner = [top, r"\toprule", *head, r"\midrule", r"\endfirsthead", r"\toprule", *head, r"\midrule", r"\endhead"]
         inner += [r"\bottomrule", r"\endfoot", *rows]
         return "\n".join([rf"\begin{{longtable}}{{{columns}}}", *inner, r"\end{longtable}"])
-    inner = [r"\toprule", *lines, r"\midrule", *rows, r"\bottomrule"]
+    inner = [r"\toprule", *head, r"\midrule", *rows, r"\bottomrule"]
     return "\n".join(
         [
             r"\begin{table}",
@@ -183,11 +201,12 @@ def _row(
     return " & ".join(cells) + r" \\"
 
 
-def _ratio(item: Comparison | None) -> str:
+def _ratio(item: Comparison | Score | None) -> str:
     """The ratio with its interval and the verdict; a difference for a proportion."""
     if item is None:
         return "--"
     if item.ratio is None:
-        return "--" if item.difference is None else f"{number(item.difference)}, {escape(item.verdict)}"
+        difference = item.difference if isinstance(item, Comparison) else None
+        return "--" if difference is None else f"{number(difference)}, {escape(item.verdict)}"
     bounds = "" if item.low is None or item.high is None else rf" [{number(item.low)}, {number(item.high)}]"
     return f"{number(item.ratio)}{bounds}, {escape(item.verdict)}"

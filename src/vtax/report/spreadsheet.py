@@ -14,6 +14,19 @@ SERIES = ("label", "benchmark", "metric", "labels", "unit", "environment")
 LEVELS = (*SERIES, "n", "mean", "sd", "median", "minimum", "maximum", "typical", "primary")
 RATIO = ("ratio", "low", "high", "difference", "difference_low", "difference_high", "p_value", "p_adjusted")
 COMPARISONS = (*SERIES, "baseline", "n", *RATIO, "primary", "verdict", "sentence", "remark")
+SCORES = (
+    "name",
+    "weights",
+    "environment",
+    "baseline",
+    "n",
+    "ratio",
+    "low",
+    "high",
+    "p_adjusted",
+    "verdict",
+    "sentence",
+)
 FINDINGS = ("id", "severity", "environment", "benchmark", "message", "remedy")
 FAILURES = ("trial", "environment", "round", "label", "warmup", "status", "reason")
 
@@ -28,6 +41,7 @@ def spreadsheet(analysis: Analysis) -> bytes:
         sheets: tuple[tuple[str, Sequence[str], Iterable[Record]], ...] = (
             ("comparisons", COMPARISONS, analysis.comparisons),
             ("levels", LEVELS, analysis.levels),
+            *((("scores", SCORES, analysis.scores),) if analysis.scores else ()),
             ("findings", FINDINGS, analysis.findings),
             ("failures", FAILURES, analysis.failures),
         )
@@ -37,9 +51,12 @@ def spreadsheet(analysis: Analysis) -> bytes:
             for row, record in enumerate(records, start=1):
                 for column, key in enumerate(columns):
                     value = getattr(record, key)
-                    if value is None:
-                        continue
-                    write(sheet, row, column, labels_text(value) if isinstance(value, Mapping) else value)
+                    if key == "weights":
+                        value = ", ".join(f"{metric} {weight:g}" for metric, weight in value.items())
+                    elif isinstance(value, Mapping):
+                        value = labels_text(value)
+                    if value is not None:
+                        write(sheet, row, column, value)
             sheet.freeze_panes(1, 0)
             sheet.autofit()
     return buffer.getvalue()

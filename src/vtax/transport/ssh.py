@@ -37,8 +37,9 @@ class SshTransport:
             *(["env", *settings] if settings else []),
             *argv,
         ]
-        remote = f"mkdir -p {shlex.quote(directory)} && cd {shlex.quote(directory)} && exec {shlex.join(limited)}"
-        return ("ssh", "-F", str(self.config), self.host, "--", remote)
+        place = shlex.quote(directory)
+        there = f"{{ cd {place} 2>/dev/null || {{ mkdir -p {place} && cd {place}; }}; }}"  # no process when it is there
+        return ("ssh", "-F", str(self.config), self.host, "--", f"{there} && exec {shlex.join(limited)}")
 
     def run(
         self,
