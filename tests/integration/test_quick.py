@@ -16,6 +16,7 @@ from vtax.providers.qemu import kvm
 from vtax.store import Campaign
 
 from .conftest import Vtax, finish
+from .test_bad_days import left
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 QUICK = Path(__file__).parents[2] / "examples" / "quick.toml"
@@ -45,6 +46,13 @@ def test_every_planned_trial_is_there(campaign: Path) -> None:
     assert all(trial.status == "ok" for trial in stored.trials(texts=False))
     started = [trial.cell for trial in stored.trials(texts=False)]
     assert list(dict.fromkeys(started)) == [cell.id for cell in plan.cells], "cells run in the plan's order"
+
+
+def test_what_virtual_machines_said_is_kept_and_nothing_of_them_is_left(campaign: Path, places: Paths) -> None:
+    consoles = {path.name: path.read_text() for path in (campaign / "cells").glob("*.console.log")}
+    assert set(consoles) == {f"r001-vm.1.{node}.console.log" for node in ("master", "worker1", "worker2")}
+    assert all("vtax-init" in text for text in consoles.values())
+    assert left(places, campaign) == []
 
 
 def raw(campaign: Path, trial: str, name: str) -> str:
@@ -124,7 +132,8 @@ def test_the_report_says_what_the_numbers_are(campaign: Path, places: Paths) -> 
     verdicts = {c["verdict"] for c in analysis["comparisons"]}
     assert verdicts <= {"data only", "not comparable"}, "one round decides nothing, on a quiet machine or a busy one"
     blockers = {f"not comparable: {f['message']}" for f in analysis["findings"] if f["severity"] == "blocker"}
-    assert blockers >= {c["sentence"] for c in analysis["comparisons"] if c["verdict"] == "not comparable"}
+    said = {c["sentence"] for c in analysis["comparisons"] if c["verdict"] == "not comparable"}
+    assert blockers >= {sentence.removesuffix(" (exploratory)") for sentence in said}
     for words in verdicts:
         assert words in page
         assert words in text
@@ -133,6 +142,7 @@ def test_the_report_says_what_the_numbers_are(campaign: Path, places: Paths) -> 
     assert machines, "the virtual machines are in the report, whatever runs them"
     assert (emulated != []) == bool(kvm.working(places.runtime)), "software emulation is said, and only where it is so"
     assert not emulated or {c["verdict"] for c in machines} == {"not comparable"}
+    assert not emulated or "software emulation" in text
     assert "<script src" not in page
     assert 'src="http' not in page
 

@@ -33,7 +33,6 @@ def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: Paths,
     assert 0 < log.looks[-1].rounds < 6
     gates = ("--fail-on", "sysbench-cpu.events_rate slower than 90%", "--fail-on", "inconclusive")
     code, _, err = finish(vtax("run", "--resume", "c", "--budget", "1 h", *gates, "--junit", "vtax.xml"), 300)
-    assert code == 0, err
     log = Campaign.open(tmp_path / "c").look_log()
     assert log is not None
     assert (log.looks[-1].rounds, log.looks[-1].decision) == (6, Decision.SETTLED)
@@ -42,7 +41,13 @@ def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: Paths,
     assert (analysis["look"], analysis["rounds_complete"]) == (6, 6)
     assert analysis["control"] == "control"
     verdicts = {c["environment"]: c["verdict"] for c in analysis["comparisons"] if c["primary"]}
-    assert verdicts["twin"] in ("equivalent", "trivial")
+    if any(f["id"] == "C05" and f["severity"] == "blocker" for f in analysis["findings"]):
+        assert code == 5, "this machine lost its CPUs to others meanwhile: nothing is resolved, and the gate says so"
+        assert verdicts["twin"] == "not comparable"
+        assert "of the CPU time was stolen" in err
+    else:
+        assert code == 0, err
+        assert verdicts["twin"] in ("equivalent", "trivial")
     assert set(verdicts) == {"twin", "control"}
     assert analysis["resolution"] > 0
 
