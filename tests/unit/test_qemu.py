@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from vtax.cluster.seed import seed
 from vtax.errors import ProvisionError
 from vtax.model.cluster import Image
 from vtax.model.trial import CommandResult
-from vtax.providers.base import LABEL
+from vtax.providers.base import LABEL, UNKNOWN
 from vtax.providers.guest import console
 from vtax.providers.guest.setting import addresses
 from vtax.providers.qemu import bridge, command, kvm, problems, qmp
@@ -426,10 +427,17 @@ def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monke
     theirs.mkdir(parents=True)
     found = [module._Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
     monkeypatch.setattr(module, "_processes", lambda: found)
-    monkeypatch.setattr(bridge, "found", lambda: [("c4", None), ("c2", theirs)])
+    monkeypatch.setattr(bridge, "found", lambda: [("c4", None), ("c1", None), ("c2", theirs)])
     whose = [(item.campaign, item.elsewhere) for item in Qemu(tmp_path / "run").leftovers()]
     others = str(tmp_path / "other")
-    assert whose == [("c1", ""), ("c2", others), ("c3", ""), ("c4", ""), ("c2", others)]
+    assert whose == [("c1", ""), ("c2", others), ("c3", ""), ("c4", UNKNOWN), ("c1", ""), ("c2", others)]
+
+
+def test_processes_with_another_root_directory_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "owner_of", lambda words: ("c1", words[0], Path("/run/c1")))
+    assert os.getpid() in {one.pid for one in module._processes()}
+    monkeypatch.setattr(Path, "samefile", lambda path, other: path.parent.name != str(os.getpid()))
+    assert os.getpid() not in {one.pid for one in module._processes()}
 
 
 def test_the_unpacked_kernel_is_started_where_there_is_one(tmp_path: Path) -> None:

@@ -215,7 +215,8 @@ class Qemu:
         return [*processes, *networks]
 
     def _elsewhere(self, campaign: str, place: Path | None) -> str:
-        return elsewhere(self.runtime, campaign, place) if place is not None and place.exists() else ""
+        """A network that does not say whose it is yet may be of another vtax that is just making it."""
+        return elsewhere(self.runtime, campaign, place) if place is None or place.exists() else ""
 
     def remove_image(self, image: Image) -> None:
         disk.remove(image)
@@ -371,11 +372,14 @@ def _ended(machine: Machine) -> str:
 
 
 def _processes() -> list[_Process]:
-    """All processes of this user that run nodes or switches of ours, whoever started them."""
+    """All processes of this user that run nodes or switches of ours, whoever started them.
+
+    Not those with another root directory: they are of a container's vtax, whose files cannot be seen from here.
+    """
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if entry.stat().st_uid != os.geteuid():
+            if entry.stat().st_uid != os.geteuid() or not (entry.parent / "root").samefile("/"):
                 continue
             words = entry.read_bytes().decode(errors="replace").split("\0")
         except OSError:

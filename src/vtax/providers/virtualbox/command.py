@@ -195,7 +195,8 @@ def _network(machine: Machine, options: VirtualBoxOptions) -> Command:
     return (
         *("--nic1", "nat", "--nictype1", NICS[options.nic]),
         *("--macaddress1", mac(machine.campaign, machine.number, outer=True)),
-        *("--natpf1", f"ssh,tcp,127.0.0.1,{machine.port},,22"),
+        # With the guest's address, which is its own: VirtualBox knows only those that its DHCP server has given.
+        *("--natpf1", f"ssh,tcp,127.0.0.1,{machine.port},{guest.OUTER['OUTER_ADDRESS']},22"),
         *inner,
     )
 
