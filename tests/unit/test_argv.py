@@ -73,7 +73,7 @@ CASES: tuple[tuple[str, Scope, Mapping[str, Any], tuple[str, ...]], ...] = (
             "stress-ng --cpu 4 --cpu-method matrixprod --timeout 60s --metrics --verbose",
             "stress-ng --vm 4 --vm-bytes 536870912 --vm-method flip --timeout 60s --metrics --verbose",
             "stress-ng --io 4 --timeout 60s --metrics --verbose",
-            "stress-ng --hdd 4 --hdd-bytes 1073741824 --timeout 60s --metrics --verbose",
+            "stress-ng --hdd 4 --hdd-bytes 1073741824 --hdd-write-size 65536 --timeout 60s --metrics --verbose",
         ),
     ),
     (
@@ -180,6 +180,7 @@ def test_a_step_may_take_longer_than_what_it_is_told_to_run() -> None:
         ("stress-ng", {"stressors": ["matrix"]}),
         ("stress-ng", {"stressors": ["cpu", "cpu"]}),
         ("stress-ng", {"vm_bytes": "80%"}),
+        ("stress-ng", {"hdd_write_size": "8 MiB"}),
         ("stress-ng", {"cpu_method": "--all"}),
         ("iozone", {"file_sizes": ["1 MiB"]}),
         ("iozone", {"file_sizes": ["4 KiB"], "record_sizes": ["8 KiB"]}),

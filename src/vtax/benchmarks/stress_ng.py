@@ -9,7 +9,7 @@ does: without it stress-ng restarts a killed worker in silence). 0.15 logs to st
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -74,6 +74,7 @@ class StressNgParams(Params):
     vm_bytes: Bytes = 512 * 2**20
     vm_method: str = Field("flip", pattern=r"^[a-z][a-z0-9-]*$")
     hdd_bytes: Bytes = 2**30
+    hdd_write_size: Annotated[Bytes, Field(le=4 * 2**20)] = 64 * 2**10  # of one write; stress-ng's own default
 
     @field_validator("stressors")
     @classmethod
@@ -99,7 +100,7 @@ class StressNg:
             "cpu": ("--cpu-method", params.cpu_method),
             "vm": ("--vm-bytes", str(params.vm_bytes), "--vm-method", params.vm_method),
             "io": (),
-            "hdd": ("--hdd-bytes", str(params.hdd_bytes)),
+            "hdd": ("--hdd-bytes", str(params.hdd_bytes), "--hdd-write-size", str(params.hdd_write_size)),
         }
         common = ("--timeout", f"{params.time_s}s", "--metrics", "--verbose")
         return tuple(
