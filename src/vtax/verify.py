@@ -14,6 +14,7 @@ from functools import partial
 
 from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
+from vtax.facts.memory import kernel_keeps
 from vtax.facts.sections import MARK
 from vtax.launchers.mpirun import ranks_for
 from vtax.model.cluster import NodeFacts
@@ -27,8 +28,6 @@ Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that d
 PAGE = 4096
 QUOTA_STEP = 1e-4  # CPUs: a quota is whole microseconds
 SSH_FAILED = 255  # its own exit code, when there is no connection
-KERNEL_SHARE = 0.03  # of a guest's memory: a sixty-fourth describes the pages of the rest
-KERNEL_BYTES = 64 * 2**20  # and this much at most it needs for itself
 PLACE = "/vtax-placement"
 RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
 TELL_RANK = (  # with no process but the shell's own: there may be many ranks, and emulated CPUs
@@ -132,7 +131,7 @@ def memory_differs(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list
     of which the kernel takes its share before it counts."""
     if own_kernel:
         total = int(facts.values.get("memory_total_bytes", 0))
-        if shape.memory_bytes * (1 - KERNEL_SHARE) - KERNEL_BYTES <= total <= shape.memory_bytes:
+        if shape.memory_bytes - kernel_keeps(shape.memory_bytes) <= total <= shape.memory_bytes:
             return []
         return [f"has {format_bytes(total)} of memory, planned is {format_bytes(shape.memory_bytes)}"]
     seen = facts.values.get("memory_limit_bytes")

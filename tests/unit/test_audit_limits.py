@@ -8,8 +8,10 @@ import pytest
 
 from audit_cases import COUNTERS, GIB, SHAPE, evidence, failed, only, passed, unknown
 from vtax.audit import limits
+from vtax.model.cluster import NodeFacts
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape
+from vtax.verify import memory_differs
 
 
 def test_limits_as_planned() -> None:
@@ -59,6 +61,38 @@ def test_a_guest_counts_its_cpus_from_zero_and_its_memory_is_its_limit() -> None
     campaign = evidence({"container": guest}, provider="qemu")
     assert limits.not_applied(campaign) == ()
     assert limits.unequal(campaign) == ()
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("planned", "kept", "good"),
+    [
+        # 1/64 of the memory, 96 MiB, and from 2.5 GiB on 64 MiB more
+        (256 * MIB, 100 * MIB, True),
+        (256 * MIB, 101 * MIB, False),
+        (GIB, 112 * MIB, True),
+        (GIB, 113 * MIB, False),
+        (5 * GIB // 2 - MIB, 140 * MIB, False),
+        (256 * MIB, 43 * MIB, True),  # as seen under QEMU
+        (3 * GIB, 157 * MIB + MIB // 2, True),  # likewise
+        (4 * GIB, 173 * MIB + MIB // 2, True),
+        (3 * GIB, 188 * MIB, True),  # of the generic kernel started by EFI firmware
+        (3 * GIB, 208 * MIB, True),
+        (3 * GIB, 209 * MIB, False),
+    ],
+)
+def test_what_a_guests_kernel_keeps_is_no_other_machine(planned: int, kept: int, good: bool) -> None:
+    """The rule before the first trial (verify) and the rule of the audit are one."""
+    facts: dict[str, dict[str, object]] = {
+        "host": {"memory_limit_bytes": planned},
+        "container": {"cpus_allowed": "0-1", "memory_limit_bytes": None, "memory_total_bytes": planned - kept},
+    }
+    assert (limits.unequal(evidence(facts, provider="qemu")) == ()) is good
+    shape = SHAPE.nodes[0].model_copy(update={"memory_bytes": planned})
+    guest = NodeFacts(node="master", values={"memory_total_bytes": planned - kept})
+    assert (memory_differs(shape, guest, own_kernel=True) == []) is good
 
 
 def test_throttling_during_the_trials_is_a_blocker() -> None:

@@ -19,13 +19,13 @@ from vtax.audit.evidence import (
     warning,
 )
 from vtax.facts.cpu import cpu_list
+from vtax.facts.memory import kernel_keeps
 from vtax.model.finding import Finding, Severity
 from vtax.model.nodes import NodeShape
 from vtax.units import format_bytes
 
 OWN_KERNEL = frozenset({"qemu", "virtualbox"})  # there the memory of the machine is the limit, and CPUs count from 0
 MEMORY_TOLERANCE = 0.01  # limits are rounded to pages
-KERNEL_SHARE = 0.10  # of a guest's memory that its own kernel takes before it counts
 DURING = "during the trials"
 THROTTLED = 0.01  # of all periods
 TOPOLOGY = {"cores": "cores", "numa_nodes": "NUMA nodes"}
@@ -153,8 +153,7 @@ def unequal(evidence: Evidence) -> Iterator[Finding | str]:
         ours, theirs = resources(evidence, evidence.reference), resources(evidence, environment)
         for node in (node for node in theirs if node in ours):
             guests = {evidence.provider(name) for name in (environment, evidence.reference)} & OWN_KERNEL
-            tolerance = KERNEL_SHARE if guests else MEMORY_TOLERANCE
-            if wrong := unlike(theirs[node], ours[node], tolerance):
+            if wrong := unlike(theirs[node], ours[node], bool(guests)):
                 message = f"{node} in {environment} has {wrong[0]}, in {evidence.reference} {wrong[1]}"
                 remedy = "give all environments the same shape; the provider's options decide what it is"
                 yield blocker("C03", f"{message}: unequal machines", remedy, environment)
@@ -191,12 +190,14 @@ def resources(evidence: Evidence, environment: str) -> dict[str, Resources]:
     return {node: (cpus_of(values), memory_of(provider, values)) for node, values in observed(evidence, environment)}
 
 
-def unlike(theirs: Resources, ours: Resources, tolerance: float) -> tuple[str, str] | None:
-    """Two descriptions that differ, or None."""
+def unlike(theirs: Resources, ours: Resources, guests: bool) -> tuple[str, str] | None:
+    """Two descriptions that differ, or None. What a guest's own kernel keeps of its memory is no difference."""
     if None not in (theirs[0], ours[0]) and theirs[0] != ours[0]:
         return f"{theirs[0]:g} CPU{'' if theirs[0] == 1 else 's'}", f"{ours[0]:g}"
-    if theirs[1] is not None and ours[1] is not None and abs(theirs[1] - ours[1]) > tolerance * max(theirs[1], ours[1]):
-        return f"{format_bytes(theirs[1])} of memory", format_bytes(ours[1])
+    if theirs[1] is not None and ours[1] is not None:
+        more = max(theirs[1], ours[1])
+        if abs(theirs[1] - ours[1]) > (kernel_keeps(more) if guests else MEMORY_TOLERANCE * more):
+            return f"{format_bytes(theirs[1])} of memory", format_bytes(ours[1])
     return None
 
 
