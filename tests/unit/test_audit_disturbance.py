@@ -87,9 +87,44 @@ def test_a_shared_directory_that_is_no_network_storage() -> None:
 
 
 def test_shared_directories_that_differ() -> None:
-    finding = only(disk.shared_filesystem(evidence({"host": {"shared_filesystem": "ext4"}})))
-    assert finding.severity is Severity.WARNING
-    assert "ext4 in host, nfs4 in container" in finding.message
+    """A blocker where they are measured, of the figures on them and of the environment that differs."""
+    campaign = evidence({"host": {"shared_filesystem": "ext4"}})
+    differs, plain = disk.shared_filesystem(with_shared_scope(campaign))
+    assert (differs.severity, differs.environment) == (Severity.BLOCKER, "container")
+    assert "/shared of master is nfs4 in container, ext4 in host" in differs.message
+    assert plain.severity is Severity.WARNING  # the baseline's own figures are not of network storage
+    assert "/shared is ext4 in host: a directory of this machine" in plain.message
+    assert {one.severity for one in disk.shared_filesystem(campaign)} == {Severity.WARNING, Severity.INFO}
+
+
+def test_shared_directories_that_differ_touch_the_figures_on_them_alone() -> None:
+    differs = disk.shared_filesystem(with_shared_scope(evidence({"host": {"shared_filesystem": "ext4"}})))[0]
+    pair = ("host", "container")
+    assert differs.touches(pair, ("iozone",), "throughput", {"filesystem": "shared", "operation": "write"})
+    assert not differs.touches(pair, ("iozone",), "throughput", {"filesystem": "local", "operation": "write"})
+    assert not differs.touches(pair, ("sysbench-cpu",), "events_rate", {"node": "worker1"})
+    assert not differs.touches(pair, ("hpcc",), "HPL", {})
+    assert not differs.touches(("host", "other"), ("iozone",), "throughput", {"filesystem": "shared"})
+
+
+def test_the_server_of_a_network_file_system_has_the_directory_itself() -> None:
+    campaign = with_shared_scope(evidence())
+    cells = tuple(
+        cell.model_copy(
+            update={
+                "facts": tuple(
+                    node.model_copy(update={"values": {**node.values, "shared_filesystem": "ext4"}})
+                    if node.node == "master"
+                    else node
+                    for node in cell.facts
+                )
+            }
+        )
+        for cell in campaign.cells
+    )
+    assert passed(disk.shared_filesystem, replace(campaign, cells=cells)) == (
+        "ext4/nfs4 in host, ext4/nfs4 in container",
+    )
 
 
 @pytest.mark.parametrize(

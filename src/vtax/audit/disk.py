@@ -15,6 +15,7 @@ from vtax.model.trial import TrialRecord
 
 NETWORK = frozenset({"nfs", "nfs4"})
 MEMORY = frozenset({"tmpfs", "ramfs"})
+ON_SHARED = {"filesystem": ("shared",)}  # the figures of benchmarks that ran there
 REACHED = 0.5  # of the bytes that were claimed
 LEAST_FREE = 0.05
 
@@ -55,15 +56,17 @@ def has_shared(evidence: Evidence) -> str:
 
 @row(
     "D05",
-    Severity.WARNING,
-    "the shared file system is not network storage",
-    why="a directory of the same machine has no network in it",
+    Severity.BLOCKER,
+    "the shared file system is of another type than in the baseline, or is not network storage",
+    why="a directory of the same machine has no network in it; against one that has, two kinds of storage are compared",
     remedy="read figures of the shared file system as figures of that directory; for network storage, use real nodes",
     source="the mount table of every node, and a token that one writes and all read; imported logs do not tell",
     applies=has_shared,
 )
 def shared_filesystem(evidence: Evidence) -> Iterator[Finding | str]:
-    """D05: the shared directory is not network storage; a warning where it is measured, or differs."""
+    """D05: the shared directory is of another type, or no network storage. A blocker of the figures on it in the
+    environment where it differs from the baseline's; a warning where it is alike and measured. Of the nodes of a
+    network file system one, the server, has the directory itself."""
     types = {
         environment: sorted({str(kind) for kinds in nodes.values() for kind in kinds})
         for environment in evidence.environments
@@ -72,18 +75,22 @@ def shared_filesystem(evidence: Evidence) -> Iterator[Finding | str]:
     if not types:
         yield unknown("D05", "what the shared file system is was not told")
         return
-    plain = {environment for environment, kinds in types.items() if not NETWORK.issuperset(kinds)}
-    if not plain:
-        yield ", ".join(f"{shown(kinds)} in {environment}" for environment, kinds in types.items())
-        return
     path = evidence.plan.study.shared_path
-    named = [f"{'/'.join(kinds)} in {environment}" for environment, kinds in types.items()]
+    named = {environment: f"{'/'.join(kinds)} in {environment}" for environment, kinds in types.items()}
     measured = any(work.target.scope is Scope.SHARED for work in evidence.plan.work)
-    unlike = len({tuple(kinds) for kinds in types.values()}) > 1
-    message = f"{path} is {shown(named)}: a directory of this machine, not storage over a network"
-    if unlike:
-        message += ", and not the same everywhere"
-    yield warning("D05", message) if measured or unlike else info("D05", message)
+    unlike = list(differences(evidence, "shared_filesystem"))
+    for one in unlike:
+        message = f"{path} of {one.node} is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in "
+        said = blocker if measured else warning  # a blocker that touches no figure would stop what it does not mean
+        yield said("D05", f"{message}{evidence.reference}", "", one.environment, labels=ON_SHARED)
+    apart = {one.environment for one in unlike}
+    plain = [name for name, kinds in types.items() if name not in apart and not NETWORK.intersection(kinds)]
+    if plain:
+        message = f"{path} is {shown([named[name] for name in plain])}: a directory of this machine, not storage over "
+        said = warning if measured else info
+        yield said("D05", f"{message}a network", labels=ON_SHARED)
+    elif not unlike:
+        yield shown(list(named.values()))
 
 
 @row(
