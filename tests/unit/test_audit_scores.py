@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from audit_cases import COUNTERS, both, failed, logged, passed, recorded, unknown, value
+from audit_cases import COUNTERS, both, evidence, failed, logged, passed, recorded, unknown, value
 from vtax.audit import Evidence, scores, units
 from vtax.model.finding import Severity
 from vtax.model.measurement import Measurement
@@ -75,16 +75,62 @@ def measured(ratios: tuple[float, ...], unit: str = "byte/s") -> Evidence:
     return logged("tool", both("x\n"), values=values)
 
 
-@pytest.mark.parametrize("ratios", [(8.0,), (0.125, 0.1251), (1000.0,), (1.024, 1.0241, 1.0239), (1.073741824,) * 3])
+UNIT_ERRORS = (
+    (8.0, 8.01, 7.99),
+    (0.125, 0.1251, 0.1249),
+    (1000.0, 1000.0, 1001.0),
+    (1.024, 1.0241, 1.0239),
+    (1.073741824,) * 3,
+)
+
+
+@pytest.mark.parametrize("ratios", UNIT_ERRORS)
 def test_u01_the_factor_between_two_units(ratios: tuple[float, ...]) -> None:
-    (found,) = failed(units.unit_factors, measured(ratios))
+    (found,) = failed(units.unit_factors, other_programs(measured(ratios)))
     assert (found.severity, found.environment) == (Severity.BLOCKER, "container")
     assert found.metrics == tuple(f"m{i}" for i in range(len(ratios)))
 
 
-@pytest.mark.parametrize("ratios", [(8.1,), (8.0, 5.0), (1.024,), (1.024, 1.024), (1.02, 1.024, 1.03), (1.0, 1.0, 1.0)])
+def other_programs(campaign: Evidence) -> Evidence:
+    """The nodes of the container have other packages."""
+    return replace(campaign, cells=evidence({"container": {"packages_sha256": "e" * 64}}).cells)
+
+
+@pytest.mark.parametrize("ratios", UNIT_ERRORS)
+def test_u01_one_program_and_one_parser_have_one_unit(ratios: tuple[float, ...]) -> None:
+    (found,) = failed(units.unit_factors, measured(ratios))
+    assert (found.severity, found.environment) == (Severity.WARNING, "container")
+    assert "by the same program and the same parser" in found.message
+
+
+@pytest.mark.parametrize("told", [None, "e" * 64])
+def test_u01_packages_that_are_not_known_or_not_the_same_are_not_one_program(told: str | None) -> None:
+    campaign = replace(measured((8.0,) * 3), cells=evidence({"container": {"packages_sha256": told}}).cells)
+    assert failed(units.unit_factors, campaign)[0].severity is Severity.BLOCKER
+
+
+@pytest.mark.parametrize(
+    "ratios",
+    [
+        (8.1,) * 3,
+        (8.0,),
+        (8.0, 8.0),
+        (1000.0, 1000.0),
+        (8.0, 8.0, 5.0),
+        (1.024,),
+        (1.024, 1.024),
+        (1.02, 1.024, 1.03),
+        (1.0, 1.0, 1.0),
+    ],
+)
 def test_u01_a_difference_like_any_other(ratios: tuple[float, ...]) -> None:
-    assert passed(units.unit_factors, measured(ratios))
+    assert passed(units.unit_factors, other_programs(measured(ratios)))
+
+
+@pytest.mark.parametrize(("unit", "fails"), [("byte/s", True), ("bit/s", True), ("1/s", False), ("s", False)])
+def test_u01_eight_is_of_bits_and_bytes(unit: str, fails: bool) -> None:
+    campaign = other_programs(measured((0.125,) * 3, unit))
+    assert bool(units.unit_factors(campaign)) is fails
 
 
 def with_kind(kind: Kind, direction: Direction, environments: tuple[str, ...] = ("host", "container")) -> Evidence:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from audit_cases import both, logged, value
 from importing import CLIENT, LOGS, SYSBENCH, faster, imported, text_of
 from vtax import pipeline
+from vtax.audit.imported.method import unit_factors
 from vtax.model.finding import Finding, Severity
+from vtax.model.trial import Imported
 
 STRESS = """\
 stress-ng: debug: [7] invoked with 'stress-ng --vm 2 --verbose --metrics' by user 1000 'me'
@@ -135,6 +141,53 @@ def test_a_unit_that_was_mistaken(tmp_path: Path) -> None:
     memory = text_of(LOGS["sysbench memory"])
     files = {"vm/a.txt": faster(SYSBENCH, "1000.00"), "box/a.txt": faster(SYSBENCH, "8000.00"), "vm/b.txt": memory}
     assert not found(findings(tmp_path, files), "U01"), "one value may be eight times as large"
+
+
+def unit_error(factor: float, *, unit: str, versions: tuple[str, str] = ("", "")) -> list[Finding]:
+    """Three figures of a guest, all the same multiple of the baseline's, from logs of two versions of a tool."""
+    made = logged(
+        "tool",
+        both("x\n"),
+        values={
+            name: tuple(value("tool", f"m{i}", (1 + i) * times, unit) for i in range(3))
+            for name, times in (("host", 1.0), ("container", factor))
+        },
+    )
+    trials = tuple(
+        one.model_copy(
+            update={
+                "imported": Imported(
+                    file="a.txt",
+                    sha256="",
+                    raw="",
+                    first_line=1,
+                    last_line=1,
+                    reader="tool",
+                    facts={"tool_version": version} if version else {},
+                )
+            }
+        )
+        for one in made.trials
+        for version in [versions[one.environment == "container"]]
+    )
+    return list(unit_factors(replace(made, trials=trials)))
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit", "versions", "severity"),
+    [
+        (8.0, "byte/s", ("", ""), Severity.BLOCKER),
+        (8.0, "byte/s", ("1", "2"), Severity.BLOCKER),
+        (8.0, "byte/s", ("1", "1"), Severity.WARNING),  # one reader and one version have one unit
+        (0.125, "1/s", ("", ""), None),  # nobody takes events for bits
+        (1000.0, "1/s", ("", ""), Severity.BLOCKER),
+    ],
+)
+def test_the_factor_of_two_units(
+    factor: float, unit: str, versions: tuple[str, str], severity: Severity | None
+) -> None:
+    seen = unit_error(factor, unit=unit, versions=versions)
+    assert [one.severity for one in seen] == ([severity] if severity else [])
 
 
 def test_time_windows_that_do_not_meet(tmp_path: Path) -> None:

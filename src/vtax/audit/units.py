@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, shown, unknown
+from vtax.audit.evidence import Evidence, blocker, canonical, shown, unknown, values_of, warning
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind
 from vtax.model.trial import TrialRecord
 
 NEAR = 0.01
-FACTORS = {"8 (bits and bytes)": 8.0, "1000": 1000.0, "1024": 1024.0, "10⁶": 1e6, "2²⁰": 2.0**20}
+FACTORS = {"1000": 1000.0, "1024": 1024.0, "10⁶": 1e6, "2²⁰": 2.0**20}
+OF_BITS = {"8 (bits and bytes)": 8.0}  # only of figures that count either
+BITS = frozenset({"bit", "byte"})
 VERY_NEAR = 0.001  # for factors that a true difference may have as well
 SMALL_FACTORS = {
     "1.024 (kilo and kibi)": 1.024,
     "1.049 (mega and mebi)": 1.048576,
     "1.074 (giga and gibi)": 1.073741824,
 }
-SEVERAL = 3  # series that must agree before a small factor means anything
+SEVERAL = 3  # series that must agree before a factor means anything
 UNIFORM_KINDS = frozenset({Kind.COST, Kind.RATE_FIXED_TIME, Kind.RATE_FIXED_WORK, Kind.LATENCY_QUANTILE})
 DIGITS = 4  # values with fewer may agree by chance
 
@@ -35,13 +37,15 @@ Series = tuple[str, tuple[tuple[str, str], ...]]  # metric and labels
     why="GB/s against Gbit/s or GiB/s, and k of 1000 against 1024, look like a large difference and are a reader's "
     "mistake",
     remedy="look at the raw output of both, and at the unit that each tool printed",
-    source="the measurements alone, also imported ones",
+    source="the measurements, and the hash of the packages on every node: the same program that was read by the same "
+    "parser has the same unit on both sides, and then this is a warning; of imported runs the measurements, readers "
+    "and versions",
 )
 def unit_factors(evidence: Evidence) -> Iterator[Finding | str]:
     """U01: all series of one unit under one label apart by the same factor.
 
-    METHOD asks this of each metric; a true difference then meets 1.024 ± 1 % far too often, so all series of a unit
-    must have the factor, and for the small factors at least three, to 0.1 %.
+    METHOD asks this of each metric; a true difference then meets 8 or 1.024 ± 1 % far too often, so all series of a
+    unit must have the factor, at least three of them, and the small factors to 0.1 %.
     """
     groups = levels(evidence.measurements)
     names = list(dict.fromkeys(environment for environment, *_ in groups))
@@ -52,9 +56,13 @@ def unit_factors(evidence: Evidence) -> Iterator[Finding | str]:
         if environment == first or not both:
             continue
         ratios = [series[key] / ours[key] for key in both]
-        if factor := common_factor(ratios):
+        if factor := common_factor(ratios, unit):
             message = f"{label} in {environment}: all {len(both)} figures in {unit} are {factor} times those in {first}"
-            yield blocker("U01", message, "", environment, label, metrics=tuple(sorted({key[0] for key in both})))
+            said = blocker
+            if one_program(evidence, environment, first):
+                message += ", by the same program and the same parser"
+                said = warning
+            yield said("U01", message, "", environment, label, metrics=tuple(sorted({key[0] for key in both})))
         else:
             yield f"{label} in {environment}: ratios in {unit} from {min(ratios):.3g} to {max(ratios):.3g}"
 
@@ -69,12 +77,20 @@ def levels(measurements: tuple[Measurement, ...]) -> dict[tuple[str, str, str, s
     return {where: {key: median(found) for key, found in series.items()} for where, series in values.items()}
 
 
-def common_factor(ratios: list[float]) -> str:
-    """The factor between units that all ratios share; "" when there is none."""
-    for factors, near, least in ((FACTORS, NEAR, 1), (SMALL_FACTORS, VERY_NEAR, SEVERAL)):
+def one_program(evidence: Evidence, environment: str, other: str) -> bool:
+    """Whether all nodes of two environments have the same packages, so that one version of a tool wrote both sides."""
+    every = [values_of(evidence, name, "packages_sha256") for name in (environment, other)]
+    hashes = {canonical(value) for nodes in every for values in nodes.values() for value in values}
+    return all(every) and len(hashes) == 1
+
+
+def common_factor(ratios: Sequence[float], unit: str) -> str:
+    """The factor between units that all ratios share; "" when there is none, or too few ratios."""
+    large = {**(OF_BITS if unit.partition("/")[0] in BITS else {}), **FACTORS}
+    for factors, near in ((large, NEAR), (SMALL_FACTORS, VERY_NEAR)):
         for name, factor in factors.items():
             for wanted, said in ((factor, name), (1 / factor, f"1/{name}")):
-                if len(ratios) >= least and all(abs(ratio / wanted - 1) <= near for ratio in ratios):
+                if len(ratios) >= SEVERAL and all(abs(ratio / wanted - 1) <= near for ratio in ratios):
                     return said
     return ""
 

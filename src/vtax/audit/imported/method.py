@@ -15,7 +15,9 @@ from vtax.model.finding import Finding
 from vtax.model.metric import Kind
 
 ROUNDS_FOR_A_VERDICT = 6
-FACTORS = (8.0, 1024.0, 1.048576, 1.073741824, 1000.0, 1e6)
+FACTORS = (1024.0, 1.048576, 1.073741824, 1000.0, 1e6)
+OF_BITS = (8.0,)  # only of figures that count bits or bytes
+BITS = frozenset({"bit", "byte"})
 EXACT = 0.001  # a unit error repeats in every value; a coincidence does not
 MANY = 3  # values that must share a factor
 HOUR = 3600.0
@@ -32,25 +34,39 @@ PROTOCOLS = ("tcp", "udp")
 
 def unit_factors(evidence: Evidence) -> Iterator[Finding]:
     """U01: the same factor of units between two environments in several values of one benchmark."""
-    means: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    means: dict[tuple[str, str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in evidence.measurements:
         if one.kind not in (Kind.COUNT, Kind.PROPORTION):
-            means[one.benchmark, one.metric, str(sorted(one.labels.items()))][one.environment].append(one.value)
-    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (benchmark, _, _), found in means.items():
+            series = one.benchmark, one.metric, str(sorted(one.labels.items())), one.unit
+            means[series][one.environment].append(one.value)
+    ratios: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
+    for (benchmark, _, _, unit), found in means.items():
         ours = found.get(evidence.reference)
         for environment, theirs in found.items():
             if ours and environment != evidence.reference:
-                ratios[benchmark, environment].append(fmean(theirs) / fmean(ours))
-    for (benchmark, environment), seen in ratios.items():
-        for factor in (one for each in FACTORS for one in (each, 1 / each)):
+                ratios[benchmark, environment].append((fmean(theirs) / fmean(ours), unit.partition("/")[0] in BITS))
+    for (benchmark, environment), every in ratios.items():
+        for factor in (one for each in (*FACTORS, *OF_BITS) for one in (each, 1 / each)):
+            seen = [ratio for ratio, bits in every if bits or not {factor, 1 / factor}.intersection(OF_BITS)]
             hits = [ratio for ratio in seen if abs(ratio / factor - 1) < EXACT]
             if len(seen) >= MANY and len(hits) > len(seen) / 2:
                 message = (
                     f"{len(hits)} of {len(seen)} values of {benchmark} in {environment} are {factor:g} times those in "
                     f"{evidence.reference}: this looks like a unit, not like a difference"
                 )
-                yield blocker("U01", message, "look at the units in both logs", environment, benchmark)
+                said = warning if one_program(evidence, benchmark, environment) else blocker
+                yield said("U01", message, "look at the units in both logs", environment, benchmark)
+
+
+def one_program(evidence: Evidence, benchmark: str, environment: str) -> bool:
+    """Whether one reader took all values of a benchmark, in two environments, from logs of one version of the tool."""
+    told: dict[str, set[str]] = {environment: set(), evidence.reference: set()}
+    for trial, facts in runs(evidence, benchmark):
+        if trial.environment in told and trial.imported is not None:
+            versions = {name: facts[name] for name in sorted(facts) if name.endswith("_version")}
+            told[trial.environment].add(f"{trial.imported.reader} {versions}" if versions else "")
+    every = set().union(*told.values())
+    return all(told.values()) and len(every) == 1 and "" not in every
 
 
 def reused(evidence: Evidence) -> Iterator[Finding]:
