@@ -52,6 +52,67 @@ def test_c05_stolen_time(ticks: float, severity: Severity | None) -> None:
     assert f"{ticks / 20_000:.1%} of the CPU time was stolen" in found[0].message
 
 
+def losing(host: Mapping[str, float], node: Mapping[str, float], provider: str, **option: Any) -> Evidence:
+    """What the machine and the container's nodes counted in the trials of that environment."""
+    campaign = evidence(provider=provider)
+    specs = tuple(
+        spec.model_copy(update={"options": option}) if spec.name == "container" else spec
+        for spec in campaign.plan.environments
+    )
+    trials = tuple(
+        one.model_copy(update={"host_counters": dict(host) if one.environment == "container" else QUIET})
+        for one in campaign.trials
+    )
+    counters = {
+        name: {"worker1": {**COUNTERS, **node} if "container" in name else COUNTERS} for name in campaign.counters
+    }
+    plan = campaign.plan.model_copy(update={"environments": specs})
+    return replace(campaign, plan=plan, trials=trials, counters=counters)
+
+
+QUIET = {"cpu_ticks": 20_000.0, "steal_ticks": 0.0}
+ROBBED = {"cpu_ticks": 20_000.0, "steal_ticks": 1000.0}  # 5 %
+
+
+def test_c05_a_guest_that_counts_nothing_on_a_machine_that_lost_time() -> None:
+    found = failed(machine.steal, losing(ROBBED, {"steal_ticks": 0.0}, "qemu"))
+    assert {(one.severity, one.environment) for one in found} == {(Severity.BLOCKER, "container")}
+    assert "5.0% of the CPU time was stolen (5.0% in the worst run)" in found[0].message
+    assert passed(machine.steal, losing(QUIET, {"steal_ticks": 0.0}, "qemu"))
+
+
+def test_c05_what_a_guests_own_emulator_took_is_a_note() -> None:
+    found = failed(machine.steal, losing(QUIET, {"steal_ticks": 1000.0}, "qemu"))
+    assert {one.severity for one in found} == {Severity.INFO}
+    assert "in 5.0% of their time" in found[0].message
+    assert "the emulator, or nodes that share the CPU, took" in found[0].message
+    assert passed(machine.steal, losing(QUIET, {"steal_ticks": 99.0}, "qemu"))
+
+
+def test_c05_a_guest_on_a_machine_that_counted_nothing_is_unknown() -> None:
+    assert unknown(machine.steal, losing({}, {"steal_ticks": 0.0}, "virtualbox"))
+
+
+@pytest.mark.parametrize(("host", "node"), [(ROBBED, 0.0), (QUIET, 1000.0)])
+def test_c05_nodes_under_the_machines_kernel_lose_the_larger_of_both(host: Mapping[str, float], node: float) -> None:
+    assert failed(machine.steal, losing(host, {"steal_ticks": node}, "docker"))[0].severity is Severity.BLOCKER
+
+
+def test_c05_what_the_controlling_machine_loses_is_nothing_to_nodes_elsewhere() -> None:
+    assert passed(machine.steal, losing(ROBBED, {"steal_ticks": 0.0}, "cloud"))
+
+
+def test_c05_is_of_the_cpus_of_the_trial() -> None:
+    # Two CPUs of eight lost a tenth of their time; of all eight that is 2.5 %.
+    host = {"cpu_ticks": 80_000.0, "steal_ticks": 2000.0, "trial_cpu_ticks": 20_000.0, "trial_steal_ticks": 2000.0}
+    assert "10.0% of the CPU time" in failed(machine.steal, losing(host, {}, "qemu"))[0].message
+    elsewhere = {**host, "trial_steal_ticks": 0.0, "steal_ticks": 200.0}
+    assert passed(machine.steal, losing(elsewhere, {}, "qemu"))
+    # Nodes that may run anywhere lose what the whole machine does.
+    assert "2.5% of the CPU time" in failed(machine.steal, losing(host, {}, "qemu", pin=False))[0].message
+    assert "2.5% of the CPU time" in failed(machine.steal, losing(host, {}, "docker", cpu_limit="quota"))[0].message
+
+
 def test_c05_unknown() -> None:
     assert unknown(machine.steal, replace(evidence(), counters={}))
 

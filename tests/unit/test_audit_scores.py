@@ -51,6 +51,23 @@ def test_s02_rates_by_cpu_time_that_was_taken_away(counted: dict[str, float], fa
         assert passed(scores.cpu_time_rate, campaign)
 
 
+@pytest.mark.parametrize("stolen", [{"host": 200.0}, {"node": 200.0}, {}])
+def test_s02_time_of_a_guest_that_the_machine_or_its_emulator_took(stolen: dict[str, float]) -> None:
+    """The rate by CPU time leaves both out."""
+    campaign = logged("stress-ng", both(STRESS), scope=Scope.NODE, provider="qemu")
+    lost = {"cpu_ticks": 20_000.0, "steal_ticks": stolen.get("host", 0.0)}
+    own = {"worker1": {**COUNTERS, "steal_ticks": stolen.get("node", 0.0)}}
+    campaign = replace(
+        campaign,
+        trials=tuple(one.model_copy(update={"host_counters": lost}) for one in campaign.trials),
+        counters={one.id: own for one in campaign.trials},
+    )
+    if stolen:
+        assert "1.0% of the CPU time stolen" in failed(scores.cpu_time_rate, campaign)[0].message
+    else:
+        assert passed(scores.cpu_time_rate, campaign)
+
+
 def test_s02_unknown() -> None:
     assert unknown(scores.cpu_time_rate, replace(of("stress-ng", STRESS, STRESS), counters={}))
 

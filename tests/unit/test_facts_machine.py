@@ -54,6 +54,20 @@ def test_counters_by_hand(tmp_path: Path) -> None:
     }
 
 
+def test_the_ticks_of_the_cpus_of_a_trial(tmp_path: Path) -> None:
+    lines = (
+        "cpu  10 1 2 80 3 0 4 5 9 0",
+        "cpu1 4 0 1 30 1 0 2 2 5 0",
+        "cpu2 3 0 0 20 1 0 1 3 4 0",
+        "cpu11 9 9 9 9 9 9 9 9",
+    )
+    write(tmp_path, proc__stat="\n".join(lines) + "\n")
+    seen = machine_counters((1, 2), tmp_path)
+    assert (seen["trial_cpu_ticks"], seen["trial_steal_ticks"], seen["steal_ticks"]) == (40 + 28, 2 + 3, 5)
+    assert "trial_cpu_ticks" not in machine_counters((1, 3), tmp_path)  # one of them is not there
+    assert "trial_cpu_ticks" not in machine_counters((), tmp_path)
+
+
 def test_what_is_not_there_is_absent(tmp_path: Path) -> None:
     assert machine_counters((0,), tmp_path) == {}
 

@@ -72,7 +72,7 @@ def settings_of(record: TrialRecord) -> Iterator[str]:
     "operations per CPU second where the CPU was taken away",
     why="the rate by CPU time leaves out the time in which a worker did not run, so it hides what virtualization costs",
     remedy="compare `bogo_ops_rate_real`, the rate by wall time",
-    source="steal and throttling around every trial; imported logs do not tell",
+    source="steal on the machine and in the nodes, and throttling, around every trial; imported logs do not tell",
     benchmarks=("stress-ng",),
 )
 def cpu_time_rate(evidence: Evidence) -> Iterator[Finding | str]:

@@ -16,15 +16,19 @@ CPUS = "sys/devices/system/cpu"
 
 
 def machine_counters(cpus: Sequence[int] = (), root: Path = Path("/")) -> dict[str, float]:
-    """Counters since the boot; `cpu_mhz` is the present mean clock of `cpus`. What is missing is absent."""
-    ticks = [whole(word) for word in read(root / "proc/stat").partition("\n")[0].removeprefix("cpu ").split()]
-    known = [tick for tick in ticks[: STEAL + 1] if tick is not None]
-    complete = len(known) == STEAL + 1
+    """Counters since the boot; `cpu_mhz` is the present mean clock of `cpus`, and the ticks that begin with `trial_`
+    are of these CPUs alone. What is missing is absent."""
+    stat = read(root / "proc/stat")
+    known = ticks(stat, "cpu")
+    mine = [ticks(stat, f"cpu{cpu}") for cpu in cpus]
+    counted = bool(mine) and all(mine)
     swap = fields(read(root / "proc/vmstat"), " ")
     values: dict[str, object] = {
-        "cpu_ticks": sum(known) if complete else None,
-        "busy_ticks": sum(known) - sum(known[place] for place in IDLE) if complete else None,
-        "steal_ticks": known[STEAL] if complete else None,
+        "cpu_ticks": sum(known) if known else None,
+        "busy_ticks": sum(known) - sum(known[place] for place in IDLE) if known else None,
+        "steal_ticks": known[STEAL] if known else None,
+        "trial_cpu_ticks": sum(map(sum, mine)) if counted else None,
+        "trial_steal_ticks": sum(one[STEAL] for one in mine) if counted else None,
         "swap_in_pages": whole(swap.get("pswpin")),
         "swap_out_pages": whole(swap.get("pswpout")),
         **{f"psi_{name}_s": stalled(read(root / f"proc/pressure/{name}")) for name in ("cpu", "memory", "io")},
@@ -40,6 +44,14 @@ def read(path: Path) -> str:
         return path.read_text("utf-8", "replace")
     except OSError:
         return ""
+
+
+def ticks(stat: str, name: str) -> list[int]:
+    """The ticks of a line of /proc/stat up to the stolen ones; none where the line is not there, or too short."""
+    line = next((line for line in stat.splitlines() if line.startswith(f"{name} ")), "")
+    counts = [whole(word) for word in line.split()[1 : STEAL + 2]]
+    known = [count for count in counts if count is not None]
+    return known if len(known) == STEAL + 1 else []
 
 
 def disk_bytes(root: Path) -> dict[str, float]:
