@@ -206,6 +206,26 @@ def test_o03_drift_over_a_cell() -> None:
     assert "+300 ± 400 ppm" in passed(clocks.clock, offsets(0.0, 0.03))[-1]
 
 
+def test_o03_a_drift_is_over_the_time_between_the_readings() -> None:
+    """A clock that is 10000 ppm fast, read by the node in the first two of six trials."""
+    campaign = guest()
+    first, *others = [one for one in campaign.trials if one.environment == "container"]
+    trials = [one.model_copy(update={"cell": first.cell}) for one in (first, *others)]
+    span = trials[1].started - first.started
+    counters = {one.id: {"worker2": COUNTERS} for one in trials}
+    counters[trials[0].id]["worker1"] = COUNTERS
+    counters[trials[1].id]["worker1"] = {**COUNTERS, "clock_offset_s": 0.01 * span}
+    known = replace(campaign, trials=tuple(trials), counters=counters)
+    assert "gains +10000 ±" in failed(clocks.clock, only_node(known, "worker1"))[0].message
+    assert passed(clocks.clock, only_node(known, "worker2"))
+
+
+def only_node(campaign: Evidence, node: str) -> Evidence:
+    """The same counters without those of other nodes; a trial that has none keeps an empty reading."""
+    kept = {name: {node: counted.get(node, {})} for name, counted in campaign.counters.items()}
+    return replace(campaign, counters=kept)
+
+
 def test_o03_clocks_that_cannot_be_told_apart() -> None:
     assert "too short to tell drift from delay" in unknown(clocks.clock, guest(clock_doubt_s=2.0)).message
     assert "not read together" in unknown(clocks.clock, replace(guest(), counters={})).message
@@ -222,14 +242,37 @@ def test_o04_time_inside_and_outside() -> None:
     assert passed(clocks.elapsed, counting(clock_s=91.015))  # within the doubt of reading it
 
 
+def test_o04_a_difference_that_hides_in_the_doubt_is_unknown() -> None:
+    blind = counting(clock_doubt_s=1.0)  # of 91 s
+    assert passed(clocks.elapsed, blind)  # the host's own clock has no doubt
+    blind = replace(blind, cells=guest().cells)
+    said = unknown(clocks.elapsed, blind).message
+    assert "hpcc inside and outside is known to 1.1% at best" in said
+    assert "20 of" not in said
+    sharp = replace(counting(clock_doubt_s=0.9), cells=guest().cells)
+    assert "6 of 6 times are known to 1% and agree" in passed(clocks.elapsed, sharp)[-1]
+
+
+def told_by_the_tool(text: str, elapsed_s: float) -> Evidence:
+    """A guest whose tool says how long it took; nobody read the clocks."""
+    made = logged(
+        "sysbench-cpu",
+        {"container": text},
+        scope=Scope.NODE,
+        elapsed_s=elapsed_s,
+        facts={"container": {"boot_id": "other"}},
+    )
+    return replace(made, counters={})
+
+
 def test_o04_what_a_tool_says_that_it_took() -> None:
     text = "    total time:                          10.5000s\n"
-    slow = replace(logged("sysbench-cpu", {"container": text}, scope=Scope.NODE, elapsed_s=10.2), counters={})
+    slow = told_by_the_tool(text, 10.2)
     assert "10.50 s by the node's clock, 10.20 s outside" in failed(clocks.elapsed, slow)[0].message
-    right = replace(logged("sysbench-cpu", {"container": text}, scope=Scope.NODE, elapsed_s=11.4), counters={})
-    assert passed(clocks.elapsed, right)
-    one_sided = replace(logged("sysbench-cpu", {"container": "x\n"}, scope=Scope.NODE), counters={})
-    assert unknown(clocks.elapsed, one_sided)
+    assert passed(clocks.elapsed, told_by_the_tool(text, 10.55))
+    # A command that takes 0.9 s longer than its tool started and ended, or its clock is slow: nobody knows.
+    assert "known to 7.9% at best" in unknown(clocks.elapsed, told_by_the_tool(text, 11.4)).message
+    assert "timed on one side only" in unknown(clocks.elapsed, told_by_the_tool("x\n", 10.2)).message
 
 
 def test_t06_addresses_that_are_the_same_in_every_run() -> None:
