@@ -14,6 +14,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind, Metric
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role, Scope, Target
 from vtax.model.plan import Cell, Plan, PlannedTrial, Work
+from vtax.model.seal import Seal
 from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.model.trial import Status, StepRecord, TrialRecord
 
@@ -76,6 +77,11 @@ HOST_FACTS: Mapping[str, Any] = {
     "governor": "performance",
     "running": {"containers": 0, "virtual machines": 0},
 }
+SEAL = Seal(
+    plan="5" * 64,
+    intact=True,
+    named={"campaign.json": ("5" * 64,), "looks.json": ("5" * 64,), "records of trials": ("5" * 64,)},
+)
 IDLE = {"cpu_ticks": 100.0, "busy_ticks": 4.0, "seconds": 0.5}
 PARAMS: Mapping[str, Mapping[str, Any]] = {
     "hpcc": {"N": 20_000},
@@ -254,7 +260,8 @@ def evidence(
         trials=tuple(trials),
         measurements=tuple(measurements),
         counters={done.id: {"worker1": COUNTERS} for done in trials},
-        plan_intact=True,
+        seal=SEAL,
+        looks=(wanted.study.rounds,),
     )
 
 

@@ -223,7 +223,7 @@ class _CellRun:
             work = self._work(trial)
             self.listener(TrialStarted(trial.id, work.estimate_s))
             with self.campaign.new_trial(trial.id) as place:
-                record = run_trial(cluster, self.cell, trial, work, place)
+                record = run_trial(cluster, self.cell, trial, work, place, self.plan.sha256)
             todo.pop(0)
             self._told(trial, record.status, record.failure, record.elapsed_s)
             if record.status is not Status.OK:
@@ -241,7 +241,7 @@ class _CellRun:
 
     def _skip(self, trial: PlannedTrial, reason: str) -> None:
         with self.campaign.new_trial(trial.id) as place:
-            record = not_run(self.cell, trial, self._work(trial), f"no cluster: {reason}", place)
+            record = not_run(self.cell, trial, self._work(trial), f"no cluster: {reason}", place, self.plan.sha256)
         self._told(trial, record.status, record.failure, 0.0)
 
     def _told(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:

@@ -42,7 +42,7 @@ def judged(
         trials=trials,
         measurements=measurements,
         counters=counters,
-        plan_intact=campaign.plan_intact(),
+        seal=campaign.seal(trials),
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
     if plan.origin is Origin.IMPORTED:

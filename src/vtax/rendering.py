@@ -58,11 +58,12 @@ def render(
 def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> ReportInput:
     """What the report is made from: the analysis, and what the campaign says of itself."""
     about = campaign.about()
+    trials = parse_all(campaign.trials())[1]
     return ReportInput(
         analysis=analysis,
         plan=campaign.plan(),
         cells=campaign.cells(),
-        trials=parse_all(campaign.trials())[1],
+        trials=trials,
         versions=about["image"]["versions"],
         image_sha256=about["image"]["digest"],
         image_recipe=about["image"]["recipe"],
@@ -70,6 +71,7 @@ def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> 
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
         references=references() if with_reference else (),
         imports=_imports(campaign),
+        plan_frozen=campaign.seal(trials).frozen,
     )
 
 

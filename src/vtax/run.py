@@ -28,8 +28,12 @@ TAIL_LINES = 12
 LOAD = "load"  # begins the names of the files of a load
 
 
-def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, place: Path) -> TrialRecord:
+def run_trial(
+    cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, place: Path, plan_sha256: str = ""
+) -> TrialRecord:
     """Run `work` once and write everything into the directory `place`, `record.json` last.
+
+    `plan_sha256` is of the plan that it belongs to, "" for a trial of none.
 
     A command that fails or takes too long is a recorded failure, not an exception.
     """
@@ -66,7 +70,7 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
     elapsed_s = time.monotonic() - clock
     machine = machine_delta(machine, machine_counters(cpus))
     after = _counters(cluster, work)
-    done = _blank(cell, trial, work).model_copy(
+    done = _blank(cell, trial, work, plan_sha256).model_copy(
         update={
             "status": status,
             "failure": failure,
@@ -81,9 +85,11 @@ def run_trial(cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, pla
     return _written(done, place)
 
 
-def not_run(cell: Cell, trial: PlannedTrial, work: Work, reason: str, place: Path) -> TrialRecord:
+def not_run(
+    cell: Cell, trial: PlannedTrial, work: Work, reason: str, place: Path, plan_sha256: str = ""
+) -> TrialRecord:
     """The record of a trial whose cluster was not there."""
-    blank = _blank(cell, trial, work)
+    blank = _blank(cell, trial, work, plan_sha256)
     return _written(blank.model_copy(update={"failure": reason, "started": time.time()}), place)
 
 
@@ -92,7 +98,7 @@ def _written(record: TrialRecord, place: Path) -> TrialRecord:
     return record
 
 
-def _blank(cell: Cell, trial: PlannedTrial, work: Work) -> TrialRecord:
+def _blank(cell: Cell, trial: PlannedTrial, work: Work, plan_sha256: str) -> TrialRecord:
     return TrialRecord(
         id=trial.id,
         environment=cell.environment,
@@ -110,6 +116,7 @@ def _blank(cell: Cell, trial: PlannedTrial, work: Work) -> TrialRecord:
         started=0.0,
         elapsed_s=0.0,
         steps=(),
+        plan_sha256=plan_sha256,
     )
 
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from vtax.model.cluster import CellRecord
 from vtax.model.look import Look, LookLog
 from vtax.model.plan import Plan
 from vtax.model.record import Record
+from vtax.model.seal import Seal
 from vtax.model.trial import TrialRecord
 
 ALIVE = "alive"
@@ -100,7 +101,8 @@ class Campaign:
         refuse_occupied(directory)
         campaign = cls(directory)
         write_atomic(directory / "study.toml", study_text)
-        campaign._save(directory / "campaign.json", dict(about))
+        sealed = {"plan_sha256": plan.sha256} if plan.sha256 else {}
+        campaign._save(directory / "campaign.json", {**about, **sealed})
         campaign._save(directory / "plan.json", plan)
         return campaign
 
@@ -119,15 +121,22 @@ class Campaign:
     def plan(self) -> Plan:
         return _read(Plan, self.directory / "plan.json")
 
-    def plan_intact(self) -> bool | None:
-        """Whether the plan still has the hash that it was sealed with; None for one that never was.
+    def seal(self, trials: Iterable[TrialRecord]) -> Seal:
+        """What the campaign's files say of the hash of its plan, `trials` among them.
 
-        Asked of the file as it is, so that a plan of another version of vtax is not a changed one.
+        The hash is of the file as it is, so that a plan of another version of vtax is not a changed one.
         """
         content = json.loads((self.directory / "plan.json").read_bytes())
-        sealed = content.pop("sha256", "")
+        sealed = str(content.pop("sha256", ""))
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest() == sealed if sealed else None
+        log = self.look_log()
+        named = {
+            "campaign.json": (str(self.about().get("plan_sha256", "")),),
+            "looks.json": tuple(dict.fromkeys(look.plan_sha256 for look in log.looks)) if log else (),
+            "records of trials": tuple(dict.fromkeys(trial.plan_sha256 for trial in trials)),
+        }
+        intact = hashlib.sha256(text.encode()).hexdigest() == sealed if sealed else None
+        return Seal(plan=sealed, intact=intact, named=named)
 
     def about(self) -> dict[str, Any]:
         """What was noted when the campaign began: its id, the machine, the image."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from audit_cases import COUNTERS, HOST_FACTS, evidence, failed, logged, passed, unknown
+from audit_cases import COUNTERS, HOST_FACTS, SEAL, evidence, failed, logged, passed, unknown
 from vtax.audit import Evidence, clocks, disturbance, environment, machine, method
 from vtax.model.finding import Outcome, Severity
 from vtax.model.nodes import Scope
@@ -297,11 +297,39 @@ def test_t08_a_reboot_between_rounds() -> None:
     assert unknown(environment.machine_changed, evidence(host_facts={}))
 
 
+def sealed(**changed: Any) -> Evidence:
+    return replace(evidence(), seal=SEAL.model_copy(update=changed))
+
+
 def test_r03_a_plan_that_was_changed() -> None:
-    (found,) = failed(method.optional_stopping, replace(evidence(), plan_intact=False))
+    (found,) = failed(method.optional_stopping, sealed(intact=False))
     assert (found.severity, "not the one that was sealed" in found.message) == (Severity.BLOCKER, True)
-    assert passed(method.optional_stopping, evidence())
-    assert unknown(method.optional_stopping, replace(evidence(), plan_intact=None))
+    assert "sealed before the first run, sha256 555555555555" in passed(method.optional_stopping, evidence())[0]
+    assert unknown(method.optional_stopping, sealed(intact=None))
+    assert unknown(method.optional_stopping, replace(evidence(), seal=None))
+
+
+@pytest.mark.parametrize("name", ["campaign.json", "looks.json", "records of trials"])
+def test_r03_a_plan_that_was_changed_and_sealed_again(name: str) -> None:
+    hashes = ("5" * 64, "e" * 64) if name == "records of trials" else ("e" * 64,)
+    (found,) = failed(method.optional_stopping, sealed(named={**SEAL.named, name: hashes}))
+    assert found.severity is Severity.BLOCKER
+    assert f"{name} ha" in found.message
+    assert "sha256 eeeeeeeeeeee of the plan, which is 555555555555" in found.message
+
+
+@pytest.mark.parametrize("name", ["campaign.json", "records of trials"])
+def test_r03_files_that_do_not_name_the_plan_are_of_an_older_version(name: str) -> None:
+    found = unknown(method.optional_stopping, sealed(named={**SEAL.named, name: ("",)}))
+    assert f"{name} of an older version do not name the plan" in found.message
+
+
+def test_r03_a_log_of_looks_that_is_not_there() -> None:
+    found = unknown(method.optional_stopping, replace(evidence(), looks=None))
+    assert "the plan has looks after 6, these rounds are over, and looks.json is missing" in found.message
+    assert "does not tell of them" in unknown(method.optional_stopping, replace(evidence(), looks=())).message
+    unfinished = replace(evidence(), looks=None, trials=evidence().trials[:-1])
+    assert "no look was due yet, and no log of looks was kept" in passed(method.optional_stopping, unfinished)
 
 
 def test_r03_rounds_and_looks_that_the_plan_does_not_have() -> None:
@@ -311,7 +339,7 @@ def test_r03_rounds_and_looks_that_the_plan_does_not_have() -> None:
     assert found.message == "round 7 ran, and the plan has 6 rounds"
     (found,) = failed(method.optional_stopping, replace(campaign, looks=(4, 6)))
     assert found.message == "results were looked at after round 4; the plan has looks after 6"
-    assert "looks after 6" in passed(method.optional_stopping, replace(campaign, looks=(6,)))[0]
+    assert "looks after 6" in passed(method.optional_stopping, replace(campaign, looks=(6,)))
 
 
 def test_r06_environments_with_machines_of_their_own() -> None:

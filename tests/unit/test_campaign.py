@@ -144,6 +144,23 @@ def test_everything_runs_in_the_order_of_the_plan(begin: Begin) -> None:
     one.assert_nothing_is_left()
 
 
+def test_every_file_names_the_plan_that_it_belongs_to(begin: Begin) -> None:
+    """Trials that did not run too: it is what tells a plan that was changed and sealed again."""
+    life = begin(before_create=no_cluster)
+    with pytest.raises(TrialsFailed):
+        life.run()
+    sha256 = life.campaign.plan().sha256
+    records = life.campaign.trials(texts=False)
+    assert {record.status for record in records} == {Status.OK, Status.NOT_RUN}
+    assert {record.plan_sha256 for record in records} == {sha256}
+    assert life.campaign.about()["plan_sha256"] == sha256
+    assert life.campaign.seal(records).frozen == "yes"
+
+
+def no_cluster(_number: int) -> None:
+    raise ProvisionError("it rains")
+
+
 def test_every_cell_has_a_fresh_cluster_and_only_one_is_up(begin: Begin) -> None:
     up: list[int] = []
 

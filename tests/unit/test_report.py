@@ -36,6 +36,7 @@ from vtax.report.page import page_of
 from vtax.report.panels import Panel, panels
 from vtax.report.records import ReportInput
 from vtax.report.setup import fact_text, matched, ranges
+from vtax.report.setup import plan as plan_table
 from vtax.report.tables import by_means, overview, results_of
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>|`*[a](http://evil.example)_$x^{$\x00&amp;"
@@ -205,6 +206,14 @@ def test_the_page_shows_numbers_from_the_analysis(judged: ReportInput) -> None:
     assert f"{found.ratio:.3f} [{found.low:.3f}, {found.high:.3f}]" in text
     for words in ("solving a dense system", "N = 16128, NB = 192, P = 2, Q = 2", "5f" * 32, "1.5.0-3", "docker run -d"):
         assert words in text
+
+
+@pytest.mark.parametrize("answer", ["yes", "no", "unknown"])
+def test_whether_the_plan_was_frozen_is_told_from_the_hashes(pilot: ReportInput, answer: str) -> None:
+    table = plan_table(pilot.model_copy(update={"plan_frozen": answer}))
+    rows = {row.cells[0].text: row.cells[1].text for row in table.rows}
+    assert rows["plan frozen before the first run"] == answer
+    assert rows["sha256 of the plan"] == pilot.plan.sha256
 
 
 def test_findings_come_before_the_numbers_that_they_touch(pilot_html: str) -> None:

@@ -121,7 +121,8 @@ def test_the_record_is_written_last(tmp_path: Path) -> None:
 
 
 def test_a_trial_that_did_not_run(tmp_path: Path) -> None:
-    record = not_run(CELL, TRIAL, work(step("tool")), "no cluster: it rained", tmp_path)
+    record = not_run(CELL, TRIAL, work(step("tool")), "no cluster: it rained", tmp_path, "5" * 64)
+    assert record.plan_sha256 == "5" * 64
     assert (record.status, record.failure, record.steps) == (Status.NOT_RUN, "no cluster: it rained", ())
     assert (record.id, record.elapsed_s, record.counters) == (TRIAL.id, 0, {})
     assert record.started > 0

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from vtax.errors import StoreError, UsageError
 from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.look import Decision, Look
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope
 from vtax.model.plan import Plan
 from vtax.model.record import Record
 from vtax.model.study import ImageSpec, Study
 from vtax.model.trial import Status, StepRecord, TrialRecord
+from vtax.plan import digest
 from vtax.store import FREE_BYTES, Campaign, alive, is_alive, write_atomic
 
 STUDY = Study(
@@ -174,6 +176,41 @@ def test_a_new_campaign(campaign: Campaign) -> None:
     assert again.about() == ABOUT
     assert again.cells() == ()
     assert again.trials() == ()
+
+
+def test_a_campaign_says_which_plan_it_began_with(tmp_path: Path) -> None:
+    plan = PLAN.model_copy(update={"sha256": digest(PLAN)})
+    campaign = Campaign.create(tmp_path / "c", b"", plan, ABOUT)
+    campaign.note_look(Look(rounds=1, decision=Decision.LAST, reason="", at=1.0, plan_sha256=plan.sha256))
+    record = trial().model_copy(update={"plan_sha256": plan.sha256})
+    seal = campaign.seal([record])
+    assert campaign.about()["plan_sha256"] == plan.sha256
+    assert (seal.plan, seal.intact, seal.frozen) == (plan.sha256, True, "yes")
+    assert set(seal.named.values()) == {(plan.sha256,)}
+    assert campaign.seal([record, trial()]).frozen == "unknown"  # one of an older version
+
+
+def test_a_plan_that_was_changed_and_sealed_again_is_seen(tmp_path: Path) -> None:
+    plan = PLAN.model_copy(update={"sha256": digest(PLAN)})
+    campaign = Campaign.create(tmp_path / "c", b"", plan, ABOUT)
+    other = PLAN.model_copy(update={"study": STUDY.model_copy(update={"margin": 0.5})})
+    campaign.save("plan.json", other.model_copy(update={"sha256": digest(other)}))
+    seal = campaign.seal([trial().model_copy(update={"plan_sha256": plan.sha256})])
+    assert (seal.intact, seal.frozen) == (True, "no")
+    assert dict(seal.others) == {"campaign.json": (plan.sha256,), "records of trials": (plan.sha256,)}
+
+
+def test_a_plan_that_was_changed_alone_is_seen(tmp_path: Path) -> None:
+    campaign = Campaign.create(tmp_path / "c", b"", PLAN.model_copy(update={"sha256": digest(PLAN)}), ABOUT)
+    campaign.save("plan.json", campaign.plan().model_copy(update={"estimate_s": 9}))
+    assert (campaign.seal([]).intact, campaign.seal([]).frozen) == (False, "no")
+
+
+def test_a_campaign_of_an_older_version_does_not_say_which_plan_it_began_with(campaign: Campaign) -> None:
+    assert (campaign.seal([trial()]).intact, campaign.seal([trial()]).frozen) == (None, "unknown")
+    campaign.save("plan.json", PLAN.model_copy(update={"sha256": digest(PLAN)}))
+    seal = campaign.seal([trial()])
+    assert (seal.intact, seal.silent, seal.frozen) == (True, ("campaign.json", "records of trials"), "unknown")
 
 
 def test_an_empty_directory_will_do(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Plan, Work
+from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
@@ -29,7 +30,7 @@ class Evidence:
     trials: tuple[TrialRecord, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     counters: Mapping[str, Counters] = field(default_factory=dict)
-    plan_intact: bool | None = None  # whether the plan still has the hash that it was sealed with; None: nobody looked
+    seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
     looks: tuple[int, ...] | None = None  # rounds after which somebody looked at results; None: no log was kept
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from vtax.audit.catalogue import row
 from vtax.audit.evidence import Evidence, blocker, canonical, shown, unknown, unobserved, values_of, warning
@@ -144,12 +144,12 @@ def rebuilt(evidence: Evidence) -> tuple[Finding, ...]:
     "the plan changed, or rounds were added after a look that it does not have",
     why="who looks and then goes on until the result pleases has no 5 % risk left: the interval is not valid",
     remedy="run a new campaign with the rounds and looks that are wanted",
-    source="the plan's own hash, the rounds that ran, and the log of looks; imported runs have no plan",
+    source="the hash of the plan: its own, that which campaign.json, every record of a trial and every look named when "
+    "they were written; the rounds that ran, and the log of looks; imported runs have no plan",
 )
 def optional_stopping(evidence: Evidence) -> Iterator[Finding | str]:
     """R03: a sealed plan, and looks only where it has them."""
-    if evidence.plan_intact is False:
-        yield blocker("R03", f"the plan is not the one that was sealed with sha256 {evidence.plan.sha256[:12]}")
+    yield from changed_plan(evidence)
     planned = {cell.round for cell in evidence.plan.cells}
     ran = {trial.round for trial in evidence.trials if trial.status is not Status.NOT_RUN}
     if beyond := sorted(ran - planned):
@@ -158,12 +158,42 @@ def optional_stopping(evidence: Evidence) -> Iterator[Finding | str]:
     if foreign:
         message = f"results were looked at after round {shown(sorted(foreign))}; the plan has looks after "
         yield blocker("R03", message + (shown(sorted(allowed_looks(evidence))) or "none"))
-    if evidence.plan_intact is None:
-        yield unknown("R03", "whether the plan is still the sealed one was not looked at")
+    if unnoted := sorted(due_looks(evidence).difference(evidence.looks or ())):
+        kept = "looks.json is missing" if evidence.looks is None else "looks.json does not tell of them"
+        yield unknown("R03", f"the plan has looks after {shown(unnoted)}, these rounds are over, and {kept}")
     elif evidence.looks is None:
-        yield "the plan is the sealed one; it has no looks, and no log of looks was kept"
+        yield "no look was due yet, and no log of looks was kept"
     else:
-        yield f"the plan is the sealed one; looks after {shown(sorted(evidence.looks)) or 'no round'}"
+        yield f"looks after {shown(sorted(evidence.looks)) or 'no round'}"
+
+
+def changed_plan(evidence: Evidence) -> Iterator[Finding | str]:
+    """R03: whether the plan is the one that the campaign began with."""
+    seal = evidence.seal
+    if seal is None or seal.intact is None:
+        yield unknown("R03", "whether the plan is still the sealed one was not looked at")
+        return
+    if not seal.intact:
+        yield blocker("R03", f"the plan is not the one that was sealed with sha256 {seal.plan[:12]}")
+    for name, hashes in seal.others.items():
+        message = f"{name} have" if name.startswith("records") else f"{name} has"
+        message += f" sha256 {shown([one[:12] for one in hashes])} of the plan, which is {seal.plan[:12]}"
+        yield blocker("R03", f"{message}: it was changed after it had been written there")
+    if seal.silent:
+        missing = f"{shown(list(seal.silent))} of an older version do not name the plan, so one that was changed and "
+        yield unknown("R03", f"{missing}sealed again would look the same")
+    elif seal.frozen == "yes":
+        yield f"the plan is the one that was sealed before the first run, sha256 {seal.plan[:12]}"
+
+
+def due_looks(evidence: Evidence) -> frozenset[int]:
+    """The looks of the plan of which all rounds are over, whatever became of their trials."""
+    recorded = {trial.id for trial in evidence.trials}
+    rounds: dict[int, bool] = {}
+    for cell in evidence.plan.cells:
+        rounds[cell.round] = rounds.get(cell.round, True) and all(trial.id in recorded for trial in cell.trials)
+    over = len(list(takewhile(bool, (rounds[number] for number in sorted(rounds)))))
+    return frozenset(look for look in evidence.plan.study.looks if look <= over)
 
 
 def allowed_looks(evidence: Evidence) -> frozenset[int]:

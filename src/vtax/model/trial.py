@@ -90,6 +90,7 @@ class TrialRecord(Record):
     load: tuple[StepRecord, ...] = ()  # what ran beside it, as a disturbance
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
+    plan_sha256: str = ""  # of the plan that it ran by; "" in records of older versions, and of imported logs
     imported: Imported | None = None  # of a log that vtax did not make
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 

@@ -57,3 +57,4 @@ class ReportInput(Record):
     imports: tuple[Mapping[str, Any], ...] = ()  # what each `vtax import` into the campaign found, file by file
     image_sha256: str = ""
     image_recipe: str = ""
+    plan_frozen: str = "unknown"  # before the first run: "yes", "no" or "unknown", by the hashes that the files name

@@ -229,7 +229,8 @@ def plan(report: ReportInput) -> Table:
         *([("looks", _looks(analysis))] if analysis.looks else []),
         ("trials", f"{analysis.trials_planned} planned, {analysis.trials_recorded} recorded"),
         ("margin of equivalence", f"{100 * plan.study.margin:g} %"),
-        ("plan frozen before the first run, sha256", plan.sha256),
+        ("plan frozen before the first run", report.plan_frozen),
+        ("sha256 of the plan", plan.sha256),
     ]
     pairs += [(f"round {number}, as run", order) for number, order in _order_as_run(report.cells)]
     pairs += [("left out", text) for text in plan.left_out]
