@@ -342,6 +342,50 @@ def test_r03_rounds_and_looks_that_the_plan_does_not_have() -> None:
     assert "looks after 6" in passed(method.optional_stopping, replace(campaign, looks=(6,)))
 
 
+def with_machines(changed: Mapping[str, Any]) -> Evidence:
+    """Guests of which some facts are others from the fourth round on."""
+    facts = {"vm_accelerator": "kvm", "vm_network": "tap", "vm_vhost": True}
+    campaign = evidence({"container": facts})
+    cells = tuple(
+        one.model_copy(
+            update={
+                "facts": tuple(
+                    node.model_copy(update={"values": {**node.values, **changed}}) if node.node == "worker2" else node
+                    for node in one.facts
+                )
+            }
+        )
+        if one.environment == "container" and one.round > 3
+        else one
+        for one in campaign.cells
+    )
+    return replace(campaign, cells=cells)
+
+
+@pytest.mark.parametrize(
+    ("changed", "severity", "words"),
+    [
+        ({"vm_network": "switch"}, Severity.BLOCKER, "vm_network of worker2 in container was tap, switch"),
+        ({"vm_accelerator": "tcg"}, Severity.BLOCKER, "vm_accelerator of worker2 in container was kvm, tcg"),
+        ({"vm_vhost": False}, Severity.WARNING, "vm_vhost of worker2 in container was True, False"),
+        ({"vm_engine": "native"}, None, ""),
+    ],
+)
+def test_t09_machines_that_were_made_otherwise(
+    changed: Mapping[str, Any], severity: Severity | None, words: str
+) -> None:
+    if severity is None:  # told in some cells only: one value is no change
+        assert "4 facts of its machines over 6 cells" in passed(environment.machines_changed, with_machines(changed))[0]
+        return
+    (found,) = failed(environment.machines_changed, with_machines(changed))
+    assert (found.severity, found.environment) == (severity, "container")
+    assert words in found.message
+
+
+def test_t09_does_not_apply_without_virtual_machines() -> None:
+    assert environment.machines_changed.look(evidence()).outcome is Outcome.NOT_APPLICABLE
+
+
 def test_r06_environments_with_machines_of_their_own() -> None:
     (found,) = failed(method.confounded, cells("container", host_facts={"hostname": "other"}))
     assert (found.severity, found.environment) == (Severity.BLOCKER, "container")

@@ -58,6 +58,7 @@ CATALOGUE: tuple[Row, ...] = (
     environment.layout,
     programs.blas_core,
     environment.machine_changed,
+    environment.machines_changed,
     limits.not_applied,
     limits.throttled,
     limits.unequal,

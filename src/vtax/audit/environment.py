@@ -1,4 +1,4 @@
-"""T02 to T06, T08: the kernel, the C library and the CPU as the nodes see them, what runs them, and the process."""
+"""T02 to T06, T08, T09: kernel, C library and CPU as the nodes see them, what runs them, and the process."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from vtax.audit.evidence import (
     differences,
     emulated,
     info,
+    observed,
     shown,
     unknown,
     values_of,
@@ -208,3 +209,42 @@ def machine_changed(evidence: Evidence) -> Iterator[Finding | str]:
         yield unknown("T08", "the facts of the machine were not kept")
     else:
         yield f"{len(cells)} cells: " + ", ".join(name for fact, name in STEADY.items() if fact in cells[0].host_facts)
+
+
+DECISIVE = frozenset({"vm_accelerator", "vm_network"})  # another one is another environment
+
+
+def told_machines(evidence: Evidence) -> tuple[str, ...]:
+    """What providers told of their virtual machines in any cell: names of facts."""
+    found = (name for place in evidence.environments for _, values in observed(evidence, place) for name in values)
+    return tuple(sorted({name for name in found if name.startswith("vm_")}))
+
+
+def has_machines(evidence: Evidence) -> str:
+    return "" if told_machines(evidence) else "no provider told how it made virtual machines"
+
+
+@row(
+    "T09",
+    Severity.BLOCKER,
+    "virtual machines of one environment were made otherwise in some cells",
+    why='"auto" is settled anew in every cell, so a device, a module or a program that comes or goes during the '
+    "campaign makes two environments of one name",
+    remedy='name what is wanted (`network = "tap"`, say) in place of "auto", and run a new campaign',
+    source="what the provider told of every machine when it made it; imported logs do not tell",
+    applies=has_machines,
+)
+def machines_changed(evidence: Evidence) -> Iterator[Finding | str]:
+    """T09: a fact of how a node's virtual machine was made that has several values. Not in METHOD's catalogue."""
+    for environment in evidence.environments:
+        names = [name for name in told_machines(evidence) if values_of(evidence, environment, name)]
+        for name in names:
+            nodes = values_of(evidence, environment, name)
+            if several := next(((node, values) for node, values in nodes.items() if len(values) > 1), None):
+                node, values = several
+                message = f"{name} of {node} in {environment} was {shown(values)}, by cell"
+                said = blocker if name in DECISIVE else warning
+                yield said("T09", message, "", environment)
+        if names:
+            cells = sum(cell.environment == environment for cell in evidence.provisioned)
+            yield f"{environment}: {len(names)} facts of its machines over {cells} cells"
