@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from vtax.benchmarks import benchmarks
+from vtax.benchmarks.base import source_of
 from vtax.errors import PLUGIN_FAILURES, ParseError
 from vtax.importers.readers import measurements_of as imported_measurements
 from vtax.model.measurement import Measurement
@@ -31,6 +32,11 @@ def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
         )
     try:
         found = known.parse(record)
+    except ParseError as error:
+        if error.message.startswith(source_of(record)):
+            raise
+        message = f"{source_of(record)}: {error.message}"
+        raise ParseError(message, detail=error.detail, remedy=error.remedy) from error
     except ValidationError as error:  # a record refuses what is not finite
         value = error.errors()[0].get("input")
         raise refused(record, f"{value!r} is not a finite number", str(value)) from error
@@ -42,14 +48,18 @@ def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
 
 
 def refused(record: TrialRecord, what: str, number: str, source: str = "") -> ParseError:
-    """An error that names the file and, where the number stands there as it was read, the line."""
+    """An error that names the file and, where the number stands on one line as it was read, the line."""
     places = {f"trials/{record.id}/{name}": text for name, text in sorted(record.texts.items())}
     chosen = {name: text for name, text in places.items() if source in ("", name)}
-    for name, text in chosen.items():
-        for count, line in enumerate(text.splitlines(), start=1):
-            if any(_same(word, number) for word in NUMBER.findall(line)):
-                return ParseError(f"{name}:{count}: {what}", detail=line.strip(), remedy=REMEDY)
-    return ParseError(f"{source or next(iter(places), f'trials/{record.id}')}: {what}", remedy=REMEDY)
+    lines = [
+        (f"{name}:{count}", line.strip())
+        for name, text in chosen.items()
+        for count, line in enumerate(text.split("\n"), start=1)
+        if any(_same(word, number) for word in NUMBER.findall(line))
+    ]
+    if len(lines) == 1:
+        return ParseError(f"{lines[0][0]}: {what}", detail=lines[0][1], remedy=REMEDY)
+    return ParseError(f"{source or source_of(record)}: {what}", remedy=REMEDY)
 
 
 def _same(word: str, number: str) -> bool:

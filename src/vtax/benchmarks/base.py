@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from vtax.benchmarks.places import Piece, file_of, misfit, pieces
 from vtax.errors import ParseError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.measurement import Measurement
@@ -60,25 +61,34 @@ def source_of(record: TrialRecord) -> str:
 
 
 def refuse(record: TrialRecord, what: str, text: str, wanted: str = "") -> ParseError:
-    """A ParseError that shows the end of the output that does not fit, and the pattern that was looked for."""
-    tail = "\n".join(text.rstrip().splitlines()[-8:]) or "(no output)"
+    """A ParseError about an output, or a piece of one, whose line is then told. `wanted` is the pattern."""
+    whole, line = (text.whole, text.line) if isinstance(text, Piece) else (text, 0)
+    lines = (whole.split("\n")[:line] if line else whole.rstrip().splitlines())[-8:]
+    shown = "\n".join(lines) or "(no output)"
     looked_for = f"looked for: {wanted}\n" if wanted else ""
+    file = file_of(record, whole)
+    place = (f"/{file}" if file else "") + (f":{line}" if file and line else "")
     return ParseError(
-        f"{source_of(record)}: {what}",
-        detail=f"{looked_for}the output ends with:\n{tail}",
+        f"{source_of(record)}{place}: {what}",
+        detail=f"{looked_for}{f'up to line {line}' if line else 'the output ends with'}:\n{shown}",
         remedy="the raw output is kept; read it, and report it if the tool succeeded",
     )
 
 
-def found(pattern: re.Pattern[str], text: str, record: TrialRecord) -> tuple[str, ...]:
+def found(pattern: re.Pattern[str], text: str, record: TrialRecord) -> tuple[Piece, ...]:
     """The groups of the only match of `pattern`. Raises ParseError when there is none, or more than one."""
     matches: Sequence[re.Match[str]] = list(pattern.finditer(text))
-    if len(matches) != 1:
-        count = "is missing" if not matches else f"stands there {len(matches)} times"
-        raise refuse(record, f"a line that a complete output has once {count}", text, pattern.pattern)
-    if any(ABSURD.search(group or "") for group in matches[0].groups()):
-        raise refuse(record, "a number of more than a hundred digits", text, pattern.pattern)
-    return tuple(matches[0].groups())
+    if not matches:
+        what = "a line that a complete output has once is missing"
+        raise refuse(record, what, misfit(pattern, text), pattern.pattern)
+    if len(matches) > 1:
+        what = f"a line that a complete output has once stands there {len(matches)} times"
+        raise refuse(record, what, Piece.of(text, matches[1].start()), pattern.pattern)
+    groups = pieces(matches[0])
+    for group in groups:
+        if ABSURD.search(group):
+            raise refuse(record, "a number of more than a hundred digits", group, pattern.pattern)
+    return groups
 
 
 def number(text: str, record: TrialRecord) -> float:
@@ -86,7 +96,7 @@ def number(text: str, record: TrialRecord) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise refuse(record, f"{text!r} is not a number", text) from None
+        raise refuse(record, f"{str(text)!r} is not a number", text) from None
     if value != value or value in (float("inf"), float("-inf")):
-        raise refuse(record, f"{text!r} is not a finite number", text)
+        raise refuse(record, f"{str(text)!r} is not a finite number", text)
     return value

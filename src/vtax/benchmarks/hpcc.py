@@ -28,6 +28,7 @@ from vtax.benchmarks.linpack import (
     solve_s,
     step,
 )
+from vtax.benchmarks.places import Piece, pieces
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
@@ -41,6 +42,7 @@ SUMMARY = re.compile(
     re.MULTILINE,
 )
 BEGIN = "Begin of Summary section."
+ENTRY = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 STAR_FFT_ERROR = re.compile(
     r"^Begin of StarFFT section\.\n(?:(?!max|End of ).*\n)*max\(\|x-x0\|\): +(\S+)\n", re.MULTILINE
 )
@@ -172,7 +174,8 @@ class Hpcc:
         text, source = output(record)
         summary = _summary(text, record)
         if summary.get("Success") != "1":
-            raise refuse(record, "hpcc found its own results wrong: the summary does not say Success=1", text)
+            what = "hpcc found its own results wrong: the summary does not say Success=1"
+            raise refuse(record, what, summary.get("Success", text))
         alone = _value(summary, "CommWorldProcs", record) == 1
         values = {
             figure.metric: _positive(summary, figure.key, record) * figure.scale
@@ -180,7 +183,10 @@ class Hpcc:
         }
         values[SUCCESS] = 1.0
         values[RESIDUAL] = max(row.residual for row in rows(text, record))
-        values[STAR_FFT] = number(found(STAR_FFT_ERROR, text, record)[0], record)
+        (error,) = found(STAR_FFT_ERROR, text, record)
+        if number(error, record) < 0:
+            raise refuse(record, f"an error of StarFFT is {error}", error)
+        values[STAR_FFT] = number(error, record)
         values |= {metric: _value(summary, metric.name, record) for metric in CHECKS}
         return tuple(Measurement.of(record, metric, value, source=source) for metric, value in values.items())
 
@@ -197,30 +203,32 @@ class Hpcc:
         return 0.0
 
 
-def _summary(text: str, record: TrialRecord) -> Mapping[str, str]:
+def _summary(text: str, record: TrialRecord) -> Mapping[str, Piece]:
     """The keys and values of the only summary. Raises ParseError when a key stands there twice."""
     if text.count(BEGIN) != 1:
         raise refuse(record, f"{text.count(BEGIN)} summaries instead of one", text)
-    lines = found(SUMMARY, text, record)[0].splitlines()
-    summary = dict(line.split("=", 1) for line in lines)
-    if len(summary) != len(lines):
-        raise refuse(record, "a key stands twice in the summary", text)
+    (section,) = found(SUMMARY, text, record)
+    summary: dict[str, Piece] = {}
+    for key, value in map(pieces, ENTRY.finditer(text, section.start, section.start + len(section))):
+        if key in summary:
+            raise refuse(record, f"{key} stands twice in the summary", key)
+        summary[key] = value
     return summary
 
 
-def _value(summary: Mapping[str, str], key: str, record: TrialRecord) -> float:
+def _value(summary: Mapping[str, Piece], key: str, record: TrialRecord) -> float:
     """A number that cannot be negative: hpcc starts with -1 everywhere, so that is a test that did not run."""
     if key not in summary:
-        raise refuse(record, f"the summary has no {key}", "\n".join(summary))
+        raise refuse(record, f"the summary has no {key}", next(iter(summary.values())).whole)
     value = number(summary[key], record)
     if value < 0:
-        raise refuse(record, f"{key}={summary[key]} in the summary: this test did not run", "")
+        raise refuse(record, f"{key}={summary[key]} in the summary: this test did not run", summary[key])
     return value
 
 
-def _positive(summary: Mapping[str, str], key: str, record: TrialRecord) -> float:
+def _positive(summary: Mapping[str, Piece], key: str, record: TrialRecord) -> float:
     """A rate or a time."""
     value = _value(summary, key, record)
     if value == 0:
-        raise refuse(record, f"{key}=0 in the summary: this test measured nothing", "")
+        raise refuse(record, f"{key}=0 in the summary: this test measured nothing", summary[key])
     return value

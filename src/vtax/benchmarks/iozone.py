@@ -175,7 +175,7 @@ def _unit(text: str, record: TrialRecord) -> str:
     """The line that says what the table holds. Raises ParseError when it is missing or means something else."""
     (unit,) = found(UNITS, text, record)
     if unit not in (KBYTES, OPS):
-        raise refuse(record, f"values of an unknown unit: {unit}", text)
+        raise refuse(record, f"values of an unknown unit: {unit}", unit)
     return unit
 
 

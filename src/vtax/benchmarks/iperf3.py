@@ -14,6 +14,7 @@ from pydantic import Field
 
 from vtax.benchmarks.base import GRACE_S, Params, refuse
 from vtax.benchmarks.fields import Bytes
+from vtax.benchmarks.places import Piece, json_constant, json_value
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
@@ -87,21 +88,21 @@ class Iperf3:
         run = Run(record)
         protocol = str(run.at("start", "test_start", "protocol")).lower()
         if protocol not in ("tcp", "udp") or run.at("start", "test_start").get("bidir", 0):
-            run.refuse(f"a {protocol} test, or one in both directions at once")
+            run.refuse(f"a {protocol} test, or one in both directions at once", "start", "test_start")
         direction = "reverse" if run.number("start", "test_start", "reverse") else "forward"
         client, server = record.nodes
         labels = {"client": client, "server": server, "protocol": protocol, "direction": direction}
         if run.number("end", "sum_received", "bytes") <= 0:
-            run.refuse("nothing arrived")
-        values = {THROUGHPUT: run.number("end", "sum_received", "bits_per_second")}
+            run.refuse("nothing arrived", "end", "sum_received", "bytes")
+        values = {THROUGHPUT: run.positive("end", "sum_received", "bits_per_second")}
         if protocol == "tcp":
             values[RETRANSMITS] = run.number("end", "sum_sent", "retransmits")
         else:
             packets = run.number("end", "sum_received", "packets")
             lost = run.number("end", "sum_received", "lost_packets")
             if not 0 <= lost <= packets or packets == 0:
-                run.refuse(f"{lost:g} of {packets:g} packets lost")
-            values |= {JITTER: run.number("end", "sum_received", "jitter_ms") / 1000, LOST: lost / packets}
+                run.refuse(f"{lost:g} of {packets:g} packets lost", "end", "sum_received", "packets")
+            values |= {JITTER: run.positive("end", "sum_received", "jitter_ms") / 1000, LOST: lost / packets}
         return tuple(Measurement.of(record, metric, value, labels) for metric, value in values.items())
 
     def estimate_s(self, params: Iperf3Params, target: Target) -> float:
@@ -129,18 +130,22 @@ class Run:
         self.record, self.text = record, record.output()
         try:
             self.document: Any = json.loads(self.text, parse_constant=self._not_finite)
+        except json.JSONDecodeError as error:
+            where = Piece.of(self.text, error.pos) if error.pos < len(self.text) else self.text
+            raise refuse(record, f"not one JSON document: {error.msg}", where) from error
         except (ValueError, RecursionError) as error:  # the latter from brackets nested by the thousand
             raise refuse(record, f"not one JSON document: {error}", self.text) from error
         if not isinstance(self.document, dict):
             self.refuse("not a JSON object")
         if "error" in self.document:
-            self.refuse(f"iperf3 says: {self.document['error']}")
+            self.refuse(f"iperf3 says: {self.document['error']}", "error")
 
-    def refuse(self, what: str) -> NoReturn:
-        raise refuse(self.record, what, self.text)
+    def refuse(self, what: str, *path: str | int) -> NoReturn:
+        """For what stands under `path`, if it is told."""
+        raise refuse(self.record, what, json_value(self.text, path) if path else self.text)
 
     def _not_finite(self, constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not a finite number")
+        raise refuse(self.record, f"{constant} is not a finite number", json_constant(self.text))
 
     def at(self, *path: str | int) -> Any:
         """The value under `path`."""
@@ -156,5 +161,12 @@ class Run:
         """The number under `path`, not negative."""
         value = self.at(*path)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LARGEST:
-            self.refuse(f"{'.'.join(map(str, path))} is {value!r}")
+            self.refuse(f"{'.'.join(map(str, path))} is {value!r}", *path)
         return float(value)
+
+    def positive(self, *path: str | int) -> float:
+        """The number under `path`, above zero."""
+        value = self.number(*path)
+        if value == 0:
+            self.refuse(f"{'.'.join(map(str, path))} is 0", *path)
+        return value

@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 
 from vtax.benchmarks.base import Params, found, number, refuse
 from vtax.benchmarks.fields import Auto
+from vtax.benchmarks.places import misfit, pieces
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
 from vtax.model.nodes import Target
@@ -259,7 +260,7 @@ def rows(text: str, record: TrialRecord) -> tuple[Row, ...]:
         raise refuse(record, f"of {finished} systems {failed} were solved wrongly and {skipped} skipped", text)
     results = tuple(_row(match, record) for match in RESULT.finditer(text))
     if len(results) != finished:
-        raise refuse(record, f"{len(results)} results instead of {finished}", text)
+        raise refuse(record, f"{len(results)} results instead of {finished}", misfit(RESULT, text), RESULT.pattern)
     wanted, got = _planned(record), {row[:4] for row in results}
     if wanted and got != wanted:  # without its input file hpcc solves a system of its own choice, successfully
         raise refuse(record, f"it solved (n, nb, p, q) = {sorted(got)} instead of {sorted(wanted)}", text)
@@ -277,11 +278,14 @@ def _planned(record: TrialRecord) -> set[tuple[JsonValue, ...]]:
 
 def _row(match: re.Match[str], record: TrialRecord) -> Row:
     """A result whose rate and time agree; the time is worked out from the rate, as the printed one has two decimals."""
-    n, nb, p, q = map(int, match.group(1, 2, 3, 4))
-    printed_s, gflop_rate, residual = (number(text, record) for text in match.group(5, 6, 7))
-    if gflop_rate <= 0 or residual < 0:
-        raise refuse(record, "a rate of HPL is not above zero, or a residual is below", match[0])
+    groups = pieces(match)
+    n, nb, p, q = map(int, groups[:4])
+    printed_s, gflop_rate, residual = (number(text, record) for text in groups[4:])
+    if gflop_rate <= 0:
+        raise refuse(record, f"a rate of HPL is {groups[5]}", groups[5])
+    if residual < 0:
+        raise refuse(record, f"a residual of HPL is {groups[6]}", groups[6])
     time_s = operations(n) / (gflop_rate * 1e9)
     if abs(time_s - printed_s) > 0.0051 + 6e-4 * time_s:  # both are rounded: to 0.01 s and to four digits
-        raise refuse(record, f"HPL says {printed_s} s, but its rate means {time_s:.2f} s", match[0])
+        raise refuse(record, f"HPL says {printed_s} s, but its rate means {time_s:.2f} s", groups[4])
     return Row(n, nb, p, q, flop_rate=gflop_rate * 1e9, time_s=time_s, residual=residual)

@@ -58,9 +58,10 @@ class Ping:
 
     def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
         text = record.output()
-        sent, received = map(int, found(PACKETS, text, record))
+        counts = found(PACKETS, text, record)
+        sent, received = map(int, counts)
         if sent == 0 or received > sent:
-            raise refuse(record, f"{received} answers to {sent} packets", text)
+            raise refuse(record, f"{received} answers to {sent} packets", counts[0])
         labels = {"client": record.nodes[0], "server": record.nodes[1]}
         lost = Measurement.of(record, LOST, 1 - received / sent, labels)
         if received == 0:

@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 
 from vtax.benchmarks.base import GRACE_S, Params, found, number, refuse
 from vtax.benchmarks.fields import Bytes, Threads, threads_on
+from vtax.benchmarks.places import Piece
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
@@ -132,16 +133,16 @@ def _stressor(record: TrialRecord, done: StepRecord) -> list[Measurement]:
         raise refuse(record, f"step {done.step} on {done.node} left {len(logs)} logs instead of one", "")
     text = record.texts[logs[0]]
     if bad := BAD.search(text):
-        raise refuse(record, f"stress-ng did not run well: {bad[0].strip()}", text)
+        raise refuse(record, f"stress-ng did not run well: {bad[0].strip()}", Piece.of(text, bad.start()))
     found(END, text, record)
     found(HEADER, text, record)
     stressor, count, real_s, user_s, system_s, per_real, per_cpu = found(ROW, text, record)
     if int(count) == 0 or number(real_s, record) == 0:
-        raise refuse(record, f"{stressor} did nothing", text)
+        raise refuse(record, f"{stressor} did nothing", stressor)
     labels = {"stressor": stressor, "node": done.node}
     values = {BOGO_OPS: float(count), RATE_REAL: number(per_real, record)}
     if number(user_s, record) + number(system_s, record) > 0:
         values[RATE_CPU] = number(per_cpu, record)  # with no CPU time on the clock stress-ng prints 0.00 here
     if min(values.values()) <= 0:
-        raise refuse(record, f"{stressor} has a rate of zero", text)
+        raise refuse(record, f"{stressor} has a rate of zero", stressor)
     return [Measurement.of(record, metric, value, labels, logs[0]) for metric, value in values.items()]

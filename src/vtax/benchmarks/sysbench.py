@@ -9,6 +9,7 @@ from pydantic import Field
 
 from vtax.benchmarks.base import GRACE_S, Params, found, number, refuse
 from vtax.benchmarks.fields import Bytes, Threads, threads_on
+from vtax.benchmarks.places import blame
 from vtax.benchmarks.sysbench_report import LATENCY_SUM, ROUNDING, Report, positive, report_of, runs
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.measurement import Measurement
@@ -244,7 +245,7 @@ def _file_rates(report: Report, record: TrialRecord) -> list[tuple[Metric, float
     """
     (test,) = found(FILE_TEST, report.text, record)
     if test not in KINDS:
-        raise refuse(record, f"an unknown file test: {test}", report.text)
+        raise refuse(record, f"an unknown file test: {test}", test)
     size, unit = found(BLOCK_SIZE, report.text, record)
     block_bytes = number(size, record) * UNIT[unit]
     reads, writes, fsyncs = found(FILE_RATES, report.text, record)
@@ -255,7 +256,8 @@ def _file_rates(report: Report, record: TrialRecord) -> list[tuple[Metric, float
             continue
         value = positive(rate, record, f"the rate of a {test} test")
         if abs(value * block_bytes / MIB - number(mib, record)) > ROUNDING * (1 + block_bytes / MIB):
-            raise refuse(record, f"{mib} MiB/s are not {rate} blocks of {size} {unit} a second", report.text)
+            what = f"{mib} MiB/s are not {rate} blocks of {size} {unit} a second"
+            raise refuse(record, what, blame(mib, size))
         rates += [(metric, value * block_bytes, {}), (FILE_OPERATIONS, value, {"kind": kind})]
     if number(fsyncs, record) > 0:
         rates.append((FILE_OPERATIONS, number(fsyncs, record), {"kind": "fsync"}))

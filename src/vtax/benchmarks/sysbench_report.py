@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 
 from vtax.benchmarks.base import found, number, refuse
+from vtax.benchmarks.places import blame
 from vtax.model.metric import Kind, Metric
 from vtax.model.record import Record
 from vtax.model.trial import StepRecord, TrialRecord
@@ -59,11 +60,13 @@ def report_of(record: TrialRecord, done: StepRecord) -> Report:
     found(END, text, record)
     (time_s,) = found(TOTAL_TIME, text, record)
     (events,) = found(EVENTS, text, record)
-    average, p95, total = (number(each, record) for each in found(LATENCY, text, record))
+    latencies = found(LATENCY, text, record)
+    average, p95, total = (number(each, record) for each in latencies)
     if int(events) == 0 or number(time_s, record) == 0:
-        raise refuse(record, "no event took place", text)
+        raise refuse(record, "no event took place", blame(events, time_s))
     if abs(total / int(events) - average) > ROUNDING:
-        raise refuse(record, f"a mean latency of {average} ms does not fit {total} ms in {events} events", text)
+        what = f"a mean latency of {average} ms does not fit {total} ms in {events} events"
+        raise refuse(record, what, blame(latencies[0], latencies[2]))
     return Report(
         text=text,
         time_s=number(time_s, record),
