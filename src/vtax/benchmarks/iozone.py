@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from vtax.benchmarks.base import Params, found, refuse
 from vtax.benchmarks.fields import Bytes, kibibytes
+from vtax.benchmarks.places import Piece, pieces
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
@@ -59,7 +60,7 @@ TABLE = re.compile(
     r"((?: *\d+ +\d+ [ \d]*\n)+)\niozone test complete\.$",
     re.MULTILINE,
 )
-SELECTED = re.compile(r"(?<=\s)-i\s*(\d+)\b")
+SELECTED = re.compile(r"(?<=\s)-i\s*(\S+)")
 KIB, MIB = 1024, 2**20
 TYPICAL = 500 * MIB  # byte/s, for the estimate
 
@@ -179,10 +180,20 @@ def _unit(text: str, record: TrialRecord) -> str:
     return unit
 
 
+def _selected(command: Piece, record: TrialRecord) -> list[int]:
+    """The tests that the command asks for; all when it asks for none."""
+    tests = set()
+    for (test,) in map(pieces, SELECTED.finditer(command.whole, command.start, command.start + len(command))):
+        if not test.isdecimal():
+            raise refuse(record, f"{test} is no number of a test", test)
+        tests.add(int(test))
+    return sorted(tests & set(TESTS)) or list(TESTS)
+
+
 def _cells(text: str, record: TrialRecord) -> Iterator[tuple[int, int, str, int]]:
     """(file kB, record kB, operation, value) of every test that ran. Raises ParseError for a table not whole."""
     (command,) = found(COMMAND, text, record)
-    selected = sorted({int(test) for test in SELECTED.findall(command)} & set(TESTS)) or list(TESTS)
+    selected = _selected(command, record)
     columns = [column for test in selected for column in TESTS[test]]
     (table,) = found(TABLE, text, record)
     seen: set[tuple[int, int]] = set()

@@ -87,8 +87,10 @@ class Iperf3:
     def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
         run = Run(record)
         protocol = str(run.at("start", "test_start", "protocol")).lower()
-        if protocol not in ("tcp", "udp") or run.at("start", "test_start").get("bidir", 0):
-            run.refuse(f"a {protocol} test, or one in both directions at once", "start", "test_start")
+        if protocol not in ("tcp", "udp"):
+            run.refuse(f"a {protocol} test", "start", "test_start", "protocol")
+        if run.at("start", "test_start").get("bidir", 0):
+            run.refuse("a test in both directions at once", "start", "test_start", "bidir")
         direction = "reverse" if run.number("start", "test_start", "reverse") else "forward"
         client, server = record.nodes
         labels = {"client": client, "server": server, "protocol": protocol, "direction": direction}

@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue
 
 from vtax.benchmarks.base import Params, found, number, refuse
 from vtax.benchmarks.fields import Auto
-from vtax.benchmarks.places import misfit, pieces
+from vtax.benchmarks.places import Piece, misfit, pieces
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
 from vtax.model.nodes import Target
@@ -258,12 +258,15 @@ def rows(text: str, record: TrialRecord) -> tuple[Row, ...]:
     finished, passed, failed, skipped = map(int, found(ENDING, text, record))
     if failed or skipped or passed != finished or finished == 0:
         raise refuse(record, f"of {finished} systems {failed} were solved wrongly and {skipped} skipped", text)
-    results = tuple(_row(match, record) for match in RESULT.finditer(text))
+    matches = tuple(RESULT.finditer(text))
+    results = tuple(_row(match, record) for match in matches)
     if len(results) != finished:
         raise refuse(record, f"{len(results)} results instead of {finished}", misfit(RESULT, text), RESULT.pattern)
     wanted, got = _planned(record), {row[:4] for row in results}
     if wanted and got != wanted:  # without its input file hpcc solves a system of its own choice, successfully
-        raise refuse(record, f"it solved (n, nb, p, q) = {sorted(got)} instead of {sorted(wanted)}", text)
+        other = [match.start() for match, row in zip(matches, results, strict=True) if row[:4] not in wanted]
+        what = f"it solved (n, nb, p, q) = {sorted(got)} instead of {sorted(wanted)}"
+        raise refuse(record, what, Piece.of(text, other[0]) if other else text)
     return results
 
 

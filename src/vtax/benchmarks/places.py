@@ -11,6 +11,7 @@ from vtax.model.trial import TrialRecord
 WORD = r"[-+]?(?:(?i:nan|inf(?:inity)?)|[\d.]+(?:[eE][-+]?\d+)?)"  # what a tool may print in the place of a number
 LOOSE = {r"[\d.]+": WORD, r"\d+": WORD, r"\d{1,9}": WORD, r"[ \d]*": r"[-+ \w.]*"}
 STRICT = re.compile("|".join(map(re.escape, LOOSE)))
+TOKEN = re.compile(r"[-+\w.]+")
 IMPOSSIBLE = re.compile(r"(?<![\w.])(?:[-+]?(?:nan|inf(?:inity)?)|-\d[\d.]*)(?![\w.])", re.IGNORECASE)
 JSON_SPACE = re.compile(r"[ \t\n\r]*")
 JSON_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity))')
@@ -67,22 +68,26 @@ def misfit(pattern: re.Pattern[str], text: str) -> str:
     That is a word such as "nan" where the pattern has a number, the line after the last one that fits a pattern of
     several lines, or the last line of an output that was cut.
     """
-    for find in (_impossible_word, _line_after_fit, _cut_line):
+    for find in (_wrong_word, _line_after_fit, _cut_line):
         if (start := find(pattern, text)) is not None:
             return Piece.of(text, start)
     return text
 
 
-def _impossible_word(pattern: re.Pattern[str], text: str) -> int | None:
+def _wrong_word(pattern: re.Pattern[str], text: str) -> int | None:
+    """Where the word is that another match would need another number for, in the only text that is like a match."""
     loose = re.compile(STRICT.sub(lambda number: LOOSE[number[0]], pattern.pattern), pattern.flags)
     fits = {match.start() for match in pattern.finditer(text)}
     others = [match for match in loose.finditer(text) if match.start() not in fits]
     if len(others) != 1:
         return None
-    start, end = others[0].span()
-    if word := IMPOSSIBLE.search(text, start, end):
-        return word.start()
-    return None if "\n" in others[0][0].rstrip("\n") else start
+    start, fit = others[0].start(), others[0][0]
+    for word in TOKEN.finditer(fit):
+        if not word[0].isdecimal() and pattern.match(f"{fit[: word.start()]}1{fit[word.end() :]}"):
+            return start + word.start()
+    if impossible := IMPOSSIBLE.search(fit):  # there are several
+        return start + impossible.start()
+    return None if "\n" in fit.rstrip("\n") else start
 
 
 def _line_after_fit(pattern: re.Pattern[str], text: str) -> int | None:

@@ -130,7 +130,9 @@ def _stressor(record: TrialRecord, done: StepRecord) -> list[Measurement]:
     """The measurements of one step on one node. Raises ParseError when it did not end well."""
     logs = [name for name in (done.stdout, done.stderr) if "stress-ng: " in record.texts[name]]
     if len(logs) != 1:
-        raise refuse(record, f"step {done.step} on {done.node} left {len(logs)} logs instead of one", "")
+        held = [text for text in (record.texts[done.stdout], record.texts[done.stderr]) if text]
+        what = f"step {done.step} on {done.node} left {len(logs)} logs instead of one"
+        raise refuse(record, what, held[0] if len(held) == 1 else "")
     text = record.texts[logs[0]]
     if bad := BAD.search(text):
         raise refuse(record, f"stress-ng did not run well: {bad[0].strip()}", Piece.of(text, bad.start()))
