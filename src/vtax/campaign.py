@@ -263,7 +263,7 @@ class _CellRun:
                 status=Status.FAILED if failure else Status.OK,
                 failure=failure,
                 started=started,
-                provision_s=ready.elapsed_s if ready else time.time() - started,
+                provision_s=ready.elapsed_s if ready else max(0.0, time.time() - started),
                 commands=ready.cluster.commands if ready else (),
                 facts=ready.facts if ready else (),
                 host_facts=host_facts(),

@@ -2,10 +2,11 @@
 
     VtaxError                      exit code
     ├── UsageError                 2    the command line or a file given by the user is wrong
-    │   └── StudyError             2    the study has mistakes; all of them, with their paths
+    │   ├── StudyError             2    the study has mistakes; all of them, with their paths
+    │   └── DamagedError           2    a file of a campaign is missing, cannot be read, or is not what it has to be
     ├── EnvironmentMissing         3    a program, daemon, right or amount of space is not there
     │   ├── ImageError             3    the root file system cannot be built or used
-    │   └── StoreError             3    the campaign directory cannot be written or read
+    │   └── StoreError             3    the campaign directory cannot be written
     ├── ProvisionError             3    a cluster did not become ready
     │   └── NotMatched             3    it became ready, but not as the plan says
     ├── CommandError               3    a command of ours failed where it had to succeed
@@ -72,6 +73,10 @@ class StudyError(UsageError):
         self.mistakes = tuple(mistakes)
 
 
+class DamagedError(UsageError):
+    """A file of a campaign is missing, cannot be read, or does not hold what it has to."""
+
+
 class EnvironmentMissing(VtaxError):
     exit_code = 3
 
@@ -81,7 +86,7 @@ class ImageError(EnvironmentMissing):
 
 
 class StoreError(EnvironmentMissing):
-    """The campaign directory cannot be written or read."""
+    """The campaign directory cannot be written: rights, or space, or its place."""
 
 
 class ProvisionError(VtaxError):

@@ -244,7 +244,7 @@ def _record(run: Run, number: int) -> TrialRecord:
         facts["started"] = reading.started
     refused = tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals)
     command = str(facts.get("command") or facts.get("invoked") or facts.get("iozone_command") or "")
-    started, elapsed_s = reading.started or 0.0, reading.elapsed_s or 0.0
+    started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where no log tells it
     step = StepRecord(
         step=0,
         node=reading.nodes[0] if reading.nodes else "log",

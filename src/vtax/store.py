@@ -16,11 +16,11 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from vtax.errors import StoreError, UsageError
+from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.model.cluster import CellRecord
 from vtax.model.look import Look, LookLog
 from vtax.model.plan import Plan
@@ -30,6 +30,7 @@ from vtax.model.trial import TrialRecord
 
 ALIVE = "alive"
 ABOUT_KEYS = {"host", "id", "image"}
+IMAGE_KEYS = {"digest", "recipe", "versions"}
 R = TypeVar("R", bound=Record)
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
@@ -139,16 +140,18 @@ class Campaign:
         return Seal(plan=sealed, intact=intact, named=named)
 
     def about(self) -> dict[str, Any]:
-        """What was noted when the campaign began: its id, the machine, the image."""
+        """What was noted when the campaign began: its id, the machine, the image. Raises DamagedError."""
         path = self.directory / "campaign.json"
         try:
-            content: Any = json.loads(path.read_bytes())
+            content: Any = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
             if not isinstance(content, dict) or not content.keys() >= ABOUT_KEYS:
                 raise ValueError(f"it holds no JSON object with {', '.join(sorted(ABOUT_KEYS))}")
+            if not isinstance(content["image"], dict) or not content["image"].keys() >= IMAGE_KEYS:
+                raise ValueError(f"its image is no JSON object with {', '.join(sorted(IMAGE_KEYS))}")
         except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
-        except ValueError as error:
-            raise StoreError(f"{path} is damaged: {error}", remedy="restore the file") from error
+            raise DamagedError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
+        except (ValueError, RecursionError) as error:
+            raise DamagedError(f"{path} is damaged: {error}", remedy="restore the file") from error
         return content
 
     @contextlib.contextmanager
@@ -223,13 +226,22 @@ class Campaign:
         return tuple(sorted(found, key=lambda cell: (cell.started, cell.cell, cell.instance)))
 
     def trials(self, texts: bool = True) -> tuple[TrialRecord, ...]:
-        """Every trial's record, in the order of time; with `texts`, all raw output that it names."""
+        """Every trial's record, in the order of time; with `texts`, all raw output that it names.
+
+        Raises DamagedError for what is missing or damaged, and for a record of another trial than its directory's.
+        """
         paths = (self.directory / "trials").glob("*/*/record.json")
-        found = [self._trial(path, texts) for path in paths if not path.parent.name.startswith(".")]
+        found = [self._trial(path, texts) for path in sorted(paths) if not path.parent.name.startswith(".")]
         return tuple(sorted(found, key=lambda trial: (trial.started, _row(trial), trial.id)))
 
     def _trial(self, path: Path, texts: bool) -> TrialRecord:
         record = _read(TrialRecord, path)
+        if self.directory / "trials" / record.id != path.parent:
+            raise DamagedError(
+                f"{path} is the record of another trial: {record.id}",
+                detail=f"that one has its own directory, {self.directory / 'trials' / record.id}",
+                remedy=f"remove {path.parent} if it is a copy; else give it the name of its trial again",
+            )
         if not texts:
             return record
         names = {
@@ -242,14 +254,14 @@ class Campaign:
             try:
                 held[name] = (path.parent / name).read_text(encoding="utf-8", errors="replace")
             except OSError as error:
-                raise StoreError(
+                raise DamagedError(
                     f"{path.parent / name} cannot be read: {error.strerror}",
                     remedy="the campaign is damaged: restore the file, or remove that trial's directory and resume",
                 ) from error
         return record.model_copy(update={"texts": held})
 
     def read(self, name: str, kind: type[R]) -> R:
-        """A derived file (analysis.json). Raises StoreError when it is not there, or damaged."""
+        """A derived file (analysis.json). Raises DamagedError when it is not there, or damaged."""
         return _read(kind, self.directory / name)
 
     def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
@@ -263,19 +275,30 @@ class Campaign:
 
 
 def _read(kind: type[R], path: Path) -> R:
+    """A record from its file. Raises DamagedError when it cannot be read, or is none."""
     try:
-        return kind.model_validate_json(path.read_bytes())
+        data = path.read_bytes()
+        found = kind.model_validate_json(data)
+        if b"NaN" in data or b"Infinity" in data:  # facts and parameters may be any JSON, which knows neither
+            json.loads(data, parse_constant=_refuse_constant)
     except OSError as error:
-        raise StoreError(
+        raise DamagedError(
             f"{path} cannot be read: {error.strerror}", remedy="is this the campaign's directory?"
         ) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise StoreError(
+        raise DamagedError(
             f"{path} is damaged, or of another version: {where}: {first['msg']}",
             remedy="restore the file, or read it with the version of vtax that wrote it",
         ) from error
+    except ValueError as error:
+        raise DamagedError(f"{path} is damaged: {error}", remedy="restore the file") from error
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a finite number")
 
 
 def _row(trial: TrialRecord) -> int:

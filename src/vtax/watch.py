@@ -46,7 +46,7 @@ class Watcher:
         self.note = ""
 
     def snapshot(self, now: float | None = None) -> Snapshot:
-        """The state on disk. Raises StoreError when the campaign is damaged."""
+        """The state on disk. Raises DamagedError when the campaign is damaged."""
         trials = self.campaign.trials(texts=False)
         done = {trial.id: trial for trial in trials}
         planned = [(cell, trial.id) for cell in self.plan.cells for trial in cell.trials]

@@ -410,9 +410,10 @@ def test_a_tool_that_prints_rubbish(begin: Begin) -> None:
     bad = [record for record in judged if record.status is Status.FAILED]
     assert {record.environment for record in bad} == {"box"}
     for record in bad:
-        assert record.failure.startswith(f"trials/{record.id}: ")
+        source = f"trials/{record.id}/{record.steps[-1].stdout}"
+        assert record.failure.startswith(f"{source}: ")
         assert "core dumped" in record.failure
-        assert f"{record.id}: failed: trials/{record.id}: " in caught.value.detail
+        assert f"{record.id}: failed: {source}: " in caught.value.detail
 
 
 def test_of_many_failures_the_first_are_told(begin: Begin) -> None:

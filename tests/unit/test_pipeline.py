@@ -14,7 +14,7 @@ import vtax.report.html  # noqa: F401  # here, so that fonts are looked for in t
 from fakes import FakeProvider, telling
 from small import FACTS, IMAGE, PRINTED, anew, new_campaign, planned, store, study
 from vtax import __version__, cleaning, live, pipeline, preparation
-from vtax.errors import EnvironmentMissing, NotMatched, StoreError, TrialsFailed, UsageError
+from vtax.errors import DamagedError, EnvironmentMissing, NotMatched, TrialsFailed, UsageError
 from vtax.events import Event, Notice, ignore
 from vtax.image import build
 from vtax.model.look import Decision, Look
@@ -359,16 +359,16 @@ def test_a_report_of_a_campaign_that_really_ran(world: World) -> None:
 def test_a_damaged_record_is_named(world: World, stored: Campaign, stage: Any, content: bytes) -> None:
     path = world.directory / "trials" / planned(stored.plan())[0] / "record.json"
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="is damaged, or of another version") as caught:
+    with pytest.raises(DamagedError, match="is damaged, or of another version") as caught:
         stage(world.directory)
-    assert (str(path) in caught.value.message, caught.value.exit_code) == (True, 3)
+    assert (str(path) in caught.value.message, caught.value.exit_code) == (True, 2)
     assert caught.value.remedy
 
 
 def test_an_output_that_is_missing_is_named(world: World, stored: Campaign) -> None:
     path = next((world.directory / "trials" / planned(stored.plan())[0]).glob("*.stdout"))
     path.unlink()
-    with pytest.raises(StoreError, match=rf"{re.escape(str(path))} cannot be read"):
+    with pytest.raises(DamagedError, match=rf"{re.escape(str(path))} cannot be read"):
         pipeline.analyse(world.directory)
     assert not (world.directory / "analysis.json").exists()
 
@@ -376,7 +376,7 @@ def test_an_output_that_is_missing_is_named(world: World, stored: Campaign) -> N
 @pytest.mark.parametrize("text", ['{"id": ', "null", "[]", "7"])
 def test_a_damaged_provenance_is_named(world: World, stored: Campaign, text: str) -> None:
     (world.directory / "campaign.json").write_text(text)
-    with pytest.raises(StoreError, match=r"campaign\.json is damaged"):
+    with pytest.raises(DamagedError, match=r"campaign\.json is damaged"):
         pipeline.report(world.directory)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vtax.errors import StoreError, UsageError
+from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.model.cluster import CellRecord, NodeFacts
 from vtax.model.look import Decision, Look
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope
@@ -50,7 +51,12 @@ PLAN = Plan(
     cells=(),
     estimate_s=0,
 )
-ABOUT = {"id": "c1", "created": "2026-01-01T00:00:00Z", "host": {"kernel": "6.1"}, "image": {"digest": "d"}}
+ABOUT = {
+    "id": "c1",
+    "created": "2026-01-01T00:00:00Z",
+    "host": {"kernel": "6.1"},
+    "image": {"digest": "d", "recipe": "r", "versions": {}},
+}
 
 
 def trial(name: str = "r001-host/ping.a-b.1", started: float = 1.0, status: Status = Status.OK) -> TrialRecord:
@@ -280,38 +286,106 @@ def test_a_run_time_directory_is_alive_while_someone_works_for_it(tmp_path: Path
 )
 def test_a_damaged_plan(campaign: Campaign, text: str, said: str) -> None:
     (campaign.directory / "plan.json").write_text(text)
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(DamagedError) as caught:
         campaign.plan()
     assert said in caught.value.message
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"id": "c1", "host": {"load": NaN}, "image": {"digest": "", "recipe": "", "versions": {}}}',
+        b'{"id": "c1", "host": {}, "image": "d"}',
+        b'{"id": "c1", "host": {}, "image": {"digest": "d"}}',
+    ],
+)
 def test_damaged_provenance(campaign: Campaign, content: bytes) -> None:
     (campaign.directory / "campaign.json").write_bytes(content)
-    with pytest.raises(StoreError, match=r"campaign\.json is damaged"):
+    with pytest.raises(DamagedError, match=r"campaign\.json is damaged"):
         campaign.about()
 
 
 def test_missing_provenance(campaign: Campaign) -> None:
     (campaign.directory / "campaign.json").unlink()
-    with pytest.raises(StoreError, match=r"campaign\.json cannot be read: No such file"):
+    with pytest.raises(DamagedError, match=r"campaign\.json cannot be read: No such file"):
         campaign.about()
 
 
 def test_a_missing_output(campaign: Campaign) -> None:
     write(campaign, trial())
     (campaign.directory / "trials/r001-host/ping.a-b.1/0.a.stdout").unlink()
-    with pytest.raises(StoreError, match=r"0\.a\.stdout cannot be read: No such file"):
+    with pytest.raises(DamagedError, match=r"0\.a\.stdout cannot be read: No such file"):
         campaign.trials()
     assert len(campaign.trials(texts=False)) == 1
 
 
-def test_a_damaged_record(campaign: Campaign) -> None:
+WHOLE = trial().model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        WHOLE[:200],
+        "\0\1",
+        WHOLE.replace('"elapsed_s":0.6', '"elapsed_s":-5'),
+        WHOLE.replace('"elapsed_s":0.6', '"elapsed_s":NaN'),
+        WHOLE.replace('"elapsed_s":0.5', '"elapsed_s":-0.1'),
+        WHOLE.replace('"started":1.0', '"started":-1.0'),
+        WHOLE.replace('"started":1.0', '"started":Infinity'),
+        WHOLE.replace('"load1":0.5', '"load1":NaN'),
+        WHOLE.replace('"count":3', '"count":NaN'),
+    ],
+)
+def test_a_damaged_record(campaign: Campaign, text: str) -> None:
+    assert text != WHOLE
     write(campaign, trial())
-    (campaign.directory / "trials/r001-host/ping.a-b.1/record.json").write_text("{")
-    with pytest.raises(StoreError, match=r"record\.json is damaged"):
-        campaign.trials()
+    path = campaign.directory / "trials/r001-host/ping.a-b.1/record.json"
+    path.write_text(text)
+    with pytest.raises(DamagedError, match=rf"^{re.escape(str(path))} is damaged") as caught:
+        campaign.trials(texts=False)
+    assert caught.value.exit_code == 2
+
+
+def test_a_word_that_only_looks_like_no_number_is_no_damage(campaign: Campaign) -> None:
+    write(campaign, trial().model_copy(update={"failure": "it printed NaN and Infinity"}))
+    assert campaign.trials()[0].failure == "it printed NaN and Infinity"
+
+
+@pytest.mark.parametrize("place", ["trials/r001-host/ping.a-b.1 (copy)", "trials/r002-host/ping.a-b.1"])
+def test_a_copied_trial_is_refused_and_both_are_named(campaign: Campaign, place: str) -> None:
+    write(campaign, trial())
+    first, copy = campaign.directory / "trials/r001-host/ping.a-b.1", campaign.directory / place
+    shutil.copytree(first, copy)
+    with pytest.raises(DamagedError) as caught:
+        campaign.trials(texts=False)
+    assert str(copy / "record.json") in caught.value.message
+    assert str(first) in caught.value.detail
+    assert str(copy) in caught.value.remedy
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cells/r001-host.1.json", "{"),
+        ("cells/r001-host.1.json", cell().model_dump_json().replace('"provision_s":2.0', '"provision_s":-2')),
+        ("cells/r001-host.1.json", cell().model_dump_json().replace('"cpus":2', '"cpus":NaN')),
+        ("looks.json", ""),
+        ("looks.json", '{"looks": [1]}'),
+    ],
+)
+def test_a_damaged_cell_or_look(campaign: Campaign, name: str, text: str) -> None:
+    campaign.save(name, text.encode())
+    with pytest.raises(DamagedError, match=rf"{re.escape(name)} is damaged") as caught:
+        (campaign.cells(), campaign.look_log())
+    assert caught.value.exit_code == 2
 
 
 # --- cells ---------------------------------------------------------------------------------------------------------
@@ -420,7 +494,7 @@ def test_derived_files(campaign: Campaign) -> None:
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 NAMES = st.text("abcdefgh123.-", min_size=1, max_size=8)
-TIMES = st.floats(allow_nan=False, allow_infinity=False)
+TIMES = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), TIMES, TEXTS),
     lambda inside: st.one_of(st.lists(inside, max_size=3), st.dictionaries(TEXTS, inside, max_size=3)),

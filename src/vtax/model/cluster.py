@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from vtax.model.record import FORMAT, Record
+from vtax.model.record import FORMAT, Record, Seconds
 from vtax.model.trial import Status
 
 
@@ -39,8 +39,8 @@ class CellRecord(Record):
     instance: int  # 1, or more when the cluster was lost and made again inside the cell
     status: Status
     failure: str = ""
-    started: float
-    provision_s: float
+    started: Seconds
+    provision_s: Seconds
     commands: tuple[tuple[str, ...], ...] = ()
     facts: tuple[NodeFacts, ...] = ()
     host_facts: Mapping[str, Any] = Field(default_factory=dict)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 FORMAT = 1  # of every artefact; raised when a reader of the old one would go wrong
 
 
 Labels = Mapping[str, str]
+Seconds = Annotated[float, Field(ge=0)]  # a time or a duration
 
 
 class Record(BaseModel):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import Field, JsonValue
 
 from vtax.model.nodes import Scope
-from vtax.model.record import FORMAT, Record
+from vtax.model.record import FORMAT, Record, Seconds
 
 
 class CommandResult(Record):
@@ -32,8 +32,8 @@ class StepRecord(Record):
     exit_code: int
     timed_out: bool
     background: bool
-    started: float  # Unix time, s
-    elapsed_s: float
+    started: Seconds  # Unix time, s
+    elapsed_s: Seconds
     stdout: str
     stderr: str
     outputs: Mapping[str, str] = Field(default_factory=dict)  # name in the node -> file
@@ -84,8 +84,8 @@ class TrialRecord(Record):
     params: Mapping[str, JsonValue]
     status: Status
     failure: str = ""
-    started: float
-    elapsed_s: float
+    started: Seconds
+    elapsed_s: Seconds
     steps: tuple[StepRecord, ...]
     load: tuple[StepRecord, ...] = ()  # what ran beside it, as a disturbance
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
