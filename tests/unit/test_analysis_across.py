@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -148,6 +149,32 @@ def test_other_work_is_not_compared() -> None:
     assert made.changes[0].outcome is Outcome.NOT_COMPARABLE
     assert made.changes[0].sentence == "not comparable: work of hpcc: N is 100 in A and 200 in B"
     assert made.family == 0
+
+
+def test_what_only_one_campaign_has_is_told() -> None:
+    """An environment, an entry, and work of an entry that both have; swapped, the sides are swapped."""
+    a = recorded({"host": SIX, "vm": SIX})
+    mine = plan(("host",), rounds=6)
+    entries = tuple(spec for spec in mine.study.benchmarks if spec.label != "ping")
+    one = next(work for work in mine.work if work.label == entries[0].label)
+    less = mine.model_copy(
+        update={
+            "study": mine.study.model_copy(update={"benchmarks": entries}),
+            "work": (one.model_copy(update={"id": "another"}), *(work for work in mine.work if work is not one)),
+        }
+    )
+    b = recorded({"host": SIX}, of=less)
+    nodes = json.dumps(one.target.names)
+    wanted = {
+        "environment vm": ("qemu", "absent"),
+        "benchmark entry ping": ("ping", "absent"),
+        f"work {one.id}, on nodes": (nodes, "absent"),
+        "work another, on nodes": ("absent", nodes),
+    }
+    assert {item.what: (item.a, item.b) for item in across(a, b).unlike} == wanted
+    swapped = across(b, a).unlike
+    assert {item.what: (item.b, item.a) for item in swapped} == wanted
+    assert {item.severity for item in swapped} == {Severity.WARNING}
 
 
 def test_tools_root_file_system_options_and_facts_that_differ_are_listed() -> None:

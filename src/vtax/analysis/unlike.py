@@ -44,6 +44,7 @@ class Recorded:
 def unlike(a: Recorded, b: Recorded, environments: Sequence[str]) -> tuple[Unlike, ...]:
     """Everything that differs, what forbids a comparison first."""
     found = [
+        *_in_one_only(a.plan, b.plan, environments),
         *_work(a.plan, b.plan, environments),
         *_study(a.plan, b.plan, environments),
         *_image(a.about, b.about),
@@ -53,6 +54,24 @@ def unlike(a: Recorded, b: Recorded, environments: Sequence[str]) -> tuple[Unlik
         found += _facts("nodes: ", name, *(_stable(_node_facts(side.cells, name)) for side in (a, b)))
     order = tuple(Severity)
     return tuple(sorted(dict.fromkeys(found), key=lambda item: order.index(item.severity)))
+
+
+def _in_one_only(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unlike]:
+    """What one campaign has alone, so that nothing of it is compared: environments, entries, and work of the others."""
+    specs = [{spec.name: spec.provider for spec in plan.environments} for plan in (a, b)]
+    entries = [{spec.label: spec.name for spec in plan.study.benchmarks} for plan in (a, b)]
+    for name in sorted(specs[0].keys() ^ specs[1].keys()):
+        yield _warned(f"environment {name}", specs[0].get(name), specs[1].get(name))
+    for label in sorted(entries[0].keys() ^ entries[1].keys()):
+        yield _warned(f"benchmark entry {label}", entries[0].get(label), entries[1].get(label))
+    both = entries[0].keys() & entries[1].keys()
+    for name in environments:
+        nodes = [
+            {work.id: work.target.names for work in plan.work if work.environment == name and work.label in both}
+            for plan in (a, b)
+        ]
+        for key in sorted(nodes[0].keys() ^ nodes[1].keys()):
+            yield _warned(f"work {key}, on nodes", nodes[0].get(key), nodes[1].get(key), name)
 
 
 def _work(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unlike]:
