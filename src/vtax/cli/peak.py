@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from vtax.errors import EnvironmentMissing
+    from vtax.peak import Peak
 
 CLOCK = re.compile(r"^ *([0-9.]+) *(G|M)Hz *$", re.IGNORECASE)
 RATE = re.compile(r"^ *([0-9.]+) *(G|M)T/s *$", re.IGNORECASE)
 
+Cores = Annotated[int | None, typer.Option(min=1, help="Cores that compute [all that may be used].")]
+Clock = Annotated[str | None, typer.Option(help='Their clock, as in "4.1 GHz" [base clock, from the CPU].')]
+Measure = Annotated[bool, typer.Option(help="Measure the clock with all of them busy, for a second.")]
+FlopPerCycle = Annotated[
+    int | None, typer.Option(min=1, help="Double-precision operations of a core a cycle [from its flags].")
+]
+MemoryRate = Annotated[str | None, typer.Option(help='Transfers of the memory, as in "3200 MT/s" [from the firmware].')]
+Channels = Annotated[int | None, typer.Option(min=1, help="Memory channels in use [from the firmware].")]
+Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+
 
 def peak(
-    cores: Annotated[int | None, typer.Option(min=1, help="Cores that compute [all that may be used].")] = None,
-    clock: Annotated[str | None, typer.Option(help='Their clock, as in "4.1 GHz" [base clock, from the CPU].')] = None,
-    measure: Annotated[bool, typer.Option(help="Measure the clock with all of them busy, for a second.")] = False,
-    flop_per_cycle: Annotated[
-        int | None,
-        typer.Option(min=1, help="Double-precision operations of a core a cycle [from its flags]."),
-    ] = None,
-    memory_rate: Annotated[
-        str | None, typer.Option(help='Transfers of the memory, as in "3200 MT/s" [from the firmware].')
-    ] = None,
-    channels: Annotated[int | None, typer.Option(min=1, help="Memory channels in use [from the firmware].")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    cores: Cores = None,
+    clock: Clock = None,
+    measure: Measure = False,
+    flop_per_cycle: FlopPerCycle = None,
+    memory_rate: MemoryRate = None,
+    channels: Channels = None,
+    json: Json = False,
 ) -> None:
     """Theoretical peak of this machine, with everything that it rests on.
 
@@ -32,35 +44,20 @@ def peak(
     Example:  vtax peak --measure --memory-rate "3200 MT/s" --channels 2
     """
     from vtax.cli.console import print_json, say, warn
-    from vtax.errors import EnvironmentMissing, UsageError
-    from vtax.facts.clock import measured_clocks
     from vtax.facts.dmi import memory_devices, read_table
     from vtax.facts.host import host_facts
-    from vtax.peak import Peak, cpu_peak, memory_peak
+    from vtax.peak import cpu_peak, memory_peak
     from vtax.units import format_quantity
 
     facts = host_facts()
-    told = None
-    if clock and measure:
-        raise UsageError("--clock and --measure at once", remedy="give one of them")
-    if clock:
-        told = (_quantity(CLOCK, clock, "--clock", "4.1 GHz"), "as told")
-    elif measure:
-        found = measured_clocks(facts["cpus_usable"])
-        if not found:
-            raise EnvironmentMissing("the clock cannot be measured on this processor", remedy="--clock GHz")
-        told = (min(found.values()), "measured, the slowest CPU with all of them busy")
+    told = _clock(clock, measure, facts)
     rate = _quantity(RATE, memory_rate, "--memory-rate", "3200 MT/s") if memory_rate else None
-    peaks: dict[str, Peak] = {}
-    missing: list[EnvironmentMissing] = []
-    try:
-        peaks["compute"] = cpu_peak(facts, cores=cores, clock=told, flop_per_cycle=flop_per_cycle)
-    except EnvironmentMissing as error:
-        missing.append(error)
-    try:
-        peaks["memory"] = memory_peak(memory_devices(read_table()), rate=rate, channels=channels)
-    except EnvironmentMissing as error:
-        missing.append(error)
+    peaks, missing = _known(
+        {
+            "compute": lambda: cpu_peak(facts, cores=cores, clock=told, flop_per_cycle=flop_per_cycle),
+            "memory": lambda: memory_peak(memory_devices(read_table()), rate=rate, channels=channels),
+        }
+    )
     if json:
         print_json({name: found.model_dump(mode="json") for name, found in peaks.items()})
     else:
@@ -73,6 +70,37 @@ def peak(
         warn(str(one))
     if missing:
         raise typer.Exit(3)
+
+
+def _clock(clock: str | None, measure: bool, facts: dict[str, Any]) -> tuple[float, str] | None:
+    """The clock in Hz and where it is from, as told or measured; None leaves it to the CPU's own word."""
+    from vtax.errors import EnvironmentMissing, UsageError
+    from vtax.facts.clock import measured_clocks
+
+    if clock and measure:
+        raise UsageError("--clock and --measure at once", remedy="give one of them")
+    if clock:
+        return _quantity(CLOCK, clock, "--clock", "4.1 GHz"), "as told"
+    if not measure:
+        return None
+    found = measured_clocks(facts["cpus_usable"])
+    if not found:
+        raise EnvironmentMissing("the clock cannot be measured on this processor", remedy="--clock GHz")
+    return min(found.values()), "measured, the slowest CPU with all of them busy"
+
+
+def _known(peaks: dict[str, Callable[[], Peak]]) -> tuple[dict[str, Peak], list[EnvironmentMissing]]:
+    """The peaks that can be worked out here, and why the others cannot."""
+    from vtax.errors import EnvironmentMissing
+
+    found: dict[str, Peak] = {}
+    missing: list[EnvironmentMissing] = []
+    for name, work_out in peaks.items():
+        try:
+            found[name] = work_out()
+        except EnvironmentMissing as error:
+            missing.append(error)
+    return found, missing
 
 
 def _quantity(pattern: re.Pattern[str], text: str, option: str, example: str) -> float:

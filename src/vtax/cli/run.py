@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vtax.cli.gating import FailOn, Junit
+
+if TYPE_CHECKING:
+    from vtax.errors import TrialsFailed
+    from vtax.model.study import Study
+    from vtax.pipeline import Overrides
 
 Rounds = Annotated[
     int | None, typer.Option(min=1, help="Run just this many rounds, and look at the results only then.")
@@ -21,21 +26,24 @@ Anytime = Annotated[
     typer.Option("--anytime", help="Look after every round from six on, with wider intervals that allow it."),
 ]
 
+StudyFile = Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")]
+Available = Annotated[
+    bool, typer.Option("--available", help="Leave out environments that do not work here, and say so.")
+]
+Resume = Annotated[
+    Path | None, typer.Option(help="Go on with an interrupted campaign, from the first trial that is missing.")
+]
+
 
 def run(
-    study: Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")
-    ] = None,
+    study: StudyFile = None,
+    output: Output = None,
     rounds: Rounds = None,
     budget: Budget = "",
     anytime: Anytime = False,
-    available: Annotated[
-        bool, typer.Option("--available", help="Leave out environments that do not work here, and say so.")
-    ] = False,
-    resume: Annotated[
-        Path | None, typer.Option(help="Go on with an interrupted campaign, from the first trial that is missing.")
-    ] = None,
+    available: Available = False,
+    resume: Resume = None,
     fail_on: FailOn = None,
     junit: Junit = None,
 ) -> None:
@@ -53,8 +61,7 @@ def run(
     from vtax import pipeline
     from vtax.cli.console import paths, say, warn
     from vtax.cli.gating import ready, settle
-    from vtax.cli.progress import progress
-    from vtax.errors import TrialsFailed, UsageError
+    from vtax.errors import UsageError
     from vtax.gates import subjects_of
     from vtax.study import load
 
@@ -67,21 +74,9 @@ def run(
     overrides = pipeline.Overrides(rounds, budget_of(budget), anytime)
     loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
     ready(fail_on or (), junit, loaded)
-    failed: TrialsFailed | None = None
-    directory = resume or output or Path("campaigns")
-    with progress() as listener:
-        try:
-            if study is None or loaded is None:
-                pipeline.resume(directory, paths(), listener, overrides.budget_s)
-            else:
-                directory = output or directory / f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-                pipeline.start(study.read_bytes(), loaded, directory, paths(), listener, available, overrides)
-        except TrialsFailed as error:
-            failed = error
-        except KeyboardInterrupt:
-            if (directory / "plan.json").exists():
-                warn(f"go on with: vtax run --resume {directory}")
-            raise
+    name = f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}" if loaded is not None else ""
+    directory = resume or output or Path("campaigns") / name
+    failed = _run(study, loaded, directory, available, overrides)
     index = pipeline.report(directory, paths().cache)
     if failed:
         warn(f"warning: {failed}")
@@ -91,6 +86,30 @@ def run(
         settle(analysis.campaign, fail_on or (), subjects_of(analysis), analysis.findings, junit)
     if failed:
         raise typer.Exit(failed.exit_code)
+
+
+def _run(
+    study: Path | None, loaded: Study | None, directory: Path, available: bool, overrides: Overrides
+) -> TrialsFailed | None:
+    """Begin the campaign of a study in `directory`, or without one go on with it. Returns that trials failed."""
+    from vtax import pipeline
+    from vtax.cli.console import paths, warn
+    from vtax.cli.progress import progress
+    from vtax.errors import TrialsFailed
+
+    with progress() as listener:
+        try:
+            if study is None or loaded is None:
+                pipeline.resume(directory, paths(), listener, overrides.budget_s)
+            else:
+                pipeline.start(study.read_bytes(), loaded, directory, paths(), listener, available, overrides)
+        except TrialsFailed as error:
+            return error
+        except KeyboardInterrupt:
+            if (directory / "plan.json").exists():
+                warn(f"go on with: vtax run --resume {directory}")
+            raise
+    return None
 
 
 def budget_of(text: str) -> float | None:

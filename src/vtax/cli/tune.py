@@ -9,6 +9,14 @@ import typer
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
+Memory = Annotated[str | None, typer.Option(help="Memory of one node [this machine's].")]
+Ranks = Annotated[int | None, typer.Option(min=1, help="Ranks on one node [this machine's CPUs].")]
+Nodes = Annotated[int, typer.Option(min=1, max=100_000, help="Number of nodes.")]
+BlockSize = Annotated[int, typer.Option(min=1, max=4096, help="Block size.")]
+Fraction = Annotated[float, typer.Option(help="Part of the memory that the matrix fills.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write HPL.dat (xhpl) or hpccinf.txt (hpcc).")]
+Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+
 
 @app.callback()
 def tune() -> None:
@@ -20,37 +28,27 @@ def tune() -> None:
 
 @app.command()
 def hpl(
-    memory: Annotated[str | None, typer.Option(help="Memory of one node [this machine's].")] = None,
-    ranks: Annotated[int | None, typer.Option(min=1, help="Ranks on one node [this machine's CPUs].")] = None,
-    nodes: Annotated[int, typer.Option(min=1, max=100_000, help="Number of nodes.")] = 1,
-    nb: Annotated[int, typer.Option(min=1, max=4096, help="Block size.")] = 192,
-    fraction: Annotated[float, typer.Option(help="Part of the memory that the matrix fills.")] = 0.8,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write HPL.dat (xhpl) or hpccinf.txt (hpcc).")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    memory: Memory = None,
+    ranks: Ranks = None,
+    nodes: Nodes = 1,
+    nb: BlockSize = 192,
+    fraction: Fraction = 0.8,
+    output: Output = None,
+    json: Json = False,
 ) -> None:
     """N, NB and the grid P x Q of HPL for nodes of a size, as the plan of a study works them out.
 
     Example:  vtax tune hpl --nodes 2 --memory "2 GiB" --ranks 2 --output hpccinf.txt
     """
-    from vtax.benchmarks.linpack import HPL_FILES, LinpackParams, file_for, grid_of, largest_n, operations, room_bytes
+    from vtax.benchmarks.linpack import LinpackParams, file_for, grid_of, largest_n, operations, room_bytes
     from vtax.cli.console import print_json, say
-    from vtax.errors import StoreError, UsageError
     from vtax.facts.host import capacity, host_facts
     from vtax.launchers.mpirun import ranks_for
     from vtax.model.nodes import NodeShape, Role, Scope, Target
-    from vtax.units import format_bytes, parse_bytes
+    from vtax.units import format_bytes
 
     here = capacity(host_facts())
-    try:
-        size = parse_bytes(memory) if memory else here.memory_bytes
-    except ValueError as error:
-        raise UsageError(f"--memory: {error}", remedy='write it as in "2 GiB"') from error
-    if not 0 < fraction <= 0.95:
-        raise UsageError(f"--fraction {fraction:g} leaves nothing for the system", remedy="above 0, at most 0.95")
-    if output and output.name not in HPL_FILES:
-        raise UsageError(f"{output.name} is read by no program", remedy=f"name it {' or '.join(HPL_FILES)}")
+    size = _checked(memory, fraction, output) or here.memory_bytes
     each = ranks or len(here.cpu_ids)
     shapes = tuple(
         NodeShape(name=f"node{i}", role=Role.WORKER, cpus=each, cpu_ids=(), memory_bytes=size, disk_bytes=0)
@@ -62,13 +60,7 @@ def hpl(
     p, q = grid_of(params, placed.total)
     n = largest_n(params, target, placed, nb)
     if output:
-        try:
-            with output.open("x") as file:
-                file.write(file_for(output.name, n, nb, p, q))
-        except FileExistsError:
-            raise UsageError(f"{output} is there already", remedy="choose another name, or move it away") from None
-        except OSError as error:
-            raise StoreError(f"{output} cannot be written: {error.strerror}", remedy="choose another place") from error
+        _write(output, file_for(output.name, n, nb, p, q))
     if json:
         print_json({"n": n, "nb": nb, "p": p, "q": q, "ranks": placed.total, "matrix_bytes": n * n * 8})
         return
@@ -80,3 +72,33 @@ def hpl(
         f"{operations(n):.3g} operations: {operations(n) / 1e11:.0f} s at 100 Gflop/s",
         *([f"written to {output}"] if output else []),
     )
+
+
+def _checked(memory: str | None, fraction: float, output: Path | None) -> int | None:
+    """The memory of a node in bytes, where it is given. Raises UsageError for an option that makes no sense."""
+    from vtax.benchmarks.linpack import HPL_FILES
+    from vtax.errors import UsageError
+    from vtax.units import parse_bytes
+
+    try:
+        size = parse_bytes(memory) if memory else None
+    except ValueError as error:
+        raise UsageError(f"--memory: {error}", remedy='write it as in "2 GiB"') from error
+    if not 0 < fraction <= 0.95:
+        raise UsageError(f"--fraction {fraction:g} leaves nothing for the system", remedy="above 0, at most 0.95")
+    if output and output.name not in HPL_FILES:
+        raise UsageError(f"{output.name} is read by no program", remedy=f"name it {' or '.join(HPL_FILES)}")
+    return size
+
+
+def _write(output: Path, content: str) -> None:
+    """A new file. Raises UsageError when it is there, StoreError when it cannot be written."""
+    from vtax.errors import StoreError, UsageError
+
+    try:
+        with output.open("x") as file:
+            file.write(content)
+    except FileExistsError:
+        raise UsageError(f"{output} is there already", remedy="choose another name, or move it away") from None
+    except OSError as error:
+        raise StoreError(f"{output} cannot be written: {error.strerror}", remedy="choose another place") from error

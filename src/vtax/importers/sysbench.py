@@ -106,46 +106,18 @@ def read(section: Section) -> Reading:
     reading.params = _params(benchmark, test, lines)
     if reading.ranks > 1:
         reading.params["ranks"] = reading.ranks
-    where = section.first
     for line in lines:
         if FATAL.match(line.text):
             reading.refuse(line.number, line.text, "sysbench says that it failed", 0)
     if not benchmark and any(line.text.startswith(AROUND) for line in lines):
         reading.benchmark, reading.beside = "sysbench-fileio", "it only makes or removes files"
         return reading
-    if not benchmark:
-        reading.benchmark = "sysbench-cpu"
-        reading.refuse(where, "all values of this run", "which test of sysbench this is does not stand in it", 0)
+    old = any(banner.groups[0].startswith("0.") for banner in banners)
+    if reason := _incomplete(reading, lines, banners, old):
+        reading.benchmark = benchmark or "sysbench-cpu"
+        reading.refuse(section.first, "all values of this run", reason, 0)
         return reading
-    asked = reading.facts.get("ranks_asked")
-    if isinstance(asked, int) and asked != reading.ranks:
-        reading.refuse(where, "all values of this run", f"{reading.ranks} ranks began, {asked} were asked for", 0)
-        return reading
-    versions = {banner.groups[0] for banner in banners}
-    if len(versions) > 1:
-        reading.refuse(
-            where, "all values of this run", f"ranks of different versions: {', '.join(sorted(versions))}", 0
-        )
-        return reading
-    old = next(iter(versions), "").startswith("0.")
-    if old != bool(hits(TAKEN, lines)):
-        reason = f"it is not what version {next(iter(versions), 'unknown')} prints"
-        reading.refuse(where, "all values of this run", reason, 0)
-        return reading
-    for name, seen in _differing(lines).items():
-        reading.refuse(where, "all values of this run", f"its ranks did different work: {name} {', '.join(seen)}", 0)
-        return reading
-    ends, times, events = hits(END, lines), hits(TIME, lines), hits(EVENTS, lines)
-    for what, count in (("end", len(ends)), ("total time", len(times)), ("number of events", len(events))):
-        if count != reading.ranks:
-            reason = (
-                f"{reading.ranks} ranks began, {count} have a line with their {what}: one did not end, or is damaged"
-            )
-            reading.refuse(where, "all values of this run", reason, 0)
-            return reading
-    if any(int(event.groups[0]) == 0 for event in events):
-        reading.refuse(where, "all values of this run", "no event took place", 0)
-        return reading
+    times = hits(TIME, lines)
     reading.elapsed_s = max(float(time.groups[0]) for time in times)
     readers: dict[str, Callable[[Reading, tuple[Line, ...], str], None]] = {
         "sysbench-cpu": _cpu,
@@ -155,8 +127,30 @@ def read(section: Section) -> Reading:
     readers[benchmark](reading, lines, test)
     if old and benchmark == "sysbench-cpu":
         _take(reading, TOTAL_TIME, times, 1.0, "total time")
-    _latency(reading, lines, events, old)
+    _latency(reading, lines, hits(EVENTS, lines), old)
     return reading
+
+
+def _incomplete(reading: Reading, lines: tuple[Line, ...], banners: list[Hit], old: bool) -> str:
+    """Why nothing of the run counts; "" when every rank that began ended, and all did the same."""
+    if not reading.benchmark:
+        return "which test of sysbench this is does not stand in it"
+    asked = reading.facts.get("ranks_asked")
+    if isinstance(asked, int) and asked != reading.ranks:
+        return f"{reading.ranks} ranks began, {asked} were asked for"
+    versions = sorted({banner.groups[0] for banner in banners})
+    if len(versions) > 1:
+        return f"ranks of different versions: {', '.join(versions)}"
+    if old != bool(hits(TAKEN, lines)):
+        return f"it is not what version {next(iter(versions), 'unknown')} prints"
+    for name, seen in _differing(lines).items():
+        return f"its ranks did different work: {name} {', '.join(seen)}"
+    events = hits(EVENTS, lines)
+    for what, found in (("end", hits(END, lines)), ("total time", hits(TIME, lines)), ("number of events", events)):
+        if len(found) != reading.ranks:
+            began = f"{reading.ranks} ranks began, {len(found)} have a line with their {what}"
+            return f"{began}: one did not end, or is damaged"
+    return "no event took place" if any(int(event.groups[0]) == 0 for event in events) else ""
 
 
 def _kind(lines: tuple[Line, ...]) -> tuple[str, str]:
