@@ -205,7 +205,7 @@ def _causes(report: ReportInput, name: str, claims: Sequence[Comparison]) -> lis
     explained: set[str] = set()
     for label in labels:
         benchmark = next(item.benchmark for item in claims if item.label == label)
-        touching = touches(report.analysis.findings, name, label, benchmark)
+        touching = touches(report.analysis.findings, name, report.plan.names_of(benchmark, label))
         if touching:
             explained.add(label)
             said = listed(list(dict.fromkeys(f"{item.id} ({item.message.rstrip('.')})" for item in touching))[:FEW])
@@ -221,17 +221,15 @@ def _causes(report: ReportInput, name: str, claims: Sequence[Comparison]) -> lis
     return sentences
 
 
-def touches(findings: Sequence[Finding], environment: str, label: str, benchmark: str) -> list[Finding]:
-    """Blockers and warnings that name this benchmark, of this environment or of all.
+def touches(findings: Sequence[Finding], environment: str, names: Sequence[str]) -> list[Finding]:
+    """Blockers and warnings that name this entry, of this environment or of all.
 
     One that is about everything explains nothing.
     """
     return [
         item
         for item in findings
-        if item.severity is not Severity.INFO
-        and item.benchmark in (label, benchmark)
-        and item.environment in ("", environment)
+        if item.severity is not Severity.INFO and item.benchmark in names and item.environment in ("", environment)
     ]
 
 

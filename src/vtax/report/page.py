@@ -255,7 +255,7 @@ def _entry(report: ReportInput, results: Results, benchmark: str, label: str, se
         counts=benchmark_table(results, [s for s in flat if s in counted], meanings),
         matrices=tuple(matrix_table(results, m) for m in found),
         sources=_sources(results, several),
-        findings=tuple(item for item in report.analysis.findings if item.benchmark in (label, benchmark)),
+        findings=tuple(f for f in report.analysis.findings if f.benchmark in report.plan.names_of(benchmark, label)),
         notes=_notes(results, several),
         peak=peak,
         published=published(results, several, context),
