@@ -11,7 +11,8 @@ from vtax.analysis.summary import Series
 from vtax.model.finding import Finding, Severity
 from vtax.model.metric import Kind
 from vtax.report import imported, setup
-from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion, resolution
+from vtax.report.answers import NBSP, Answer, answers, compared, resolution
+from vtax.report.conclusion import Paragraph, conclusion
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
 from vtax.report.numbers import labels_text, listed, plural
@@ -178,10 +179,14 @@ def _subject(report: ReportInput) -> str:
 def _caution(report: ReportInput) -> str:
     """How far the answer may be trusted, in one paragraph."""
     analysis = report.analysis
-    verdicts = Counter(item.verdict for item in analysis.comparisons if item.primary)
+    known = compared(analysis)
+    verdicts = Counter(item.verdict for item in known)
     if not verdicts:
         return "There is nothing to compare: no primary metric was measured in two environments."
-    if any(item.n >= VERDICT_FROM for item in analysis.comparisons if item.primary):
+    if set(verdicts) == {Verdict.NOT_COMPARABLE}:
+        many = f"all {len(known)} comparisons" if len(known) > 1 else "the one comparison"
+        return f"Not comparable: blockers of the audit rule out {many} of primary metrics."
+    if any(item.n >= VERDICT_FROM for item in known):
         told = listed([f"{verdicts[word]} {word}" for word in Verdict if verdicts[word]])
         return (
             f"Of {verdicts.total()} comparisons of primary metrics: {told}. There is at most a 5{NBSP}% chance "
@@ -189,8 +194,6 @@ def _caution(report: ReportInput) -> str:
             f"“trivial” (Holm's correction). Each interval is an individual 95{NBSP}% interval; "
             "inconclusive never means equal."
         )
-    if set(verdicts) == {Verdict.NOT_COMPARABLE}:
-        return "Not comparable: the findings below rule out every comparison."
     return (
         f"Pilot only: a verdict needs at least {VERDICT_FROM} rounds in which both environments have a result. "
         "The ratios describe these runs; they do not show that anything is faster, slower or the same."
