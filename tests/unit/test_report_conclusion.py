@@ -63,7 +63,7 @@ def comparisons(judged: ReportInput, *verdicts: Verdict) -> list[Comparison]:
         (
             (Verdict.UNADJUSTED, Verdict.INCONCLUSIVE),
             "unadjusted",
-            "leaning, but not confirmed (unadjusted) in 1 of 2 (0.500 of host) and undecided (inconclusive) in 1 of 2 "
+            "not confirmed (unadjusted) in 1 of 2 (0.500 of host) and undecided (inconclusive) in 1 of 2 "
             "(0.600 of host)",
         ),
         ((Verdict.PILOT,), "pilot only", "0.500 of host over 6 rounds; no verdict before 6"),

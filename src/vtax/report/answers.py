@@ -20,7 +20,7 @@ CLAIMS = (Verdict.SLOWER, Verdict.FASTER)
 WITHIN = (Verdict.EQUIVALENT, Verdict.TRIVIAL)
 TOLD = {  # verdicts whose word is not one of every day
     Verdict.TRIVIAL: "too little different to matter (trivial)",
-    Verdict.UNADJUSTED: "leaning, but not confirmed (unadjusted)",
+    Verdict.UNADJUSTED: "not confirmed (unadjusted)",
     Verdict.INCONCLUSIVE: "undecided (inconclusive)",
 }
 
