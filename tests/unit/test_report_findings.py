@@ -16,7 +16,7 @@ from vtax.report.html import render as html
 from vtax.report.markdown import render as markdown
 from vtax.report.page import page_of
 from vtax.report.records import ReportInput
-from vtax.report.tables import results_of
+from vtax.report.tables import ratio_cell, results_of
 
 
 def finding(
@@ -141,6 +141,20 @@ def test_the_overview_gives_a_reason_by_its_id_and_explains_it_once() -> None:
     assert "a message of software emulation" not in table
     assert 'software emulation (<a href="#finding-T04">T04</a>)' in text
     assert table.count('href="#finding-T04"') == sum(line.name == "vm" for line in plot.lines)
+
+
+def test_a_number_that_is_ruled_out_has_the_reason_beside_it_once() -> None:
+    report = with_findings(
+        finding("T04", "a message of software emulation", "vm"), finding("C05", "stolen", "container")
+    )
+    items = {item.environment: item for item in report.analysis.comparisons if item.metric == "HPL"}
+    vm, container = (ratio_cell(items[name]) for name in ("vm", "container"))
+    assert vm.note.endswith("; T04")
+    assert "software emulation" not in vm.note
+    assert container.note.endswith("; C05")
+    assert ratio_cell(items["vm"], explain=True).note == "T04"
+    lone = items["vm"].model_copy(update={"n": 0, "ratio": None})
+    assert ratio_cell(lone, explain=True).note == "no counterpart in host"
 
 
 def test_the_overview_says_what_it_cannot_show() -> None:
