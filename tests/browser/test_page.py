@@ -87,6 +87,20 @@ def test_filters_of_the_forest_plot_work(visit: Opened, files: dict[str, Path]) 
     assert_quiet(found, files["whole"])
 
 
+def test_a_finding_is_reached_by_its_id_and_opens_at_its_entry(visit: Opened) -> None:
+    page = visit("whole").page
+    page.locator("#answer a").filter(has_text="T03").press("Enter")
+    assert page.locator("#finding-T03").is_visible()
+    assert page.url.endswith("#finding-T03")
+    line = page.locator("#compute1 .found > summary")
+    message = page.locator("#compute1 .found").get_by_text("the guest lacks avx2")
+    assert line.inner_text() == "1 warning"
+    assert not message.is_visible()
+    line.press("Enter")
+    assert message.is_visible()
+    assert page.locator("#memory1 .found, #network1 .found").count() == 0
+
+
 def test_tables_sort_and_return_to_their_order(visit: Opened) -> None:
     found = visit("whole")
     values = (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from measurements import analysed, rounds
-from synthetic import campaign
+from synthetic import campaign, plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.decide import benjamini_hochberg, holm
 from vtax.analysis.forecast import rounds_needed
@@ -19,6 +19,9 @@ from vtax.analysis.looks import calibration
 from vtax.analysis.records import Comparison, Verdict
 from vtax.model.finding import Finding, Severity
 from vtax.model.metric import Kind
+from vtax.model.nodes import Scope
+from vtax.model.plan import Origin
+from vtax.model.study import BenchmarkSpec
 from vtax.model.trial import Status
 
 SPREAD = (-1.0, 1.0, -1.0, 1.0, 0.0, 0.0)  # standard deviation sqrt(4/5), t(5) = 2.5706: half width 0.939
@@ -141,6 +144,72 @@ def test_a_blocker_forbids_what_it_touches(environment: str, benchmark: str, tou
     (found,) = analysed(rounds([1.0] * 6, [2.0] * 6), findings=[finding]).comparisons
     assert (found.verdict is Verdict.NOT_COMPARABLE) is touches
     assert (found.sentence == "not comparable: limits not applied") is touches
+
+
+def blocked(id: str, environment: str = "", benchmark: str = "", metrics: tuple[str, ...] = ()) -> Finding:
+    return Finding(
+        id=id,
+        severity=Severity.BLOCKER,
+        message=f"{id} of {environment}",
+        remedy="",
+        environment=environment,
+        benchmark=benchmark,
+        metrics=metrics,
+    )
+
+
+@pytest.mark.parametrize(
+    ("findings", "first"),
+    [
+        ([blocked("C05", "host"), blocked("M01", "container")], "M01"),
+        ([blocked("C05", "host", "tool"), blocked("C05", "container", "tool"), blocked("T04", "container")], "T04"),
+        ([blocked("C05", "container"), blocked("T04", "host")], "T04"),
+        ([blocked("T04", "host"), blocked("T04", "container")], "T04 of container"),
+        ([blocked("H06", "container", "tool", ("elapsed",)), blocked("U01", "container", "tool")], "U01"),
+        ([blocked("C05", "container", "tool"), blocked("R02")], "R02"),
+        ([blocked("C01", "container"), blocked("C03", "container")], "C01"),
+    ],
+)
+def test_of_several_blockers_the_most_fundamental_is_named(findings: list[Finding], first: str) -> None:
+    (found,) = analysed(rounds([1.0] * 6, [2.0] * 6), findings=findings).comparisons
+    assert found.ruled_out_by == first[:3]
+    assert found.sentence.startswith(f"not comparable: {first}")
+
+
+def test_what_is_comparable_is_ruled_out_by_nothing() -> None:
+    (found,) = analysed(rounds([1.0] * 6, [2.0] * 6), findings=[blocked("C01", "vm")]).comparisons
+    assert found.ruled_out_by == ""
+
+
+def of_entries(*labels: str, about: str) -> dict[str, str]:
+    """What rules out each of some entries of iperf3 where a finding is about one name: its id, "" for nothing."""
+    made = plan(("host", "container"))
+    entries = tuple(BenchmarkSpec(name="iperf3", label=label, scopes=(Scope.PAIRS,)) for label in labels)
+    made = made.model_copy(update={"study": made.study.model_copy(update={"benchmarks": entries})})
+    items = [
+        item.model_copy(update={"benchmark": "iperf3", "label": label, "trial": f"{item.trial}-{label}"})
+        for label in labels
+        for item in rounds([1.0] * 3, [2.0] * 3)
+    ]
+    found = analyse(items, plan=made, findings=[blocked("C05", "container", about)], trials=())
+    return {item.label: item.ruled_out_by for item in found.comparisons}
+
+
+def test_a_finding_about_one_entry_is_not_about_another_of_the_same_benchmark() -> None:
+    assert of_entries("iperf3", "iperf3-udp", about="iperf3") == {"iperf3": "C05", "iperf3-udp": ""}
+    assert of_entries("iperf3", "iperf3-udp", about="iperf3-udp") == {"iperf3": "", "iperf3-udp": "C05"}
+
+
+def test_a_finding_by_the_name_of_a_benchmark_is_about_all_its_entries_where_none_is_called_so() -> None:
+    assert of_entries("tcp", "udp", about="iperf3") == {"tcp": "C05", "udp": "C05"}
+
+
+def test_of_imported_logs_a_finding_about_a_tool_is_about_all_its_entries() -> None:
+    made = plan()
+    study = made.study.model_copy(update={"benchmarks": (BenchmarkSpec(name="iozone", label="iozone", scopes=()),)})
+    assert made.model_copy(update={"study": study}).names_of("iozone", "iozone 4") == ("iozone 4",)
+    foreign = made.model_copy(update={"study": study, "origin": Origin.IMPORTED})
+    assert set(foreign.names_of("iozone", "iozone 4")) == {"iozone", "iozone 4"}
 
 
 @pytest.mark.parametrize(("severity", "id"), [(Severity.WARNING, "C01"), (Severity.BLOCKER, "R01")])

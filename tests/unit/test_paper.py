@@ -18,7 +18,7 @@ from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
 from vtax.errors import EnvironmentMissing
 from vtax.report import latex, plates, typst
-from vtax.report.conclusion import answers, resolution
+from vtax.report.answers import answers, resolution
 from vtax.report.palette import ENVIRONMENTS, SYMBOLS
 from vtax.report.spreadsheet import spreadsheet
 from vtax.units import scale_of

@@ -10,12 +10,16 @@ import pytest
 from measurements import analysed, rounds
 from pages import report_input, whole
 from synthetic import campaign
-from vtax.analysis.analyse import analyse
-from vtax.analysis.records import Analysis, Comparison, Ladder, Rung, Verdict
+from vtax.analysis.analyse import INVALID, analyse
+from vtax.analysis.records import Analysis, Comparison, Ladder, Rung, Verdict, waiting
+from vtax.audit import CATALOGUE
 from vtax.model.finding import Finding, Severity
-from vtax.report.conclusion import answers, clause, conclusion, percent, resolution
+from vtax.report.answers import answers, clause, percent, resolution
+from vtax.report.conclusion import conclusion
+from vtax.report.conditions import WORDS, cause, named
 from vtax.report.groups import Group
 from vtax.report.ladder import steps_of, supported, waterfall
+from vtax.report.page import page_of
 from vtax.report.records import ReportInput
 
 
@@ -28,7 +32,15 @@ def comparisons(judged: ReportInput, *verdicts: Verdict) -> list[Comparison]:
     """Made-up comparisons with these verdicts, of ratios 0.5, 0.6, ..."""
     one = next(item for item in judged.analysis.comparisons if item.metric == "HPL")
     return [
-        one.model_copy(update={"verdict": verdict, "ratio": 0.5 + i / 10, "low": 0.4, "high": 0.7})
+        one.model_copy(
+            update={
+                "verdict": verdict,
+                "ratio": 0.5 + i / 10,
+                "low": 0.4,
+                "high": 0.7,
+                "ruled_out_by": "C05" if verdict is Verdict.NOT_COMPARABLE else "",
+            }
+        )
         for i, verdict in enumerate(verdicts)
     ]
 
@@ -43,13 +55,70 @@ def comparisons(judged: ReportInput, *verdicts: Verdict) -> list[Comparison]:
             "slower in 2 of 3 (0.500 to 0.600 of host) and equivalent in 1 of 3",
         ),
         ((Verdict.EQUIVALENT,) * 2, "equivalent", "equivalent in all 2 (0.500 to 0.600 of host) primary metrics"),
-        ((Verdict.NOT_COMPARABLE,) * 2, "not comparable", "not comparable with host: a finding rules it out"),
+        (
+            (Verdict.NOT_COMPARABLE,) * 2,
+            "not comparable",
+            "not comparable (CPU time stolen, C05); measured 0.500 to 0.600 of host",
+        ),
+        (
+            (Verdict.UNADJUSTED, Verdict.INCONCLUSIVE),
+            "unadjusted",
+            "not confirmed (unadjusted) in 1 of 2 (0.500 of host) and undecided (inconclusive) in 1 of 2 "
+            "(0.600 of host)",
+        ),
         ((Verdict.PILOT,), "pilot only", "0.500 of host over 6 rounds; no verdict before 6"),
     ],
 )
 def test_a_clause_counts_verdicts(judged: ReportInput, verdicts: Sequence[Verdict], word: str, text: str) -> None:
     found = clause(judged.analysis, 1, "container", comparisons(judged, *verdicts))
     assert (found.verdicts, found.text) == ((word,), text)
+
+
+def test_a_clause_names_every_reason_the_most_frequent_first(judged: ReportInput) -> None:
+    several = comparisons(judged, *(Verdict.NOT_COMPARABLE,) * 3)
+    several[0] = several[0].model_copy(update={"ruled_out_by": "T04"})
+    found = clause(judged.analysis, 1, "container", several)
+    assert found.text.startswith("not comparable (CPU time stolen, C05; software emulation, T04); measured 0.500 to")
+
+
+def test_a_part_that_is_ruled_out_stands_behind_what_is_known(judged: ReportInput) -> None:
+    several = comparisons(judged, Verdict.SLOWER, Verdict.NOT_COMPARABLE, Verdict.NOT_COMPARABLE)
+    found = clause(judged.analysis, 1, "container", several)
+    assert found.verdicts == ("slower", "not comparable")
+    assert found.text == (
+        "slower in 1 of 3 (0.500 of host); "
+        "not comparable in 2 of 3 (CPU time stolen, C05; measured 0.600 to 0.700 of host)"
+    )
+    pilot = clause(judged.analysis, 1, "container", comparisons(judged, Verdict.PILOT, Verdict.NOT_COMPARABLE))
+    assert pilot.verdicts == ("pilot only", "not comparable")
+    assert pilot.text == (
+        "0.500 of host in 1 of 2 over 6 rounds; no verdict before 6; "
+        "not comparable in 1 of 2 (CPU time stolen, C05; measured 0.600 of host)"
+    )
+
+
+def lone(item: Comparison) -> Comparison:
+    """A comparison with an environment that has nothing of it."""
+    word = item.verdict if item.verdict is Verdict.NOT_COMPARABLE else Verdict.DATA_ONLY
+    return item.model_copy(update={"n": 0, "ratio": None, "low": None, "high": None, "effect": None, "verdict": word})
+
+
+def test_what_the_baseline_lacks_has_no_counterpart_whatever_rules_it_out(judged: ReportInput) -> None:
+    several = comparisons(judged, Verdict.NOT_COMPARABLE, Verdict.NOT_COMPARABLE)
+    none = clause(judged.analysis, 1, "container", [lone(item) for item in several])
+    assert (none.verdicts, none.text) == (("data only",), "no counterpart in host to compare with")
+    some = clause(judged.analysis, 1, "container", [several[0], lone(several[1])])
+    assert some.text == (
+        "not comparable (CPU time stolen, C05); measured 0.500 of host; 1 without a counterpart in host"
+    )
+
+
+def test_every_row_of_the_audit_has_words_for_a_sentence() -> None:
+    assert {row.id for row in CATALOGUE} == set(WORDS) - {INVALID}
+    assert all(len(words.split()) < 12 for words in WORDS.values())
+    assert (cause("C05"), cause("no row")) == ("CPU time stolen, C05", "no row")
+    assert [named("C05"), named("C05", 3)] == ["CPU time stolen (C05)", "CPU time stolen (C05, 3 times)"]
+    assert [named("x"), named("x", 3)] == ["x", "x (3 times)"]
 
 
 def test_there_is_one_answer_for_each_part_of_the_machine(judged: ReportInput) -> None:
@@ -64,7 +133,19 @@ def test_the_resolution_is_that_of_the_intervals(judged: ReportInput) -> None:
     assert resolution(analysis).startswith("Resolution: half of the 1 intervals are no wider than ±22\u00a0%")
     assert percent(0.2222) == "22"
     assert percent(0.0123) == "1.2"
-    assert "unknown" in resolution(analysed(rounds([1.0], [1.0])))
+    assert "at least three rounds" in resolution(analysed(rounds([1.0], [1.0])))
+
+
+def test_without_a_valid_comparison_the_resolution_is_unknown_for_that_reason(judged: ReportInput) -> None:
+    ruled = comparisons(judged, Verdict.NOT_COMPARABLE)
+    update = {"comparisons": tuple(ruled)}
+    assert resolution(judged.analysis.model_copy(update=update)) == (
+        "Resolution: unknown, since no comparison is valid."
+    )
+    update = {"comparisons": (lone(ruled[0]),)}
+    assert resolution(judged.analysis.model_copy(update=update)) == (
+        "Resolution: unknown, since there is nothing to compare."
+    )
 
 
 def paragraphs(report: ReportInput) -> dict[str, str]:
@@ -149,8 +230,52 @@ def test_a_blocker_of_one_benchmark_is_said_where_it_is() -> None:
     block = Finding(id="M01", severity=Severity.BLOCKER, message="one node", remedy="look", benchmark="hpcc")
     found = analyse(made.measurements, plan=made.plan, findings=[block], trials=made.trials)
     compute = next(answer for answer in answers(found) if answer.group is Group.COMPUTE)
-    assert compute.clauses[0].verdicts == ("not comparable",)
-    assert compute.clauses[0].text.endswith("and not comparable in 1 of 3")
+    assert compute.clauses[0].verdicts == ("inconclusive", "not comparable")
+    assert "; not comparable in 1 of 3 (misplaced ranks, M01; measured " in compute.clauses[0].text
+
+
+def test_the_conclusion_names_what_rules_out_and_what_would_and_what_to_do() -> None:
+    made = campaign(("host", "container"), 6)
+
+    def block(id: str, environment: str, remedy: str, metrics: tuple[str, ...] = ()) -> Finding:
+        return Finding(
+            id=id,
+            severity=Severity.BLOCKER,
+            message=id,
+            remedy=remedy,
+            environment=environment,
+            benchmark="hpcc",
+            metrics=metrics,
+        )
+
+    findings = [
+        block("C05", "container", "a quiet host"),
+        block("C05", "host", "a quiet host"),
+        block("H06", "host", "raise N", ("StarSTREAM_Triad",)),
+        block("H02", "host", "look", ("no such metric",)),
+    ]
+    found = analyse(made.measurements, plan=made.plan, findings=findings, trials=made.trials)
+    text = paragraphs(report_input(made, found))["container against host"]
+    assert "4 not comparable. " in text
+    assert "CPU time stolen (C05) rules out 4: a quiet host." in text
+    assert "STREAM inside the cache (H06) would rule out 1 as well: raise N." in text
+    assert "H02" not in text
+
+
+def test_the_numbers_of_comparisons_agree(judged: ReportInput) -> None:
+    """Those without a counterpart, and the baseline against itself, are no comparisons anywhere."""
+    items = tuple(
+        lone(item) if item.label == "ping" else item.model_copy(update={"control": item.label == "iperf3-tcp"})
+        for item in judged.analysis.comparisons
+    )
+    analysis = judged.analysis.model_copy(update={"comparisons": items})
+    report = judged.model_copy(update={"analysis": analysis})
+    many = len([item for item in items if item.primary and item.label not in ("ping", "iperf3-tcp")])
+    assert f"of {many} primary comparisons" in waiting(analysis)
+    assert page_of(report).caution.startswith(f"Of {many} comparisons of primary metrics:")
+    text = paragraphs(report)["container against host"]
+    assert text.startswith(f"Of {many} comparisons of primary metrics:")
+    assert "6 results have no counterpart in host." in text
 
 
 def test_a_clause_with_both_claims_shows_both_signs(judged: ReportInput) -> None:

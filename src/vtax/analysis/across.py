@@ -169,7 +169,8 @@ def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[Unlik
         if item.severity is Severity.BLOCKER and touches:
             return f"{item.what} is {item.a} in A and {item.b} in B"
     for name, side in (("A", a), ("B", b)):
-        found = verdict.blocker(side.analysis.findings, (level.environment, level.environment), level)
+        names = side.plan.names_of(level.benchmark, level.label)
+        found = verdict.blocker(side.analysis.findings, (level.environment, level.environment), level, names)
         if found is not None:
             return f"{found.id} in {name}: {found.message}"
     return ""

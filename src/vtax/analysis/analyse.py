@@ -33,6 +33,7 @@ from vtax.model.trial import TrialRecord
 
 SEVERITIES = tuple(Severity)
 ONE_BOOT = frozenset({"host"})  # providers that cannot make a fresh instance for each cell
+INVALID = "INVALID_AA"
 INVALID_BELOW = 0.01  # p of the control arm, over its primary metrics, at which the campaign is invalid
 
 
@@ -141,8 +142,13 @@ def _pairs(
     ordered: Sequence[Level], found: Mapping[Key, Level], frame: Frame, findings: Sequence[Finding]
 ) -> tuple[Pair, ...]:
     baseline = frame.study.baseline
+
+    def blocker(level: Level) -> Finding | None:
+        names = frame.study.names_of(level.benchmark, level.label)
+        return verdict.blocker(findings, (level.environment, baseline), level, names)
+
     return tuple(
-        pair(level, found, frame, verdict.blocker(findings, (level.environment, baseline), level))
+        pair(level, found, frame, blocker(level))
         for level in ordered
         if level.environment != baseline and level.direction is not Direction.NONE
     )
@@ -245,6 +251,7 @@ def _comparison(
         else None,
         p_adjusted=claim.p_adjusted if claim is not None else None,
         verdict=word,
+        ruled_out_by=_ruled_out_by(one, word),
         sentence=sentence if level.primary else f"{sentence} (exploratory)",
         remark="; ".join(remark for remark in remarks if remark),
         caveat=caveat,
@@ -280,12 +287,19 @@ def _judgement(one: Pair, claim: Claim | None, frame: Frame, excluded: Pair | No
     return word, verdict.sentence_of(word, found, study.margin)
 
 
+def _ruled_out_by(one: Pair, word: Verdict) -> str:
+    """The id of what makes a pair not comparable: a finding, or the control arm; "" where nothing does."""
+    if word is not Verdict.NOT_COMPARABLE:
+        return ""
+    return one.blocker.id if one.blocker is not None else INVALID
+
+
 def _invalid(excluded: Pair | None) -> str:
     """Why nothing of the campaign compares; "" when the control arm is as the baseline."""
     if excluded is None:
         return ""
     what = f"{excluded.level.label} {excluded.level.metric}"
-    return f"INVALID_AA, the control arm differs from the baseline that it repeats, in {what}"
+    return f"{INVALID}, the control arm differs from the baseline that it repeats, in {what}"
 
 
 def _carried(one: Pair) -> float | None:

@@ -13,6 +13,7 @@ from statistics import fmean
 
 from vtax.analysis.records import Analysis, Comparison, Failure, Level, Verdict
 from vtax.analysis.summary import levels, series_of
+from vtax.analysis.verdict import blocker
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind
@@ -91,7 +92,8 @@ def _comparison(
     plain = level.kind in PLAIN
     sign = 1.0 if level.direction is Direction.HIGHER else -1.0
     effect = None if plain else sign * math.log(ours / base)
-    block = _blocker(findings, (level.environment, other.environment), level)
+    names = (level.benchmark, level.label)
+    block = blocker(findings, (level.environment, other.environment), level, names, besides=KNOWN)
     word = Verdict.DIFFERENCE_ONLY if plain else Verdict.PILOT if n >= PILOT_FROM else Verdict.DATA_ONLY
     runs = f"{mine[0].n} run{'s' if mine[0].n != 1 else ''} against {theirs[0].n}"
     sentence = f"{word} ({runs}): {_said(ours - base if effect is None else effect, plain=plain)}"
@@ -114,6 +116,7 @@ def _comparison(
         ratio=None if effect is None else math.exp(effect),
         difference=ours - base if plain else None,
         verdict=word,
+        ruled_out_by=block.id if block is not None else "",
         sentence=sentence if level.primary else f"{sentence} (exploratory)",
         remark=remark,
     )
@@ -125,18 +128,6 @@ def _said(effect: float, *, plain: bool) -> str:
         return f"{effect:+.3g}"
     ratio = math.exp(effect)
     return f"{100 * (ratio - 1):+.1f} %" if 1 / WIDE <= ratio <= WIDE else f"{ratio:.3g} times the baseline"
-
-
-def _blocker(findings: Sequence[Finding], environments: tuple[str, str], level: Level) -> Finding | None:
-    """The first blocker that touches a comparison, beside those that every import has."""
-    touching = (
-        finding
-        for finding in findings
-        if finding.severity is Severity.BLOCKER
-        and finding.id not in KNOWN
-        and finding.touches(environments, (level.benchmark, level.label), level.metric, level.labels)
-    )
-    return next(touching, None)
 
 
 def _failures(trials: Sequence[TrialRecord]) -> Iterable[Failure]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,7 @@ from vtax.model.finding import Finding
 from vtax.model.metric import Direction
 
 Rounds = tuple[int, ...]
+Blocked = Callable[[Level, Level], str]
 
 
 def ladders(
@@ -36,11 +38,18 @@ def ladders(
             continue
         common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
         if common:
-            several.append(_ladder(levels, tuple(sorted(common)), findings, at))
+            blocked = partial(_blocker, findings, frame.study.names_of(series.benchmark, series.label))
+            several.append(_ladder(levels, tuple(sorted(common)), blocked, at))
     return tuple(several)
 
 
-def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding], at: LookLevel | None) -> Ladder:
+def _blocker(findings: Sequence[Finding], names: Sequence[str], level: Level, previous: Level) -> str:
+    """Why a step does not compare with the one before it, "" when nothing says so."""
+    found = verdict.blocker(findings, (level.environment, previous.environment), level, names)
+    return found.message if found is not None else ""
+
+
+def _ladder(levels: Sequence[Level], rounds: Rounds, blocked: Blocked, at: LookLevel | None) -> Ladder:
     first = levels[0]
     return Ladder(
         benchmark=first.benchmark,
@@ -52,12 +61,12 @@ def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding]
         primary=first.primary,
         labels=first.labels,
         n=len(rounds),
-        rungs=tuple(_rung(level, previous, rounds, findings, at) for previous, level in pairwise(levels)),
-        total=_rung(levels[-1], first, rounds, findings, at),
+        rungs=tuple(_rung(level, previous, rounds, blocked, at) for previous, level in pairwise(levels)),
+        total=_rung(levels[-1], first, rounds, blocked, at),
     )
 
 
-def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Finding], at: LookLevel | None) -> Rung:
+def _rung(level: Level, previous: Level, rounds: Rounds, blocked: Blocked, at: LookLevel | None) -> Rung:
     mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
     differences = log_differences(
         np.array([mine[number] for number in rounds]),
@@ -69,7 +78,6 @@ def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Find
     ends = None if made is None or not shown else made.interval(LEVEL) if at is None else at.interval(made)
     bounds = None if ends is None or not np.isfinite(ends[0]) else (float(ends[0]), float(ends[1]))
     effect = float(differences.mean())
-    block = verdict.blocker(findings, (level.environment, previous.environment), level)
     return Rung(
         environment=level.environment,
         previous=previous.environment,
@@ -78,5 +86,5 @@ def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Find
         ratio=exponential(effect),
         low=None if bounds is None else exponential(bounds[0]),
         high=None if bounds is None else exponential(bounds[1]),
-        blocker=block.message if block is not None else "",
+        blocker=blocked(level, previous),
     )

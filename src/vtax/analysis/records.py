@@ -127,6 +127,7 @@ class Comparison(Record):
     p_value: float | None = None
     p_adjusted: float | None = None
     verdict: Verdict
+    ruled_out_by: str = ""  # id of the blocker that makes it not comparable, the most fundamental of several
     sentence: str
     remark: str = ""  # what to add to the sentence, such as the rounds that could decide
     caveat: str = ""  # what must stand beside every number of it: software emulation that the study allowed

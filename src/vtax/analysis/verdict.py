@@ -30,16 +30,36 @@ class Effect:
         return None if self.low is None or self.high is None else (exponential(self.low), exponential(self.high))
 
 
-def blocker(findings: Sequence[Finding], environments: tuple[str, str], level: Level) -> Finding | None:
-    """The first blocker that touches a comparison of two environments in one series."""
+def blocker(
+    findings: Sequence[Finding],
+    environments: tuple[str, str],
+    level: Level,
+    names: Sequence[str],
+    besides: frozenset[str] = frozenset({FEW_ROUNDS}),
+) -> Finding | None:
+    """The most fundamental blocker that touches a comparison of an environment with another in one series.
+
+    `names` are what findings call its entry, `besides` the rows of the audit that do not count.
+    """
     touching = (
         finding
         for finding in findings
         if finding.severity is Severity.BLOCKER
-        and finding.id != FEW_ROUNDS
-        and finding.touches(environments, (level.benchmark, level.label), level.metric, level.labels)
+        and finding.id not in besides
+        and finding.touches(environments, names, level.metric, level.labels)
     )
-    return next(touching, None)
+    return min(touching, key=lambda finding: _depth(finding, environments[0]), default=None)
+
+
+def _depth(finding: Finding, environment: str) -> tuple[bool, bool, bool, bool]:
+    """Sorts first what rules out the most: that the CPU was not real, then what is about the environment itself rather
+    than about the other one, about all of it, about an entry whole."""
+    return (
+        finding.id not in CAVEATS,
+        finding.environment not in ("", environment),
+        bool(finding.benchmark),
+        bool(finding.metrics or finding.labels),
+    )
 
 
 def caveat(findings: Sequence[Finding], environments: tuple[str, str]) -> str:

@@ -43,7 +43,7 @@ class Finding(Record):
     unknown: bool = False
 
     def touches(self, environments: Sequence[str], names: Sequence[str], metric: str, labels: Labels) -> bool:
-        """Whether it is about a comparison of environments; `names` are the benchmark's own and its label."""
+        """Whether it is about a comparison of environments; `names` are what findings call its entry."""
         return (
             self.environment in ("", *environments)
             and self.benchmark in ("", *names)

@@ -107,6 +107,10 @@ class Plan(Record):
     def work_of(self, environment: str, work: str) -> Work:
         return next(item for item in self.work if item.environment == environment and item.id == work)
 
+    def names_of(self, benchmark: str, label: str) -> tuple[str, ...]:
+        """What findings call an entry. Of imported logs some findings are about all entries of a tool, by its name."""
+        return (label, benchmark) if self.origin is Origin.IMPORTED else self.study.names_of(benchmark, label)
+
     def until(self, round_: int) -> Plan:
         """What was due when the campaign ended after a round: the same plan without the cells of later ones."""
         return self.model_copy(update={"cells": tuple(cell for cell in self.cells if cell.round <= round_)})

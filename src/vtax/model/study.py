@@ -93,6 +93,10 @@ class Study(Record):
         """The same study with a fixed number of rounds and no look before the last."""
         return self.model_copy(update={"rounds": rounds, "looks": (rounds,), "anytime": False})
 
+    def names_of(self, benchmark: str, label: str) -> tuple[str, ...]:
+        """What findings call an entry: its label, and the benchmark's name where no entry has that as its label."""
+        return (label,) if any(entry.label == benchmark for entry in self.benchmarks) else (label, benchmark)
+
     @property
     def control_name(self) -> str | None:
         """The environment that repeats the baseline; None without one."""

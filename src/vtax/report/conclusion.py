@@ -1,6 +1,6 @@
-"""The answer and the conclusion in sentences, by rule from verdicts, findings and the ladder. Pure; no markup.
+"""The conclusion in sentences, by rule from verdicts, findings and the ladder. Pure; no markup.
 
-Nothing is explained that the audit or a step of the ladder does not support, and no numbers are merged into a score.
+Nothing is explained that the audit or a step of the ladder does not support.
 """
 
 from __future__ import annotations
@@ -8,149 +8,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
-from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Verdict
+from vtax.analysis.imported import KNOWN
+from vtax.analysis.records import Comparison, Verdict
+from vtax.analysis.verdict import FEW_ROUNDS
 from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
-from vtax.report.groups import Group, group_of
+from vtax.report.answers import CLAIMS, NBSP, WITHIN, is_control
+from vtax.report.conditions import named
 from vtax.report.ladder import steps_of
 from vtax.report.numbers import interval_text, labels_text, listed, plural, ratio_text
 from vtax.report.records import ReportInput
 from vtax.report.tables import PLACES
 
-NBSP = "\u00a0"
-CLAIMS = (Verdict.SLOWER, Verdict.FASTER)
-WITHIN = (Verdict.EQUIVALENT, Verdict.TRIVIAL)
 FEW = 4  # metrics that a sentence names
-
-
-@dataclass(frozen=True)
-class Clause:
-    """What is said of one environment: `verdicts` are the words that it comes to, both claims if it has both."""
-
-    environment: int
-    name: str
-    verdicts: tuple[str, ...]
-    text: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One sentence about one part of the machine, in clauses of one environment each."""
-
-    group: Group
-    clauses: tuple[Clause, ...]
 
 
 @dataclass(frozen=True)
 class Paragraph:
     title: str
     sentences: tuple[str, ...]
-
-
-def answers(analysis: Analysis, *, planned: bool = True) -> tuple[Answer, ...]:
-    """For each part of the machine that a primary metric is about, what each environment costs there.
-
-    Runs that were not `planned` are no rounds, and get no verdict.
-    """
-    found = []
-    for group in Group:
-        own = [item for item in analysis.comparisons if item.primary and group_of(item) is group]
-        clauses = tuple(
-            clause(analysis, place, name, several, planned=planned)
-            for place, name in enumerate(analysis.environments)
-            if (several := [item for item in own if item.environment == name and not is_control(item)])
-        )
-        if clauses:
-            found.append(Answer(group, clauses))
-    return tuple(found)
-
-
-def is_control(item: Comparison) -> bool:
-    """Whether it compares the baseline with itself."""
-    return item.control
-
-
-def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparison], *, planned: bool = True) -> Clause:
-    """Of the primary metrics of an environment: how many have which verdict, and between which ratios they lie."""
-    base = analysis.baseline
-    compared = [item for item in several if item.ratio is not None]
-    if all(item.verdict is Verdict.NOT_COMPARABLE for item in several):
-        return Clause(place, name, (Verdict.NOT_COMPARABLE,), f"not comparable with {base}: a finding rules it out")
-    if not compared:
-        return Clause(place, name, (Verdict.DATA_ONLY,), f"no counterpart in {base} to compare with")
-    counts = Counter(item.verdict for item in compared)
-    if not any(counts[word] for word in Verdict if word not in (Verdict.PILOT, Verdict.DATA_ONLY)):
-        rounds = max(item.n for item in compared)
-        told = f"{ratios(compared)} of {base} over {rounds} {plural(rounds, 'round')}; no verdict before {VERDICT_FROM}"
-        if not planned:
-            known = [item for item in compared if item.verdict is not Verdict.NOT_COMPARABLE]
-            left = len(compared) - len(known)
-            beside = f"; {left} not comparable" if left else ""
-            runs = f"up to {rounds} {plural(rounds, 'run')} on each side"
-            told = f"{ratios(known)} of {base}, {runs}; imported, so no verdict{beside}"
-        return Clause(place, name, (str(compared[0].verdict),), told)
-    if len(compared) == 1:
-        return Clause(place, name, (str(compared[0].verdict),), _one(analysis, compared[0]))
-    words = [word for word in (*CLAIMS, *WITHIN, *Verdict) if counts[word]]
-    parts = []
-    for word in dict.fromkeys(words):
-        own = [item for item in compared if item.verdict is word]
-        many = f"all {len(own)}" if len(own) == len(compared) else f"{len(own)} of {len(compared)}"
-        sized = word is not Verdict.NOT_COMPARABLE and (word not in WITHIN or len(own) == len(compared))
-        size = f" ({ratios(own)} of {base})" if sized else ""
-        parts.append(f"{word} in {many}{size}")
-    claims = tuple(word for word in CLAIMS if counts[word]) if not counts[Verdict.NOT_COMPARABLE] else ()
-    text = f"{listed(parts)} primary metrics" if len(parts) == 1 else listed(parts)
-    return Clause(place, name, tuple(map(str, claims or (_worst(counts),))), text)
-
-
-def _one(analysis: Analysis, item: Comparison) -> str:
-    assert item.ratio is not None
-    size = f"{ratio_text(item.ratio)}{interval_text(item)} of {analysis.baseline} in {item.metric}"
-    return f"{item.verdict}: {size}"
-
-
-def _worst(counts: Counter[Verdict]) -> Verdict:
-    """The verdict that a reader must not miss: a cost first, then what is not known."""
-    order = (Verdict.NOT_COMPARABLE, Verdict.SLOWER, Verdict.FASTER, Verdict.UNADJUSTED, Verdict.INCONCLUSIVE)
-    return next((word for word in order if counts[word]), next(word for word in Verdict if counts[word]))
-
-
-def ratios(several: Sequence[Comparison]) -> str:
-    """`0.93` or `0.03 to 0.93`."""
-    known = [item.ratio for item in several if item.ratio is not None]
-    low, high = ratio_text(min(known)), ratio_text(max(known))
-    return low if low == high else f"{low} to {high}"
-
-
-def resolution(analysis: Analysis) -> str:
-    """The smallest differences that this experiment can tell, from its control arm or from its own intervals."""
-    if analysis.resolution is not None:
-        return (
-            f"Resolution: ±{percent(analysis.resolution)}{NBSP}%, the widest interval of {analysis.baseline} against "
-            f"itself ({analysis.control}). Smaller differences are not told apart."
-        )
-    known = [item for item in analysis.comparisons if item.primary and item.verdict is not Verdict.NOT_COMPARABLE]
-    widths = [_half_width(item) for item in known if item.low and item.high]
-    if not widths:
-        return "Resolution: unknown, since an interval needs at least three rounds."
-    typical, widest = percent(median(widths)), percent(max(widths))
-    return (
-        f"Resolution: half of the {len(widths)} intervals are no wider than ±{typical}{NBSP}%, the widest is "
-        f"±{widest}{NBSP}%. Without a control arm this is what the noise allows, not what identical systems showed."
-    )
-
-
-def _half_width(item: Comparison) -> float:
-    """Half of an interval as a share: the factor from its middle to its ends, less one."""
-    assert item.low is not None and item.high is not None
-    return float((item.high / item.low) ** 0.5 - 1)
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.2g}" if share < 0.995 else f"{100 * share:.0f}"
 
 
 def conclusion(report: ReportInput) -> tuple[Paragraph, ...]:
@@ -171,9 +48,15 @@ def conclusion(report: ReportInput) -> tuple[Paragraph, ...]:
 
 def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[str]:
     analysis = report.analysis
-    counts = Counter(item.verdict for item in own)
+    met = [item for item in own if item.n]
+    counts = Counter(item.verdict for item in met)
     told = listed([f"{counts[word]} {word}" for word in Verdict if counts[word]])
-    sentences = [f"Of {len(own)} comparisons of primary metrics: {told}."]
+    sentences = [f"Of {len(met)} {plural(len(met), 'comparison')} of primary metrics: {told}."] if met else []
+    if len(met) < len(own):
+        lone = len(own) - len(met)
+        have = plural(lone, "result has", "results have")
+        sentences.append(f"{lone} {have} no counterpart in {analysis.baseline}.")
+    sentences += _blockers(report, met)
     for word, said in ((Verdict.SLOWER, "The largest costs"), (Verdict.FASTER, "The largest gains")):
         claims = sorted(
             (item for item in own if item.verdict is word and item.effect), key=lambda i: -abs(i.effect or 0)
@@ -187,6 +70,36 @@ def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[st
         sentences.append(f"Within the margin of {margin}: {names}{' and others' if len(within) > FEW else ''}.")
     sentences += _causes(report, name, [item for item in own if item.verdict in CLAIMS])
     return sentences
+
+
+def _blockers(report: ReportInput, met: Sequence[Comparison]) -> list[str]:
+    """What rules out comparisons of an environment and what to do about it, and what would if that were mended."""
+    counts = Counter(item.ruled_out_by for item in met if item.ruled_out_by)
+    besides = KNOWN if report.plan.origin is Origin.IMPORTED else {FEW_ROUNDS}
+    touched: dict[str, set[int]] = {id: set() for id, _ in counts.most_common()}
+    remedies: dict[str, dict[str, None]] = {}
+    for finding in report.analysis.findings:
+        if finding.severity is not Severity.BLOCKER or finding.id in besides:
+            continue
+        places = {place for place, item in enumerate(met) if _touches(report, finding, item)}
+        if places:
+            touched.setdefault(finding.id, set()).update(places)
+            remedies.setdefault(finding.id, {}).setdefault(finding.remedy)
+    sentences = []
+    for id, places in touched.items():
+        many = f"rules out {counts[id]}" if counts[id] else f"would rule out {len(places)} as well"
+        mended = "; ".join(remedy for remedy in remedies.get(id, ()) if remedy)
+        sentences.append(f"{_capital(named(id))} {many}{f': {mended}' if mended else ''}.")
+    return sentences
+
+
+def _touches(report: ReportInput, finding: Finding, item: Comparison) -> bool:
+    names = report.plan.names_of(item.benchmark, item.label)
+    return finding.touches((item.environment, item.baseline), names, item.metric, item.labels)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _named(item: Comparison) -> str:
@@ -205,7 +118,7 @@ def _causes(report: ReportInput, name: str, claims: Sequence[Comparison]) -> lis
     explained: set[str] = set()
     for label in labels:
         benchmark = next(item.benchmark for item in claims if item.label == label)
-        touching = touches(report.analysis.findings, name, label, benchmark)
+        touching = touches(report.analysis.findings, name, report.plan.names_of(benchmark, label))
         if touching:
             explained.add(label)
             said = listed(list(dict.fromkeys(f"{item.id} ({item.message.rstrip('.')})" for item in touching))[:FEW])
@@ -221,17 +134,15 @@ def _causes(report: ReportInput, name: str, claims: Sequence[Comparison]) -> lis
     return sentences
 
 
-def touches(findings: Sequence[Finding], environment: str, label: str, benchmark: str) -> list[Finding]:
-    """Blockers and warnings that name this benchmark, of this environment or of all.
+def touches(findings: Sequence[Finding], environment: str, names: Sequence[str]) -> list[Finding]:
+    """Blockers and warnings that name this entry, of this environment or of all.
 
     One that is about everything explains nothing.
     """
     return [
         item
         for item in findings
-        if item.severity is not Severity.INFO
-        and item.benchmark in (label, benchmark)
-        and item.environment in ("", environment)
+        if item.severity is not Severity.INFO and item.benchmark in names and item.environment in ("", environment)
     ]
 
 

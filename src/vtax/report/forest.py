@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vtax.analysis.records import Comparison
+from vtax.analysis.columns import UNLOGGED
+from vtax.analysis.records import Comparison, Level
 from vtax.analysis.summary import Series
 from vtax.report.groups import Group
-from vtax.report.numbers import interval_text, labels_text, ratio_text
+from vtax.report.numbers import interval_text, labels_text, listed, ratio_text
 from vtax.report.palette import mark_of
 from vtax.report.svg import log_around
 from vtax.report.tables import COLLAPSE_FROM, PLACES, Results, bundles, explanation, range_cell
@@ -48,6 +49,7 @@ class Line:
     result: str
     verdicts: tuple[str, ...]  # the different ones, most frequent first
     note: str
+    reasons: tuple[str, ...]  # rows of the audit that rule it out
     whiskers: tuple[Whisker, ...]
 
 
@@ -58,6 +60,7 @@ class Forest:
     one: float  # where the baseline is
     margin: tuple[float, float]
     verdicts: tuple[str, ...]
+    reasons: tuple[str, ...]  # of all lines, each once
 
 
 def forest(results: Results, margin: float) -> Forest | None:
@@ -101,7 +104,35 @@ def forest(results: Results, margin: float) -> Forest | None:
         one=share(1.0),
         margin=(share(1 / (1 + margin)), share(1 + margin)),
         verdicts=tuple(map(str, told)),
+        reasons=tuple(sorted({reason for line in lines for reason in line.reasons})),
     )
+
+
+def without_ratio(results: Results) -> tuple[str, ...]:
+    """Why primary metrics are not in the plot, a sentence for each part of the machine and reason."""
+    shown = {(s.label, s.metric) for s, found in results.comparisons.items() for c in found.values() if c.ratio}
+    found: dict[tuple[Group, str], dict[str, None]] = {}
+    for series in results.levels:
+        level = results.first(series)
+        if level.primary and (series.label, series.metric) not in shown:
+            why = _why(results, series, level)
+            found.setdefault((results.group(series), why), {}).setdefault(f"{series.label} {series.metric}")
+    return tuple(f"{group}: {why} {listed(list(names))}." for (group, why), names in found.items())
+
+
+def _why(results: Results, series: Series, level: Level) -> str:
+    """Words that end before the names of metrics."""
+    having = {
+        name
+        for other, levels in results.levels.items()
+        if (other.label, other.metric) == (series.label, series.metric)
+        for name in levels
+    }
+    if results.baseline not in having:
+        return f"{results.baseline} has no result of"
+    if having == {results.baseline}:
+        return f"only {results.baseline} has a result of"
+    return "there are differences, and no ratios, of" if level.kind in UNLOGGED else "no round has both results of"
 
 
 def _rows(results: Results) -> list[tuple[list[Series], str, list[Comparison]]]:
@@ -146,6 +177,7 @@ def _line(
         ratio=min(item.ratio for item in found if item.ratio is not None),
         result=cell.text if len(found) > 1 else ratio_text(single.ratio) + interval_text(single),
         verdicts=tuple(sorted(counts, key=lambda word: -counts[word])),
-        note=cell.note if len(found) > 1 else explanation(single),
+        note=cell.note if len(found) > 1 else "" if single.ruled_out_by else explanation(single),
+        reasons=tuple(dict.fromkeys(item.ruled_out_by for item in found if item.ruled_out_by)),
         whiskers=whiskers,
     )

@@ -10,17 +10,18 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from vtax.model.finding import Finding
 from vtax.report.chart import Chart, Trace, slug
+from vtax.report.conditions import named
 from vtax.report.drawn import charts
-from vtax.report.forest import forest
+from vtax.report.findings import ROW
+from vtax.report.forest import forest, without_ratio
 from vtax.report.ladder import waterfall
 from vtax.report.links import file_name, raw_file
 from vtax.report.page import Page, page_of
@@ -52,6 +53,7 @@ def render(report: ReportInput) -> str:
         .render(
             page=page,
             forest=overview,
+            without_ratio=without_ratio(results),
             rugs=rugs(overview),
             rug_ticks=ticks(overview) if overview else (),
             figures=own,
@@ -118,12 +120,14 @@ def with_code(text: str) -> Markup:
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
-def together(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Findings of the same row of the audit as one, in the order in which each row comes first."""
-    rows: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        rows.setdefault((finding.severity, finding.id), []).append(finding)
-    return list(rows.values())
+def linked(text: str, anchors: Mapping[str, str]) -> Markup:
+    """The same, in which the rows of the audit that the page has lead to what they found."""
+
+    def link(found: re.Match[str]) -> str:
+        anchor = anchors.get(found[0])
+        return f'<a href="#{anchor}">{found[0]}</a>' if anchor else found[0]
+
+    return Markup(re.sub(rf"\b{ROW.pattern}\b", link, with_code(text)))
 
 
 def breakable(text: str) -> Markup:
@@ -153,7 +157,8 @@ def _templates() -> Environment:
     environment.filters["within"] = lambda title, label: title.removeprefix(f"{label} · ")
     environment.filters["file_name"] = file_name
     environment.filters["slug"] = slug
-    environment.filters["together"] = together
+    environment.filters["linked"] = linked
+    environment.filters["named"] = named
     environment.filters["with_code"] = with_code
     environment.filters["percent"] = lambda share: f"{100 * share:.4g}%"
     environment.filters["svg"] = Markup

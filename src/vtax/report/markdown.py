@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
-from vtax.model.finding import Finding
+from vtax.report.findings import Box, Said
 from vtax.report.links import file_name, raw_file
 from vtax.report.page import Entry, Page, page_of
 from vtax.report.records import ReportInput
@@ -24,7 +25,6 @@ def render(report: ReportInput) -> str:
 def _blocks(page: Page) -> Iterator[str]:
     yield f"# {escape(page.title)}: {escape(page.question)}"
     yield escape(page.subject)
-    yield from map(_finding, page.loud)
     yield "## The answer in short"
     yield f"**{escape(page.caution)}**"
     lines = (
@@ -35,6 +35,9 @@ def _blocks(page: Page) -> Iterator[str]:
     )
     yield "\n".join(lines)
     yield escape(page.resolution)
+    yield from (_finding(box, most=3) for box in page.stopping)
+    if page.warned:
+        yield f"The audit warns {escape(page.warned)}: see Findings."
     yield escape(page.reading)
     yield "## Overview"
     yield from _table(page.overview, titled=False)
@@ -42,6 +45,11 @@ def _blocks(page: Page) -> Iterator[str]:
         if table.rows:
             yield f"## {escape(table.title)}"
             yield from _table(table, titled=False)
+    yield "## Findings"
+    yield from map(_finding, page.loud) if page.loud else ["No blocker and no warning."]
+    if page.quiet:
+        yield "### Notes"
+        yield "\n".join(f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in page.quiet)
     for section in page.sections:
         yield f"## {section.group}"
         for entry in section.entries:
@@ -50,12 +58,14 @@ def _blocks(page: Page) -> Iterator[str]:
     for paragraph in page.conclusion:
         yield f"### {escape(paragraph.title)}"
         yield escape(" ".join(paragraph.sentences))
+    if not page.imported:
+        yield "## What happened"
+        if page.ended:
+            yield f"The campaign ended {escape(page.ended)}."
+        yield from _table(page.cells, titled=True)
     yield "## Failures"
     none = "Every run gave a result." if page.imported else "Every recorded trial ran to its end."
     yield from _table(page.failures, titled=False) if page.failures.rows else [none]
-    if page.quiet:
-        yield "### Notes of the audit"
-        yield "\n".join(f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in page.quiet)
     if page.files is not None:
         yield f"## {page.files.title}"
         yield from _table(page.files, titled=False)
@@ -65,24 +75,54 @@ def _blocks(page: Page) -> Iterator[str]:
         yield f"### {escape(page.other_facts.title)}"
         yield from _table(page.other_facts, titled=False)
     if not page.imported:
-        yield "## How each environment was built"
-    for name, commands in page.built:
-        yield f"### {escape(name)}"
-        yield fenced(commands)
-    own = () if page.imported else (page.machine, page.peaks, page.image, page.versions)
-    for table in (*own, page.plan, page.work):
+        yield from _setup(page)
+    for table in (page.plan, page.work):
         yield f"## {escape(table.title)}"
         yield from _table(table, titled=False)
 
 
-def _finding(item: Finding) -> str:
-    where = "".join(f" ({word})" for word in (item.environment, item.benchmark) if word)
-    remedy = f"  \n> What to do: {escape(item.remedy)}" if item.remedy else ""
-    return f"> **{item.severity.capitalize()} {escape(item.id)}**{escape(where)}: {escape(item.message)}{remedy}"
+def _setup(page: Page) -> Iterator[str]:
+    """How it was built: commands, machine, versions."""
+    for title, several in (("How each environment was built", page.built), ("What ran in each", page.commands)):
+        if several:
+            yield f"## {title}"
+        for name, commands in several:
+            yield f"### {escape(name)}"
+            yield fenced(commands)
+    for table in (page.peaks, page.image, page.machine, page.other_machine, page.versions, page.other_versions):
+        if table.rows:
+            yield f"## {escape(table.title)}"
+            yield from _table(table, titled=False)
+
+
+def _finding(box: Box, most: int | None = None) -> str:
+    """One row of the audit as a quotation; at `most` so many of its messages."""
+    head = f"**{box.severity.capitalize()} {escape(box.id)}**"
+    if not box.title:
+        lines = [f"{head} {_said(box.lines[0])}"]
+    else:
+        lines = [f"{head} {escape(box.title)}", "", *(f"- {_said(line)}" for line in box.lines[:most])]
+        more = len(box.lines[most:]) if most is not None else 0
+        lines += [*([f"- and {more} more, under Findings"] if more else []), ""]
+    lines += [f"What to do: {escape(remedy)}" for remedy in box.remedies]
+    return "\n".join(f"> {line}".rstrip() for line in _apart(lines))
+
+
+def _apart(lines: Sequence[str]) -> Iterator[str]:
+    """Lines of prose that follow each other as lines of their own."""
+    for line, after in zip_longest(lines, lines[1:], fillvalue=""):
+        yield f"{line}\\" if line and after and not after.startswith("- ") else line
+
+
+def _said(line: Said) -> str:
+    where = ", ".join(word for word in (*line.environments, line.benchmark) if word)
+    return f"({escape(where)}) {escape(line.message)}" if where else escape(line.message)
 
 
 def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
     yield f"### {escape(entry.label)}"
+    if entry.tally:
+        yield f"Findings: {escape(entry.tally)}."
     if entry.table is not None:
         yield from _table(entry.table, titled=False)
     if entry.notes:
@@ -125,7 +165,8 @@ def _table(table: Table, *, titled: bool) -> Iterator[str]:
 def _cell(cell: Cell) -> str:
     badge = f"*{escape(cell.badge)}*" if cell.badge else ""
     note = f"({escape(cell.note)})" if cell.note else ""
-    return " ".join(text for text in (escape(cell.text), badge, note) if text)
+    text = f"[{escape(cell.text)}]({_href(cell.file)})" if cell.file else escape(cell.text)
+    return " ".join(word for word in (text, badge, note) if word)
 
 
 def _href(source: str) -> str:

@@ -11,7 +11,9 @@ from vtax.analysis.summary import Series
 from vtax.model.finding import Finding, Severity
 from vtax.model.metric import Kind
 from vtax.report import imported, setup
-from vtax.report.conclusion import NBSP, Answer, Paragraph, answers, conclusion, resolution
+from vtax.report.answers import NBSP, Answer, answers, compared, resolution
+from vtax.report.conclusion import Paragraph, conclusion
+from vtax.report.findings import Box, anchored, boxes, tally, warned
 from vtax.report.groups import Group
 from vtax.report.matrices import matrices, matrix_table
 from vtax.report.numbers import labels_text, listed, plural
@@ -48,7 +50,8 @@ class Entry:
     counts: Table | None  # what has no better and worse
     matrices: tuple[Table, ...]
     sources: tuple[Sources, ...]
-    findings: tuple[Finding, ...]  # that name this entry
+    findings: tuple[Box, ...]  # that name this entry, and metrics of this part of the machine if any
+    tally: str  # how many they are
     notes: tuple[str, ...]  # what its numbers say besides the verdicts
     peak: float | None = None  # of its nodes, flop/s
     published: Table | None = None  # figures of other machines, where they were asked for
@@ -82,9 +85,9 @@ class Page:
     answers: tuple[Answer, ...]
     conclusion: tuple[Paragraph, ...]
     reading: str
-    stopping: tuple[Finding, ...]  # blockers that make numbers not comparable, for the top of the page
-    warned: str  # the warnings in a word each
-    loud: tuple[Finding, ...]
+    stopping: tuple[Box, ...]  # blockers that make numbers not comparable, for the top of the page
+    warned: str  # what the audit warns of, in few words
+    loud: tuple[Box, ...]
     quiet: tuple[Finding, ...]
     overview: Table
     scores: Table
@@ -109,6 +112,11 @@ class Page:
     imported: bool = False
     files: Table | None = None  # that were imported
 
+    @property
+    def anchors(self) -> dict[str, str]:
+        """Where in the page what each row of the audit found stands."""
+        return {box.id: box.anchor for box in self.loud if box.anchor}
+
 
 def page_of(report: ReportInput) -> Page:
     """The whole page, but for the figures."""
@@ -117,6 +125,7 @@ def page_of(report: ReportInput) -> Page:
     machine, other_machine = setup.machine(report)
     versions, other_versions = setup.versions(report)
     foreign = imported.is_imported(report)
+    loud = anchored(boxes(item for item in analysis.findings if item.severity in LOUD))
     return Page(
         title=analysis.campaign,
         question=QUESTION,
@@ -127,9 +136,9 @@ def page_of(report: ReportInput) -> Page:
         answers=answers(analysis, planned=not foreign),
         conclusion=conclusion(report),
         reading=imported.reading(report) if foreign else _reading(report),
-        loud=tuple(item for item in analysis.findings if item.severity in LOUD),
-        stopping=tuple(item for item in analysis.findings if item.severity is Severity.BLOCKER and item.id != PILOT),
-        warned=_warned(analysis.findings),
+        loud=loud,
+        stopping=tuple(box for box in loud if box.severity is Severity.BLOCKER and box.id != PILOT),
+        warned=warned(analysis.findings),
         quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
         overview=imported.of_runs(overview(results)) if foreign else overview(results),
         scores=score_table(analysis),
@@ -156,12 +165,6 @@ def page_of(report: ReportInput) -> Page:
     )
 
 
-def _warned(findings: Sequence[Finding]) -> str:
-    """The warnings by id: `C04, H03 (4 times)`."""
-    counts = Counter(item.id for item in findings if item.severity is Severity.WARNING)
-    return ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in sorted(counts.items()))
-
-
 def _subject(report: ReportInput) -> str:
     plan, analysis = report.plan, report.analysis
     others = [name for name in analysis.environments if name != analysis.baseline]
@@ -178,10 +181,14 @@ def _subject(report: ReportInput) -> str:
 def _caution(report: ReportInput) -> str:
     """How far the answer may be trusted, in one paragraph."""
     analysis = report.analysis
-    verdicts = Counter(item.verdict for item in analysis.comparisons if item.primary)
+    known = compared(analysis)
+    verdicts = Counter(item.verdict for item in known)
     if not verdicts:
         return "There is nothing to compare: no primary metric was measured in two environments."
-    if any(item.n >= VERDICT_FROM for item in analysis.comparisons if item.primary):
+    if set(verdicts) == {Verdict.NOT_COMPARABLE}:
+        many = f"all {len(known)} comparisons" if len(known) > 1 else "the one comparison"
+        return f"Not comparable: blockers of the audit rule out {many} of primary metrics."
+    if any(item.n >= VERDICT_FROM for item in known):
         told = listed([f"{verdicts[word]} {word}" for word in Verdict if verdicts[word]])
         return (
             f"Of {verdicts.total()} comparisons of primary metrics: {told}. There is at most a 5{NBSP}% chance "
@@ -189,8 +196,6 @@ def _caution(report: ReportInput) -> str:
             f"“trivial” (Holm's correction). Each interval is an individual 95{NBSP}% interval; "
             "inconclusive never means equal."
         )
-    if set(verdicts) == {Verdict.NOT_COMPARABLE}:
-        return "Not comparable: the findings below rule out every comparison."
     return (
         f"Pilot only: a verdict needs at least {VERDICT_FROM} rounds in which both environments have a result. "
         "The ratios describe these runs; they do not show that anything is faster, slower or the same."
@@ -228,24 +233,31 @@ def _interval(report: ReportInput) -> str:
 
 def _sections(report: ReportInput, results: Results) -> tuple[Section, ...]:
     sections = []
+    seen: set[tuple[str, str]] = set()
     for group in Group:
         members = [series for series in results.levels if results.group(series) is group]
         by_label: dict[tuple[str, str], list[Series]] = {}
         for series in members:
             by_label.setdefault((series.benchmark, series.label), []).append(series)
-        entries = tuple(_entry(report, results, *key, several) for key, several in by_label.items())
+        entries = tuple(_entry(report, results, *key, several, again=key in seen) for key, several in by_label.items())
+        seen.update(by_label)
         if entries:
             sections.append(Section(group, entries))
     return tuple(sections)
 
 
-def _entry(report: ReportInput, results: Results, benchmark: str, label: str, several: Sequence[Series]) -> Entry:
+def _entry(
+    report: ReportInput, results: Results, benchmark: str, label: str, several: Sequence[Series], *, again: bool
+) -> Entry:
+    """An entry in one part of the machine; `again` when an earlier part has it too."""
     found = matrices(several)
     inside = {series for matrix in found for series in matrix.members}
     flat = [series for series in several if series not in inside]
     counted = {series for series in flat if results.first(series).kind is Kind.COUNT}
     meanings = report.meanings.get(benchmark, {})
     peak = peak_flops(report, label) if any(series.metric == "HPL" for series in several) else None
+    names = report.plan.names_of(benchmark, label)
+    about = boxes(f for f in report.analysis.findings if f.benchmark in names and _belongs(f, several, again=again))
     context = Context({} if peak is None else {label: peak}, report.references)
     return Entry(
         label=label,
@@ -255,12 +267,21 @@ def _entry(report: ReportInput, results: Results, benchmark: str, label: str, se
         counts=benchmark_table(results, [s for s in flat if s in counted], meanings),
         matrices=tuple(matrix_table(results, m) for m in found),
         sources=_sources(results, several),
-        findings=tuple(item for item in report.analysis.findings if item.benchmark in (label, benchmark)),
+        findings=about,
+        tally=tally(about),
         notes=_notes(results, several),
         peak=peak,
         published=published(results, several, context),
         published_anchor=results.published(several[0]),
     )
+
+
+def _belongs(finding: Finding, several: Sequence[Series], *, again: bool) -> bool:
+    """Whether a finding about an entry stands in a part of the machine: the one with its metrics, else the first."""
+    if not finding.metrics and not finding.labels:
+        return not again
+    everywhere = (finding.environment,)
+    return any(finding.touches(everywhere, (finding.benchmark,), s.metric, dict(s.labels)) for s in several)
 
 
 def _notes(results: Results, several: Sequence[Series]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from vtax.analysis.records import Comparison, Level, Verdict
 from vtax.analysis.summary import Series, series_of
+from vtax.analysis.verdict import CAVEATS
 from vtax.report.groups import Group, group_of
 from vtax.report.numbers import ABSENT, interval_text, labels_text, mean_sd, natural, plural, ratio_text, unit_for
 from vtax.report.records import Reference, ReportInput
@@ -239,7 +240,9 @@ def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
     if item.difference is not None:
         return Cell(f"{item.difference:+.3g}", "difference")
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
-    note = explanation(item) if explain else "; ".join(words for words in (by_means(item), item.caveat) if words)
+    caveat = "" if item.ruled_out_by in CAVEATS else item.caveat
+    beside = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
+    note = explanation(item) if explain else beside
     return Cell(text, note, item.verdict)
 
 
@@ -257,8 +260,11 @@ def by_means(item: Comparison) -> str:
 
 def explanation(item: Comparison) -> str:
     """What the number and the verdict beside it do not say."""
-    whole = item.verdict is Verdict.NOT_COMPARABLE or item.ratio is None
-    return item.sentence if whole else item.remark
+    if not item.n:
+        return f"no counterpart in {item.baseline}"
+    if item.ruled_out_by:
+        return item.ruled_out_by
+    return item.sentence if item.ratio is None else item.remark
 
 
 def named(metric: str, unit: str) -> str:

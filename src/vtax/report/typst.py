@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from vtax.analysis.records import Analysis, Level
 from vtax.model.finding import Finding
-from vtax.report.conclusion import answers, resolution
+from vtax.report.answers import answers, resolution
 from vtax.report.imported import RESOLUTION
 from vtax.report.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
 from vtax.units import scale_of
