@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -18,16 +19,19 @@ from vtax.model.finding import Finding
 from vtax.model.metric import Direction
 
 Rounds = tuple[int, ...]
+Forbidden = Callable[[Level, Level], str]
 
 
 def ladders(
-    ordered: Sequence[Level], found: Mapping[Key, Level], findings: Sequence[Finding], frame: Frame
+    ordered: Sequence[Level], found: Mapping[Key, Level], findings: Sequence[Finding], frame: Frame, invalid: str
 ) -> tuple[Ladder, ...]:
     """One ladder for each series, in the order of `ordered`, over the steps of the study that have it; two at least.
 
     Intervals are at the level of the planned looks, once the first is reached. A step that was left out is skipped: the
-    rung then leads from the step before it, and says so in `previous`.
+    rung then leads from the step before it, and says so in `previous`. `invalid` is why nothing of the campaign
+    compares, "" when nothing says so.
     """
+    forbidden = partial(_forbidden, findings, invalid)
     at = None if frame.look is None else level_of(frame.study, adjusted=False, tables=frame.tables)
     several = []
     for series in dict.fromkeys(map(series_of, ordered)):
@@ -36,11 +40,17 @@ def ladders(
             continue
         common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
         if common:
-            several.append(_ladder(levels, tuple(sorted(common)), findings, at))
+            several.append(_ladder(levels, tuple(sorted(common)), forbidden, at))
     return tuple(several)
 
 
-def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding], at: LookLevel | None) -> Ladder:
+def _forbidden(findings: Sequence[Finding], invalid: str, level: Level, previous: Level) -> str:
+    """Why two steps do not compare; "" when nothing says so."""
+    block = verdict.blocker(findings, (level.environment, previous.environment), level)
+    return invalid if block is None else block.message
+
+
+def _ladder(levels: Sequence[Level], rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> Ladder:
     first = levels[0]
     return Ladder(
         benchmark=first.benchmark,
@@ -52,12 +62,12 @@ def _ladder(levels: Sequence[Level], rounds: Rounds, findings: Sequence[Finding]
         primary=first.primary,
         labels=first.labels,
         n=len(rounds),
-        rungs=tuple(_rung(level, previous, rounds, findings, at) for previous, level in pairwise(levels)),
-        total=_rung(levels[-1], first, rounds, findings, at),
+        rungs=tuple(_rung(level, previous, rounds, forbidden, at) for previous, level in pairwise(levels)),
+        total=_rung(levels[-1], first, rounds, forbidden, at),
     )
 
 
-def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Finding], at: LookLevel | None) -> Rung:
+def _rung(level: Level, previous: Level, rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> Rung:
     mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
     differences = log_differences(
         np.array([mine[number] for number in rounds]),
@@ -69,7 +79,6 @@ def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Find
     ends = None if made is None or not shown else made.interval(LEVEL) if at is None else at.interval(made)
     bounds = None if ends is None or not np.isfinite(ends[0]) else (float(ends[0]), float(ends[1]))
     effect = float(differences.mean())
-    block = verdict.blocker(findings, (level.environment, previous.environment), level)
     return Rung(
         environment=level.environment,
         previous=previous.environment,
@@ -78,5 +87,5 @@ def _rung(level: Level, previous: Level, rounds: Rounds, findings: Sequence[Find
         ratio=exponential(effect),
         low=None if bounds is None else exponential(bounds[0]),
         high=None if bounds is None else exponential(bounds[1]),
-        blocker=block.message if block is not None else "",
+        blocker=forbidden(level, previous),
     )

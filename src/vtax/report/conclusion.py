@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Verdict
@@ -74,10 +74,22 @@ def is_control(item: Comparison) -> bool:
 
 def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparison], *, planned: bool = True) -> Clause:
     """Of the primary metrics of an environment: how many have which verdict, and between which ratios they lie."""
+    told = _clause(analysis, place, name, several, planned=planned)
+    lost = sum(item.planned and item.n == 0 for item in several)
+    if not lost or lost == len(several):
+        return told
+    text = f"{told.text}; {lost} of {len(several)} primary metrics have no round with a result in both"
+    return replace(told, text=text, verdicts=tuple(dict.fromkeys((*told.verdicts, str(Verdict.DATA_ONLY)))))
+
+
+def _clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparison], *, planned: bool) -> Clause:
     base = analysis.baseline
     compared = [item for item in several if item.ratio is not None]
     if all(item.verdict is Verdict.NOT_COMPARABLE for item in several):
         return Clause(place, name, (Verdict.NOT_COMPARABLE,), f"not comparable with {base}: a finding rules it out")
+    if not compared and any(item.planned for item in several):
+        text = f"nothing to compare: no round has a result in both it and {base}"
+        return Clause(place, name, (Verdict.DATA_ONLY,), text)
     if not compared:
         return Clause(place, name, (Verdict.DATA_ONLY,), f"no counterpart in {base} to compare with")
     counts = Counter(item.verdict for item in compared)
