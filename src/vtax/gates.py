@@ -7,14 +7,15 @@ into a failure by the gate "inconclusive". So neither a pass nor a failure rests
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vtax.analysis.across_records import Across, Change, Outcome
+from vtax.analysis.across_records import Across, Change, Late, Outcome
 from vtax.analysis.estimate import LEVEL
-from vtax.analysis.records import CONCLUSIVE, Analysis, Comparison, Verdict
+from vtax.analysis.records import CONCLUSIVE, Analysis, Comparison, Timeouts, Verdict
 from vtax.benchmarks import benchmarks
 from vtax.errors import UsageError
 from vtax.model.finding import Finding, Severity
@@ -213,10 +214,17 @@ def _worst(cases: Sequence[Case]) -> Result:
 def subjects_of(analysis: Analysis) -> tuple[Subject, ...]:
     """The comparisons of a campaign with its baseline; the control arm is none."""
     return tuple(
-        _subject(item, item.low, item.high, _confirmed(item), _refusal(item))
+        _subject(item, *_reach(item.low, item.high, item.timeouts), _confirmed(item), _refusal(item))
         for item in analysis.comparisons
         if not item.control
     )
+
+
+def _reach(low: float | None, high: float | None, late: Timeouts | Late | None) -> tuple[float | None, float | None]:
+    """The interval, as wide as rounds leave it in which one of the two ran into its time limit."""
+    if low is None or high is None or late is None:
+        return low, high
+    return 0.0 if late.low is None else late.low, math.inf if late.high is None else late.high
 
 
 def _confirmed(item: Comparison) -> bool:
@@ -236,13 +244,18 @@ def subjects_across(made: Across) -> tuple[Subject, ...]:
     return tuple(
         _subject(
             item,
-            item.change.low if item.change else None,
-            item.change.high if item.change else None,
-            item.outcome is Outcome.DIFFERS,
+            *(_reach(item.change.low, item.change.high, item.timeouts) if item.change else (None, None)),
+            _moved(item),
             "" if item.outcome in judged else item.sentence,
         )
         for item in made.changes
     )
+
+
+def _moved(item: Change) -> bool:
+    """Whether a difference is claimed, also one inside the margin."""
+    proven = item.p_adjusted is not None and item.p_adjusted <= LEVEL
+    return item.outcome is Outcome.DIFFERS or (item.outcome is Outcome.WITHIN and proven)
 
 
 SETTLED = frozenset({*map(str, CONCLUSIVE), str(Verdict.DIFFERENCE_ONLY), str(Outcome.DIFFERS), str(Outcome.WITHIN)})

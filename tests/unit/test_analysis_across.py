@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
@@ -15,16 +18,22 @@ from synthetic import campaign, plan
 from vtax.analysis.across import across, welch
 from vtax.analysis.across_records import Across, Change, Outcome
 from vtax.analysis.analyse import analyse
+from vtax.analysis.rank_sum import bound_rank, shift_interval, u_distribution
 from vtax.analysis.unlike import Recorded
+from vtax.cli.compare import lines_of
 from vtax.errors import UsageError
+from vtax.gates import Result, judge, parse_gates, subjects_across
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind
 from vtax.model.plan import Plan
+from vtax.model.trial import Status, TrialRecord
+from vtax.selftest.objects import plan_of, simulated
 
 ABOUT: Mapping[str, Any] = {"created": "2026-01-01", "image": {"digest": "d", "versions": {"sysbench": "1.0"}}}
 SIX = (100.0, 102.0, 98.0, 101.0, 99.0, 100.0)
+NARROW = (100.0, 100.1, 99.9, 100.05, 99.95, 100.0)
 
 
 def recorded(
@@ -44,6 +53,83 @@ def recorded(
         for number, value in enumerate(several, 1)
     ]
     return Recorded("dir", made, about, cells, analyse(numbers, plan=made, findings=findings, trials=()))
+
+
+def test_a_change_inside_the_margin_fails_a_strict_gate_when_it_is_proven() -> None:
+    made = across(recorded({"host": SIX}), recorded({"host": [0.985 * value for value in SIX]}))
+    wide = across(recorded({"host": NARROW}), recorded({"host": [0.985 * value for value in NARROW]}))
+    assert only(wide).outcome is Outcome.WITHIN
+    gates = parse_gates(["any primary slower than 1%"])
+    assert judge(gates, subjects_across(wide), ())[0].result is Result.FAILED
+    assert judge(gates, subjects_across(made), ())[0].result is Result.NOT_RESOLVED
+
+
+# --- runs that gave no number --------------------------------------------------------------------------------------
+
+
+def simulated_campaign(status: Status, which: Callable[[TrialRecord], bool]) -> Recorded:
+    """Ten quiet rounds of `base` and `other`, in which these trials ended like that."""
+    random = np.random.Generator(np.random.PCG64(7))
+    whole = simulated(plan_of(3, (6, 10), 1), np.exp(0.001 * random.normal(size=(2, 10, 1))))
+    gone = {trial.id for trial in whole.trials if which(trial)}
+    trials = tuple(t.model_copy(update={"status": status}) if t.id in gone else t for t in whole.trials)
+    kept = tuple(m for m in whole.measurements if m.trial not in gone)
+    return Recorded("dir", whole.plan, ABOUT, (), analyse(kept, plan=whole.plan, findings=(), trials=trials))
+
+
+WHOLE = simulated_campaign(Status.OK, lambda _: False)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_never_succeeded_in_one_campaign_is_compared_and_holds_no_gate(swapped: bool) -> None:
+    lost = simulated_campaign(Status.TIMED_OUT, lambda trial: trial.environment == "other")
+    made = across(lost, WHOLE) if swapped else across(WHOLE, lost)
+    found = only(made, "other")
+    name = "A" if swapped else "B"
+    assert (found.outcome, found.change, found.tax) == (Outcome.DATA_ONLY, None, None)
+    assert (found.n_a, found.n_b) == ((0, 10) if swapped else (10, 0))
+    assert found.sentence == f"data only: no round of {name} has a number of it (10 timed out)"
+    gates = parse_gates(["any primary slower than 5%", "inconclusive"])
+    assert [one.result for one in judge(gates, subjects_across(made), ())] == [Result.NOT_RESOLVED, Result.FAILED]
+    assert any("no round of" in line for line in lines_of(made))
+
+
+def test_what_one_campaign_did_not_plan_stays_absent() -> None:
+    lost = simulated_campaign(Status.FAILED, lambda trial: trial.environment == "other")
+    plan = lost.plan.model_copy(update={"work": tuple(w for w in lost.plan.work if w.environment == "base")})
+    made = across(WHOLE, replace(lost, plan=plan))
+    assert [change.environment for change in made.changes] == ["base"]
+
+
+def test_cells_without_an_end_widen_the_change() -> None:
+    late = simulated_campaign(Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5))
+    assert only(across(WHOLE, WHOLE), "other").outcome is Outcome.WITHIN
+    made = across(WHOLE, late)
+    found = only(made, "other")
+    assert (found.outcome, found.n_b) == (Outcome.NOT_RESOLVED, 6)
+    assert found.timeouts is not None
+    assert (found.timeouts.a, found.timeouts.b, found.timeouts.low) == (0, 4, None)
+    assert found.sentence.endswith("; without 4 of B that ran into their time limit")
+    gates = parse_gates(["any primary slower than 5%", "any primary faster than 5%"])
+    assert [one.result for one in judge(gates, subjects_across(made), ())] == [Result.NOT_RESOLVED, Result.HOLDS]
+
+
+def test_a_rank_sum_interval_by_hand() -> None:
+    assert [bound_rank(m, m, 0.05) for m in (3, 4, 6, 10)] == [0, 1, 6, 24]  # tables: U of 0, 5, 23 at most
+    assert bound_rank(201, 201, 0.05) == pytest.approx(bound_rank(200, 200, 0.05) * (201 / 200) ** 2, rel=1e-3)
+    assert shift_interval((1.0, 2.0, 3.0), (4.0, 5.0, 6.0)) == (-math.inf, math.inf)
+    assert shift_interval((0.0, 1.0, 2.0, 3.0), (10.0, 10.0, 10.0, 10.0)) == (7.0, 10.0)
+    assert shift_interval((0.0, 1.0, 2.0, 3.0), (-math.inf, 10.0, 10.0, 10.0)) == (-math.inf, 10.0)
+    assert shift_interval((-math.inf, 1.0, 2.0, 3.0), (-math.inf, 10.0, 10.0, 10.0)) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 4), (5, 2)])
+def test_the_distribution_of_the_rank_sum_is_that_of_all_orders(m: int, n: int) -> None:
+    counts = np.zeros(m * n + 1)
+    for chosen in itertools.combinations(range(m + n), m):
+        others = [place for place in range(m + n) if place not in chosen]
+        counts[sum(one > other for one in chosen for other in others)] += 1
+    assert u_distribution(m, n) == pytest.approx(counts / counts.sum())
 
 
 def only(made: Across, environment: str = "host") -> Change:

@@ -135,7 +135,8 @@ def test_failures_have_the_interval_of_wilson_and_the_test_of_mcnemar() -> None:
     assert (host.failed, host.trials, host.p_mcnemar) == (1, 12, None)
     assert (vm.low, vm.high) == pytest.approx(proportion_confint(4, 12, method="wilson"))
     assert vm.p_mcnemar == pytest.approx(mcnemar([[1, 3], [0, 8]], exact=True).pvalue)  # three rounds against none
-    assert failing((host, vm)) == {("vm", "tool")}
+    assert failing((host, vm)) == {("vm", "tool")}, "one in twelve is below a tenth, and there are others"
+    assert failing((host,)) == {("host", "tool")}, "all failures in one environment"
     assert _mcnemar({1: True}, {1: True}) is None
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pytest
 
 from measurements import measurement
 from synthetic import plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
+from vtax.cli.analyse import lines_of
 from vtax.errors import StudyError
 from vtax.model.finding import Finding, Severity
 from vtax.model.metric import Kind
+from vtax.model.study import EnvironmentSpec
 from vtax.report.rungs import rung_table
 from vtax.study import parse
 
@@ -26,9 +30,11 @@ def climbed(
     steps: tuple[str, ...] = STEPS,
     kind: Kind = Kind.RATE_FIXED_WORK,
     findings: Sequence[Finding] = (),
+    specs: tuple[EnvironmentSpec, ...] = (),
 ) -> Analysis:
     made = plan(tuple(values))
-    made = made.model_copy(update={"study": made.study.model_copy(update={"ladder": steps})})
+    update = {"ladder": steps, "environments": specs or made.study.environments, "control": bool(specs)}
+    made = made.model_copy(update={"study": made.study.model_copy(update=update)})
     numbers = [
         measurement(value, environment=name, round=number, kind=kind)
         for name, several in values.items()
@@ -79,6 +85,32 @@ def test_a_blocker_stands_on_the_rungs_that_it_touches_only() -> None:
     found = climbed({"host": [2, 2], "tcp": [2, 2], "box": [1, 1]}, findings=[blocked]).ladder[0]
     assert [rung.blocker for rung in found.rungs] == ["", "no limit"]
     assert found.total.blocker == "no limit"
+
+
+def test_lines_have_intervals_and_no_figure_that_is_forbidden() -> None:
+    values = {"host": [100.0, 101, 102], "tcp": [50.0, 51, 50], "box": [25.0, 25, 26]}
+    blocked = Finding(id="C01", severity=Severity.BLOCKER, message="no limit", remedy="set one", environment="box")
+    (line,) = [line for line in lines_of(climbed(values, findings=[blocked])) if line.startswith("ladder")]
+    assert re.fullmatch(
+        r"ladder of tool elapsed \(3 rounds\): host to tcp -50\.2 % \[-\d\d\.\d, -\d\d\.\d\], "
+        r"tcp to box not comparable, host to box not comparable",
+        line,
+    )
+
+
+def test_a_control_arm_that_differs_forbids_every_step() -> None:
+    random = np.random.Generator(np.random.PCG64(1))
+    values = {
+        name: (level * (1 + 0.001 * random.normal(size=8))).tolist()
+        for name, level in (("host", 100.0), ("again", 90.0), ("box", 50.0))
+    }
+    specs = (
+        EnvironmentSpec(name="host", provider="docker"),
+        EnvironmentSpec(name="again", provider="docker", control_of="host"),
+        EnvironmentSpec(name="box", provider="docker"),
+    )
+    (found,) = climbed(values, steps=("host", "box"), specs=specs).ladder
+    assert found.total.blocker.startswith("INVALID_AA, the control arm differs")
 
 
 TEXT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from measurements import analysed, rounds
-from vtax.analysis.records import Analysis, Verdict, settled
+from vtax.analysis.records import Analysis, Verdict, settled, waiting
 from vtax.model.metric import Kind
 
 
@@ -47,7 +47,10 @@ def test_exploratory_metrics_and_the_control_arm_end_nothing() -> None:
     assert settled(made.model_copy(update={"comparisons": (made.comparisons[0], control)}))
 
 
-def test_a_metric_that_the_baseline_lacks_is_not_waited_for() -> None:
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_metric_that_is_not_planned_in_both_is_not_waited_for(planned: bool) -> None:
     made = at_a_look([Verdict.FASTER, Verdict.DATA_ONLY])
-    lacking = made.comparisons[1].model_copy(update={"n": 0})
-    assert settled(made.model_copy(update={"comparisons": (made.comparisons[0], lacking)}))
+    lacking = made.comparisons[1].model_copy(update={"n": 0, "planned": planned})
+    analysis = made.model_copy(update={"comparisons": (made.comparisons[0], lacking)})
+    assert settled(analysis) is not planned
+    assert waiting(analysis).startswith(f"1 of {1 + planned} primary comparisons")

@@ -82,11 +82,31 @@ def test_five_rounds_are_a_pilot() -> None:
     assert "5 of 5 planned rounds" in finding.message
 
 
-def test_a_failed_trial_makes_its_round_incomplete() -> None:
+def test_a_failed_trial_makes_its_round_incomplete_for_its_entry_only() -> None:
     campaign = evidence()
     failed = campaign.trials[0].model_copy(update={"status": Status.FAILED})
     finding = only(method.few_rounds(replace(campaign, trials=(failed, *campaign.trials[1:]))))
-    assert "5 of 6 planned rounds" in finding.message
+    assert "5 of 6 planned rounds of hpcc are complete in container and the baseline" in finding.message
+    assert (finding.environment, finding.benchmark) == ("container", "hpcc")
+
+
+def test_an_entry_that_fails_in_every_round_is_told_and_no_other() -> None:
+    campaign = evidence(rounds=8)
+    trials = tuple(
+        one.model_copy(update={"status": Status.FAILED}) if (one.environment, one.label) == ("host", "hpcc") else one
+        for one in campaign.trials
+    )
+    finding = only(method.few_rounds(replace(campaign, trials=trials)))
+    assert (finding.environment, finding.benchmark) == ("container", "hpcc")
+    assert "0 of 8 planned rounds of hpcc" in finding.message
+
+
+def test_where_no_entry_has_enough_rounds_the_campaign_is_a_pilot() -> None:
+    campaign = evidence(rounds=5)
+    failed = campaign.trials[0].model_copy(update={"status": Status.FAILED})
+    finding = only(method.few_rounds(replace(campaign, trials=(failed, *campaign.trials[1:]))))
+    assert "at most 5 of 5 planned rounds are complete" in finding.message
+    assert (finding.environment, finding.benchmark) == ("", "")
 
 
 def test_order_as_planned() -> None:

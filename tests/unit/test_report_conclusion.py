@@ -10,7 +10,8 @@ import pytest
 from measurements import analysed, rounds
 from pages import report_input, whole
 from synthetic import campaign
-from vtax.analysis.analyse import INVALID, analyse
+from vtax.analysis.analyse import analyse
+from vtax.analysis.claims import INVALID
 from vtax.analysis.records import Analysis, Comparison, Ladder, Rung, Verdict, waiting
 from vtax.audit import CATALOGUE
 from vtax.model.finding import Finding, Severity

@@ -16,13 +16,15 @@ import numpy as np
 from scipy.stats import t as student
 
 from vtax.analysis import verdict
-from vtax.analysis.across_records import Across, Change, Interval, Outcome, Side, Unlike
+from vtax.analysis.across_records import Across, Change, Interval, Late, Outcome, Side, Unlike
 from vtax.analysis.columns import UNLOGGED
 from vtax.analysis.decide import benjamini_hochberg, holm
 from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, exponential
+from vtax.analysis.rank_sum import shift_interval
 from vtax.analysis.records import VERDICT_FROM, Level
-from vtax.analysis.summary import Key, series_of
+from vtax.analysis.summary import Key, place_of_level, series_of
 from vtax.analysis.unlike import Recorded, unlike
+from vtax.analysis.without import Without
 from vtax.errors import UsageError
 from vtax.model.finding import Severity
 from vtax.model.metric import Direction
@@ -86,19 +88,26 @@ def across(a: Recorded, b: Recorded, environment: str = "") -> Across:
     names = common_environments(a, b, environment)
     differences = unlike(a, b, names)
     levels = [{(level.environment, series_of(level)): level for level in side.analysis.levels} for side in (a, b)]
-    shared = [key for key in levels[0] if key in levels[1] and key[0] in names]
-    shared = [key for key in shared if levels[0][key].direction is not Direction.NONE]
+    shared = _shared((a, b), levels, names)
     margin = max(a.plan.study.margin, b.plan.study.margin)
     found = {
         key: welch(_logs(levels[0][key]), _logs(levels[1][key]))
-        for key in shared
-        if levels[0][key].kind not in UNLOGGED
+        for key, level in shared.items()
+        if level.kind not in UNLOGGED and key in levels[0] and key in levels[1]
     }
-    blocks = {key: _blocker(a, b, levels[0][key], differences) for key in shared}
+    blocks = {key: _blocker(a, b, level, differences) for key, level in shared.items()}
     adjusted = _adjusted(found, blocks, levels)
+    without = (Without.of(a), Without.of(b))
     changes = tuple(
-        _change(key, levels, found.get(key), blocks[key], adjusted.get(key), margin, _tax(a, b, key, levels))
-        for key in shared
+        _change(
+            _Both(key, level, levels[0].get(key), levels[1].get(key), without),
+            found.get(key),
+            blocks[key],
+            adjusted.get(key),
+            margin,
+            _tax(a, b, key, levels),
+        )
+        for key, level in shared.items()
     )
     return Across(
         a=_side(a),
@@ -110,6 +119,20 @@ def across(a: Recorded, b: Recorded, environment: str = "") -> Across:
         family=sum(levels[0][key].primary for key in adjusted),
         changes=changes,
     )
+
+
+def _shared(
+    sides: tuple[Recorded, Recorded], levels: Sequence[Mapping[Key, Level]], names: Sequence[str]
+) -> dict[Key, Level]:
+    """Every series that both campaigns have, or one of them while the other's plan has it too; with a level of it."""
+    planned = [{(work.environment, work.label, work.target.label) for work in side.plan.work} for side in sides]
+    found: dict[Key, Level] = {}
+    for mine, other in ((0, 1), (1, 0)):
+        for key, level in levels[mine].items():
+            expected = key in levels[other] or place_of_level(level) in planned[other]
+            if expected and key[0] in names and level.direction is not Direction.NONE:
+                found.setdefault(key, level)
+    return found
 
 
 def common_environments(a: Recorded, b: Recorded, environment: str) -> tuple[str, ...]:
@@ -198,63 +221,119 @@ def _adjusted(
 def _tax(a: Recorded, b: Recorded, key: Key, levels: Sequence[Mapping[Key, Level]]) -> Estimate | None:
     name, series = key
     baselines = (a.analysis.baseline, b.analysis.baseline)
-    if baselines[0] != baselines[1] or name == baselines[0] or levels[0][key].kind in UNLOGGED:
+    if baselines[0] != baselines[1] or name == baselines[0]:
         return None
     sides = []
     for side in levels:
-        if (baselines[0], series) not in side:
+        if key not in side or (baselines[0], series) not in side or side[key].kind in UNLOGGED:
             return None
         sides.append(paired_differences(side[key], side[baselines[0], series]))
     return welch(sides[0], sides[1]) if all(sides) else None
 
 
+@dataclass(frozen=True)
+class _Both:
+    """One series in both campaigns; `like` is that of either, for what does not depend on numbers."""
+
+    key: Key
+    like: Level
+    a: Level | None
+    b: Level | None
+    without: tuple[Without, Without]
+
+    @property
+    def n(self) -> int:
+        return min(level.n if level is not None else 0 for level in (self.a, self.b))
+
+    @property
+    def late(self) -> tuple[int, int]:
+        """Cells of either that met their time limit."""
+        one, other = self.without
+        return one.cells(self.like, self.a), other.cells(self.like, self.b)
+
+
 def _change(
-    key: Key,
-    levels: Sequence[Mapping[Key, Level]],
-    found: Estimate | None,
-    block: str,
-    p_adjusted: float | None,
-    margin: float,
-    tax: Estimate | None,
+    both: _Both, found: Estimate | None, block: str, p_adjusted: float | None, margin: float, tax: Estimate | None
 ) -> Change:
-    a, b = levels[0][key], levels[1][key]
-    outcome = _outcome(found, min(a.n, b.n), block, p_adjusted, math.log1p(margin))
+    like, a, b = both.like, both.a, both.b
+    reach = None if found is None else _reach(both, found)
+    outcome = _outcome(found, reach, both.n, block, p_adjusted, math.log1p(margin))
     return Change(
-        environment=a.environment,
-        benchmark=a.benchmark,
-        label=a.label,
-        metric=a.metric,
-        unit=a.unit,
-        kind=a.kind,
-        direction=a.direction,
-        primary=a.primary,
-        labels=a.labels,
-        n_a=a.n,
-        n_b=b.n,
-        typical_a=a.typical,
-        typical_b=b.typical,
+        environment=like.environment,
+        benchmark=like.benchmark,
+        label=like.label,
+        metric=like.metric,
+        unit=like.unit,
+        kind=like.kind,
+        direction=like.direction,
+        primary=like.primary,
+        labels=like.labels,
+        n_a=0 if a is None else a.n,
+        n_b=0 if b is None else b.n,
+        typical_a=None if a is None else a.typical,
+        typical_b=None if b is None else b.typical,
         change=None if found is None else interval_of(found),
         tax=None if tax is None else interval_of(tax),
         p_value=None if found is None else found.p_value,
         p_adjusted=p_adjusted,
         outcome=outcome,
-        sentence=f"{outcome}: {block or _words(found, 'no ratio: a proportion')}",
+        sentence=f"{outcome}: {block or _said(both, found)}",
         tax_sentence="" if tax is None else f"the tax: {_words(tax, '')}",
+        timeouts=_late(both, reach),
     )
 
 
-def _outcome(found: Estimate | None, n: int, block: str, p_adjusted: float | None, delta: float) -> Outcome:
+def _reach(both: _Both, found: Estimate) -> tuple[float, float] | None:
+    """The interval, as wide as cells leave it that met their time limit; None without an interval."""
+    if found.low is None or found.high is None or both.a is None or both.b is None:
+        return None
+    if not any(both.late):
+        return found.low, found.high
+    if both.n < VERDICT_FROM:
+        return -math.inf, math.inf
+    a, b = ((*_logs(level), *[-math.inf] * late) for level, late in zip((both.a, both.b), both.late, strict=True))
+    low, high = shift_interval(a, b)
+    return min(low, found.low), max(high, found.high)
+
+
+def _late(both: _Both, reach: tuple[float, float] | None) -> Late | None:
+    if not any(both.late):
+        return None
+    ends = [exponential(end) if math.isfinite(end) else None for end in reach or (-math.inf, math.inf)]
+    return Late(a=both.late[0], b=both.late[1], low=ends[0], high=ends[1])
+
+
+def _outcome(
+    found: Estimate | None,
+    reach: tuple[float, float] | None,
+    n: int,
+    block: str,
+    p_adjusted: float | None,
+    delta: float,
+) -> Outcome:
     if block:
         return Outcome.NOT_COMPARABLE
-    if found is None or found.low is None or found.high is None:
+    if found is None or reach is None:
         return Outcome.DATA_ONLY
     if n < VERDICT_FROM:
         return Outcome.PILOT
-    if -delta < found.low and found.high < delta:
+    low, high = reach
+    if -delta < low and high < delta:
         return Outcome.WITHIN
-    if not found.low <= 0 <= found.high and p_adjusted is not None and p_adjusted <= LEVEL:
+    if not low <= 0 <= high and p_adjusted is not None and p_adjusted <= LEVEL:
         return Outcome.DIFFERS
     return Outcome.NOT_RESOLVED
+
+
+def _said(both: _Both, found: Estimate | None) -> str:
+    """The change in words, or which of the two has no number."""
+    sides = (("A", both.a, both.without[0]), ("B", both.b, both.without[1]))
+    empty = [f"no round of {name} has a number of it{ends.told(both.like)}" for name, own, ends in sides if own is None]
+    if empty:
+        return "; ".join(empty)
+    late = [f"{count} of {name}" for name, count in zip("AB", both.late, strict=True) if count]
+    beside = f"; without {' and '.join(late)} that ran into their time limit" if late else ""
+    return _words(found, "no ratio: a proportion") + beside
 
 
 def interval_of(found: Estimate) -> Interval:

@@ -18,7 +18,7 @@ class Outcome(StrEnum):
     WITHIN = "within the margin"
     NOT_RESOLVED = "not resolved"
     PILOT = "pilot only"  # fewer than six rounds in one of them
-    DATA_ONLY = "data only"  # fewer than three: no interval
+    DATA_ONLY = "data only"  # fewer than three, or none: no interval
     NOT_COMPARABLE = "not comparable"
 
 
@@ -42,11 +42,25 @@ class Interval(Record):
     high: float | None = None
 
 
+class Late(Record):
+    """Cells of either campaign without a number because runs met their time limit: slower by an unknown factor.
+
+    `low` and `high` are the interval of the change, widened until it holds the rank-sum bounds that count these cells
+    at infinity. One is absent where they leave the ratio open on that side, both below six cells with a number.
+    """
+
+    a: int
+    b: int
+    low: float | None = None
+    high: float | None = None
+
+
 class Change(Record):
     """One metric of one environment in campaign B against the same in campaign A.
 
     `tax` is the change of the environment's ratio to its baseline: both are paired inside their campaigns, so what
-    moved the whole machine is not in it. Absent for the baseline itself.
+    moved the whole machine is not in it. Absent for the baseline itself. What is planned in both campaigns and gave
+    no number in one of them has neither.
     """
 
     environment: str
@@ -60,8 +74,8 @@ class Change(Record):
     labels: Labels = Field(default_factory=dict)
     n_a: int
     n_b: int
-    typical_a: float
-    typical_b: float
+    typical_a: float | None = None
+    typical_b: float | None = None
     change: Interval | None = None
     tax: Interval | None = None
     p_value: float | None = None
@@ -69,6 +83,7 @@ class Change(Record):
     outcome: Outcome
     sentence: str
     tax_sentence: str = ""
+    timeouts: Late | None = None  # absent without any
 
 
 class Side(Record):

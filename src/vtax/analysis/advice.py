@@ -35,8 +35,8 @@ class Advice:
         """What the verdict needs to be understood: what did not confirm it, or how many rounds could decide."""
         if word is Verdict.UNADJUSTED:
             return f"not confirmed over {family} comparisons"
-        if word is not Verdict.INCONCLUSIVE or one.effect is None or one.effect.sd is None:
-            return ""
+        if word is not Verdict.INCONCLUSIVE or one.effect is None or one.effect.sd is None or any(one.slow):
+            return ""  # rounds at infinity have no noise to forecast from
         n, planned = one.effect.n, self._planned(one)
         if planned:
             found = self._needed(one, planned)
@@ -54,7 +54,9 @@ class Advice:
 
     def more_rounds(self, one: Pair, word: Verdict) -> tuple[int, int | None] | None:
         """Rounds until a verdict at best and at worst; None when there is one, or none within the plan."""
-        if word is not Verdict.INCONCLUSIVE or one.effect is None or not (planned := self._planned(one)):
+        if word is not Verdict.INCONCLUSIVE or one.effect is None or any(one.slow):
+            return None
+        if not (planned := self._planned(one)):
             return None
         few, many = self._needed(one, planned)
         return None if few is None else (few - one.effect.n, None if many is None else many - one.effect.n)

@@ -23,12 +23,14 @@ from vtax.order import RESAMPLES, generator
 ROUNDS_FROM = 20
 HALF = 1_000  # draws; as many again with the two streams of the environments exchanged
 TOO_FEW = f"a bootstrap needs {ROUNDS_FROM} rounds"
+LATE = "a run that met its time limit has no total time"
 Sizes = tuple[int, ...]
 
 
 def mean_interval(pair: Pair, runs: Runs, seed: int) -> tuple[float, float] | None:
-    """The 95 % interval of the ratio of means of one pair; None below twenty rounds and without a ratio."""
-    if pair.base is None or not pair.logged or pair.rounds.size < ROUNDS_FROM:
+    """The 95 % interval of the ratio of means of one pair; None below twenty rounds, without a ratio, and where a run
+    of these rounds has no end."""
+    if pair.base is None or not pair.logged or pair.late or pair.rounds.size < ROUNDS_FROM:
         return None
     rounds = set(pair.rounds.tolist())
     mine, theirs = (_iterations(level, rounds, runs) for level in (pair.level, pair.base))

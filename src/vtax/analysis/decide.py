@@ -13,6 +13,7 @@ import numpy as np
 
 from vtax.analysis.columns import Bools, Floats, Ints
 from vtax.analysis.estimate import LEVEL, Fit, adjustable, fit
+from vtax.analysis.failures import with_censored
 from vtax.analysis.looks import LookLevel
 from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.analysis.signed_rank import hodges_lehmann
@@ -25,6 +26,7 @@ CODES = (
     Verdict.SLOWER,
     Verdict.UNADJUSTED,
 )
+NEVER = (0, 0)  # rounds that ran into a time limit
 INCONCLUSIVE, EQUIVALENT, TRIVIAL, FASTER, SLOWER, UNADJUSTED = range(6)
 
 
@@ -35,7 +37,7 @@ class Look:
     fit: Fit
     low: Floats
     high: Floats
-    companion: tuple[Floats, Floats, Floats]  # Hodges-Lehmann: estimate, low, high at 95 %
+    companion: tuple[Floats, Floats, Floats]  # Hodges-Lehmann: estimate, low, high at 95 %, timeouts at infinity
     smallest_p: Floats  # of "no difference", over the looks so far
     smallest_p_within: Floats  # of "outside the margin"
     p_sequential: Floats
@@ -50,9 +52,18 @@ class Look:
 
 
 def look_at(
-    differences: Floats, first: Floats | None, level: LookLevel, delta: float, before: Look | None = None
+    differences: Floats,
+    first: Floats | None,
+    level: LookLevel,
+    delta: float,
+    before: Look | None = None,
+    slow: tuple[int, int] = NEVER,
 ) -> Look:
-    """One look at differences of shape (..., n), n >= 6; `before` is the look before it in the same campaigns."""
+    """One look at differences of shape (..., n), n >= 6; `before` is the look before it in the same campaigns.
+
+    `slow` counts further rounds, in which this side or the other ran into its time limit: the companion has them at
+    infinity, so that the word is no stronger than what they leave.
+    """
     made = fit(differences, first)
     low, high = level.interval(made)
     smallest, within = level.p_difference(made), level.p_within(made, delta)
@@ -62,7 +73,7 @@ def look_at(
     adjusted = differences
     if made.carry_over is not None and first is not None:
         adjusted = differences - made.carry_over[..., None] * first
-    companion = hodges_lehmann(adjusted)
+    companion = hodges_lehmann(with_censored(adjusted, *slow))
     by_interval = words(low, high, delta)
     return Look(
         fit=made,
@@ -79,14 +90,22 @@ def look_at(
 
 
 def looks_at(
-    differences: Floats, first: Floats | None, sizes: Sequence[int], level: LookLevel, delta: float
+    differences: Floats,
+    first: Floats | None,
+    sizes: Sequence[int],
+    level: LookLevel,
+    delta: float,
+    slow: tuple[int, int] = NEVER,
 ) -> Look | None:
-    """The last of the looks after the first `sizes` rounds each; None when no look has the six rounds that it needs."""
+    """The last of the looks after the first `sizes` rounds each; None when no look has the six rounds that it needs.
+
+    Of the looks before it only the p values count, so `slow` is of all rounds so far.
+    """
     found = None
     for size in sizes:
         if size >= VERDICT_FROM:
             so_far = None if first is None or not adjustable(first[..., :size]) else first[..., :size]
-            found = look_at(differences[..., :size], so_far, level, delta, found)
+            found = look_at(differences[..., :size], so_far, level, delta, found, slow)
     return found
 
 

@@ -14,11 +14,17 @@ from scipy.stats import binomtest
 
 from vtax.analysis.columns import Floats
 from vtax.analysis.records import Failure, FailureRate
+from vtax.model.metric import Kind
+from vtax.model.nodes import target_label
 from vtax.model.trial import Status, TrialRecord
 
 FAILING = 0.1  # share of failed trials from which a verdict says that it is about the others
 
-Censored = Mapping[tuple[str, str, str], frozenset[int]]  # environment, label, target -> rounds
+SPEEDS = frozenset({Kind.COST, Kind.RATE_FIXED_WORK, Kind.RATE_FIXED_TIME})  # say how fast something was
+
+Place = tuple[str, str, str]  # environment, label, target
+Timeouts = Mapping[Place, Mapping[int, int]]  # -> round -> measured runs that ran into their time limit
+Lost = Mapping[Place, Mapping[Status, int]]  # -> how many measured runs ended without a result, by how they ended
 
 
 def failures(trials: Iterable[TrialRecord]) -> tuple[Failure, ...]:
@@ -75,24 +81,52 @@ def _mcnemar(mine: Mapping[int, bool], theirs: Mapping[int, bool]) -> float | No
     return float(binomtest(only_mine, only_mine + only_theirs).pvalue) if only_mine + only_theirs else None
 
 
-def failing(rates: Iterable[FailureRate]) -> frozenset[tuple[str, str]]:
-    """Environment and label of which a tenth or more of the measured trials failed."""
-    return frozenset((rate.environment, rate.label) for rate in rates if rate.failed >= FAILING * rate.trials)
+def failing(rates: Sequence[FailureRate]) -> frozenset[tuple[str, str]]:
+    """Environment and label of which a tenth or more of the measured trials failed, or in which all failures of the
+    entry are."""
+    several = Counter(rate.label for rate in rates)
+    return frozenset(
+        (rate.environment, rate.label)
+        for rate in rates
+        if rate.failed >= FAILING * rate.trials or several[rate.label] == 1
+    )
 
 
-def censored(trials: Iterable[TrialRecord]) -> Censored:
-    """Rounds in which a measured trial ran into its time limit."""
-    found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+def timeouts(trials: Iterable[TrialRecord]) -> Timeouts:
+    """How many measured trials of each round ran into their time limit."""
+    found: dict[Place, Counter[int]] = defaultdict(Counter)
     for trial in trials:
         if trial.status is Status.TIMED_OUT and not trial.warmup:
-            target = trial.work.removeprefix(f"{trial.label}.")
-            found[trial.environment, trial.label, target].add(trial.round)
-    return {key: frozenset(rounds) for key, rounds in found.items()}
+            found[place_of(trial)][trial.round] += 1
+    return found
+
+
+def lost(trials: Iterable[TrialRecord]) -> Lost:
+    """How many measured trials ended without a result, and how they ended."""
+    found: dict[Place, Counter[Status]] = defaultdict(Counter)
+    for trial in trials:
+        if trial.status is not Status.OK and not trial.warmup:
+            found[place_of(trial)][trial.status] += 1
+    return found
+
+
+def told(counts: Mapping[Status, int]) -> str:
+    """` (8 timed out, 2 failed)`; "" when no run is known to have ended without a result."""
+    words = ", ".join(f"{counts[status]} {status}" for status in Status if counts.get(status))
+    return f" ({words})" if words else ""
+
+
+def place_of(trial: TrialRecord) -> Place:
+    return trial.environment, trial.label, target_label(trial.scope, trial.nodes)
 
 
 def with_censored(differences: Floats, slow_mine: int, slow_theirs: int) -> Floats:
-    """The differences, and one without bound for each round in which one of both ran into its time limit."""
-    return np.concatenate((differences, np.full(slow_mine, -np.inf), np.full(slow_theirs, np.inf)))
+    """Differences of shape (..., n), and one without bound for each round in which one of both ran into its time
+    limit."""
+    if not slow_mine + slow_theirs:
+        return differences
+    more = np.concatenate((np.full(slow_mine, -np.inf), np.full(slow_theirs, np.inf)))
+    return np.concatenate((differences, np.broadcast_to(more, (*differences.shape[:-1], more.size))), axis=-1)
 
 
 def p_sign(differences: Floats) -> float:

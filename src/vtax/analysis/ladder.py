@@ -19,16 +19,17 @@ from vtax.model.finding import Finding
 from vtax.model.metric import Direction
 
 Rounds = tuple[int, ...]
-Blocked = Callable[[Level, Level], str]
+Forbidden = Callable[[Level, Level], str]
 
 
 def ladders(
-    ordered: Sequence[Level], found: Mapping[Key, Level], findings: Sequence[Finding], frame: Frame
+    ordered: Sequence[Level], found: Mapping[Key, Level], findings: Sequence[Finding], frame: Frame, invalid: str
 ) -> tuple[Ladder, ...]:
     """One ladder for each series, in the order of `ordered`, over the steps of the study that have it; two at least.
 
     Intervals are at the level of the planned looks, once the first is reached. A step that was left out is skipped: the
-    rung then leads from the step before it, and says so in `previous`.
+    rung then leads from the step before it, and says so in `previous`. `invalid` is why nothing of the campaign
+    compares, "" when nothing says so.
     """
     at = None if frame.look is None else level_of(frame.study, adjusted=False, tables=frame.tables)
     several = []
@@ -38,18 +39,18 @@ def ladders(
             continue
         common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
         if common:
-            blocked = partial(_blocker, findings, frame.study.names_of(series.benchmark, series.label))
-            several.append(_ladder(levels, tuple(sorted(common)), blocked, at))
+            forbidden = partial(_forbidden, findings, frame.study.names_of(series.benchmark, series.label), invalid)
+            several.append(_ladder(levels, tuple(sorted(common)), forbidden, at))
     return tuple(several)
 
 
-def _blocker(findings: Sequence[Finding], names: Sequence[str], level: Level, previous: Level) -> str:
-    """Why a step does not compare with the one before it, "" when nothing says so."""
-    found = verdict.blocker(findings, (level.environment, previous.environment), level, names)
-    return found.message if found is not None else ""
+def _forbidden(findings: Sequence[Finding], names: Sequence[str], invalid: str, level: Level, previous: Level) -> str:
+    """Why two steps do not compare; "" when nothing says so. `names` are those that a finding may call the entry."""
+    block = verdict.blocker(findings, (level.environment, previous.environment), level, names)
+    return invalid if block is None else block.message
 
 
-def _ladder(levels: Sequence[Level], rounds: Rounds, blocked: Blocked, at: LookLevel | None) -> Ladder:
+def _ladder(levels: Sequence[Level], rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> Ladder:
     first = levels[0]
     return Ladder(
         benchmark=first.benchmark,
@@ -61,12 +62,12 @@ def _ladder(levels: Sequence[Level], rounds: Rounds, blocked: Blocked, at: LookL
         primary=first.primary,
         labels=first.labels,
         n=len(rounds),
-        rungs=tuple(_rung(level, previous, rounds, blocked, at) for previous, level in pairwise(levels)),
-        total=_rung(levels[-1], first, rounds, blocked, at),
+        rungs=tuple(_rung(level, previous, rounds, forbidden, at) for previous, level in pairwise(levels)),
+        total=_rung(levels[-1], first, rounds, forbidden, at),
     )
 
 
-def _rung(level: Level, previous: Level, rounds: Rounds, blocked: Blocked, at: LookLevel | None) -> Rung:
+def _rung(level: Level, previous: Level, rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> Rung:
     mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
     differences = log_differences(
         np.array([mine[number] for number in rounds]),
@@ -86,5 +87,5 @@ def _rung(level: Level, previous: Level, rounds: Rounds, blocked: Blocked, at: L
         ratio=exponential(effect),
         low=None if bounds is None else exponential(bounds[0]),
         high=None if bounds is None else exponential(bounds[1]),
-        blocker=blocked(level, previous),
+        blocker=forbidden(level, previous),
     )

@@ -13,7 +13,7 @@ from vtax.analysis.estimate import exponential
 from vtax.analysis.failures import p_sign, with_censored
 from vtax.analysis.pairs import Pair
 from vtax.analysis.randomisation import disagreement
-from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation
+from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation, Timeouts
 from vtax.analysis.signed_rank import hodges_lehmann
 from vtax.analysis.summary import Runs, series_of
 from vtax.model.metric import Direction, Kind
@@ -26,17 +26,18 @@ def notes(
 ) -> tuple[Note, ...]:
     """All notes of one pair; few rounds have only those that do not need more. `means` is the interval of its ratio of
     total work over total time."""
-    if not pair.logged or pair.base is None or pair.effect is None:
+    if not pair.logged or pair.base is None:
         return ()
     found = [*_timeouts(pair)]
-    if pair.effect.n >= VERDICT_FROM:
+    if pair.effect is not None and pair.effect.n >= VERDICT_FROM:
         found += [*_agreement(pair, delta, test, means), *_course(pair, runs), *_tails(pair, runs), *_shape(pair, runs)]
     return tuple(found)
 
 
 def mean_effect(pair: Pair) -> float | None:
-    """The log ratio from total work over total time, over the common rounds; above zero is better."""
-    if pair.base is None or pair.effect is None or not pair.logged:
+    """The log ratio from total work over total time, over the common rounds; above zero is better. None where a run of
+    them has no end."""
+    if pair.base is None or pair.effect is None or not pair.logged or pair.late:
         return None
     rounds = set(pair.rounds.tolist())
     mine, theirs = _means(pair.level, rounds), _means(pair.base, rounds)
@@ -164,19 +165,56 @@ def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
 
 def _timeouts(pair: Pair) -> Iterator[Note]:
     """What rounds bound in which one of the two ran into its time limit."""
-    mine, theirs = pair.slow
-    if not mine + theirs:
+    found = timeouts_of(pair)
+    if found is None:
         return
-    values = with_censored(pair.differences, mine, theirs)
-    low, high = (
-        (float(end) for end in hodges_lehmann(values)[1:]) if values.size >= VERDICT_FROM else (-math.inf, math.inf)
-    )
-    bounds = f"from {_ratio(low)} to {_ratio(high)}" if values.size >= VERDICT_FROM else "too few rounds for bounds"
+    values = _with_slow(pair)
+    low, high = _bounds(values)
     message = (
-        f"{mine} rounds of {pair.level.environment} and {theirs} of the baseline ran into their time limit; counted as "
-        f"slower by an unknown factor, the ratio lies {bounds} (Hodges-Lehmann), sign test p {p_sign(values):.2g}"
+        f"{found.environment} rounds of {pair.level.environment} and {found.baseline} of the baseline ran into their "
+        f"time limit; counted as slower by an unknown factor, {_bounded(low, high, values.size)}, "
+        f"sign test p {found.p_sign:.2g}"
     )
     yield Note(id="TIMEOUTS", message=message)
+
+
+def timeouts_of(pair: Pair) -> Timeouts | None:
+    """The rounds in which one of both ran into its time limit, and what they leave of the interval; None without."""
+    if not any(pair.slow):
+        return None
+    values = _with_slow(pair)
+    low, high = -math.inf, math.inf
+    if pair.look is not None:
+        _, lowest, highest = pair.look.companion
+        low, high = min(float(pair.look.low), float(lowest)), max(float(pair.look.high), float(highest))
+    return Timeouts(
+        environment=len(pair.slow[0]),
+        baseline=len(pair.slow[1]),
+        low=exponential(low) if math.isfinite(low) else None,
+        high=exponential(high) if math.isfinite(high) else None,
+        p_sign=p_sign(values),
+    )
+
+
+def _with_slow(pair: Pair) -> Floats:
+    return with_censored(pair.differences, len(pair.slow[0]), len(pair.slow[1]))
+
+
+def _bounds(values: Floats) -> tuple[float, float]:
+    """Hodges-Lehmann bounds of the log ratio, six values or more."""
+    if values.size < VERDICT_FROM:
+        return -math.inf, math.inf
+    _, low, high = hodges_lehmann(values)
+    return float(low), float(high)
+
+
+def _bounded(low: float, high: float, n: int) -> str:
+    """What bounds of a log ratio say; one at the far infinity is that of a time limit, not of a number."""
+    if n < VERDICT_FROM:
+        return "and these are too few rounds for bounds of the ratio"
+    if high == -math.inf or low == math.inf:
+        return f"it is {'slower' if high < 0 else 'faster'} beyond what the time limit lets be seen"
+    return f"the ratio lies from {_ratio(low)} to {_ratio(high)} (Hodges-Lehmann)"
 
 
 def _ratio(effect: float) -> str:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vtax.analysis.columns import UNLOGGED, Floats, Ints, Series
+from vtax.analysis.columns import UNLOGGED, Floats, Group, Ints, Series
 from vtax.analysis.decide import Look, looks_at
 from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, adjustable, fit, log_differences
-from vtax.analysis.failures import Censored
+from vtax.analysis.failures import SPEEDS, Lost, Place, Timeouts
 from vtax.analysis.looks import LookLevel, Tables, level_of
 from vtax.analysis.records import VERDICT_FROM, Level
-from vtax.analysis.summary import Key, series_of
+from vtax.analysis.summary import Key, absent, nothing_of, place_of_level, series_of, target_of
 from vtax.analysis.verdict import Effect
+from vtax.benchmarks import benchmarks
 from vtax.model.finding import Finding
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Direction
 from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.model.trial import Status, TrialRecord
@@ -25,13 +26,19 @@ from vtax.model.trial import Status, TrialRecord
 
 @dataclass(frozen=True)
 class Frame:
-    """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when."""
+    """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
+
+    `planned` is where the plan has which entry, and its benchmark; `timeouts` and `lost` are measured runs that gave
+    no number.
+    """
 
     study: Study
     places: Mapping[tuple[int, str], int]
     finished: int
     complete: int
-    censored: Censored = field(default_factory=dict)
+    planned: Mapping[Place, str] = field(default_factory=dict)
+    timeouts: Timeouts = field(default_factory=dict)
+    lost: Lost = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
 
     @property
@@ -40,22 +47,73 @@ class Frame:
         return max((look for look in self.study.looks if look <= self.finished), default=None)
 
 
-def frame_of(plan: Plan, trials: Sequence[TrialRecord], measured: int, censored: Censored, tables: Tables) -> Frame:
-    """`measured` is the last round that has a measurement; it counts where no trial was recorded."""
-    recorded = {trial.id for trial in trials}
+def frame_of(
+    plan: Plan, trials: Sequence[TrialRecord], measured: int, late: Timeouts, gone: Lost, tables: Tables
+) -> Frame:
+    """`measured` is the last round that has a measurement; it counts where no trial was recorded.
+
+    The last round with any record is over, and so are those before it: what has no record there is lost, like a run
+    that failed. (At a look while a campaign runs, the last round is the one that has just ended.)
+    """
     done = {trial.id for trial in trials if trial.status is Status.OK}
     rounds: dict[int, list[str]] = {}
     places: dict[tuple[int, str], int] = {}
     for place, cell in enumerate(plan.cells):
         places[cell.round, cell.environment] = place
         rounds.setdefault(cell.round, []).extend(trial.id for trial in cell.trials if not trial.warmup)
-    finished = 0
-    for number in sorted(rounds):
-        if not all(trial in recorded for trial in rounds[number]):
-            break
-        finished = number
+    finished = max((trial.round for trial in trials), default=measured)
     complete = sum(all(trial in done for trial in several) for several in rounds.values())
-    return Frame(plan.study, places, finished if trials else measured, complete, censored, tables)
+    known = {spec.name for spec in plan.environments}
+    planned = {
+        (work.environment, work.label, work.target.label): work.benchmark
+        for work in plan.work
+        if work.environment in known
+    }
+    return Frame(plan.study, places, finished, complete, planned, late, gone, tables)
+
+
+def missing_levels(found: Mapping[Key, Level], frame: Frame) -> dict[Key, Level]:
+    """Each series that some environment has, in those that were to have it and do not: nothing of it succeeded there.
+
+    Of an entry that succeeded nowhere: the primary metrics that its benchmark declares.
+    """
+    known = {series_of(level): level for level in found.values()}
+    measured = {(series.label, target_of(series)) for series in known}
+    for place in sorted(frame.lost):
+        if place in frame.planned and place[1:] not in measured:
+            known |= {series_of(level): level for level in _declared(frame.planned[place], *place)}
+    planned: dict[tuple[str, str], list[str]] = {}
+    for environment, label, target in sorted(frame.planned):
+        planned.setdefault((label, target), []).append(environment)
+    return {
+        (environment, series): absent(level, environment)
+        for series, level in known.items()
+        for environment in planned.get((series.label, target_of(series)), ())
+        if (environment, series) not in found
+    }
+
+
+def _declared(benchmark: str, environment: str, label: str, target: str) -> list[Level]:
+    """The primary metrics that a benchmark declares, without a number; none of one that is not known here."""
+    known = benchmarks().get(benchmark)
+    return [
+        nothing_of(
+            Group(
+                environment,
+                Series(benchmark, label, metric.name, (("target", target),)),
+                metric.unit,
+                metric.kind,
+                metric.direction,
+                metric.primary,
+            )
+        )
+        for metric in (known.metrics if known is not None else ())
+        if metric.primary
+    ]
+
+
+Rounds = frozenset[int]
+NEVER: Rounds = frozenset()
 
 
 @dataclass(frozen=True)
@@ -72,16 +130,24 @@ class Pair:
     differences: Floats
     first: Floats | None
     dropped: int
-    slow: tuple[int, int]  # rounds in which this environment, or the baseline, ran into a time limit
+    slow: tuple[Rounds, Rounds]  # in which this environment, or the baseline, ran into its time limit, and not both
     calibration: LookLevel
     effect: Effect | None
     look: Look | None
     blocker: Finding | None
     control: bool
+    planned: bool  # in both environments
 
     @property
     def logged(self) -> bool:
         return self.level.kind not in UNLOGGED
+
+    @property
+    def late(self) -> bool:
+        """Whether a run that met its time limit belongs to a cell of the common rounds."""
+        rounds = set(self.rounds.tolist())
+        several = (self.level, self.base) if self.base is not None else (self.level,)
+        return any(cell.timed_out for level in several for cell in level.cells if cell.round in rounds)
 
     @property
     def adjusted(self) -> bool:
@@ -98,7 +164,9 @@ def pair(level: Level, found: Mapping[Key, Level], frame: Frame, blocker: Findin
     study, series = frame.study, series_of(level)
     base = found.get((study.baseline, series))
     rounds, differences = _differences(level, base)
-    made = estimate(rounds, differences, level.environment, frame, plain=level.kind in UNLOGGED)
+    slow = _slow(level, base, frame)
+    made = estimate(rounds, differences, level.environment, frame, slow, plain=level.kind in UNLOGGED)
+    places = {(name, *place_of_level(level)[1:]) for name in (level.environment, study.baseline)}
     return Pair(
         level=level,
         base=base,
@@ -106,12 +174,13 @@ def pair(level: Level, found: Mapping[Key, Level], frame: Frame, blocker: Findin
         differences=differences,
         first=made.first,
         dropped=_dropped(level, base, rounds, frame.finished),
-        slow=_slow(frame.censored, level, study.baseline, series, set(rounds.tolist())),
+        slow=slow,
         calibration=made.calibration,
         effect=made.effect,
         look=made.look,
         blocker=blocker,
         control=level.environment == study.control_name,
+        planned=places <= frame.planned.keys(),
     )
 
 
@@ -125,8 +194,17 @@ class Estimate:
     look: Look | None
 
 
-def estimate(rounds: Ints, differences: Floats, environment: str, frame: Frame, *, plain: bool = False) -> Estimate:
-    """The effect, adjusted for the order where that is possible, and the last look; `plain` ones have no look."""
+def estimate(
+    rounds: Ints,
+    differences: Floats,
+    environment: str,
+    frame: Frame,
+    slow: tuple[Rounds, Rounds] = (NEVER, NEVER),
+    *,
+    plain: bool = False,
+) -> Estimate:
+    """The effect, adjusted for the order where that is possible, and the last look; `plain` ones have no look. `slow`
+    are rounds beside those of `differences`, see `Pair`."""
     study = frame.study
     first = _first(rounds, environment, frame)
     if not study.order_adjust or not adjustable(first):
@@ -134,7 +212,8 @@ def estimate(rounds: Ints, differences: Floats, environment: str, frame: Frame, 
     levels = level_of(study, adjusted=first is not None, tables=frame.tables)
     look = None
     if rounds.size >= VERDICT_FROM and not plain:
-        look = looks_at(differences, first, _sizes(rounds, study.looks), levels, float(np.log1p(study.margin)))
+        delta, beyond = float(np.log1p(study.margin)), (len(slow[0]), len(slow[1]))
+        look = looks_at(differences, first, _sizes(rounds, study.looks), levels, delta, beyond)
     return Estimate(first, levels, _effect(differences, levels, look, plain=plain), look)
 
 
@@ -189,11 +268,11 @@ def _dropped(level: Level, base: Level | None, rounds: Ints, finished: int) -> i
     return len(either) - rounds.size
 
 
-def _slow(censored: Censored, level: Level, baseline: str, series: Series, paired: set[int]) -> tuple[int, int]:
-    """Rounds in which only one of both ran into its time limit, for metrics that say how fast something was."""
-    target = dict(series.labels).get("target", "")
-    if level.kind in (Kind.PROPORTION, Kind.COUNT, Kind.RATIO, Kind.LATENCY_QUANTILE):
-        return 0, 0
-    mine = censored.get((level.environment, series.label, target), frozenset()) - paired
-    theirs = censored.get((baseline, series.label, target), frozenset()) - paired
-    return len(mine - theirs), len(theirs - mine)
+def _slow(level: Level, base: Level | None, frame: Frame) -> tuple[Rounds, Rounds]:
+    """Rounds in which one of both ran into its time limit and the other has a value, for metrics that say how fast
+    something was."""
+    if base is None or level.kind not in SPEEDS:
+        return NEVER, NEVER
+    mine, theirs = (frozenset(frame.timeouts.get(place_of_level(one), {})) for one in (level, base))
+    ours, others = ({cell.round for cell in one.cells} for one in (level, base))
+    return (mine - ours) & others, (theirs - others) & ours

@@ -35,8 +35,9 @@ class CellValue(Record):
 
     round: int
     value: float
-    mean: float | None = None  # of the iterations, total work over total time, where `value` is their median
-    iterations: int
+    mean: float | None = None  # of the iterations, total work over total time; absent where one ran out of time
+    iterations: int  # that gave a number
+    timed_out: int = 0  # iterations that ran into their time limit; `value` counts them as slower than all others
     started: float | None = None  # Unix time of the first measured iteration, s
     sources: tuple[str, ...]
 
@@ -81,6 +82,21 @@ class Companion(Record):
     ratio: float | None = None  # these are absent where censored rounds leave them open
     low: float | None = None
     high: float | None = None
+
+
+class Timeouts(Record):
+    """Rounds in which only one of the two ran into its time limit: it was slower there, by an unknown factor.
+
+    `low` and `high` are the ratio's interval, widened until it holds the Hodges-Lehmann bounds that count these rounds
+    at infinity. One is absent where they leave the ratio open on that side, both below six rounds in all or six with a
+    number. `p_sign` is of the sign test over all these rounds.
+    """
+
+    environment: int
+    baseline: int
+    low: float | None = None
+    high: float | None = None
+    p_sign: float
 
 
 class Randomisation(Record):
@@ -146,6 +162,8 @@ class Comparison(Record):
         None  # at best and at worst until a verdict; None: beyond the last look
     )
     control: bool = False  # the baseline against itself
+    planned: bool = False  # in both environments, so that each round in which one of them has no number lost it
+    timeouts: Timeouts | None = None  # absent without any
     notes: tuple[Note, ...] = ()
 
 
@@ -182,6 +200,10 @@ class Rung(Record):
     low: float | None = None
     high: float | None = None
     blocker: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 class Ladder(Record):
@@ -279,7 +301,7 @@ class Analysis(Record):
 
 def waiting(analysis: Analysis) -> str:
     """How many of the primary comparisons have their verdict, in words."""
-    judged = [c for c in analysis.comparisons if c.primary and not c.control and c.n > 0]
+    judged = _awaited(analysis)
     done = sum(c.verdict in CONCLUSIVE for c in judged)
     never = sum(c.verdict in BEYOND_ROUNDS for c in judged)
     beyond = f", and {never} can have none" if never else ""
@@ -292,11 +314,17 @@ def waiting(analysis: Analysis) -> str:
 def settled(analysis: Analysis) -> bool:
     """Whether every primary metric has its verdict, so that the campaign may end at this look.
 
-    What more rounds cannot change does not keep it open: a blocker, a proportion, a metric that the baseline lacks. The
-    control arm has no verdict to wait for. Without a single verdict there is nothing to end on.
+    What more rounds cannot change does not keep it open: a blocker, a proportion, a metric that the plan does not have
+    in both. One that is planned in both and failed in every round so far does. The control arm has no verdict to wait
+    for. Without a single verdict there is nothing to end on.
     """
     if analysis.look is None:
         return False
-    waiting = [c for c in analysis.comparisons if c.primary and not c.control and c.n > 0]
-    open_ = [c for c in waiting if c.verdict not in CONCLUSIVE | BEYOND_ROUNDS]
-    return bool(waiting) and not open_
+    judged = _awaited(analysis)
+    open_ = [c for c in judged if c.verdict not in CONCLUSIVE | BEYOND_ROUNDS]
+    return bool(judged) and not open_
+
+
+def _awaited(analysis: Analysis) -> list[Comparison]:
+    """The comparisons that may get a verdict in some round."""
+    return [c for c in analysis.comparisons if c.primary and not c.control and (c.n > 0 or c.planned)]

@@ -14,7 +14,7 @@ from vtax.analysis import verdict
 from vtax.analysis.columns import Floats, Ints
 from vtax.analysis.decide import CODES, adjusted_words, benjamini_hochberg
 from vtax.analysis.estimate import exponential
-from vtax.analysis.pairs import Estimate, Frame, Pair, estimate
+from vtax.analysis.pairs import Estimate, Frame, Pair, Rounds, estimate
 from vtax.analysis.records import CONCLUSIVE, Score, Verdict
 from vtax.analysis.summary import Key, series_of
 from vtax.model.finding import Finding
@@ -92,7 +92,17 @@ def _estimate(
     for metric, several in members.items():
         values = [one.differences[np.searchsorted(one.rounds, rounds)] for one in several]
         differences = differences + spec.weights[metric] / total * (np.sum(values, axis=0) / len(values))
-    return estimate(rounds, differences, environment, frame)
+    return estimate(rounds, differences, environment, frame, _slow(every))
+
+
+def _slow(every: Sequence[Pair]) -> tuple[Rounds, Rounds]:
+    """Rounds in which parts of it ran into their time limit, all in one of both environments; the rest has a value."""
+    sides = []
+    for mine, other in ((0, 1), (1, 0)):
+        known = frozenset.intersection(*(frozenset(one.rounds.tolist()) | one.slow[mine] for one in every))
+        late = frozenset[int]().union(*(one.slow[mine] for one in every))
+        sides.append((known & late).difference(*(one.slow[other] for one in every)))
+    return sides[0], sides[1]
 
 
 def _score(

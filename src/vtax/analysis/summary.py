@@ -3,6 +3,7 @@ to one number a cell, cells to one level. The arithmetic takes arrays of any sha
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from vtax.analysis.columns import UNLOGGED, Columns, Floats, Group, Ints, Series, columns
 from vtax.analysis.diagnostics import outliers, spread
+from vtax.analysis.failures import SPEEDS, Place, Timeouts
 from vtax.analysis.records import CellValue, Level
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind
@@ -32,6 +34,18 @@ def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
         return cell_mean(ordered, kind)
     middle = (ordered.shape[-1] - 1) // 2
     return cell_mean(ordered[..., middle : ordered.shape[-1] - middle], kind)
+
+
+def late_summary(values: Floats, late: int, kind: Kind) -> float | None:
+    """The number of a cell in which so many iterations beside `values` ran into their time limit: they are slower than
+    all others. None where its summary would be one of theirs, which nobody knows."""
+    total = values.size + late
+    if kind in TOTALS or total < TRIMMED_FROM:
+        return None
+    middle, ordered = (total - 1) // 2, np.sort(values)
+    first = middle if kind is Kind.COST else middle - late  # rates: the slow ones come before all others
+    last = total - 1 - middle if kind is Kind.COST else total - 1 - middle - late
+    return float(cell_mean(ordered[first : last + 1], kind)) if first >= 0 and last < values.size else None
 
 
 def cell_mean(values: Floats | Sequence[float], kind: Kind) -> Floats:
@@ -72,11 +86,12 @@ Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cel
 
 
 def levels_of(
-    table: Columns, started: Mapping[str, float]
+    table: Columns, started: Mapping[str, float], timeouts: Timeouts | None = None
 ) -> tuple[dict[Key, Level], dict[Key, tuple[tuple[Floats, ...], Floats]]]:
     """One level for each environment and series, and its iterations: the values of each cell, and when each began.
 
-    `started` is when trials began (Unix time, s); NaN stands for one that is not known.
+    `started` is when trials began (Unix time, s); NaN stands for one that is not known. `timeouts` are runs that belong
+    to cells and have no number: a cell that they leave without one is no part of its level.
     """
     measured = np.flatnonzero(~table.warmup)
     if not measured.size:
@@ -100,12 +115,19 @@ def levels_of(
         row = rows[start]
         group = table.groups[table.group[row]]
         mine, times_s = slice(start, ends[i + 1]), times[start : ends[i + 1]]
+        value: float | None = float(summaries[i])
+        late = _late(timeouts or {}, group, int(table.round[row]))
+        if late:
+            value = late_summary(values[mine], late, group.kind)
+        if value is None:
+            continue
         places = table.source[measured[bounds[i] : bounds[i + 1]]].tolist()
         cell = CellValue.model_construct(
             round=int(table.round[row]),
-            value=float(summaries[i]),
-            mean=float(means[i]),
+            value=value,
+            mean=None if late else float(means[i]),
             iterations=int(counts[i]),
+            timed_out=late,
             started=None if np.isnan(times_s).any() else float(times_s.min()),
             sources=tuple(table.sources[j] for j in dict.fromkeys(places)),
         )
@@ -117,6 +139,52 @@ def levels_of(
     by_key = {(group.environment, group.series): group for group in table.groups}
     made = {key: _level(by_key[key], several, np.concatenate(runs[key][0])) for key, several in found.items()}
     return made, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
+
+
+def _late(timeouts: Timeouts, group: Group, round_: int) -> int:
+    """How many iterations of a cell ran into their time limit, for metrics that say how fast something was."""
+    if group.kind not in SPEEDS:
+        return 0
+    place = group.environment, group.series.label, target_of(group.series)
+    return timeouts.get(place, {}).get(round_, 0)
+
+
+def target_of(series: Series) -> str:
+    """The name of the nodes that a series was measured on; "" where it has none."""
+    return dict(series.labels).get("target", "")
+
+
+def place_of_level(level: Level) -> Place:
+    """Where a level was measured: its environment, entry and nodes."""
+    return level.environment, level.label, target_of(series_of(level))
+
+
+def absent(level: Level, environment: str) -> Level:
+    """The same series in an environment that has no number of it."""
+    group = Group(environment, series_of(level), level.unit, level.kind, level.direction, level.primary)
+    return nothing_of(group)
+
+
+def nothing_of(group: Group) -> Level:
+    """A level without any cell, never shown: what it is, and NaN for what would be a number of it."""
+    return Level.model_construct(
+        environment=group.environment,
+        benchmark=group.series.benchmark,
+        label=group.series.label,
+        metric=group.series.metric,
+        unit=group.unit,
+        kind=group.kind,
+        direction=group.direction,
+        primary=group.primary,
+        labels=dict(group.series.labels),
+        n=0,
+        mean=math.nan,
+        median=math.nan,
+        minimum=math.nan,
+        maximum=math.nan,
+        typical=math.nan,
+        cells=(),
+    )
 
 
 def _starts(*keys: Ints) -> Ints:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from vtax.analysis import diagnostics
-from vtax.analysis.analyse import INVALID_BELOW, analyse
+from vtax.analysis.analyse import analyse
+from vtax.analysis.claims import INVALID_BELOW
 from vtax.analysis.columns import Floats, columns
 from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.analysis.summary import Key, levels_of

@@ -24,19 +24,41 @@ ROUNDS_FOR_A_VERDICT = 6  # below it no distribution-free 95 % interval exists f
     source="the records of the campaign; imported runs are no rounds",
 )
 def few_rounds(evidence: Evidence) -> Iterator[Finding | str]:
-    """R01: fewer complete rounds than a verdict needs."""
-    done = {trial.id for trial in evidence.trials if trial.status is Status.OK}
-    planned = {cell.round for cell in evidence.plan.cells}
-    broken = {cell.round for cell in evidence.plan.cells if any(t.id not in done for t in cell.trials if not t.warmup)}
-    complete = len(planned - broken)
-    if complete >= ROUNDS_FOR_A_VERDICT:
-        yield f"{complete} of {len(planned)} planned rounds are complete"
-        return
-    message = (
-        f"{complete} of {len(planned)} planned rounds are complete; a verdict needs {ROUNDS_FOR_A_VERDICT}, because no "
-        "95 % interval exists for fewer pairs, so this is a pilot"
+    """R01: fewer complete rounds of an entry than a verdict needs. Once for the campaign when no entry has enough."""
+    planned = len({cell.round for cell in evidence.plan.cells})
+    counts = complete_rounds(evidence)
+    short = {place: count for place, count in counts.items() if count < ROUNDS_FOR_A_VERDICT}
+    needed = (
+        f"a verdict needs {ROUNDS_FOR_A_VERDICT}, because no 95 % interval exists for fewer pairs, so this is a pilot"
     )
-    yield blocker("R01", message, f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign")
+    remedy = f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign"
+    if len(short) == len(counts):
+        most = max(counts.values(), default=0)
+        told = f"{'at most ' if len(set(counts.values())) > 1 else ''}{most} of {planned} planned rounds are complete"
+        yield blocker("R01", f"{told}; {needed}", remedy)
+        return
+    for (environment, label), count in short.items():
+        message = f"{count} of {planned} planned rounds of {label} are complete in {environment} and the baseline"
+        yield blocker("R01", f"{message}; {needed}", remedy, environment, label)
+    if not short:
+        yield f"{min(counts.values())} of {planned} planned rounds or more are complete in each entry"
+
+
+def complete_rounds(evidence: Evidence) -> dict[tuple[str, str], int]:
+    """Of each environment and entry: in how many rounds the environment and the baseline both have a result of it, on
+    the nodes where that is fewest."""
+    baseline = evidence.plan.study.baseline
+    planned = {(work.environment, work.id): work.label for work in evidence.plan.work}
+    rounds: dict[tuple[str, str], set[int]] = {}
+    for trial in evidence.trials:
+        if trial.status is Status.OK and not trial.warmup:
+            rounds.setdefault((trial.environment, trial.work), set()).add(trial.round)
+    found: dict[tuple[str, str], int] = {}
+    for (environment, work), label in planned.items():
+        if environment != baseline and (baseline, work) in planned:
+            both = rounds.get((environment, work), set()) & rounds.get((baseline, work), set())
+            found[environment, label] = min(len(both), found.get((environment, label), len(both)))
+    return found
 
 
 @row(

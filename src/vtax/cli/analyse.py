@@ -11,7 +11,7 @@ import typer
 from vtax.cli.gating import FailOn, Junit
 
 if TYPE_CHECKING:
-    from vtax.analysis.records import Analysis, Comparison
+    from vtax.analysis.records import Analysis, Comparison, Rung
 
 MANY = 8  # comparisons of one metric in one environment that have a line each
 
@@ -75,11 +75,22 @@ def lines_of(made: Analysis) -> Iterator[str]:
         yield f"score {score.name}: {score.environment} against {made.baseline}: {score.sentence}"
     for one in made.ladder:
         if one.primary:
-            steps = [f"{r.previous} to {r.environment} {100 * (r.ratio - 1):+.1f} %" for r in (*one.rungs, one.total)]
-            yield f"ladder of {one.label} {one.metric} ({one.n} rounds): {', '.join(steps)}"
+            steps = ", ".join(map(step_of, (*one.rungs, one.total)))
+            yield f"ladder of {one.label} {one.metric} ({one.n} rounds): {steps}"
     yield from notes_of(made)
     for text in made.advice:
         yield f"for the next campaign: {text}"
+
+
+def step_of(rung: Rung) -> str:
+    """`host to docker +3.1 % [-1.2, +7.6]`, or that the two do not compare."""
+    from vtax.analysis.verdict import percent
+
+    between = f"{rung.previous} to {rung.environment}"
+    if rung.blocker:
+        return f"{between} not comparable"
+    ends = "" if rung.bounds is None else f" [{', '.join(map(percent, rung.bounds))}]"
+    return f"{between} {percent(rung.ratio)} %{ends}"
 
 
 def notes_of(made: Analysis) -> Iterator[str]:

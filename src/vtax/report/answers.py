@@ -78,6 +78,10 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
     """
     base = analysis.baseline
     met = [item for item in several if item.n]
+    lost = [item for item in several if not item.n and item.planned]
+    if not met and lost:
+        text = f"nothing to compare: no round has a result in both it and {base}"
+        return Clause(place, name, (Verdict.DATA_ONLY,), text)
     if not met:
         return Clause(place, name, (Verdict.DATA_ONLY,), f"no counterpart in {base} to compare with")
     ruled = [item for item in met if item.verdict is Verdict.NOT_COMPARABLE]
@@ -90,8 +94,11 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
     if ruled:
         words = (*words, str(Verdict.NOT_COMPARABLE))
         parts.append(_ruled(base, ruled, len(met)))
-    if len(met) < len(several):
-        parts.append(f"{len(several) - len(met)} without a counterpart in {base}")
+    if lost:
+        words = (*words, str(Verdict.DATA_ONLY))
+        parts.append(f"{len(lost)} of {len(several)} primary metrics have no round with a result in both")
+    if lone := len(several) - len(met) - len(lost):
+        parts.append(f"{lone} without a counterpart in {base}")
     return Clause(place, name, words, "; ".join(parts))
 
 

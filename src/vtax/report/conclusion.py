@@ -52,8 +52,11 @@ def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[st
     counts = Counter(item.verdict for item in met)
     told = listed([f"{counts[word]} {word}" for word in Verdict if counts[word]])
     sentences = [f"Of {len(met)} {plural(len(met), 'comparison')} of primary metrics: {told}."] if met else []
-    if len(met) < len(own):
-        lone = len(own) - len(met)
+    lost = sum(item.planned and not item.n for item in own)
+    if lost:
+        have = plural(lost, "primary metric has", "primary metrics have")
+        sentences.append(f"{lost} {have} no round with a result in both {name} and {analysis.baseline}.")
+    if lone := len(own) - len(met) - lost:
         have = plural(lone, "result has", "results have")
         sentences.append(f"{lone} {have} no counterpart in {analysis.baseline}.")
     sentences += _blockers(report, met)

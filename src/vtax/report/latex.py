@@ -135,6 +135,7 @@ def _table(
 ) -> str:
     others = [name for name in analysis.environments if name != analysis.baseline]
     there = {name for series in several for name in levels[series]}
+    there |= {name for series in several for name in others if (*series, name) in ratios}
     measured = [name for name in analysis.environments if name in there]
     compared = [name for name in others if name in there and analysis.baseline in there]
     head = ["metric", "unit", *measured, *(f"{name} / {analysis.baseline}" for name in compared)]
@@ -207,6 +208,6 @@ def _ratio(item: Comparison | Score | None) -> str:
         return "--"
     if item.ratio is None:
         difference = item.difference if isinstance(item, Comparison) else None
-        return "--" if difference is None else f"{number(difference)}, {escape(item.verdict)}"
+        return f"{'--' if difference is None else number(difference)}, {escape(item.verdict)}"
     bounds = "" if item.low is None or item.high is None else rf" [{number(item.low)}, {number(item.high)}]"
     return f"{number(item.ratio)}{bounds}, {escape(item.verdict)}"

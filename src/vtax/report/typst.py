@@ -72,8 +72,10 @@ def _levels(levels: Sequence[Level], analysis: Analysis) -> str:
             cells.append("–" if here is None else mean_sd(here.mean / factor, here.sd and here.sd / factor))
         for name in others:
             item = ratios.get((one.label, metric, where, name))
-            if item is None or item.ratio is None:
+            if item is None:
                 cells.append("–")
+            elif item.ratio is None:
+                cells.append(f"– {item.verdict}")
             else:
                 cells.append(f"{ratio_text(item.ratio)}{interval_text(item)} {item.verdict}")
         rows.append(cells)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from vtax.analysis import diagnostics
-from vtax.analysis.analyse import INVALID_BELOW
 from vtax.analysis.anytime import Anytime
+from vtax.analysis.claims import INVALID_BELOW
 from vtax.analysis.columns import Floats
 from vtax.analysis.decide import EQUIVALENT, FASTER, SLOWER, TRIVIAL
 from vtax.analysis.estimate import LEVEL, fit
