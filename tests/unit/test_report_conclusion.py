@@ -101,7 +101,8 @@ def test_a_part_that_is_ruled_out_stands_behind_what_is_known(judged: ReportInpu
 def lone(item: Comparison) -> Comparison:
     """A comparison with an environment that has nothing of it."""
     word = item.verdict if item.verdict is Verdict.NOT_COMPARABLE else Verdict.DATA_ONLY
-    return item.model_copy(update={"n": 0, "ratio": None, "low": None, "high": None, "effect": None, "verdict": word})
+    gone = dict.fromkeys(("ratio", "low", "high", "effect"))
+    return item.model_copy(update={**gone, "n": 0, "verdict": word, "planned": False})
 
 
 def test_what_the_baseline_lacks_has_no_counterpart_whatever_rules_it_out(judged: ReportInput) -> None:
