@@ -285,7 +285,7 @@ def _row(match: re.Match[str], record: TrialRecord) -> Row:
     n, nb, p, q = map(int, groups[:4])
     printed_s, gflop_rate, residual = (number(text, record) for text in groups[4:])
     if gflop_rate <= 0:
-        raise refuse(record, f"a rate of HPL is {groups[5]}", groups[5])
+        raise refuse(record, f"a rate of HPL is {groups[5]}, not above zero", groups[5])
     if residual < 0:
         raise refuse(record, f"a residual of HPL is {groups[6]}", groups[6])
     time_s = operations(n) / (gflop_rate * 1e9)
