@@ -10,6 +10,7 @@ import pytest
 
 from pages import ANSWERS, TCP, whole
 from recorded import load
+from vtax.analysis.summary import Series
 from vtax.benchmarks import iperf3, ping
 from vtax.report import streams, trips
 from vtax.report.chart import Chart, choice, plain, short, switchable
@@ -69,6 +70,26 @@ def test_seconds_of_iperf3_are_drawn_as_they_were_reported(report: ReportInput, 
         "worker1 → worker2",
         "worker2 → master",
     ]
+
+
+def test_a_line_of_few_points_has_markers_and_begins_at_zero(made: dict[str, Chart]) -> None:
+    chart = chart_of(made, "Bitrate over time")
+    assert chart.traces[0]["mode"] == "lines+markers"
+    assert chart.layout["xaxis"]["range"][0] == 0
+    assert "every 0.1 s" in chart.caption
+    assert chart.svg.count('class="run s0"') == 3 * 6  # pairs, rounds
+
+
+def test_two_seconds_of_iperf3_are_no_line_and_no_box(report: ReportInput) -> None:
+    """The older recording has two intervals a run; a box of all rounds of a pair needs five."""
+    record = load(TCP.parent / "3.18--trixie-tcp")
+    runs = [record.model_copy(update={"round": number, "environment": "host"}) for number in (1, 2)]
+    assert streams.charts(results_of(report), [Series("iperf3", "iperf3", "throughput", ())], runs, "fig") == ()
+    assert "iperf3 reported 2 intervals of each run, and a line needs 5" in streams.left_out(runs, "iperf3")
+    six = [*runs, runs[0].model_copy(update={"round": 3})]
+    made = streams.charts(results_of(report), [Series("iperf3", "iperf3", "throughput", ())], six, "fig")
+    assert [chart.title for chart in made] == ["Spread of the bitrate"]
+    assert streams.left_out([], "iperf3") == ""
 
 
 def test_many_seconds_become_the_median_of_the_rounds() -> None:

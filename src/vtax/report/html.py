@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from vtax.report.chart import Chart, Trace, slug
 from vtax.report.conditions import named
-from vtax.report.drawn import charts
+from vtax.report.drawn import charts, left_out
 from vtax.report.findings import ROW
 from vtax.report.forest import forest, without_ratio
 from vtax.report.ladder import waterfall
@@ -57,6 +57,7 @@ def render(report: ReportInput) -> str:
             rugs=rugs(overview),
             rug_ticks=ticks(overview) if overview else (),
             figures=own,
+            left_out=_left_out(report, page, own),
             above=above,
             happened=happened,
             variables=variables(page.environments),
@@ -72,6 +73,15 @@ def _charts(report: ReportInput, results: Results, page: Page) -> Mapping[str, t
     """The figures of every entry, by the id of its place in the page."""
     return {
         anchor: charts(report, results, entry, f"fig-{anchor}")
+        for section in page.sections
+        for anchor, entry in section.anchored()
+    }
+
+
+def _left_out(report: ReportInput, page: Page, own: Mapping[str, tuple[Chart, ...]]) -> Mapping[str, str]:
+    """What to say of figures that are not drawn, by the id of the entry's place in the page."""
+    return {
+        anchor: left_out(report, entry, own[anchor])
         for section in page.sections
         for anchor, entry in section.anchored()
     }

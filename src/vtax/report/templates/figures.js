@@ -39,7 +39,7 @@
       trace.marker = { color: css("--dot"), size: 6, line: { color: css("--ink"), width: 1 } };
     } else {
       trace.line = { ...(trace.line || {}), color: colour, width: 2, dash: data.dashes[place] };
-      trace.marker = { color: colour, size: 7, symbol: data.symbols[place] };
+      trace.marker = { color: colour, size: about.size || 7, symbol: data.symbols[place] };
     }
     return trace;
   }
