@@ -31,7 +31,8 @@ from vtax.report.rug import rugs, ticks
 from vtax.report.tables import Results, results_of
 from vtax.report.timeline import timeline
 
-SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=_)(?=[^_])")
+SEAM = re.compile(r"(?<=[a-z])(?<![KMGT]i)(?<!\bk)(?=[A-Z])|(?<=_)(?=[^_])")  # not in MiB, not in kB
+TOGETHER = re.compile(r"(?<=\d) (?=(?:[KMGT]i|[kMGT])?B\b|[mµn]?s\b|%)|(?<=,) (?=[^\[\]]*\])")  # `2 MiB`, `[0.9, 1.1]`
 CODE = re.compile(r"`([^`]+)`")
 SCRIPTS = ("figures.js", "tables.js")
 UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -141,8 +142,14 @@ def linked(text: str, anchors: Mapping[str, str]) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Text in which a long name may go on in the next line: `RandomlyOrderedRingLatency`, `bogo_ops_rate`."""
-    return Markup("<wbr>").join(SEAM.split(text))
+    """Text in which a long name may go on in the next line (`RandomlyOrderedRingLatency`, `bogo_ops_rate`), but not a
+    number without its unit, and not half of an interval."""
+    return Markup("<wbr>").join(SEAM.split(kept(text)))
+
+
+def kept(text: str) -> str:
+    """Text in which a number and its unit, and the two ends of an interval, stay on one line."""
+    return TOGETHER.sub("\u00a0", text)
 
 
 def plotly() -> str:
@@ -164,6 +171,7 @@ def _templates() -> Environment:
     )
     environment.filters["raw_file"] = raw_file
     environment.filters["breakable"] = breakable
+    environment.filters["kept"] = kept
     environment.filters["within"] = lambda title, label: title.removeprefix(f"{label} · ")
     environment.filters["file_name"] = file_name
     environment.filters["slug"] = slug
