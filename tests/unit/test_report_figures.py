@@ -122,7 +122,7 @@ def test_round_trips_are_those_that_ping_printed(made: dict[str, Chart]) -> None
 def test_times_of_a_caption_are_numbers_that_a_person_writes(report: ReportInput) -> None:
     """1,013 µs, not 1.01e+03; and the axis has no small 2 and 5 between powers."""
     times = {trips.ALL: {"host": [50e-6] * 9, "vm": [1.013e-3] * 5 + [6.354e-3]}}
-    chart = trips._distribution(results_of(report), times, "fig")
+    chart = trips._distribution(results_of(report), times, "fig", 1e-6, "µs")
     assert chart.caption.endswith("Median, µs: host 50.0; vm 1,013. 99th percentile: host 50.0; vm 6,354.")
     assert chart.layout["xaxis"]["ticktext"] == ["100", "300", "1,000", "3,000"]
 

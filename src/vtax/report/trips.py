@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from vtax.analysis.summary import Series
@@ -17,6 +18,7 @@ from vtax.report.tables import Results
 from vtax.units import format_number
 
 ALL = "all pairs"
+MEAN = ping.RTT_AVG.name
 STEPS = 160  # of a drawn distribution; a percentile more or less is not seen
 LEFT, RIGHT = 52.0, 428.0
 Times = Mapping[str, Mapping[str, list[float]]]  # pair -> environment -> round-trip times, s
@@ -25,9 +27,14 @@ Times = Mapping[str, Mapping[str, list[float]]]  # pair -> environment -> round-
 def charts(
     results: Results, several: Sequence[Series], trials: Sequence[TrialRecord], anchor: str
 ) -> tuple[Chart, ...]:
-    """The distribution of every round trip of an entry."""
+    """The distribution of every round trip of an entry, in the unit of its mean."""
     times = times_of(trials, several[0].label)
-    return (_distribution(results, times, f"{anchor}-rtt"),) if times else ()
+    if not times:
+        return ()
+    means = [level.mean for series in several if series.metric == MEAN for level in results.levels[series].values()]
+    own = [time_s for values in times[ALL].values() for time_s in values]
+    factor, unit = scaled(max(means) if means else statistics.median(own), "s")
+    return (_distribution(results, times, f"{anchor}-rtt", factor, unit),)
 
 
 def times_of(trials: Sequence[TrialRecord], label_: str) -> Times:
@@ -55,10 +62,8 @@ def quantiles(values: Sequence[float], steps: int = STEPS) -> list[tuple[float, 
     return [(ordered[place], (place + 1) / len(ordered)) for place in places]
 
 
-def _distribution(results: Results, times: Times, anchor: str) -> Chart:
+def _distribution(results: Results, times: Times, anchor: str, factor: float, unit: str) -> Chart:
     pairs = [ALL, *sorted((pair for pair in times if pair != ALL), key=natural)]
-    everything = [time_s for values in times[ALL].values() for time_s in values]
-    factor, unit = scaled(sorted(everything)[len(everything) // 2], "s")
     environments = [name for name in results.environments if name in times[ALL]]
     traces: list[Trace] = []
     options = []
