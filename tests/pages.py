@@ -21,7 +21,7 @@ HOSTILE = (
     '<script>window.hurt = 1</script><img src=x onerror="window.hurt = 2">|`*[a](javascript:alert(1))_$x^{$\x00&amp;'
 )
 SWEEP = Metric(name="HPL", unit="flop/s", kind=Kind.RATE_FIXED_WORK, primary=True, meaning="solving a dense system")
-TCP = DATA / "iperf3" / "3.18--trixie-tcp"
+TCP = DATA / "iperf3" / "3.18--trixie-tcp-tenths"
 ANSWERS = DATA / "ping" / "iputils-20240905--trixie-answers"
 CELL_TRIALS = 8  # that the timeline sets behind each other
 PAIRS = (("master", "worker1"), ("worker1", "worker2"), ("worker2", "master"))

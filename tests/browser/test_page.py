@@ -179,6 +179,16 @@ def test_nothing_sticks_out(visit: Opened, name: str, width: int) -> None:
     assert found.js(WIDE) == []
 
 
+@pytest.mark.parametrize("width", [1280, 1040, 800, 400])
+def test_tables_of_three_environments_show_their_last_column(visit: Opened, width: int) -> None:
+    """Only matrices of sizes may be wider than the page; they have a shadow where they go on."""
+    found = visit("whole", width=width)
+    found.js("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    wider = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+    assert found.js(f"{wider}.filter(e => !e.querySelector('.matrix')).map(e => e.ariaLabel)") == []
+    assert found.js(f"{wider}.every(e => getComputedStyle(e).backgroundAttachment.includes('scroll'))")
+
+
 def test_it_prints_as_drawn(visit: Opened) -> None:
     found = visit("whole", width=794)  # A4 at 96 dpi
     found.draw_all()

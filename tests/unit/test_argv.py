@@ -108,7 +108,7 @@ CASES: tuple[tuple[str, Scope, Mapping[str, Any], tuple[str, ...]], ...] = (
         {},
         (
             "iperf3 -s -1 -p 5201 --forceflush",
-            "iperf3 -c worker1 -p 5201 -J --connect-timeout 5000 -t 10 -O 1 -P 1",
+            "iperf3 -c worker1 -p 5201 -J --connect-timeout 5000 -t 10 -O 1 -P 1 -i 1",
         ),
     ),
     (
@@ -117,7 +117,7 @@ CASES: tuple[tuple[str, Scope, Mapping[str, Any], tuple[str, ...]], ...] = (
         {"protocol": "udp", "reverse": True, "parallel": 2, "omit_s": 0, "window_bytes": "1 MiB", "port": 5999},
         (
             "iperf3 -s -1 -p 5999 --forceflush",
-            "iperf3 -c worker1 -p 5999 -J --connect-timeout 5000 -t 10 -O 0 -P 2 -u -b 3000000000 -w 1048576 -R",
+            "iperf3 -c worker1 -p 5999 -J --connect-timeout 5000 -t 10 -O 0 -P 2 -i 1 -u -b 3000000000 -w 1048576 -R",
         ),
     ),
 )
@@ -156,6 +156,18 @@ def test_the_iperf3_server_waits_in_the_background_on_the_second_node() -> None:
     assert server.timeout_s > client.timeout_s > 10
 
 
+@pytest.mark.parametrize(
+    ("params", "interval"),
+    [({"time_s": 1}, "0.1"), ({"time_s": 3}, "0.3"), ({"time_s": 60}, "1"), ({"time_s": 1, "interval_s": 0.5}, "0.5")],
+)
+def test_a_short_run_of_iperf3_is_reported_in_ten_intervals(params: Mapping[str, Any], interval: str) -> None:
+    _, client = steps("iperf3", Scope.PAIRS, params)
+    assert client.argv[client.argv.index("-i") + 1] == interval
+    benchmark = benchmarks()["iperf3"]
+    resolved = benchmark.resolve(benchmark.params.model_validate(params), target(Scope.PAIRS))
+    assert resolved.interval_s == float(interval)  # as the plan has it
+
+
 def test_a_step_may_take_longer_than_what_it_is_told_to_run() -> None:
     for name, scope, params, _ in CASES:
         benchmark = benchmarks()[name]
@@ -192,6 +204,7 @@ def test_a_step_may_take_longer_than_what_it_is_told_to_run() -> None:
         ("iperf3", {"bitrate": 0}),
         ("iperf3", {"protocol": "sctp"}),
         ("iperf3", {"port": 80}),
+        ("iperf3", {"interval_s": 0.05}),
     ],
 )
 def test_a_parameter_that_makes_no_sense_is_refused(name: str, params: Mapping[str, Any]) -> None:

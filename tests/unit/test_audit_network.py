@@ -131,10 +131,25 @@ def test_n06_segments_that_were_sent_again() -> None:
 
 
 def test_n06_slow_start_that_counts() -> None:
-    rates = [{"sum": {"bits_per_second": rate}} for rate in (5e8, 1e9, 1e9, 1e9)]
-    slow = changed(TCP, intervals=rates, start__test_start__omit=0, end__sum_sent__retransmits=0)
+    quiet = changed(TCP, start__test_start__omit=0, end__sum_sent__retransmits=0)
+    slow = changed(quiet, intervals=every(1.0, 5e8, 1e9, 1e9, 1e9))
     assert "6 of 6 runs count TCP's slow start" in failed(streams.retransmits, iperf3(slow))[0].message
     assert passed(streams.retransmits, iperf3(changed(slow, start__test_start__omit=3)))
+
+
+def test_n06_does_not_depend_on_how_often_iperf3_reported() -> None:
+    """A first tenth of a second at half the rate is a tenth of a run of a second, and a hundredth of one of ten."""
+    quiet = changed(TCP, start__test_start__omit=0, end__sum_sent__retransmits=0)
+    assert failed(streams.retransmits, iperf3(changed(quiet, intervals=every(0.1, 5e8, *[1e9] * 9))))
+    assert passed(streams.retransmits, iperf3(changed(quiet, intervals=every(0.1, 5e8, *[1e9] * 99))))
+    assert failed(streams.retransmits, iperf3(changed(quiet, intervals=every(0.1, *[5e8] * 10, *[1e9] * 90))))
+
+
+def every(interval_s: float, *rates: float) -> list[dict[str, dict[str, float]]]:
+    """Intervals of a run, each ending a little late."""
+    return [
+        {"sum": {"end": interval_s * number + 0.003, "bits_per_second": rate}} for number, rate in enumerate(rates, 1)
+    ]
 
 
 def test_n07_a_count_of_the_sender() -> None:

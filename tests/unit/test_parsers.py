@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -141,6 +142,23 @@ def test_the_series_of_iperf3_leaves_out_the_omitted_seconds() -> None:
     rows = series(load(DATA / "iperf3" / "3.18--trixie-tcp"))
     assert [(round(start_s), round(end_s)) for start_s, end_s, _ in rows] == [(0, 1), (1, 2)]
     assert [rate for _, _, rate in rows] == pytest.approx([11550950070.35472, 12146753847.023935], rel=1e-12)
+
+
+def test_the_series_of_iperf3_has_every_tenth_of_a_second() -> None:
+    """`-O 1 -t 1 -i 0.1`: ten intervals are omitted and ten count, some of them a little shorter than a tenth."""
+    rows = series(load(DATA / "iperf3" / "3.18--trixie-tcp-tenths"))
+    assert [round(end_s, 1) for _, end_s, _ in rows] == [round(n / 10, 1) for n in range(1, 11)]
+    assert min(end_s - start_s for start_s, end_s, _ in rows) < 0.1
+    assert rows[0][2] == 1517223947.6670029
+
+
+def test_the_series_of_iperf3_leaves_out_a_last_interval_of_a_few_milliseconds() -> None:
+    record = load(DATA / "iperf3" / "3.18--trixie-tcp")
+    name = record.steps[-1].stdout
+    document = json.loads(record.texts[name])
+    last = {"start": 2.0, "end": 2.004, "seconds": 0.004, "bytes": 9e9, "bits_per_second": 1.8e13, "omitted": False}
+    document["intervals"].append({"sum": last})
+    assert series(with_text(record, name, json.dumps(document))) == series(record)
 
 
 @pytest.mark.parametrize("folder", cases(), ids=case_id)

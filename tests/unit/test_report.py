@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any
@@ -27,17 +28,18 @@ from vtax.report.bars import bars
 from vtax.report.chart import Chart
 from vtax.report.drawn import charts
 from vtax.report.groups import Group, group_of
-from vtax.report.html import breakable, embedded
+from vtax.report.html import breakable, embedded, kept
 from vtax.report.html import render as html
 from vtax.report.markdown import escape, fenced
 from vtax.report.markdown import render as markdown
-from vtax.report.numbers import labels_text, mean_sd, natural, ratio_text
+from vtax.report.matrices import matrices, matrix_table
+from vtax.report.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
 from vtax.report.page import page_of
 from vtax.report.panels import Panel, panels
 from vtax.report.records import ReportInput
 from vtax.report.setup import fact_text, matched, ranges
 from vtax.report.setup import plan as plan_table
-from vtax.report.tables import by_means, overview, results_of
+from vtax.report.tables import benchmark_table, by_means, overview, results_of
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>|`*[a](http://evil.example)_$x^{$\x00&amp;"
 FETCHING = {"src", "srcset", "data", "poster", "action", "formaction", "background", "ping", "manifest"}
@@ -481,6 +483,80 @@ def test_long_names_may_break_and_stay_text() -> None:
     assert breakable("RandomlyOrderedRingLatency (µs)") == "Randomly<wbr>Ordered<wbr>Ring<wbr>Latency (µs)"
     assert breakable("bogo_ops_rate") == "bogo_<wbr>ops_<wbr>rate"
     assert breakable("a<B>_x") == "a&lt;B&gt;_<wbr>x"
+
+
+def test_a_number_stays_with_its_unit_and_an_interval_in_one_line() -> None:
+    assert breakable("2 MiB") == "2\u00a0MiB"
+    assert breakable("100 kB, 16 GiB") == "100\u00a0kB, 16\u00a0GiB"
+    assert breakable("0.984 [0.962, 1.007]") == "0.984 [0.962,\u00a01.007]"
+    assert kept("3 rounds, 1.5 ms, 43 % of peak") == "3 rounds, 1.5\u00a0ms, 43\u00a0% of peak"
+
+
+def test_what_all_rows_share_is_said_once(judged: ReportInput) -> None:
+    results = results_of(judged)
+    pairs = [series for series in results.levels if series.metric == "rtt_avg"]
+    table = benchmark_table(results, pairs, {})
+    assert table is not None
+    assert len(pairs) > 1
+    assert "All rows" not in table.note  # every pair is another place
+    own = [series for series in results.levels if series.label == "hpcc"]
+    table = benchmark_table(results, own, {})
+    assert table is not None
+    assert table.note == "All rows: workers."
+    assert not any("workers" in row.cells[0].note for row in table.rows)
+
+
+def test_one_dimension_has_one_unit_in_a_table() -> None:
+    """80 µs, 150 µs and 2.9 ms can be read against each other in one unit; 5 s and 2 µs cannot."""
+
+    def names(**values: float) -> list[str]:
+        items = [
+            item
+            for metric, value in values.items()
+            for item in rounds([value] * 3, [value] * 3, metric=metric, kind=Kind.COST, unit="s")
+        ]
+        results = results_of(report_input(campaign(), analysed(items)))
+        table = benchmark_table(results, list(results.levels), {})
+        assert table is not None
+        return [row.cells[0].text for row in table.rows]
+
+    assert names(rtt_min=80e-6, rtt_avg=150e-6, rtt_max=2.9e-3) == ["rtt_avg (µs)", "rtt_max (µs)", "rtt_min (µs)"]
+    assert names(long=5.0, short=2e-6) == ["long (s)", "short (µs)"]
+
+
+def test_operations_become_a_matrix_where_there_is_one_file_size(pilot: ReportInput) -> None:
+    """Record sizes are columns; a cell has the deviation, the interval and the mark of the verdict; n is told once."""
+    results = results_of(pilot)
+    own = [
+        series
+        for series in results.levels
+        if series.benchmark == "iozone" and dict(series.labels)["file_bytes"] == str(2**20)
+    ]
+    (matrix,) = matrices(own)
+    assert (matrix.outer, matrix.inner) == ("operation", "record_bytes")
+    table = matrix_table(results, matrix)
+    assert [column.title for column in table.columns] == ["record", "4 KiB", "64 KiB", "1 MiB"]
+    assert table.title.endswith("file 1 MiB")
+    assert [row.cells[0].text for row in table.rows if row.heading] == ["write", "read", "random read"]
+    assert "over 3 rounds; below it the performance relative to host" in table.note
+    assert "(· pilot only)" in table.note
+    first = next(row for row in table.rows if not row.heading and row.cells[0].text == "container")
+    series = next(one for one in own if dict(one.labels)["operation"] == "write")
+    item, level = results.comparisons[series]["container"], results.levels[series]["container"]
+    assert first.cells[1].text == mean_sd(level.mean / 1e9, None if level.sd is None else level.sd / 1e9)
+    assert first.cells[1].note == f"{ratio_text(item.ratio or 0)}{interval_text(item)}\u00a0·"
+
+
+def test_a_cell_of_a_matrix_says_its_own_number_of_rounds(pilot: ReportInput) -> None:
+    results = results_of(pilot)
+    (matrix, *_) = matrices([series for series in results.levels if series.benchmark == "iozone"])
+    first = matrix.members[0]
+    fewer = {name: level.model_copy(update={"n": 2}) for name, level in results.levels[first].items()}
+    changed = replace(results, levels={**results.levels, first: fewer})
+    table = matrix_table(changed, matrix)
+    assert "3 rounds unless a cell says otherwise" in table.note
+    said = [cell for row in table.rows for cell in row.cells if cell.note.endswith("n\u00a02")]
+    assert len(said) == len(results.environments)
 
 
 def test_figures_inside_a_section_do_not_repeat_its_name(judged: ReportInput) -> None:

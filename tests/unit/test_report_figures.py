@@ -8,24 +8,30 @@ from xml.etree import ElementTree
 
 import pytest
 
+from measurements import analysed, rounds
 from pages import ANSWERS, TCP, whole
 from recorded import load
+from vtax.analysis.summary import Series
 from vtax.benchmarks import iperf3, ping
+from vtax.model.metric import Kind
+from vtax.model.trial import Status
 from vtax.report import streams, trips
+from vtax.report.bars import bars
 from vtax.report.chart import Chart, choice, plain, short, switchable
 from vtax.report.drawn import charts
 from vtax.report.forest import forest
 from vtax.report.grid import grids
-from vtax.report.history import drift, lanes_of, strips_of
+from vtax.report.history import Lane, Spot, Strip, drift, lanes_of, strips_of
 from vtax.report.memory import cached_below
 from vtax.report.page import page_of
+from vtax.report.panels import panels_of
 from vtax.report.peaks import peak_flops, peaks
 from vtax.report.records import ReportInput
 from vtax.report.rug import rugs, ticks
 from vtax.report.streams import five_numbers
 from vtax.report.svg import Scale, cut, element, label, linear_ticks, log_ticks, num, tick_text
 from vtax.report.tables import results_of
-from vtax.report.timeline import timeline
+from vtax.report.timeline import _numbered, _scale, timeline
 from vtax.report.trips import quantiles
 
 
@@ -71,6 +77,26 @@ def test_seconds_of_iperf3_are_drawn_as_they_were_reported(report: ReportInput, 
     ]
 
 
+def test_a_line_of_few_points_has_markers_and_begins_at_zero(made: dict[str, Chart]) -> None:
+    chart = chart_of(made, "Bitrate over time")
+    assert chart.traces[0]["mode"] == "lines+markers"
+    assert chart.layout["xaxis"]["range"][0] == 0
+    assert "every 0.1 s" in chart.caption
+    assert chart.svg.count('class="run s0"') == 3 * 6  # pairs, rounds
+
+
+def test_two_seconds_of_iperf3_are_no_line_and_no_box(report: ReportInput) -> None:
+    """The older recording has two intervals a run; a box of all rounds of a pair needs five."""
+    record = load(TCP.parent / "3.18--trixie-tcp")
+    runs = [record.model_copy(update={"round": number, "environment": "host"}) for number in (1, 2)]
+    assert streams.charts(results_of(report), [Series("iperf3", "iperf3", "throughput", ())], runs, "fig") == ()
+    assert "iperf3 reported 2 intervals of each run, and a line needs 5" in streams.left_out(runs, "iperf3")
+    six = [*runs, runs[0].model_copy(update={"round": 3})]
+    made = streams.charts(results_of(report), [Series("iperf3", "iperf3", "throughput", ())], six, "fig")
+    assert [chart.title for chart in made] == ["Spread of the bitrate"]
+    assert streams.left_out([], "iperf3") == ""
+
+
 def test_many_seconds_become_the_median_of_the_rounds() -> None:
     runs = [streams.Run("host", "a → b", n, ((1.0, 10.0 * n), (2.0, 20.0 * n))) for n in (1, 2, 3)]
     assert streams._medians(runs)[0].rates == ((1.0, 20.0), (2.0, 40.0))
@@ -91,6 +117,29 @@ def test_round_trips_are_those_that_ping_printed(made: dict[str, Chart]) -> None
     assert chart.traces[0]["x"][-1] == 172.0
     assert chart.traces[0]["y"][-1] == 1.0
     assert f"{statistics.median_high(times) * 1e6:.3g}" in chart.alt
+
+
+def test_times_of_a_caption_are_numbers_that_a_person_writes(report: ReportInput) -> None:
+    """1,013 µs, not 1.01e+03; and the axis has no small 2 and 5 between powers."""
+    times = {trips.ALL: {"host": [50e-6] * 9, "vm": [1.013e-3] * 5 + [6.354e-3]}}
+    chart = trips._distribution(results_of(report), times, "fig", 1e-6, "µs")
+    assert chart.caption.endswith("Median, µs: host 50.0; vm 1,013. 99th percentile: host 50.0; vm 6,354.")
+    assert chart.layout["xaxis"]["ticktext"] == ["100", "300", "1,000", "3,000"]
+
+
+def test_shares_are_drawn_in_percent_from_zero_and_counts_have_an_axis(report: ReportInput) -> None:
+    """Shares 200 times apart would have had a logarithmic axis without a unit."""
+    shares = rounds([0.001] * 3, [0.2] * 3, metric="lost_fraction", kind=Kind.PROPORTION, unit="1")
+    counts = rounds([3.0] * 3, [5.0] * 3, metric="retransmits", kind=Kind.COUNT, unit="1")
+    results = results_of(report.model_copy(update={"analysis": analysed([*shares, *counts])}))
+    lost, again = (
+        bars(results, panel, "fig")
+        for name in ("lost_fraction", "retransmits")
+        for panel in panels_of(results, results.levels, [name])
+    )
+    assert lost.layout["xaxis"] == {"title": {"text": "% (lower is better)"}, "rangemode": "tozero"}
+    assert [trace["x"] for trace in lost.traces if trace["type"] == "bar"] == [[0.1], [20.0]]
+    assert again.layout["xaxis"]["title"] == {"text": "count"}
 
 
 def test_a_quiet_ping_has_no_distribution() -> None:
@@ -165,7 +214,42 @@ def test_the_timeline_has_every_cell_and_what_was_counted(report: ReportInput) -
     chart = timeline(report)
     assert chart is not None
     assert "Not recorded: temperature" in chart.caption
-    assert sum(len(trace["x"]) for trace in chart.traces if trace["type"] == "bar") == 18
+    made = [trace for trace in chart.traces if trace["type"] == "bar"]
+    assert sum(len(trace["x"]) for trace in made) == 2 * 18  # provisioning, and the rest of the cell
+    assert [trace.get("opacity") for trace in made] == [0.45, None] * 3
+
+
+def test_the_live_timeline_has_what_its_caption_says(report: ReportInput) -> None:
+    lost = report.trials[0].model_copy(update={"status": Status.FAILED, "reason": "exit code 1"})
+    chart = timeline(report.model_copy(update={"trials": (lost, *report.trials[1:])}))
+    assert chart is not None
+    lanes = lanes_of(report)
+    pale, solid = chart.traces[0], chart.traces[1]
+    own = [lane for lane in lanes if lane.environment == report.analysis.environments[0]]
+    ends = [base + length for base, length in zip(pale["base"], pale["x"], strict=True)]
+    assert ends == pytest.approx(solid["base"], rel=1e-3)
+    assert ends == pytest.approx([lane.ready / 60 for lane in own], rel=1e-3)
+    (failed,) = [trace for trace in chart.traces if trace["meta"].get("role") == "failed"]
+    lane = next(lane for lane in lanes if lane.cell == lost.cell)
+    assert failed["x"][0] == short((lane.start + lane.end) / 2 / 60)
+    assert failed["text"][0] == f"{lane.environment}, round {lane.round}, 1 failed"
+    assert len(failed["x"]) == sum(lane.failed for lane in lanes) + 1
+    assert [note["text"] for note in chart.layout["annotations"]] == [str(number) for number in range(1, 7)]
+    drifted = next(trace for trace in chart.traces if "error_y" in trace)
+    spots = [s for s in drift(report.analysis, lanes) if s.environment == report.analysis.environments[0]]
+    assert drifted["error_y"]["array"] == [short((spot.high or 0.0) - spot.value) for spot in spots]
+    assert drifted["error_y"]["arrayminus"] == [short(spot.value - (spot.low or 0.0)) for spot in spots]
+
+
+def test_a_strip_of_nothing_goes_from_zero_to_one() -> None:
+    nothing = Strip("throttling", "% of periods", (Spot(1.0, 0.0, "host", "a"), Spot(2.0, 0.0, "host", "b")))
+    scale = _scale(nothing, 0.0, 1.0)
+    assert (scale.low, round(scale.high, 2)) == (0.0, 1.05)
+
+
+def test_as_many_rounds_are_numbered_as_there_is_room_for() -> None:
+    lanes = [Lane(f"c{n}-{e}", e, n, 1.0 * n, 1.0 * n, n + 0.5, 0) for n in range(1, 61) for e in ("host", "vm")]
+    assert [lane.round for lane in _numbered(lanes)] == list(range(1, 61, 3))
 
 
 def test_drift_is_zero_in_a_campaign_that_repeats_itself(report: ReportInput) -> None:

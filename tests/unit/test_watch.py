@@ -19,7 +19,7 @@ from fakes import FakeProvider
 from small import PRINTED, new_campaign, planned, store
 from vtax.analysis.intervals import Interval, shown
 from vtax.cli.app import app
-from vtax.cli.watch import WIDTH, drawn, view
+from vtax.cli.watch import WIDTH, cut, drawn, table, telling, view
 from vtax.errors import UsageError
 from vtax.serve import PAGE, Server
 from vtax.store import Campaign
@@ -79,7 +79,13 @@ def test_the_command_shows_it_once_and_as_json(campaign: Campaign) -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "expected"),
-    [(1.0, 1.0, 1.0, {20: "o"}), (1.0, 0.1, 9.0, {0: "<", 20: "o", 40: ">"}), (2.0, None, None, {20: "|", 40: "o"})],
+    [
+        (1.0, 1.0, 1.0, {20: "o"}),
+        (1.0, 0.1, 9.0, {0: "<", 20: "o", 40: ">"}),
+        (2.0, None, None, {20: "|", 40: "o"}),
+        (12.3, 1.5, 99.0, {20: "|", 39: "-", 40: ">"}),  # the ratio itself is beyond
+        (0.005, 0.004, 0.006, {0: "<", 1: " ", 20: "|"}),
+    ],
 )
 def test_an_interval_is_drawn_to_scale(
     ratio: float, low: float | None, high: float | None, expected: dict[int, str]
@@ -119,6 +125,33 @@ def test_a_terminal_that_is_low_shows_what_fits(campaign: Campaign) -> None:
     text = console.export_text()
     assert sum("inconclusive" in line for line in text.splitlines()) == 11
     assert "and 29 more" in text
+
+
+def test_names_on_a_narrow_terminal_say_what_differs() -> None:
+    """Rows of iozone do not all read "iozone thro...": what they share goes, and what is left loses its middle."""
+    places = (("local", "worker1", "worker1"), ("shared", "worker1", "worker1.shared"))
+    several = [
+        interval(f"iozone throughput 2097152 {place} {node} {operation} {record} {target}", 1.1)
+        for place, node, target in places
+        for operation in ("read", "write")
+        for record in ("65536", "1048576")
+    ]
+    lines = table(several, "host", 8, 80)
+    assert lines[1].split("  ")[0] == "iozone local read 65536"
+    assert lines[8].split("  ")[0] == "iozone shared write 1048576"
+    assert lines[1].endswith("○")
+    assert lines[-1] == "○ inconclusive"
+    assert max(map(len, lines)) <= 80
+    wide = table(several, "host", 8, 200)
+    assert wide[1].startswith(several[0].name)
+    assert wide[1].endswith("inconclusive")
+    pairs = ["iperf3 throughput worker1 worker2 worker1-worker2", "iperf3 throughput worker2 worker1 worker2-worker1"]
+    assert telling(["hpl HPL 672 workers", *pairs]) == [
+        "hpl HPL 672 workers",
+        "iperf3 worker1 worker2",
+        "iperf3 worker2 worker1",
+    ]
+    assert cut("RandomlyOrderedRingLatency", 11) == "Rando…tency"
 
 
 # --- serve ---------------------------------------------------------------------------------------------------------

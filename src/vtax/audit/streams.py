@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from statistics import median
+from statistics import fmean, median
 
 from vtax.audit import logs
 from vtax.audit.catalogue import row
@@ -19,6 +19,7 @@ BUSY = 90.0  # % of a core
 RETRANSMITTED = 0.001  # of all segments
 SEGMENT_BYTES = 1448  # of Ethernet with timestamps, where the log does not tell
 SLOW_START = 0.8  # of the later intervals' rate
+LATE = 1.05  # an interval of a second ends a little later than that
 SENT = re.compile(r"([\d.]+) ([KMGT]?)Bytes +[\d.]+ [KMGT]?bits/sec +(\d{1,12}) +sender")
 FINAL = re.compile(r"\b(sender|receiver)[ \t]*\r?$", re.MULTILINE)
 BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -156,13 +157,19 @@ def resent(record: TrialRecord) -> Iterator[tuple[float, float]]:
 
 
 def starts_slowly(document: object) -> bool:
-    """Whether nothing was omitted and the first interval is well below the others."""
+    """Whether nothing was omitted and the beginning is well below the rest: a second, or a tenth of a shorter run,
+    so that the answer does not depend on how often iperf3 reported."""
     if logs.at(document, "start", "test_start", "omit") not in (0, None):
         return False
-    every = logs.at(document, "intervals") or ()
-    rates = [logs.number(logs.at(interval, "sum", "bits_per_second")) for interval in every]
-    known = [rate for rate in rates if rate is not None]
-    return len(known) > 2 and known[0] < SLOW_START * median(known[1:])
+    told = [logs.at(interval, "sum") for interval in logs.at(document, "intervals") or ()]
+    pairs = [(logs.number(logs.at(each, "end")), logs.number(logs.at(each, "bits_per_second"))) for each in told]
+    rates = [(end_s, rate) for end_s, rate in pairs if end_s is not None and rate is not None]
+    if not rates:
+        return False
+    begin_s = max(rates[0][0], LATE * min(1.0, rates[-1][0] / 10))
+    first = [rate for end_s, rate in rates if end_s <= begin_s]
+    later = [rate for end_s, rate in rates if end_s > begin_s]
+    return len(later) >= 2 and fmean(first) < SLOW_START * median(later)
 
 
 @row(

@@ -8,12 +8,12 @@ what was lost. `end.sum` of a UDP run mixes the sender's bytes with the receiver
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field
 
 from vtax.benchmarks.base import GRACE_S, Params, refuse
-from vtax.benchmarks.fields import Bytes
+from vtax.benchmarks.fields import Auto, Bytes
 from vtax.benchmarks.places import Piece, json_constant, json_value
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.measurement import Measurement
@@ -35,14 +35,16 @@ LOST = Metric(
     name="lost_fraction", unit="1", kind=Kind.PROPORTION, meaning="UDP: packets lost, of those the receiver knows of"
 )
 LARGEST = 1e300  # JSON knows whole numbers that are too large for any float
-SHORTEST_S = 0.1  # a last interval of a few ms has an absurd rate
+SHORTEST = 0.1  # of the longest interval: a last one of a few ms has an absurd rate
+POINTS = 10  # intervals of a run that is shorter than as many seconds
 
 
 class Iperf3Params(Params):
     """`parallel` streams for `time_s` seconds after `omit_s` that do not count (TCP's slow start).
 
     `bitrate` (bit/s, each stream) is the target of UDP and always given: iperf3's own default is 1 Mbit/s, which
-    measures nothing. TCP has no target. `reverse` makes the server the sender.
+    measures nothing. TCP has no target. `reverse` makes the server the sender. The client reports every `interval_s`
+    seconds; "auto" is a second, or a tenth of a run of less than ten seconds.
     """
 
     protocol: Literal["tcp", "udp"] = "tcp"
@@ -50,6 +52,7 @@ class Iperf3Params(Params):
     parallel: int = Field(1, ge=1, le=128)
     time_s: int = Field(10, ge=1, le=86_400)
     omit_s: int = Field(1, ge=0, le=60)
+    interval_s: Auto | Annotated[float, Field(ge=0.1, le=60)] = "auto"
     bitrate: int = Field(3_000_000_000, ge=1_000, le=1_000_000_000_000)
     window_bytes: Bytes | None = None
     port: int = Field(5201, ge=1024, le=65_535)
@@ -64,7 +67,7 @@ class Iperf3:
     params = Iperf3Params
 
     def resolve(self, params: Iperf3Params, target: Target) -> Iperf3Params:
-        return params  # nothing depends on the machine
+        return params.model_copy(update={"interval_s": interval_s(params)})
 
     def steps(self, params: Iperf3Params, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
         client, server = target.names
@@ -72,6 +75,7 @@ class Iperf3:
         listen = ("iperf3", "-s", "-1", "-p", str(params.port), "--forceflush")
         send = ["iperf3", "-c", server, "-p", str(params.port), "-J", "--connect-timeout", "5000"]
         send += ["-t", str(params.time_s), "-O", str(params.omit_s), "-P", str(params.parallel)]
+        send += ["-i", f"{interval_s(params):g}"]
         if params.protocol == "udp":
             send += ["-u", "-b", str(params.bitrate)]
         if params.window_bytes is not None:
@@ -114,15 +118,21 @@ class Iperf3:
         return params.time_s + params.omit_s
 
 
+def interval_s(params: Iperf3Params) -> float:
+    """How often the client reports: as asked, or ten times in a run, but not more than once a second."""
+    return min(1.0, params.time_s / POINTS) if params.interval_s == "auto" else params.interval_s
+
+
 def series(record: TrialRecord) -> tuple[tuple[float, float, float], ...]:
     """(start s, end s, bit/s) of every counted interval of the client: what it sent or, in reverse, received."""
     run = Run(record)
     rows = []
     for index, interval in enumerate(run.at("intervals")):
         start_s, end_s, rate = (run.number("intervals", index, "sum", k) for k in ("start", "end", "bits_per_second"))
-        if not interval["sum"].get("omitted", False) and end_s - start_s >= SHORTEST_S:
+        if not interval["sum"].get("omitted", False):
             rows.append((start_s, end_s, rate))
-    return tuple(rows)
+    longest_s = max((end_s - start_s for start_s, end_s, _ in rows), default=0.0)
+    return tuple(row for row in rows if row[1] - row[0] >= SHORTEST * longest_s > 0)
 
 
 class Run:

@@ -32,7 +32,7 @@ from vtax.units import format_looks, format_seconds
 REDRAW_S = 1.0
 HEARTBEAT_S = 15.0  # between lines of a long stage where there is no terminal
 BLOCK_ROWS = 12  # intervals that a terminal shows at most
-BESIDE_BLOCK = 6  # lines of a terminal that are not for intervals
+BESIDE_BLOCK = 7  # lines of a terminal that are not for intervals
 HEXADECIMAL = re.compile(r"\b[0-9a-f]{8,}\b")  # names of containers and the like, other ones in every cell
 SIZE = os.terminal_size((160, 40))  # where standard error has none
 

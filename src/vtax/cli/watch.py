@@ -19,7 +19,7 @@ POLL_S = 2.0
 WIDTH = 41  # of an interval's drawing
 COMPACT = 21  # of the same on a narrow terminal
 WIDE = 120  # columns from which a terminal is not
-BESIDE_TABLE = 9  # lines of a terminal that are not for intervals
+BESIDE_TABLE = 10  # lines of a terminal that are not for intervals
 WIDEST = 2.0  # the drawing goes from 1/WIDEST to WIDEST, on a logarithmic scale
 
 
@@ -82,29 +82,65 @@ def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> Renderabl
 
 
 def table(several: Sequence[Interval], baseline: str, most: int, width: int) -> tuple[str, ...]:
-    """At most `most` lines of intervals below a title, and how many are left out, none longer than `width`."""
+    """At most `most` lines of intervals below a title, how many are left out, and on a narrow terminal what the marks
+    of the verdicts mean; none longer than `width`."""
     from vtax.analysis.intervals import shown
+    from vtax.report.palette import mark_of
 
     some, more = shown(several, most)
     if not some:
         return ()
-    drawing = WIDTH if width >= WIDE else COMPACT
+    wide = width >= WIDE
+    drawing, counted = (WIDTH, "rounds") if wide else (COMPACT, "n")
     versus = max(len(baseline) + 8, *(len(one.environment) for one in some))
-    verdicts = max(len(one.verdict) for one in some)
-    names = max(len("metric"), *(len(one.name) for one in some))
-    names = max(12, min(names, width - versus - verdicts - drawing - 21))
+    verdicts = max(len(one.verdict) for one in some) if wide else 1
+    count = max(len(counted), *(len(str(one.n)) for one in some))
+    room = max(12, width - versus - count - verdicts - drawing - 15)
+    names = [one.name for one in some]
+    if max(map(len, names)) > room:
+        names = telling(names)
+    longest = min(room, max(len("metric"), *map(len, names)))
     scale = f"1/{WIDEST:g}{'1':^{drawing - 4}}{WIDEST:g}"
-    title = f"{'metric':<{names}}  {f'against {baseline}':<{versus}}  rounds  ratio  {scale}  verdict"
+    title = f"{'metric':<{longest}}  {f'against {baseline}':<{versus}}  {counted:>{count}}  ratio  {scale}"
     lines = [
-        f"{cut(one.name, names):<{names}}  {one.environment:<{versus}}  {one.n:6} {one.ratio:6.3f}  "
-        f"{drawn(one, drawing)}  {one.verdict}"
-        for one in some
+        f"{cut(name, longest):<{longest}}  {one.environment:<{versus}}  {one.n:{count}} {one.ratio:6.3f}  "
+        f"{drawn(one, drawing)}  {one.verdict if wide else mark_of(one.verdict).glyph}"
+        for name, one in zip(names, some, strict=True)
     ]
-    return tuple(line[:width].rstrip() for line in (title, *lines, more) if line)
+    marks = dict.fromkeys(f"{mark_of(one.verdict).glyph} {one.verdict}" for one in some)
+    key = "" if wide else "   ".join(marks)
+    found = (f"{title}  verdict" if wide else title, *lines, more, key)
+    return tuple(line[:width].rstrip() for line in found if line)
+
+
+def telling(names: Sequence[str]) -> list[str]:
+    """Names without the words that all rows of their benchmark entry share, and without a word that only puts others
+    together, such as `worker1-worker2`, where the rest still tells the rows apart."""
+    several: dict[tuple[str, int], list[str]] = {}
+    for name in dict.fromkeys(names):
+        several.setdefault((name.split(" ")[0], name.count(" ")), []).append(name)
+    short: dict[str, str] = {}
+    for own in several.values():
+        if len(own) == 1:
+            short[own[0]] = own[0]
+            continue
+        rows = [name.split(" ") for name in own]
+        kept = [at for at in range(len(rows[0])) if at == 0 or len({row[at] for row in rows}) > 1]
+        for at in kept[:0:-1]:
+            rest = [other for other in kept if other != at]
+            apart = len({tuple(row[other] for other in rest) for row in rows}) == len(rows)
+            if apart and all(any(word in row[at] for word in row[:at] + row[at + 1 :]) for row in rows):
+                kept = rest
+        short |= {name: " ".join(row[at] for at in kept) for name, row in zip(own, rows, strict=True)}
+    return [short[name] for name in names]
 
 
 def cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    """Text of at most `width` letters, without its middle: both ends of a name tell more."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) // 2
+    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
 
 
 def widest(several: Sequence[Interval]) -> str:
@@ -117,7 +153,8 @@ def widest(several: Sequence[Interval]) -> str:
 
 
 def drawn(one: Interval, width: int = WIDTH) -> str:
-    """An interval on a logarithmic line: `--o--` around its ratio, `|` at one, arrows beyond the ends."""
+    """An interval on a logarithmic line: `--o--` around its ratio, `|` at one, arrows beyond the ends; one instead of
+    the `o` where the ratio itself is beyond."""
     from math import log
 
     def place(value: float) -> int:
@@ -133,5 +170,5 @@ def drawn(one: Interval, width: int = WIDTH) -> str:
             line[0] = "<"
         if one.high > WIDEST:
             line[-1] = ">"
-    line[place(one.ratio)] = "o"
+    line[place(one.ratio)] = "<" if one.ratio < 1 / WIDEST else ">" if one.ratio > WIDEST else "o"
     return "".join(line)

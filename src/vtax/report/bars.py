@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vtax.analysis.records import Level
-from vtax.model.metric import Direction
-from vtax.report.chart import Chart, Trace, plain, scaled, short, switchable
+from vtax.model.metric import Direction, Kind
+from vtax.report.chart import Chart, Trace, log_marks, plain, scaled, short, switchable
 from vtax.report.numbers import mean_sd
 from vtax.report.panels import Panel
 from vtax.report.svg import Scale, around, cut, document, dots, label, line, log_ticks, rect, tick_text
@@ -15,6 +15,7 @@ from vtax.units import format_number
 
 DECADES = 100.0  # a logarithmic axis beyond this spread
 WIDTH, LEFT, RIGHT = 440.0, 96.0, 372.0
+PERCENT = (0.01, "%")  # in which shares are drawn, from zero
 BAR, GAP, HEAD = 17.0, 9.0, 17.0  # px: one bar with its room, between categories, the name of a category
 NAME = 14  # letters of an environment beside its bar
 
@@ -23,8 +24,10 @@ def bars(results: Results, panel: Panel, anchor: str) -> Chart:
     """One panel of bars. Values span decades: a logarithmic axis, on which a bar begins a decade below the least."""
     levels = [results.levels[series] for _, series in panel.categories]
     values = [cell.value for found in levels for level in found.values() for cell in level.cells]
-    factor, unit = scaled(max(map(abs, values)), panel.unit)
-    spans_decades = min(values) > 0 and max(values) / min(values) > DECADES
+    kinds = {level.kind for found in levels for level in found.values()}
+    share = kinds == {Kind.PROPORTION}
+    factor, unit = PERCENT if share else scaled(max(map(abs, values)), panel.unit)
+    spans_decades = not share and min(values) > 0 and max(values) / min(values) > DECADES
     values = [value / factor for value in values]
     scale = _log_scale(values) if spans_decades else around([0.0, *values], LEFT, RIGHT, zero=True)
     rows = _rows(results, panel)
@@ -70,9 +73,11 @@ def _is_power(tick: float) -> bool:
 
 
 def _axis_title(panel: Panel, unit: str, logarithmic: bool) -> str:
-    scale = ", logarithmic" if logarithmic else ""
-    better = "" if panel.better is Direction.NONE else f" ({panel.better}{scale})"
-    return f"{unit if unit != '1' else ''}{better}".strip()
+    """`Gbit/s (higher is better)`; a plain number is a count."""
+    about = [str(panel.better)] if panel.better is not Direction.NONE else []
+    about += ["logarithmic"] if logarithmic else []
+    name = "count" if unit == "1" else unit
+    return f"{name} ({', '.join(about)})" if about else name
 
 
 def _svg(panel: Panel, rows: Sequence[Row], scale: Scale, factor: float, axis: str) -> str:
@@ -155,10 +160,11 @@ def _layout(panel: Panel, rows: Sequence[Row], axis: str, scale: Scale) -> dict[
         if len(panel.categories) > 1
     ]
     room = HEAD if notes else 4.0
-    ticks = scale.ticks(6)
-    marks = {"type": "log", "tickvals": ticks, "ticktext": [tick_text(tick) for tick in ticks]}
     return {
-        "xaxis": {"title": {"text": plain(axis)}, **(marks if scale.logarithmic else {"rangemode": "tozero"})},
+        "xaxis": {
+            "title": {"text": plain(axis)},
+            **(log_marks(scale) if scale.logarithmic else {"rangemode": "tozero"}),
+        },
         "yaxis": {
             "showticklabels": False,
             "ticks": "",

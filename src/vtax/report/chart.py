@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from vtax.report.svg import cut
+from vtax.report.svg import Scale, cut, tick_text
 from vtax.units import scale_of
 
 DIGITS = 5  # significant, of every number that a figure holds
@@ -53,6 +53,12 @@ def short(value: float) -> float:
 def plain(text: str, length: int = 60) -> str:
     """Text that plotly shows as it is, cut to a length: it would take some tags and entities for markup."""
     return escape(cut(text, length), quote=False)
+
+
+def log_marks(scale: Scale, most: int = 6) -> dict[str, Any]:
+    """A logarithmic axis of a live figure with the drawing's marks: its own would be a small 2 and 5 between powers."""
+    ticks = scale.ticks(most)
+    return {"type": "log", "tickvals": ticks, "ticktext": [tick_text(tick) for tick in ticks]}
 
 
 def slug(text: str) -> str:

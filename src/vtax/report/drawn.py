@@ -28,6 +28,13 @@ def charts(report: ReportInput, results: Results, entry: Entry, anchor: str) -> 
     return (*own, *(bars(results, panel, f"{anchor}-lost{i}") for i, panel in enumerate(lost, 1)))
 
 
+def left_out(report: ReportInput, entry: Entry, made: Sequence[Chart]) -> str:
+    """Why a figure that one may look for is not among those made of an entry; "" where none is missing."""
+    if entry.benchmark != "iperf3" or any(chart.anchor.endswith(streams.OVER_TIME) for chart in made):
+        return ""
+    return streams.left_out(report.trials, entry.label)
+
+
 def _bars(results: Results, entry: Entry, anchor: str) -> list[Chart]:
     return [bars(results, panel, f"{anchor}-bars{i}") for i, panel in enumerate(panels(results, entry.series), 1)]
 

@@ -43,11 +43,11 @@ def grids(report: ReportInput, several: Sequence[Series]) -> tuple[Grid, ...]:
             place = f"{labels.get('filesystem', 'local')}, {labels.get('node', labels.get('target', ''))}".rstrip(", ")
             sizes = (labels[FILE], labels[RECORD])
             found.setdefault(place, {}).setdefault(labels[OPERATION], {})[sizes] = series
-    ordered = {place: dict(sorted(named.items(), key=lambda item: _order(item[0]))) for place, named in found.items()}
+    ordered = {place: dict(sorted(named.items(), key=lambda item: order_of(item[0]))) for place, named in found.items()}
     return tuple(_grid(report, several[0].label, place, operations) for place, operations in ordered.items())
 
 
-def _order(operation: str) -> tuple[int, str]:
+def order_of(operation: str) -> tuple[int, str]:
     """Headlines first, the others as iozone runs them."""
     named = (*HEADLINES, *ALL)
     return named.index(operation) if operation in named else len(named), operation

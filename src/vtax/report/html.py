@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from vtax.report.chart import Chart, Trace, slug
 from vtax.report.conditions import named
-from vtax.report.drawn import charts
+from vtax.report.drawn import charts, left_out
 from vtax.report.findings import ROW
 from vtax.report.forest import forest, without_ratio
 from vtax.report.ladder import waterfall
@@ -31,7 +31,8 @@ from vtax.report.rug import rugs, ticks
 from vtax.report.tables import Results, results_of
 from vtax.report.timeline import timeline
 
-SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=_)(?=[^_])")
+SEAM = re.compile(r"(?<=[a-z])(?<![KMGT]i)(?<!\bk)(?=[A-Z])|(?<=_)(?=[^_])")  # not in MiB, not in kB
+TOGETHER = re.compile(r"(?<=\d) (?=(?:[KMGT]i|[kMGT])?B\b|[mµn]?s\b|%)|(?<=,) (?=[^\[\]]*\])")  # `2 MiB`, `[0.9, 1.1]`
 CODE = re.compile(r"`([^`]+)`")
 SCRIPTS = ("figures.js", "tables.js")
 UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -57,6 +58,7 @@ def render(report: ReportInput) -> str:
             rugs=rugs(overview),
             rug_ticks=ticks(overview) if overview else (),
             figures=own,
+            left_out=_left_out(report, page, own),
             above=above,
             happened=happened,
             variables=variables(page.environments),
@@ -72,6 +74,15 @@ def _charts(report: ReportInput, results: Results, page: Page) -> Mapping[str, t
     """The figures of every entry, by the id of its place in the page."""
     return {
         anchor: charts(report, results, entry, f"fig-{anchor}")
+        for section in page.sections
+        for anchor, entry in section.anchored()
+    }
+
+
+def _left_out(report: ReportInput, page: Page, own: Mapping[str, tuple[Chart, ...]]) -> Mapping[str, str]:
+    """What to say of figures that are not drawn, by the id of the entry's place in the page."""
+    return {
+        anchor: left_out(report, entry, own[anchor])
         for section in page.sections
         for anchor, entry in section.anchored()
     }
@@ -131,8 +142,14 @@ def linked(text: str, anchors: Mapping[str, str]) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Text in which a long name may go on in the next line: `RandomlyOrderedRingLatency`, `bogo_ops_rate`."""
-    return Markup("<wbr>").join(SEAM.split(text))
+    """Text in which a long name may go on in the next line (`RandomlyOrderedRingLatency`, `bogo_ops_rate`), but not a
+    number without its unit, and not half of an interval."""
+    return Markup("<wbr>").join(SEAM.split(kept(text)))
+
+
+def kept(text: str) -> str:
+    """Text in which a number and its unit, and the two ends of an interval, stay on one line."""
+    return TOGETHER.sub("\u00a0", text)
 
 
 def plotly() -> str:
@@ -154,6 +171,7 @@ def _templates() -> Environment:
     )
     environment.filters["raw_file"] = raw_file
     environment.filters["breakable"] = breakable
+    environment.filters["kept"] = kept
     environment.filters["within"] = lambda title, label: title.removeprefix(f"{label} · ")
     environment.filters["file_name"] = file_name
     environment.filters["slug"] = slug

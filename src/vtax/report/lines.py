@@ -13,6 +13,7 @@ from vtax.report.tables import Results
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP = 62.0, 428.0, 30.0
+MARKS = 14  # of a live axis, every one of which is a size that was measured
 STEEP = 20.0  # values further apart than this get a logarithmic axis
 
 Curve = Mapping[float, Level]  # x -> level
@@ -90,7 +91,8 @@ def layout(several: Sequence[Mapping[str, Curve]], axes: Axes) -> dict[str, obje
     if axes.line_at is not None:
         at = short(axes.line_at / axes.factor)
         shapes = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at, "line": {"dash": "dash"}}]
-    marks = {"tickvals": xs, "ticktext": [plain(axes.x_text(x)) for x in xs]} if len(xs) <= 14 else {}
+    shown = xs[:: -(-len(xs) // MARKS)]
+    marks = {"tickvals": shown, "ticktext": [plain(axes.x_text(x)) for x in shown]}
     return {
         "xaxis": {"title": {"text": plain(axes.x)}, "type": "log" if axes.x_log else "linear", **marks},
         "yaxis": {"title": {"text": plain(axes.y)}, "rangemode": "tozero"},

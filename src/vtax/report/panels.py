@@ -64,7 +64,7 @@ def drawn(results: Results, series: Series) -> bool:
 def _largest_files(several: Sequence[Series]) -> list[Series]:
     """Of a matrix over two sizes only its largest file, as a line of record sizes."""
     left_out: set[Series] = set()
-    for matrix in matrices(several):
+    for matrix in (found for found in matrices(several) if found.of_sizes):
         largest = matrix.values(matrix.outer)[-1]
         left_out |= {series for series in matrix.members if dict(series.labels)[matrix.outer] != largest}
     return [series for series in several if series not in left_out]

@@ -1,10 +1,11 @@
-"""iperf3's figures: bitrate second by second and as boxes for each pair of nodes."""
+"""iperf3's figures: bitrate interval by interval and as boxes for each pair of nodes."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from vtax.analysis.summary import Series
 from vtax.benchmarks import iperf3
@@ -12,9 +13,9 @@ from vtax.errors import ParseError
 from vtax.model.trial import Status, TrialRecord
 from vtax.report.chart import Chart, Trace, choice, plain, scaled, short
 from vtax.report.lines import legend
-from vtax.report.numbers import natural
+from vtax.report.numbers import natural, plural
 from vtax.report.pairs import matrix
-from vtax.report.svg import Scale, around, cut, document, label, line, polyline, rect, tick_text
+from vtax.report.svg import Scale, around, cut, document, dots, label, line, polyline, rect, tick_text
 from vtax.report.tables import Results
 
 METRIC = "throughput"
@@ -22,6 +23,9 @@ MANY = 8000  # points of bitrate over time beyond which a figure holds the media
 SMALL_W, SMALL_H = 214.0, 122.0
 COLUMNS = 4
 PAIRS_MAX = 12  # drawn for paper
+LEAST = 5  # points below which a line or a box says nothing that the table does not
+OVER_TIME = "-time"  # ends the id of that figure
+FEW = 30  # points of a line up to which each has a marker
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,15 @@ class Run:
     round: int
     rates: tuple[tuple[float, float], ...]
 
+    @property
+    def interval_s(self) -> float:
+        """How often the client reported."""
+        ends = (0.0, *(end for end, _ in self.rates))
+        return statistics.median(later - end for end, later in pairwise(ends))
+
 
 def runs_of(trials: Sequence[TrialRecord], label_: str) -> tuple[Run, ...]:
-    """The seconds of every measured trial of an entry whose output is there."""
+    """The intervals of every measured trial of an entry whose output is there."""
     runs = []
     for trial in trials:
         if trial.benchmark != "iperf3" or trial.label != label_ or trial.warmup or trial.status is not Status.OK:
@@ -59,10 +69,28 @@ def charts(
     if runs:
         factor, unit = scaled(max(rate for run in runs for _, rate in run.rates), "bit/s")
         pairs = sorted({run.pair for run in runs}, key=natural)
-        made += [_over_time(results, runs, pairs, f"{anchor}-time", factor, unit)]
-        made += [_boxes(results, runs, pairs, f"{anchor}-box", factor, unit)]
+        if _longest(runs) >= LEAST:
+            made += [_over_time(results, runs, pairs, f"{anchor}{OVER_TIME}", factor, unit)]
+        if boxes := _numbers(runs, factor):
+            made += [_boxes(results, boxes, pairs, f"{anchor}-box", unit)]
     pairs_chart = matrix(results, several, f"{anchor}-pairs")
     return (*made, *([pairs_chart] if pairs_chart else []))
+
+
+def left_out(trials: Sequence[TrialRecord], label_: str) -> str:
+    """Why an entry has no figure of the bitrate over time; "" where it has one, or nothing to draw it from."""
+    runs = runs_of(trials, label_)
+    most = _longest(runs)
+    if not runs or most >= LEAST:
+        return ""
+    return (
+        f"Bitrate over time is not drawn: iperf3 reported {most} {plural(most, 'interval')} of each run, and a line "
+        f"needs {LEAST}. A shorter `interval_s` or a longer `time_s` gives more."
+    )
+
+
+def _longest(runs: Sequence[Run]) -> int:
+    return max((len(run.rates) for run in runs), default=0)
 
 
 # --- over time --------------------------------------------------------------------------------------------------------
@@ -87,7 +115,8 @@ def _over_time(
         first = len(traces)
         traces += _line_traces(results, [run for run in drawn if run.pair == pair], factor, thin)
         options.append((pair, range(first, len(traces))))
-    what = "median of the rounds, second by second" if thin else "each line is one round"
+    what = "median of the rounds, interval by interval" if thin else "each line is one round"
+    every = statistics.median(run.interval_s for run in runs)
     more = f"; the first {PAIRS_MAX} of {len(pairs)} pairs" if len(pairs) > PAIRS_MAX else ""
     return Chart(
         anchor=anchor,
@@ -97,10 +126,10 @@ def _over_time(
         svg=document(COLUMNS * (SMALL_W + 6), 26 + rows * (SMALL_H + 12), parts, "wide"),
         traces=tuple(traces),
         layout={
-            "xaxis": {"title": {"text": "s since the start of counting"}},
+            "xaxis": {"title": {"text": "s since the start of counting"}, "range": [0, short(1.02 * end)]},
             "yaxis": {"title": {"text": unit}, "rangemode": "tozero"},
         },
-        caption=f"What the client reported of each second; {what}{more}.",
+        caption=f"What the client reported every {every:.2g} s; {what}{more}.",
         choices=(choice("Pair", options),),
         wide=True,
     )
@@ -140,6 +169,8 @@ def _small(
         place = results.environments.index(run.environment)
         spots = [(x_scale(second), y_scale(rate / factor)) for second, rate in run.rates]
         parts.append(polyline(spots, f"thin s{place}"))
+        if len(spots) <= FEW:
+            parts.append(dots(spots, f"run s{place}"))
     return parts
 
 
@@ -154,11 +185,11 @@ def _line_traces(results: Results, runs: Sequence[Run], factor: float, thin: boo
         traces.append(
             {
                 "type": "scatter",
-                "mode": "lines",
+                "mode": "lines+markers" if len(run.rates) <= FEW else "lines",
                 "name": plain(run.environment, 28),
                 "legendgroup": str(place),
                 "showlegend": run.environment not in seen,
-                "meta": {"env": place},
+                "meta": {"env": place, "size": 4},
                 "x": [second for second, _ in run.rates],
                 "y": [short(rate / factor) for _, rate in run.rates],
                 "text": plain(f"{cut(run.environment, 24)}, {told}"),
@@ -181,11 +212,17 @@ def five_numbers(values: Sequence[float]) -> tuple[float, float, float, float, f
     return ordered[0], low, middle, high, ordered[-1]
 
 
-def _boxes(results: Results, runs: Sequence[Run], pairs: Sequence[str], anchor: str, factor: float, unit: str) -> Chart:
+def _numbers(runs: Sequence[Run], factor: float) -> dict[tuple[str, str], tuple[float, ...]]:
+    """The five numbers of all intervals of a pair in an environment, where there are enough of them for a box."""
     found: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         found.setdefault((run.pair, run.environment), []).extend(rate / factor for _, rate in run.rates)
-    numbers = {key: five_numbers(values) for key, values in found.items()}
+    return {key: five_numbers(values) for key, values in found.items() if len(values) >= LEAST}
+
+
+def _boxes(
+    results: Results, numbers: Mapping[tuple[str, str], Sequence[float]], pairs: Sequence[str], anchor: str, unit: str
+) -> Chart:
     environments = [name for name in results.environments if any(key[1] == name for key in numbers)]
     left, right, step = 130.0, 424.0, 13.0
     scale = around([0.0, *(five[4] for five in numbers.values())], left, right, zero=True)
@@ -217,8 +254,8 @@ def _boxes(results: Results, runs: Sequence[Run], pairs: Sequence[str], anchor: 
             "yaxis": {"type": "category", "autorange": "reversed", "automargin": True},
             "boxmode": "group",
         },
-        caption="Every counted second of every round: quartiles as a box, the line is the median, whiskers end at the "
-        "least and the largest second.",
+        caption="Every counted interval of every round: quartiles as a box, the line is the median, whiskers end at "
+        "the least and the largest.",
         height=90 + 26 * len(pairs) * len(environments),
     )
 

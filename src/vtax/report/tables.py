@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +14,10 @@ from vtax.analysis.verdict import CAVEATS
 from vtax.report.groups import Group, group_of
 from vtax.report.numbers import ABSENT, interval_text, labels_text, mean_sd, natural, plural, ratio_text, unit_for
 from vtax.report.records import Reference, ReportInput
-from vtax.units import format_number
+from vtax.units import format_number, scale_of
 
 COLLAPSE_FROM = 7  # series of one metric that the overview shows as one row
+ALIKE = 1e4  # values of one dimension up to this far apart have one unit in a table
 PLACES = frozenset({"client", "server", "target", "node"})
 
 
@@ -222,11 +224,11 @@ def span(values: Sequence[float], words: Callable[[float], str]) -> str:
 def level_cell(
     level: Level | None, factor: float, *, median: bool = True, raw: str = "", peak: float | None = None
 ) -> Cell:
-    """`5.516 ± 0.027` over `n 3, median 5.51, 43 % of peak`, in which a number stays with its word."""
+    """`5.516 ± 0.027` over `n 3, median 5.51, 43 % of peak`, of which the first two stay on one line."""
     if level is None:
         return Cell(ABSENT)
     sd = None if level.sd is None else level.sd / factor
-    note = f"n\u00a0{level.n}" + (f", median\u00a0{format_number(level.median / factor)}" if median else "")
+    note = f"n\u00a0{level.n}" + (f",\u00a0median\u00a0{format_number(level.median / factor)}" if median else "")
     if peak is not None:
         note += f", {100 * level.mean / peak:.3g}\u00a0% of\u00a0peak"
     return Cell(mean_sd(level.mean / factor, sd), note, raw=raw, scaled=True)
@@ -271,31 +273,61 @@ def named(metric: str, unit: str) -> str:
     return f"{metric} ({unit})" if unit else metric
 
 
+def shared_labels(several: Sequence[Series]) -> dict[str, str]:
+    """The labels that all the series have alike; where they ran only if that is wholly the same."""
+    if len(several) < 2:
+        return {}
+    shared = dict(set.intersection(*(set(series.labels) for series in several)))
+    places = {name for series in several for name, _ in series.labels} & PLACES
+    return shared if places <= shared.keys() else {k: v for k, v in shared.items() if k not in PLACES}
+
+
 def benchmark_table(
     results: Results, several: Sequence[Series], meanings: Mapping[str, str], context: Context = NOTHING
 ) -> Table | None:
-    """One row for each series, under its metric where a metric has several. None when all are in matrices."""
+    """One row for each series, under its metric where a metric has several. None when all are in matrices.
+
+    What is the same in all rows stands in the note of the table.
+    """
     rows: list[Row] = []
+    shared = shared_labels(several)
     by_metric: dict[str, list[Series]] = {}
     for series in several:
         by_metric.setdefault(series.metric, []).append(series)
+    scales = _scales(results, by_metric)
     for metric, members in by_metric.items():
-        factor, unit = unit_for(level for series in members for level in results.levels[series].values())
+        factor, unit = scales[metric]
         title = Cell(named(metric, unit), meanings.get(metric, ""))
+        names = [labels_text({k: v for k, v in series.labels if shared.get(k) != v}) for series in members]
         if len(members) > 1:
             rows.append(Row((title,), heading=True, unit=unit))
-            names = (Cell(labels_text(dict(series.labels))) for series in members)
             rows += [
-                _series_row(results, s, (factor, unit), name, context) for s, name in zip(members, names, strict=True)
+                _series_row(results, s, (factor, unit), Cell(name), context)
+                for s, name in zip(members, names, strict=True)
             ]
         else:
-            where = labels_text(dict(members[0].labels))
-            note = "; ".join(text for text in (title.note, where) if text)
+            note = "; ".join(text for text in (title.note, names[0]) if text)
             rows.append(_series_row(results, members[0], (factor, unit), Cell(title.text, note), context))
     columns = columns_of(results, "Metric")
     if any(context.reference_of(series) for series in several):
         columns = (*columns, Column("Published"))
-    return Table(several[0].label, columns, tuple(_filled(row, len(columns)) for row in rows)) if rows else None
+    note = f"All rows: {labels_text(shared)}." if shared else ""
+    return Table(several[0].label, columns, tuple(_filled(row, len(columns)) for row in rows), note) if rows else None
+
+
+def _scales(results: Results, by_metric: Mapping[str, Sequence[Series]]) -> Mapping[str, tuple[float, str]]:
+    """The factor and unit of every metric: one for all of a dimension, so that its rows can be read against each
+    other, unless they are further apart than ALIKE."""
+    levels = {m: [level for s in members for level in results.levels[s].values()] for m, members in by_metric.items()}
+    by_unit: dict[str, dict[str, float]] = {}
+    for metric, found in levels.items():
+        by_unit.setdefault(found[0].unit, {})[metric] = max(abs(level.mean) for level in found)
+    scales = {metric: unit_for(found) for metric, found in levels.items()}
+    for unit, largest in by_unit.items():
+        above = [value for value in largest.values() if value > 0]
+        if above and max(above) <= ALIKE * min(above):
+            scales |= dict.fromkeys(largest, scale_of(statistics.geometric_mean(above), unit))
+    return scales
 
 
 def _filled(row: Row, width: int) -> Row:

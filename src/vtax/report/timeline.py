@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vtax.report.chart import Chart, Trace, plain, short
-from vtax.report.history import Lane, Strip, lanes_of, strips_of
+from vtax.report.history import Lane, Spot, Strip, lanes_of, strips_of
 from vtax.report.lines import legend, marker
 from vtax.report.records import ReportInput
 from vtax.report.svg import Scale, around, cut, document, label, line, rect, tick_text
 
 WIDTH, LEFT, RIGHT = 880.0, 96.0, 866.0
 STRIP, GAP, LANES = 62.0, 24.0, 30.0
+NUMBERS = 20  # of rounds below the cells, so that they do not touch
+PALE = 0.45  # as in the style sheet
 TIMES = ((3 * 86400.0, 86400.0, "d"), (2 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
@@ -35,7 +37,8 @@ def timeline(report: ReportInput, anchor: str = "timeline") -> Chart | None:
         traces=tuple(_traces(environments, lanes, strips, factor)),
         layout=_layout(lanes, strips, factor, unit),
         caption=f"Drift: median over the primary metrics of a cell, against the mean of its environment; whiskers are "
-        f"quartiles. The pale part of a cell is provisioning; ✕ marks a cell with failed trials.{left_out}",
+        f"quartiles. The numbers below the cells are rounds; the pale part of a cell is provisioning; ✕ marks a cell "
+        f"with failed trials.{left_out}",
         height=int(110 + 40 + 95 * len(strips)),
         wide=True,
     )
@@ -63,7 +66,6 @@ def _svg(environments: Sequence[str], lanes: Sequence[Lane], strips: Sequence[St
 
 def _cells(environments: Sequence[str], lanes: Sequence[Lane], x: Scale, factor: float) -> list[str]:
     parts = [label(LEFT - 8, 22 + LANES / 2 + 4, "cells", "side", "end")]
-    seen: set[int] = set()
     for lane in lanes:
         place = _place(environments, lane.environment)
         start, ready, end = (x(moment / factor) for moment in (lane.start, lane.ready, lane.end))
@@ -72,17 +74,19 @@ def _cells(environments: Sequence[str], lanes: Sequence[Lane], x: Scale, factor:
         parts.append(rect(ready, 24, max(1.0, end - ready - 0.5), LANES - 4, f"bar f{place}", told))
         if lane.failed:
             parts.append(label((start + end) / 2, 24 + LANES / 2 + 2, "✕", "fail", "middle"))
-        if lane.round not in seen and len(lanes) <= 120:
-            parts.append(label(start + 2, 22 + LANES + 12, f"{lane.round}", "tick"))
-        seen.add(lane.round)
+    parts += [label(x(lane.start / factor) + 2, 22 + LANES + 12, f"{lane.round}", "tick") for lane in _numbered(lanes)]
     parts.append(label(LEFT - 8, 22 + LANES + 12, "round", "tick", "end"))
     return parts
 
 
+def _numbered(lanes: Sequence[Lane]) -> list[Lane]:
+    """The first cell of every round whose number is written, evenly so many that they do not touch."""
+    firsts = list({lane.round: lane for lane in reversed(lanes)}.values())[::-1]
+    return firsts[:: -(-len(firsts) // NUMBERS)]
+
+
 def _strip(environments: Sequence[str], strip: Strip, x: Scale, top: float, factor: float) -> list[str]:
-    ends = [value for spot in strip.spots for value in (spot.value, spot.low, spot.high) if value is not None]
-    signed = min(ends) < 0
-    y = around([*ends, 0.0], top + STRIP - 8, top, zero=not signed)
+    y = _scale(strip, top + STRIP - 8, top)
     parts = [label(LEFT - 8, top - 6, strip.title, "side", "end")]
     for tick in y.ticks(3):
         parts += [
@@ -99,6 +103,13 @@ def _strip(environments: Sequence[str], strip: Strip, x: Scale, top: float, fact
     return parts
 
 
+def _scale(strip: Strip, start: float, end: float) -> Scale:
+    """From zero where nothing is below it, and to one at least, so that no strip makes much of nothing."""
+    ends = [value for spot in strip.spots for value in (spot.value, spot.low, spot.high) if value is not None]
+    signed = min(ends) < 0
+    return around([*ends, 0.0] if signed else [*ends, 1.0], start, end, zero=not signed)
+
+
 def _place(environments: Sequence[str], name: str) -> int:
     return environments.index(name) if name in environments else len(environments)
 
@@ -106,38 +117,70 @@ def _place(environments: Sequence[str], name: str) -> int:
 def _traces(
     environments: Sequence[str], lanes: Sequence[Lane], strips: Sequence[Strip], factor: float
 ) -> Iterator[Trace]:
-    """Cells as bars from their start, then the strips, each on a vertical axis of its own."""
+    """Cells as bars from their start, provisioning pale, and a mark on those with failed trials; then the strips, each
+    on a vertical axis of its own."""
     for place, name in enumerate(environments):
         own = [lane for lane in lanes if lane.environment == name]
         if own:
-            yield {
-                "type": "bar",
-                "orientation": "h",
-                "name": plain(name, 28),
-                "meta": {"env": place},
-                "base": [short(lane.start / factor) for lane in own],
-                "x": [short((lane.end - lane.start) / factor) for lane in own],
-                "y": [0] * len(own),
-                "text": [plain(_told(lane)) for lane in own],
-                "textposition": "none",
-                "hovertemplate": "%{text}<extra></extra>",
-            }
+            pale = {"opacity": PALE, "showlegend": False}
+            yield _bars(own, [(lane.start, lane.ready) for lane in own], name, place, factor) | pale
+            yield _bars(own, [(lane.ready, lane.end) for lane in own], name, place, factor)
+    lost = [lane for lane in lanes if lane.failed]
+    if lost:
+        yield {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "cell with failed trials",
+            "meta": {"role": "failed"},
+            "x": [short((lane.start + lane.end) / 2 / factor) for lane in lost],
+            "y": [0] * len(lost),
+            "text": [plain(_told(lane)) for lane in lost],
+            "hovertemplate": "%{text}<extra></extra>",
+        }
     for number, strip in enumerate(strips, 2):
         for place, name in enumerate(environments):
             spots = [spot for spot in strip.spots if spot.environment == name]
             if spots:
-                yield {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": plain(name, 28),
-                    "showlegend": False,
-                    "meta": {"env": place},
-                    "yaxis": f"y{number}",
-                    "x": [short(spot.at / factor) for spot in spots],
-                    "y": [short(spot.value) for spot in spots],
-                    "text": [plain(cut(spot.name, 80)) for spot in spots],
-                    "hovertemplate": "%{y:.4g} " + strip.unit + "<br>%{text}<extra></extra>",
-                }
+                yield _spots(strip, spots, name, place, factor) | {"yaxis": f"y{number}"}
+
+
+def _bars(lanes: Sequence[Lane], parts: Sequence[tuple[float, float]], name: str, place: int, factor: float) -> Trace:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": plain(name, 28),
+        "meta": {"env": place},
+        "base": [short(start / factor) for start, _ in parts],
+        "x": [short((end - start) / factor) for start, end in parts],
+        "y": [0] * len(parts),
+        "text": [plain(_told(lane)) for lane in lanes],
+        "textposition": "none",
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _spots(strip: Strip, spots: Sequence[Spot], name: str, place: int, factor: float) -> Trace:
+    trace: Trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": plain(name, 28),
+        "showlegend": False,
+        "meta": {"env": place},
+        "x": [short(spot.at / factor) for spot in spots],
+        "y": [short(spot.value) for spot in spots],
+        "text": [plain(cut(spot.name, 80)) for spot in spots],
+        "hovertemplate": "%{y:.4g} " + strip.unit + "<br>%{text}<extra></extra>",
+        "cliponaxis": False,  # a mark at zero is whole
+    }
+    if any(spot.low is not None for spot in spots):
+        trace["error_y"] = {
+            "symmetric": False,
+            "array": [short((spot.value if spot.high is None else spot.high) - spot.value) for spot in spots],
+            "arrayminus": [short(spot.value - (spot.value if spot.low is None else spot.low)) for spot in spots],
+            "thickness": 1,
+            "width": 0,
+        }
+    return trace
 
 
 def _told(lane: Lane) -> str:
@@ -163,12 +206,20 @@ def _layout(lanes: Sequence[Lane], strips: Sequence[Strip], factor: float, unit:
             "zeroline": False,
             "ticks": "",
             "title": {"text": "cells"},
+            "range": [-0.9, 0.45],  # room for the rounds below the bars
         },
         "barmode": "overlay",
+        "annotations": [
+            {"x": short(lane.start / factor), "y": -0.4, "text": f"{lane.round}", "xanchor": "left", "yanchor": "top"}
+            | {"showarrow": False, "xshift": -2}
+            for lane in _numbered(lanes)
+        ],
     }
     for i, strip in enumerate(strips):
         top = 1 - share * 0.5 - i * share
+        scale = _scale(strip, 0.0, 1.0)
         found[f"yaxis{i + 2}"] = {
+            "range": [short(scale.low), short(scale.high)],
             "domain": [round(max(0.0, top - share * 0.82), 3), round(top, 3)],
             "title": {"text": f"{strip.title}<br>{strip.unit}"},
             "nticks": 4,

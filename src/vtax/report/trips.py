@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from vtax.analysis.summary import Series
 from vtax.benchmarks import ping
 from vtax.errors import ParseError
 from vtax.model.trial import Status, TrialRecord
-from vtax.report.chart import Chart, Trace, choice, plain, scaled, short
+from vtax.report.chart import Chart, Trace, choice, log_marks, plain, scaled, short
 from vtax.report.lines import legend
 from vtax.report.numbers import natural
 from vtax.report.palette import STROKES
 from vtax.report.svg import Scale, document, element, label, line, log_around, num, tick_text
 from vtax.report.tables import Results
+from vtax.units import format_number
 
 ALL = "all pairs"
+MEAN = ping.RTT_AVG.name
 STEPS = 160  # of a drawn distribution; a percentile more or less is not seen
+LEFT, RIGHT = 52.0, 428.0
 Times = Mapping[str, Mapping[str, list[float]]]  # pair -> environment -> round-trip times, s
 
 
 def charts(
     results: Results, several: Sequence[Series], trials: Sequence[TrialRecord], anchor: str
 ) -> tuple[Chart, ...]:
-    """The distribution of every round trip of an entry."""
+    """The distribution of every round trip of an entry, in the unit of its mean."""
     times = times_of(trials, several[0].label)
-    return (_distribution(results, times, f"{anchor}-rtt"),) if times else ()
+    if not times:
+        return ()
+    means = [level.mean for series in several if series.metric == MEAN for level in results.levels[series].values()]
+    own = [time_s for values in times[ALL].values() for time_s in values]
+    factor, unit = scaled(max(means) if means else statistics.median(own), "s")
+    return (_distribution(results, times, f"{anchor}-rtt", factor, unit),)
 
 
 def times_of(trials: Sequence[TrialRecord], label_: str) -> Times:
@@ -53,10 +62,8 @@ def quantiles(values: Sequence[float], steps: int = STEPS) -> list[tuple[float, 
     return [(ordered[place], (place + 1) / len(ordered)) for place in places]
 
 
-def _distribution(results: Results, times: Times, anchor: str) -> Chart:
+def _distribution(results: Results, times: Times, anchor: str, factor: float, unit: str) -> Chart:
     pairs = [ALL, *sorted((pair for pair in times if pair != ALL), key=natural)]
-    everything = [time_s for values in times[ALL].values() for time_s in values]
-    factor, unit = scaled(sorted(everything)[len(everything) // 2], "s")
     environments = [name for name in results.environments if name in times[ALL]]
     traces: list[Trace] = []
     options = []
@@ -66,16 +73,17 @@ def _distribution(results: Results, times: Times, anchor: str) -> Chart:
             if name in times[pair]:
                 traces.append(_trace(quantiles(times[pair][name]), factor, name, results.environments.index(name)))
         options.append((pair, range(first, len(traces))))
-    medians = "; ".join(f"{name} {_at(times[ALL][name], 0.5) / factor:.3g}" for name in environments)
-    tails = "; ".join(f"{name} {_at(times[ALL][name], 0.99) / factor:.3g}" for name in environments)
+    x_scale = _x_scale(times[ALL], factor)
+    medians = "; ".join(f"{name} {format_number(_at(times[ALL][name], 0.5) / factor, 3)}" for name in environments)
+    tails = "; ".join(f"{name} {format_number(_at(times[ALL][name], 0.99) / factor, 3)}" for name in environments)
     return Chart(
         anchor=anchor,
         title="Distribution of round-trip times",
         alt=f"Cumulative distribution of round-trip times. Medians in {unit}: {medians}. 99th percentiles: {tails}.",
-        svg=_svg(results, {name: quantiles(times[ALL][name]) for name in environments}, factor, unit),
+        svg=_svg(results, {name: quantiles(times[ALL][name]) for name in environments}, x_scale, factor, unit),
         traces=tuple(traces),
         layout={
-            "xaxis": {"title": {"text": f"round-trip time, {unit} (logarithmic)"}, "type": "log"},
+            "xaxis": {"title": {"text": f"round-trip time, {unit} (logarithmic)"}, **log_marks(x_scale)},
             "yaxis": {"title": {"text": "share of packets not slower"}, "range": [0, 1.02], "tickformat": ".0%"},
         },
         caption=f"Every answer of every round. Median, {unit}: {medians}. 99th percentile: {tails}.",
@@ -105,10 +113,15 @@ def unit_text(factor: float) -> str:
     return scaled(factor, "s")[1]
 
 
-def _svg(results: Results, several: Mapping[str, Sequence[tuple[float, float]]], factor: float, unit: str) -> str:
-    left, right, top, bottom = 52.0, 428.0, 26.0, 210.0
-    values = [value / factor for steps in several.values() for value, _ in steps]
-    x_scale, y_scale = log_around(values, left, right), Scale(0.0, 1.0, bottom, top)
+def _x_scale(several: Mapping[str, Sequence[float]], factor: float) -> Scale:
+    return log_around([value / factor for values in several.values() for value in values], LEFT, RIGHT)
+
+
+def _svg(
+    results: Results, several: Mapping[str, Sequence[tuple[float, float]]], x_scale: Scale, factor: float, unit: str
+) -> str:
+    left, right, top, bottom = LEFT, RIGHT, 26.0, 210.0
+    y_scale = Scale(0.0, 1.0, bottom, top)
     parts = legend(results.environments, list(several), left)
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts += [line(left, y_scale(share), right, y_scale(share), "grid")]

@@ -28,6 +28,7 @@
       trace.totals = { marker: { color: css("--soft") } };
       trace.connector = { line: { color: css("--soft"), width: 1 } };
     }
+    if (about.role === "failed") trace.marker = { symbol: "x", size: 10, color: css("--stop"), line: { color: css("--paper"), width: 1 } };
     if (about.unit) trace.text = trace.z.map((row) => row.map((z) => (z === null ? "" : `${Number((10 ** z).toPrecision(4))} ${about.unit}`)));
     if (about.env === undefined) return trace;
     const place = about.env % data.colours;
@@ -39,7 +40,7 @@
       trace.marker = { color: css("--dot"), size: 6, line: { color: css("--ink"), width: 1 } };
     } else {
       trace.line = { ...(trace.line || {}), color: colour, width: 2, dash: data.dashes[place] };
-      trace.marker = { color: colour, size: 7, symbol: data.symbols[place] };
+      trace.marker = { color: colour, size: about.size || 7, symbol: data.symbols[place] };
     }
     return trace;
   }
