@@ -50,7 +50,7 @@ def plan(
         warn(f"note: {sentence}")
     for name in prepared.providers:
         for problem in prepared.blockers(name):
-            warn(f"note: {name} does not work here now: {problem.message}")
+            warn(f"note: {name} does not work here now: {problem.message}; {problem.remedy}")
     too_large = [problem.message for problem in made.problems if problem.severity is Severity.BLOCKER]
     for message in too_large:
         warn(f"note: `vtax run` would refuse this study on this machine: {message}")

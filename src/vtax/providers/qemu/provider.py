@@ -52,7 +52,7 @@ SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin"
 class Qemu:
     name = "qemu"
     options = QemuOptions
-    mend = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs"
+    mend = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs util-linux"
     capabilities = standing.CAPABILITIES
 
     def __init__(self, runtime: Path) -> None:
