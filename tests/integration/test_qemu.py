@@ -90,6 +90,7 @@ def test_a_cluster_of_virtual_machines(standing: tuple[Ready, Site], supplier: P
     assert "/shared is the same on all 3 nodes" in checks
     assert "mpi placement workers: worker1=1 worker2=1" in checks
     assert "worker2: virtual CPU 0 on CPU 1; emulator threads on CPU 1" in checks
+    assert "switch: on CPU 0,1" in checks
 
     facts = {one.node: one.values for one in ready.facts}
     assert facts["worker2"]["cpus_allowed"] == "0", "a guest counts its own CPUs"
@@ -111,6 +112,7 @@ def test_a_cluster_of_virtual_machines(standing: tuple[Ready, Site], supplier: P
     assert sorted(one.node for one in mine) == ["", "master", "worker1", "worker2"]
     pid = next(one.pid for one in mine if one.node == "worker2")
     assert {tuple(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{pid}/task").iterdir()} == {(1,)}
+    assert os.sched_getaffinity(next(one.pid for one in mine if one.node == "")) == {0, 1}
     secrets = [path for path in site.directory.rglob("*") if path.name in ("seed.tar", "switch")]
     assert len(secrets) == 4
     assert all(path.stat().st_mode & 0o077 == 0 for path in secrets)
