@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test test-long test-virtualbox check bench clean docs
+.PHONY: run test test-long test-virtualbox test-kvm check bench clean docs
 
 run:
 	@scripts/bootstrap run
@@ -19,6 +19,10 @@ test-long:
 test-virtualbox:
 	@scripts/bootstrap test
 	@.venv/bin/pytest -q tests/integration/virtualbox_in_qemu.py
+
+test-kvm:
+	@scripts/bootstrap test
+	@.venv/bin/pytest -q tests/integration/kvm_in_qemu.py
 
 check:
 	@scripts/bootstrap run

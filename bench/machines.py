@@ -106,7 +106,7 @@ def _say(sentence: str) -> None:
 def _options(paths: Paths) -> tuple[tuple[str, ...], str]:
     """Accelerator and CPU as our provider chooses them."""
     text = subprocess.run([command.QEMU, "--version"], check=True, capture_output=True, text=True).stdout
-    accel: command.Accelerator = "tcg" if kvm.working(paths.runtime) else "kvm"
+    accel: command.Accelerator = "tcg" if kvm.asked(paths.runtime).reason else "kvm"
     model = command.cpu_model(command.QemuOptions(), accel, command.version(text) or command.OLDEST)
     return ("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm", "-cpu", model), accel
 

@@ -292,10 +292,15 @@ class FakeProvider:
         separate = self._capabilities.separate_nodes
         return Mpirun(interface="eth0") if separate else Mpirun(interface="lo", one_machine=True)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+    ) -> tuple[tuple[str, ...], ...]:
         return tuple((self.name, "create", "CAMPAIGN", node.name) for node in shape.nodes)
 
     def note(self) -> str:
+        return ""
+
+    def advice(self) -> str:
         return ""
 
     def unavailable(self) -> str:
@@ -323,7 +328,7 @@ class FakeProvider:
             capabilities=self._capabilities,
             launcher=self.launcher({}),
             shared_path=shared_path,
-            commands=self.commands(spec, shape, shared_path),
+            commands=self.commands(spec, shape, shared_path, "cloud"),
             together={} if self._capabilities.separate_nodes else self._together(shape, healthy),
         )
         self.live[site.campaign] = cluster

@@ -30,7 +30,7 @@ class ProviderState(Record):
     name: str
     works: bool
     reason: str
-    remedy: str
+    remedy: str  # what makes it work, or work better
     limits_memory: bool
     note: str = ""  # how it works here, where that is not the same everywhere
 
@@ -67,7 +67,7 @@ def diagnose(paths: Paths) -> Diagnosis:
                 name=name,
                 works=not reason,
                 reason=reason,
-                remedy=one.mend if reason else "",
+                remedy=one.mend if reason else one.advice(),
                 limits_memory=one.capabilities.limits_memory,
                 note="" if reason else one.note(),
             )

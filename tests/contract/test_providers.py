@@ -17,6 +17,8 @@ from vtax.model.study import EnvironmentSpec
 from vtax.providers import BUILT_IN, CONTAINER_ENGINES, cgroup, host, option_models, provider
 from vtax.providers.base import LABEL, Provider
 from vtax.providers.cgroup import Hierarchy
+from vtax.providers.qemu import kvm
+from vtax.providers.qemu.provider import Qemu
 
 GIB = 2**30
 EQUAL = ClusterShape(nodes=(node_shape("master", (4, 5)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
@@ -31,6 +33,13 @@ SMALLEST = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1",
 
 of_every_provider = pytest.mark.parametrize("name", BUILT_IN)
 on_every_shape = pytest.mark.parametrize("shape", [EQUAL, UNEQUAL, SMALLEST], ids=["equal", "unequal", "smallest"])
+
+
+@pytest.fixture(autouse=True)
+def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU and KVM are asked elsewhere; what KVM answers would be written down."""
+    monkeypatch.setattr(kvm, "asked", lambda runtime, again=False: kvm.Answer("not asked"))
+    monkeypatch.setattr(Qemu, "_version", lambda self: None)
 
 
 @pytest.fixture
@@ -66,17 +75,17 @@ def test_making_it_changes_nothing(name: str, made: Provider, tmp_path: Path) ->
 @on_every_shape
 @of_every_provider
 def test_the_commands_of_the_plan_are_pure(name: str, made: Provider, shape: ClusterShape, tmp_path: Path) -> None:
-    commands = made.commands(spec_of(name), shape, "/shared")
+    commands = made.commands(spec_of(name), shape, "/shared", "cloud")
     assert commands
-    assert commands == made.commands(spec_of(name), shape, "/shared")
-    assert commands == provider(name, tmp_path / "elsewhere").commands(spec_of(name), shape, "/shared")
+    assert commands == made.commands(spec_of(name), shape, "/shared", "cloud")
+    assert commands == provider(name, tmp_path / "elsewhere").commands(spec_of(name), shape, "/shared", "cloud")
     assert list(tmp_path.iterdir()) == []
 
 
 @on_every_shape
 @of_every_provider
 def test_everything_that_is_made_carries_the_label(name: str, made: Provider, shape: ClusterShape) -> None:
-    for command in made.commands(spec_of(name), shape, "/shared"):
+    for command in made.commands(spec_of(name), shape, "/shared", "cloud"):
         named = "-name" in command and command[command.index("-name") + 1].startswith("vtax-CAMPAIGN-")
         if name == "virtualbox":
             named = any("vtax-CAMPAIGN-" in word for word in command)
@@ -86,7 +95,7 @@ def test_everything_that_is_made_carries_the_label(name: str, made: Provider, sh
 @on_every_shape
 @of_every_provider
 def test_no_command_takes_more_than_it_needs(name: str, made: Provider, shape: ClusterShape) -> None:
-    for command in made.commands(spec_of(name), shape, "/shared"):
+    for command in made.commands(spec_of(name), shape, "/shared", "cloud"):
         line = shlex.join(command)
         for forbidden in ("--privileged", "0.0.0.0", "--network host", "--network=host", "--pid host", "--cap-add"):
             assert forbidden not in line
@@ -96,7 +105,7 @@ def test_no_command_takes_more_than_it_needs(name: str, made: Provider, shape: C
 
 @pytest.mark.parametrize("name", CONTAINER_ENGINES)
 def test_every_node_has_its_limits(name: str, made: Provider) -> None:
-    commands = made.commands(spec_of(name), UNEQUAL, "/shared")
+    commands = made.commands(spec_of(name), UNEQUAL, "/shared", "cloud")
     for node in UNEQUAL.nodes:
         (command,) = (line for line in commands if line[-1].startswith("vtax-rootfs:") and node.name in line)
         after = dict(pairwise(command))

@@ -20,8 +20,8 @@ BUILD_S = 1800
 ENVIRONMENT = "HOME=/root USER=root LOGNAME=root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8"
 
 
-def tree(cache: Path, name: str = "virtualbox-sid", packages: str = "virtualbox") -> Path:
-    """The directory with Debian sid and these packages, made once under that name."""
+def tree(cache: Path, name: str = "virtualbox-sid", packages: str = "virtualbox", suite: str = "sid") -> Path:
+    """The directory with Debian and these packages, made once under that name."""
     place = cache / "vtax" / "tests" / name
     if not place.exists():
         fresh = place.with_name(f"{name}.new")
@@ -33,7 +33,7 @@ def tree(cache: Path, name: str = "virtualbox-sid", packages: str = "virtualbox"
             *(f"--include={packages}", "--aptopt=APT::Install-Recommends false"),
             '--aptopt=Acquire::Check-Valid-Until "false"',  # sid's list holds for a week, mirrors may be older
             *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
-            *("--dpkgopt=path-exclude=/usr/share/locale/*", "--format=directory", "sid", str(fresh)),
+            *("--dpkgopt=path-exclude=/usr/share/locale/*", "--format=directory", suite, str(fresh)),
             *((mirror,) if mirror else ()),
         )
         made = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S)

@@ -255,7 +255,7 @@ def test_plan_where_the_environment_does_not_work(run: Run, tmp_path: Path, monk
     code, out, err = run("plan", study(tmp_path))
     assert code == 0
     assert out.startswith("study mine: ")
-    assert err == "note: host does not work here now: unshare is not installed\n"
+    assert err == f"note: host does not work here now: unshare is not installed; {Host.mend}\n"
     code, _, err = run("plan", "--available", "mine.toml")
     assert code == 3
     assert "  environment host is left out: unshare is not installed\n" in err

@@ -135,7 +135,7 @@ def test_a_group_that_cannot_be_made_is_a_provision_error(
 
 @pytest.mark.usefixtures("as_user")
 def test_the_plan_shows_the_command_of_the_first_worker(tmp_path: Path) -> None:
-    (line,) = Host(tmp_path).commands(SPEC, SHAPE, "/data")
+    (line,) = Host(tmp_path).commands(SPEC, SHAPE, "/data", "cloud")
     assert line[:3] == ("taskset", "-c", "0,1")
     assert line[-3:] == ("DIRECTORY", "", "COMMAND")
     assert "vtax.campaign=CAMPAIGN" in line
@@ -155,6 +155,6 @@ def test_the_plan_shows_the_control_groups_of_root(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     top = Path("/sys/fs/cgroup")
     monkeypatch.setattr(cgroup, "find", lambda: cgroup.Hierarchy(1, top / "cpuset", top / "memory"))
-    (line,) = Host(tmp_path).commands(SPEC, SHAPE, "/data")
+    (line,) = Host(tmp_path).commands(SPEC, SHAPE, "/data", "cloud")
     groups = "/sys/fs/cgroup/cpuset/vtax-CAMPAIGN/worker1 /sys/fs/cgroup/memory/vtax-CAMPAIGN/worker1"
     assert line[-3:] == ("DIRECTORY", groups, "COMMAND")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import tarfile
@@ -16,8 +17,10 @@ from vtax.cluster.access import write_ssh_config
 from vtax.cluster.seed import seed
 from vtax.errors import ProvisionError
 from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape
+from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers.base import LABEL, UNKNOWN
+from vtax.providers.base import LABEL, UNKNOWN, Site
 from vtax.providers.guest import console
 from vtax.providers.guest.setting import addresses
 from vtax.providers.qemu import bridge, command, kvm, problems, qmp
@@ -110,7 +113,7 @@ def test_options_of_a_worker() -> None:
     }
     assert line(2, "kvm", **chosen) == (
         f"{start('worker2')} -machine q35,memory-backend=memory -accel kvm -cpu Nehalem {SIZE} "
-        "-object memory-backend-memfd,id=memory,size=2048M,hugetlb=on,prealloc=on "
+        "-object memory-backend-memfd,id=memory,size=2048M,hugetlb=on,hugetlbsize=2M,prealloc=on "
         f"{serial('worker2')} {system('worker2', 'unsafe', 'raw')} {inner(2, 'vmxnet3')} {end('worker2')}"
     )
 
@@ -172,9 +175,51 @@ def test_what_a_node_cannot_see_of_itself_is_recorded() -> None:
         "vm_disk_cache": "writeback",
         "vm_disk_format": "raw",
         "vm_initrd": True,
+        "vm_numa_nodes": [],
     }
     assert command.facts(machine(1), QemuOptions(hugepages=True), "kvm", (10, 0))["vm_memory"] == "huge pages"
     assert command.facts(machine(1), QemuOptions(prealloc=True), "kvm", (10, 0))["vm_memory"] == "preallocated"
+
+
+def test_a_node_starts_near_its_cpus() -> None:
+    """Where that is a choice: memory is taken where the CPU is that touches it first."""
+    far = replace(machine(1), numa_nodes=(1,), near=(2, 3, 6))
+    made = command.started(far, QemuOptions(), "kvm", (7, 2))
+    assert made == ("taskset", "-c", "2,3,6", *command.argv(far, QemuOptions(), "kvm", (7, 2)))
+    assert command.facts(far, QemuOptions(), "kvm", (7, 2))["vm_numa_nodes"] == [1]
+    assert command.started(machine(1), QemuOptions(), "kvm", (7, 2))[0] == "qemu-system-x86_64"
+
+
+def huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, *mebibytes: int) -> list[str]:
+    (tmp_path / "free").write_text(f"{free}\n")
+    monkeypatch.setattr(problems, "HUGE", tmp_path / "free")
+    nodes = tuple(node_shape(name, (0,), size * 2**20) for name, size in zip(NAMES, mebibytes, strict=False))
+    return [one.message for one in problems.huge_pages(ClusterShape(nodes=nodes), QemuOptions(hugepages=True))]
+
+
+def test_huge_pages_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert huge(tmp_path, monkeypatch, 768, 512, 1024) == []
+    assert huge(tmp_path, monkeypatch, 767, 512, 1024) == ["the nodes want 768 huge pages of 2 MiB, 767 are free"]
+    assert huge(tmp_path, monkeypatch, 999, 513) == [
+        "master has 513 MiB of memory, no multiple of 2 MiB: `hugepages` takes pages of that size"
+    ]
+
+
+def test_the_plan_shows_what_will_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command of the QEMU that is installed, for the kernel that the study wants; the oldest where none is."""
+    monkeypatch.setattr(kvm, "asked", lambda _: kvm.Answer("no"))
+    spec = EnvironmentSpec(name="vm", provider="qemu", options=QemuOptions().model_dump(mode="json"))
+    shape = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0,))))
+
+    def planned(installed: command.Version | None, kernel: str) -> str:
+        monkeypatch.setattr(Qemu, "_version", lambda _: installed)
+        return " ".join(Qemu(tmp_path).commands(spec, shape, "/shared", kernel)[-1])
+
+    assert " -cpu max,-erms,-fsrm -smp" in planned((8, 0), "cloud")
+    assert " -cpu max,-erms,-fsrm,-cx16 -smp" in planned((7, 2), "cloud")
+    assert " -cpu max,-erms,-fsrm,-cx16 -smp" in planned(None, "cloud")
+    assert "-kernel ROOTFS/boot/vmlinuz -append" in planned((8, 0), "cloud")
+    assert "-kernel ROOTFS/boot/vmlinuz -initrd INITRD -append" in planned((8, 0), "generic")
 
 
 def test_a_virtio_disk_is_a_second_one() -> None:
@@ -353,32 +398,135 @@ def result(exit_code: int, stderr: str = "", timed_out: bool = False) -> Command
 
 
 def test_only_one_exit_code_is_a_yes() -> None:
-    assert kvm.judged(result(85)) == ""
+    assert kvm.judged(result(85)) == kvm.Answer()
     for code in (0, 1, 67, 69, 71, -6):  # those of guests that stop on the way, too
-        assert f"exit code {code}" in kvm.judged(result(code))
-    assert "within 2 s" in kvm.judged(result(-9, timed_out=True))
-    assert kvm.judged(result(1, "qemu: no such thing\nmore\n")).endswith(": qemu: no such thing")
+        assert f"exit code {code}" in kvm.judged(result(code)).reason
+    assert "within 5 s" in kvm.judged(result(-9, timed_out=True)).reason
+    assert kvm.judged(result(1, "qemu: no such thing\nmore\n")).reason.endswith(": qemu: no such thing")
+    busy = kvm.judged(result(1, "ioctl(KVM_CREATE_VM) failed: 16 Device or resource busy"))
+    assert busy.remedy == "end the virtual machines of other hypervisors (VirtualBox)"
 
 
 def test_a_cpu_without_the_flags_is_not_asked_at_all() -> None:
-    assert kvm.refused("processor : 0\nflags\t\t: fpu vmx sse\n") == ""
-    assert kvm.refused("flags : fpu svm\n") == ""
-    assert "neither vmx nor svm" in kvm.refused("flags : fpu vmxnet sse\n")
-    assert "neither vmx nor svm" in kvm.refused("")
+    assert kvm.refused("processor : 0\nflags\t\t: fpu vmx sse\n") is None
+    assert kvm.refused("flags : fpu svm\n") is None
+    for text in ("flags : fpu vmxnet sse\n", ""):
+        answer = kvm.refused(text)
+        assert answer is not None
+        assert "neither vmx nor svm" in answer.reason
+        assert "firmware" in answer.remedy
+        assert "nested virtualization" in answer.remedy
+
+
+@pytest.mark.parametrize(
+    ("number", "flags", "remedy"),
+    [
+        (errno.EACCES, "vmx", "as root: usermod -aG kvm ada; then log in again"),
+        (errno.EPERM, "vmx", "in a container: start it with --device /dev/kvm"),
+        (errno.ENOENT, "vmx", "as root: modprobe kvm_intel; in a container: start it with --device /dev/kvm"),
+        (errno.ENODEV, "svm", "as root: modprobe kvm_amd; in a container: start it with --device /dev/kvm"),
+    ],
+)
+def test_what_makes_the_device_open(
+    number: int, flags: str, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(path: Path, how: int) -> int:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(kvm, "name_of", lambda _: "ada")
+    monkeypatch.setattr("os.open", refuse)
+    assert kvm.unopened(f"flags : {flags}\n") == kvm.Answer(f"/dev/kvm: {os.strerror(number)}", remedy)
+
+
+class Probes:
+    """A machine on which test guests end as `results` says, one after another."""
+
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch, *results: CommandResult) -> None:
+        self.asked: list[str] = []
+        self.qemu = place / "qemu"
+        self.qemu.touch()
+        coming = iter(results)
+
+        def tried(accel: str, cpu: str) -> CommandResult:
+            self.asked.append(f"{accel} {cpu}")
+            return next(coming)
+
+        monkeypatch.setattr(kvm, "refused", lambda _: None)
+        monkeypatch.setattr(kvm, "unopened", lambda _: None)
+        monkeypatch.setattr("shutil.which", lambda _: str(self.qemu))
+        monkeypatch.setattr(kvm, "tried", tried)
 
 
 def test_the_answer_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(kvm, "refused", lambda _: "")
-    monkeypatch.setattr(kvm, "unopened", lambda: "")
+    """A guest that ran, for everybody; one that did not, until somebody asks again."""
+    probes = Probes(tmp_path, monkeypatch, result(-9, timed_out=True), result(85))
+    run = tmp_path / "run"
+    first = kvm.asked(run)
+    assert "did not reach user mode" in first.reason
+    assert "`vtax doctor` asks again" in first.remedy
+    assert kvm.asked(run) == first
+    assert probes.asked == ["kvm host"]
+    assert kvm.asked(run, again=True) == kvm.asked(run) == kvm.asked(run, again=True) == kvm.Answer()
+    assert probes.asked == ["kvm host"] * 2
 
-    def tried(accel: str, cpu: str) -> str:
-        asked.append(f"{accel} {cpu}")
-        return "no guest"
 
-    monkeypatch.setattr(kvm, "tried", tried)
-    assert [kvm.working(tmp_path), kvm.working(tmp_path)] == ["no guest", "no guest"]
-    assert asked == ["kvm host"]
+def test_another_qemu_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probes = Probes(tmp_path, monkeypatch, result(85), result(-9, timed_out=True))
+    assert kvm.asked(tmp_path / "run").reason == ""
+    os.utime(probes.qemu, ns=(1, 1))
+    assert kvm.asked(tmp_path / "run").reason != ""
+
+
+def test_what_qemu_says_is_no_answer_of_the_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another hypervisor has the CPU's virtualization now, or QEMU is not there yet: neither holds for long."""
+    Probes(tmp_path, monkeypatch, result(1, "failed: 16 Device or resource busy"), result(85))
+    assert "busy" in kvm.asked(tmp_path / "run").reason
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert kvm.asked(tmp_path / "run").reason == "qemu-system-x86_64 is not installed"
+    monkeypatch.setattr("shutil.which", lambda _: str(tmp_path / "qemu"))
+    assert kvm.asked(tmp_path / "run") == kvm.Answer()
+
+
+def test_a_provider_says_one_thing_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells of one run are never of two kinds; a person who asks is told what is so now."""
+    answers = {False: iter([kvm.Answer("busy", "end it"), kvm.Answer()]), True: iter([kvm.Answer("hung", "mend it")])}
+    monkeypatch.setattr(kvm, "asked", lambda _, again=False: next(answers[again]))
+    supplier = Qemu(tmp_path)
+    assert [supplier.accelerator(QemuOptions()) for _ in range(2)] == ["tcg", "tcg"]
+    assert (supplier.note(), supplier.advice()) == ("software emulation only: hung", "mend it")
+
+
+def emulation(broken: kvm.Answer, **options: object) -> list[str]:
+    chosen = QemuOptions.model_validate(options)
+    accel: command.Accelerator = "kvm" if chosen.accel == "kvm" else "tcg"
+    return [f"{one.message} | {one.remedy}" for one in problems.emulation("vm", chosen, accel, broken)]
+
+
+def test_where_kvm_does_not_work_the_plan_says_what_to_do() -> None:
+    broken = kvm.Answer("/dev/kvm: Permission denied", "as root: usermod -aG kvm ada; then log in again")
+    assert emulation(broken, accel="kvm") == [
+        "no working KVM on this machine: /dev/kvm: Permission denied | as root: usermod -aG kvm ada; "
+        'then log in again; or set accel = "tcg" to see software emulation'
+    ]
+    (warned,) = emulation(broken)
+    assert "runs in software emulation: /dev/kvm: Permission denied; it says nothing" in warned
+    assert "| as root: usermod -aG kvm ada; then log in again; allow_emulation = true" in warned
+    assert "| run on a host with working KVM; " in emulation(kvm.Answer(), accel="tcg")[0]
+    assert emulation(kvm.Answer(), accel="kvm") == []
+
+
+def test_no_processor_writes_to_the_table_in_read_only_memory() -> None:
+    """Loading a segment marks its descriptor as accessed; under KVM a guest cannot write that to its firmware, and
+    hangs. So all of them are marked already."""
+    image = kvm.IMAGE
+    table = image.index(bytes.fromhex("ffff0000009bcf00")) - 8  # its first is empty
+    found = []
+    for start in range(table + 8, len(image), 8):
+        access = image[start + 5]
+        if not access & 0x10:  # the task, which is loaded from a copy in memory, and the end
+            break
+        found.append(access & 1)
+    assert found == [1] * 6
 
 
 def test_the_probe_is_firmware() -> None:
@@ -438,6 +586,34 @@ def test_processes_with_another_root_directory_are_not_seen(monkeypatch: pytest.
     assert os.getpid() in {one.pid for one in module._processes()}
     monkeypatch.setattr(Path, "samefile", lambda path, other: path.parent.name != str(os.getpid()))
     assert os.getpid() not in {one.pid for one in module._processes()}
+
+
+def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the common disk takes minutes where it is large, once."""
+    now, deadlines = [1000.0], []
+
+    def bases(*_: object) -> dict[str, dict[str, Path]]:
+        now[0] += 900
+        return {"master": {}}
+
+    def wait(site: Site, machines: object, places: object, patience: float, deadline: float) -> None:
+        deadlines.append(deadline)
+        raise ProvisionError("far enough")
+
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(kvm, "asked", lambda _: kvm.Answer())
+    monkeypatch.setattr(module, "_bases", bases)
+    monkeypatch.setattr(module, "_await", wait)
+    for place, name in ((module, "make_keys"), (module, "seed"), (module, "_ram_disk"), (module, "_write_secret")):
+        monkeypatch.setattr(place, name, lambda *_: None)
+    monkeypatch.setattr(bridge, "make", lambda _: None)
+    monkeypatch.setattr(Qemu, "_version", lambda _: (8, 0))
+    monkeypatch.setattr(process, "run", lambda argv, timeout_s, check: result(0))
+    site = Site("c1", tmp_path, Image(recipe="", digest="", directory="", archive="", kernel="k"), tmp_path)
+    spec = EnvironmentSpec(name="vm", provider="qemu", options=QemuOptions().model_dump(mode="json"))
+    with pytest.raises(ProvisionError, match="far enough"):
+        Qemu(tmp_path)._create(spec, ClusterShape(nodes=(node_shape("master", (0,)),)), "/shared", site)
+    assert deadlines == [1900 + module.READY_S]
 
 
 def test_the_unpacked_kernel_is_started_where_there_is_one(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-SHOWN = ("os", "kernel", "cpu_model", "cgroup_version", "governor", "clock_source", "smt", "load1", "kvm")
+SHOWN = ("os", "kernel", "cpu_model", "cgroup_version", "governor", "clock_source", "smt", "load1")
 
 
 def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False) -> None:

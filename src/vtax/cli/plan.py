@@ -50,7 +50,7 @@ def plan(
         warn(f"note: {sentence}")
     for name in prepared.providers:
         for problem in prepared.blockers(name):
-            warn(f"note: {name} does not work here now: {problem.message}")
+            warn(f"note: {name} does not work here now: {problem.message}; {problem.remedy}")
     too_large = [problem.message for problem in made.problems if problem.severity is Severity.BLOCKER]
     for message in too_large:
         warn(f"note: `vtax run` would refuse this study on this machine: {message}")
@@ -82,7 +82,7 @@ def lines_of(prepared: Prepared) -> list[str]:
         options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
         control = f" (control: repeats {spec.control_of})" if spec.control_of else ""
         lines.append(f"  {spec.name}{control}: {spec.provider} {options}".rstrip())
-        made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path)
+        made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path, plan.study.image.kernel)
         lines += [f"    $ {shlex.join(command)}" for command in made]
     lines += _work_lines(plan)
     lines += ["", "order"]

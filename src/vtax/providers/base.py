@@ -133,8 +133,11 @@ class Provider(Protocol):
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
         ...
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
-        """What `create` runs, for the plan, with CAMPAIGN in the place of the id. Starts nothing."""
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+    ) -> tuple[tuple[str, ...], ...]:
+        """What `create` runs, for the plan, with CAMPAIGN in the place of the id, for nodes with this `kernel` of
+        [image]. Makes nothing."""
         ...
 
     def unavailable(self) -> str:
@@ -143,6 +146,10 @@ class Provider(Protocol):
 
     def note(self) -> str:
         """How it works here, where that is not the same everywhere; "" when there is nothing to say."""
+        ...
+
+    def advice(self) -> str:
+        """What makes it work better here than it does; "" when nothing would."""
         ...
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:

@@ -71,7 +71,9 @@ class Container:
         interface = "eth0" if options.network == "bridge" else "lo"
         return Mpirun(interface=interface, transport=options.mpi_transport)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+    ) -> tuple[tuple[str, ...], ...]:
         owner = Owner("CAMPAIGN", "RUNTIME")
         return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST")
 
@@ -107,6 +109,9 @@ class Container:
         return ""
 
     def note(self) -> str:
+        return ""
+
+    def advice(self) -> str:
         return ""
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:

@@ -62,7 +62,9 @@ class Host:
     def launcher(self, options: HostOptions) -> Mpirun:
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+    ) -> tuple[tuple[str, ...], ...]:
         site = Path("CAMPAIGN")
         groups = [tree / f"{cgroup.PREFIX}CAMPAIGN" / "worker1" for tree in self.groups.trees] if self.groups else ()
         cpus = shape.nodes[1].cpu_ids
@@ -84,6 +86,9 @@ class Host:
         return "" if probe.exit_code == 0 else f"user namespaces do not work for this user: {probe.stderr.strip()}"
 
     def note(self) -> str:
+        return ""
+
+    def advice(self) -> str:
         return ""
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:

@@ -51,7 +51,7 @@ MACHINE = {
     "os": "operating system",
     "virtualization": "virtualization around it",
     "hypervisor": "hypervisor",
-    "kvm": "KVM",
+    "kvm": "/dev/kvm",
     "dmi_vendor": "vendor",
     "dmi_product": "product",
     "clock_source": "clock source",

@@ -9,16 +9,41 @@ from pathlib import Path
 
 from vtax.model.nodes import NodeShape
 
+PROC = Path("/proc")
 
-def pin(pid: int, threads: Sequence[int], cpus: Sequence[int]) -> tuple[int, ...]:
-    """`threads` are those of the virtual CPUs, in order. Returns where each of them is."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
+
+def pin(pid: int, threads: Sequence[int], cpus: Sequence[int], helpers: Sequence[int] = ()) -> tuple[int, ...]:
+    """`threads` are those of the virtual CPUs, in order; `helpers` work for the process without being of it. Returns
+    where each virtual CPU is."""
+    for task in (*tasks(pid), *helpers):
         with suppress(ProcessLookupError):  # workers of the emulator come and go, and inherit where their maker may run
-            os.sched_setaffinity(int(task.name), cpus)
+            os.sched_setaffinity(task, cpus)
     places = tuple(cpus[index % len(cpus)] for index in range(len(threads)))
     for thread, cpu in zip(threads, places, strict=True):
         os.sched_setaffinity(thread, {cpu})
     return places
+
+
+def tasks(pid: int) -> tuple[int, ...]:
+    """All threads of a process."""
+    return tuple(int(task.name) for task in (PROC / str(pid) / "task").iterdir())
+
+
+def vhost_workers(pid: int) -> tuple[int, ...]:
+    """What carries the network frames of a process in the kernel: a task of its own, or before Linux 6.4 a thread of
+    the kernel's. Both are named after the thread that asked for it."""
+    own = tasks(pid)
+    names = {f"vhost-{task}" for task in own}
+    places = [PROC / str(pid) / "task" / str(task) for task in own]
+    places += PROC.glob("[0-9]*")
+    return tuple(sorted({int(place.name) for place in places if _name(place) in names}))
+
+
+def _name(place: Path) -> str:
+    try:
+        return (place / "comm").read_text().strip()
+    except OSError:
+        return ""  # gone meanwhile
 
 
 def told(node: NodeShape, places: Sequence[int]) -> str:

@@ -25,6 +25,7 @@ CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags afte
 NICS = {"virtio": "virtio-net-pci", "e1000": "e1000", "vmxnet3": "vmxnet3"}
 DRIVERS = {"virtio": guest.VIRTIO, "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
 MIB = 2**20
+HUGE_PAGE = 2 * MIB  # whatever size the host takes when none is said
 SLOW_EMULATED = "-erms,-fsrm"  # with them guests copy and clear memory by byte instructions, at half the speed and less
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check"  # a busy host delays the timer that it checks
 TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
@@ -74,6 +75,8 @@ class Machine:
     kernel: str
     initrd: Path | None = None  # the initial RAM disk, where the kernel needs one
     vhost: bool = False  # whether the kernel carries the frames of a tap
+    numa_nodes: tuple[int, ...] = ()  # of the host, that its CPUs are of
+    near: tuple[int, ...] = ()  # the CPUs it starts on, whose memory is local then; none: any will do
 
 
 def version(text: str) -> Version | None:
@@ -145,6 +148,12 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
     )
 
 
+def started(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> tuple[str, ...]:
+    """What starts one node: on CPUs near its own, because memory is taken where the CPU is that touches it first."""
+    where = ("taskset", "-c", ",".join(map(str, machine.near))) if machine.near else ()
+    return (*where, *argv(machine, options, accel, qemu))
+
+
 def facts(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> dict[str, Any]:
     """What a node is made of, as far as it cannot see that itself."""
     return {
@@ -159,13 +168,14 @@ def facts(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Vers
         "vm_disk_cache": options.cache,
         "vm_disk_format": options.format,
         "vm_initrd": machine.initrd is not None,
+        "vm_numa_nodes": list(machine.numa_nodes),
     }
 
 
 def _memory(mebibytes: int, options: QemuOptions) -> tuple[str, ...]:
     """Where the guest's memory is, when not in pages of this process that come as they are touched."""
     if options.hugepages:
-        return ("-object", f"memory-backend-memfd,id=memory,size={mebibytes}M,hugetlb=on,prealloc=on")
+        return ("-object", f"memory-backend-memfd,id=memory,size={mebibytes}M,hugetlb=on,hugetlbsize=2M,prealloc=on")
     return ("-object", f"memory-backend-ram,id=memory,size={mebibytes}M,prealloc=on") if options.prealloc else ()
 
 

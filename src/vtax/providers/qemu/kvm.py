@@ -1,18 +1,21 @@
 """Whether KVM really runs a guest here. That /dev/kvm opens proves nothing: on nested hosts it does, and guests hang.
 
 A guest of 442 bytes (`probe.S`) goes through protected and long mode, faults, a task, user mode, an interrupt and a
-system call, and ends QEMU with an exit code that nothing else gives. The answer holds until the machine boots again.
+system call, and ends QEMU with an exit code that nothing else gives. What it answers holds until the machine boots
+again or QEMU is another one; a "no", which may come of a machine that was busy, `vtax doctor` asks again.
 """
 
 from __future__ import annotations
 
 import base64
+import errno
 import os
+import shutil
 import tempfile
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from vtax.errors import EnvironmentMissing
+from vtax.facts.host import name_of
 from vtax.model.trial import CommandResult
 from vtax.providers.qemu.command import QEMU
 from vtax.transport import process
@@ -20,51 +23,97 @@ from vtax.transport import process
 DEVICE = Path("/dev/kvm")
 CPUINFO = Path("/proc/cpuinfo")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-LIMIT_S = 2.0
+LIMIT_S = 5.0  # for what takes a twentieth of a second on a machine with nothing else to do
 PASSED = 2 * 42 + 1  # how isa-debug-exit ends QEMU when the guest says 42
 SIZE = 2**16
+FIRMWARE = "switch on VT-x or AMD-V in the firmware; on a virtual host, nested virtualization in its hypervisor"
+HUNG = "was the machine busy? `vtax doctor` asks again; on a virtual host, nested virtualization in its hypervisor"
+BUSY = "end the virtual machines of other hypervisors (VirtualBox)"
+DEVICE_OF_CONTAINER = f"in a container: start it with --device {DEVICE}"
 RESET = bytes.fromhex("ea000000f0")  # a jump to the image's first byte
 IMAGE = base64.b64decode(
     "+rgA8I7YZg8BFqABDyDADAEPIsBm6hwADwAIAGa4EACO2I7AjtC8AHAAAPy/AAABADHAuQBQAADzq8cFAAABAAcQAQDHBQAQAQAH"
     "IAEAxwUAIAEAhwAAALgAAAEADyLYDyDgg8ggDyLguYAAAMAPMg0BAQAADzAPIMANAAABgA8iwOqJAA8AGABmuBAAjtiOwI7Qv2AA"
     "AgC4JAEPALKO6JwAAAC/AAgCALguAQ8Asu7oiwAAAA8BHCWwAQ8ASMfAAHgAAEiJBCUEEAIAvlgBDwC/ACACALlIAAAA86QPARQl"
     "pgEPAGa4OAAPANi5gQAAwDHAuhgAIAAPMLmCAADAuDMBDwAx0g8wMdsPC2oraAB0AABqAmozaB4BDwBIz82ADwUPC4DLCEiDBCQC"
-    "SM+AyyBIz4DLAojYZrr0AO706/1miQdmx0cCGACIVwXB6BBmiUcGww8fQAAAAAAAAAAAAP//AAAAms8A//8AAACSzwD//wAAAJqv"
-    "AP//AAAAks8A//8AAADyzwD//wAAAPqvAGcAABACiQAAAAAAAAAAAABHAFgBDwBHAAAgAgAAAAAA/w8AAAIAAAAAAA=="
+    "SM+AyyBIz4DLAojYZrr0AO706/1miQdmx0cCGACIVwXB6BBmiUcGww8fQAAAAAAAAAAAAP//AAAAm88A//8AAACTzwD//wAAAJuv"
+    "AP//AAAAk88A//8AAADzzwD//wAAAPuvAGcAABACiQAAAAAAAAAAAABHAFgBDwBHAAAgAgAAAAAA/w8AAAIAAAAAAA=="
 )
 
 
-def working(runtime: Path) -> str:
-    """Why no guest runs with KVM here; "" when one does. Asked once a boot, remembered under `runtime`."""
-    reason = refused(CPUINFO.read_text(errors="replace")) or unopened()
-    if reason:
-        return reason
-    note = runtime / f"kvm-{BOOT.read_text().strip()}-{os.geteuid()}"
-    if note.exists():
-        return note.read_text()
-    reason = tried("kvm", "host")
-    runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+@dataclass(frozen=True)
+class Answer:
+    """Why no guest runs with KVM here, and what mends it; both are empty when one does."""
+
+    reason: str = ""
+    remedy: str = ""
+
+
+def asked(runtime: Path, *, again: bool = False) -> Answer:
+    """Whether a guest runs with KVM here. What a test guest answered is remembered under `runtime`; with `again`, only
+    that one ran is taken from there."""
+    obstacle = refused(CPUINFO.read_text(errors="replace")) or unopened(CPUINFO.read_text(errors="replace"))
+    if obstacle:
+        return obstacle
+    program = shutil.which(QEMU)
+    if program is None:
+        return Answer(f"{QEMU} is not installed", "as root: apt-get install --no-install-recommends qemu-system-x86")
+    note = runtime / note_name(BOOT.read_text().strip(), os.geteuid(), Path(program).stat().st_mtime_ns)
+    known = note.read_text() if note.exists() else None
+    if known is not None and not (again and known):
+        return Answer(known, HUNG if known else "")
+    result = tried("kvm", "host")
+    answer = judged(result)
+    if (
+        result.timed_out or not answer.reason
+    ):  # whatever else QEMU says is no answer of the guest's, and soon asked again
+        _remember(note, answer.reason)
+    return answer
+
+
+def note_name(boot: str, user: int, changed_ns: int) -> str:
+    """What the answer is remembered as: of one boot, one user and one QEMU, by when its file changed."""
+    return f"kvm-{boot}-{user}-{changed_ns:x}"
+
+
+def _remember(note: Path, reason: str) -> None:
+    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = note.with_name(f".{note.name}.{os.getpid()}")
     fresh.write_text(reason)
     fresh.replace(note)
-    return reason
 
 
-def refused(cpuinfo: str) -> str:
-    """Why this CPU cannot run guests, by its flags; "" when it can."""
+def extension(cpuinfo: str) -> str:
+    """The CPU's flag for virtualization, "" when it shows none."""
     flags = next((line.split() for line in cpuinfo.splitlines() if line.startswith("flags")), [])
-    if {"vmx", "svm"} & set(flags):
-        return ""
-    return "the CPU shows neither vmx nor svm (switched off in the firmware, or this machine is virtual itself)"
+    return next((flag for flag in ("vmx", "svm") if flag in flags), "")
 
 
-def unopened() -> str:
-    """Why /dev/kvm cannot be opened; "" when it can."""
+def refused(cpuinfo: str) -> Answer | None:
+    """Why this CPU cannot run guests, by its flags; None when it can."""
+    if extension(cpuinfo):
+        return None
+    why = "the CPU shows neither vmx nor svm (switched off in the firmware, or this machine is virtual itself)"
+    return Answer(why, FIRMWARE)
+
+
+def unopened(cpuinfo: str) -> Answer | None:
+    """Why /dev/kvm cannot be opened; None when it can."""
     try:
         os.close(os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        return f"{DEVICE}: {error.strerror}"
-    return ""
+        module = {"vmx": "kvm_intel", "svm": "kvm_amd"}.get(extension(cpuinfo), "kvm")
+        return Answer(f"{DEVICE}: {error.strerror}", _opening(error.errno or 0, module, name_of(os.geteuid())))
+    return None
+
+
+def _opening(number: int, module: str, user: str) -> str:
+    """What makes /dev/kvm open, by the number of the error."""
+    if number == errno.EACCES:
+        return f"as root: usermod -aG kvm {user}; then log in again"
+    if number == errno.EPERM:
+        return DEVICE_OF_CONTAINER
+    return f"as root: modprobe {module}; {DEVICE_OF_CONTAINER}"
 
 
 def command(accel: str, cpu: str, image: Path) -> tuple[str, ...]:
@@ -77,16 +126,12 @@ def command(accel: str, cpu: str, image: Path) -> tuple[str, ...]:
     )
 
 
-def tried(accel: str, cpu: str) -> str:
-    """Run the test guest: why it did not reach user mode, or ""."""
+def tried(accel: str, cpu: str) -> CommandResult:
+    """Run the test guest."""
     with tempfile.NamedTemporaryFile(suffix=".bin") as image:
         image.write(rom())
         image.flush()
-        try:
-            result = process.run(command(accel, cpu, Path(image.name)), timeout_s=LIMIT_S)
-        except EnvironmentMissing as error:
-            return error.message
-    return judged(result)
+        return process.run(command(accel, cpu, Path(image.name)), timeout_s=LIMIT_S)
 
 
 def rom() -> bytes:
@@ -94,15 +139,12 @@ def rom() -> bytes:
     return IMAGE.ljust(SIZE - 16, b"\0") + RESET.ljust(16, b"\0")
 
 
-def judged(result: CommandResult) -> str:
+def judged(result: CommandResult) -> Answer:
     """What a run of the test guest says."""
     if result.timed_out:
-        return f"{DEVICE} opens, but a test guest did not reach user mode within {LIMIT_S:g} s"
-    if result.exit_code != PASSED:
-        return f"{DEVICE} opens, but a test guest ended with exit code {result.exit_code}: {_said(result.stderr)}"
-    return ""
-
-
-def _said(stderr: str) -> str:
-    lines: Sequence[str] = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return lines[0] if lines else "QEMU said nothing"
+        return Answer(f"{DEVICE} opens, but a test guest did not reach user mode within {LIMIT_S:g} s", HUNG)
+    if result.exit_code == PASSED:
+        return Answer()
+    said = next((line.strip() for line in result.stderr.splitlines() if line.strip()), "QEMU said nothing")
+    reason = f"{DEVICE} opens, but a test guest ended with exit code {result.exit_code}: {said}"
+    return Answer(reason, BUSY if "busy" in result.stderr else "`dmesg` may say why")

@@ -112,14 +112,14 @@ gate:
         ret
 
         .balign 8
-descriptors:
+descriptors:                            /* marked as accessed: no processor need write to this read-only memory */
         .quad 0
-        .quad 0x00cf9a000000ffff        /* 08 code, 32 bits */
-        .quad 0x00cf92000000ffff        /* 10 data */
-        .quad 0x00af9a000000ffff        /* 18 code, 64 bits */
-        .quad 0x00cf92000000ffff        /* 20 data after syscall */
-        .quad 0x00cff2000000ffff        /* 28 data of users */
-        .quad 0x00affa000000ffff        /* 30 code of users, 64 bits */
+        .quad 0x00cf9b000000ffff        /* 08 code, 32 bits */
+        .quad 0x00cf93000000ffff        /* 10 data */
+        .quad 0x00af9b000000ffff        /* 18 code, 64 bits */
+        .quad 0x00cf93000000ffff        /* 20 data after syscall */
+        .quad 0x00cff3000000ffff        /* 28 data of users */
+        .quad 0x00affb000000ffff        /* 30 code of users, 64 bits */
         .quad 0x0000890210000067        /* 38 task at 0x21000 */
         .quad 0
 descriptors_end:

@@ -8,26 +8,28 @@ from pathlib import Path
 
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape
-from vtax.providers.qemu.command import QEMU, Accelerator, QemuOptions, cpu_models
+from vtax.providers.qemu.command import HUGE_PAGE, MIB, QEMU, Accelerator, QemuOptions, cpu_models
+from vtax.providers.qemu.kvm import Answer
 from vtax.transport import process
 
 HUGE = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 
 
-def emulation(name: str, options: QemuOptions, accel: Accelerator, broken: str) -> Iterator[Problem]:
-    """What is said where KVM does not work; `broken` is why."""
-    if options.accel == "kvm" and broken:
+def emulation(name: str, options: QemuOptions, accel: Accelerator, kvm: Answer) -> Iterator[Problem]:
+    """What is said where KVM does not work; `kvm` is why, empty where nobody wants it."""
+    if options.accel == "kvm" and kvm.reason:
         yield Problem(
             severity=Severity.BLOCKER,
-            message=f"no working KVM on this machine: {broken}",
-            remedy='run on a host with VT-x or AMD-V, or set accel = "tcg" to see software emulation',
+            message=f"no working KVM on this machine: {kvm.reason}",
+            remedy=f'{kvm.remedy}; or set accel = "tcg" to see software emulation',
         )
     elif accel == "tcg":
-        why = f": {broken}" if broken else ""
+        why = f": {kvm.reason}" if kvm.reason else ""
+        remedy = kvm.remedy or "run on a host with working KVM"
         yield Problem(
             severity=Severity.WARNING,
             message=f"{name} runs in software emulation{why}; it says nothing about virtualization",
-            remedy="run on a host with working KVM; allow_emulation = true compares it all the same",
+            remedy=f"{remedy}; allow_emulation = true compares it all the same",
         )
 
 
@@ -53,10 +55,20 @@ def cpu(options: QemuOptions, accel: Accelerator) -> Iterator[Problem]:
 
 
 def huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:
-    """Huge pages that are asked for and not free."""
-    wanted = sum(node.memory_bytes for node in shape.nodes) // (2 * 2**20)
+    """Huge pages that are asked for and not free, and memory that does not consist of them."""
+    if not options.hugepages:
+        return
+    for node in shape.nodes:
+        if node.memory_bytes % HUGE_PAGE:
+            yield Problem(
+                severity=Severity.BLOCKER,
+                message=f"{node.name} has {node.memory_bytes / MIB:g} MiB of memory, no multiple of 2 MiB: `hugepages` "
+                "takes pages of that size",
+                remedy="an even number of MiB as `memory`, or leave `hugepages` out",
+            )
+    wanted = sum(-(-node.memory_bytes // HUGE_PAGE) for node in shape.nodes)
     free = int(HUGE.read_text()) if HUGE.exists() else 0
-    if options.hugepages and free < wanted:
+    if free < wanted:
         yield Problem(
             severity=Severity.BLOCKER,
             message=f"the nodes want {wanted} huge pages of 2 MiB, {free} are free",

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
 from vtax.parallel import each
 from vtax.providers.base import LABEL, Cluster, Leftover, Site, elsewhere
-from vtax.providers.guest import console, disk, initrd, pinning, ready, standing
+from vtax.providers.guest import console, disk, initrd, numa, pinning, ready, standing
 from vtax.providers.guest.orders import POWER_OFF, order
 from vtax.providers.guest.setting import NAME, addresses
 from vtax.providers.qemu import bridge, kvm, problems, qmp, switch
@@ -44,14 +45,14 @@ OFF_S = 3.0  # for a guest to write what it has not written, and power off
 POLL_S = 0.05
 COMMAND_S = 120.0
 SWITCH = Path(switch.__file__)
-PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
+PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "taskset": "util-linux"}
 SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class Qemu:
     name = "qemu"
     options = QemuOptions
-    mend = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs"
+    mend = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs util-linux"
     capabilities = standing.CAPABILITIES
 
     def __init__(self, runtime: Path) -> None:
@@ -59,7 +60,7 @@ class Qemu:
 
     @property
     def provision_estimate_s(self) -> float:
-        return EMULATED_S if kvm.working(self.runtime) else VIRTUAL_S
+        return EMULATED_S if self._kvm.reason else VIRTUAL_S
 
     def launcher(self, options: QemuOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
@@ -74,15 +75,27 @@ class Qemu:
         """What runs the guests: as told, or by what works."""
         if options.accel != "auto":
             return options.accel
-        return "tcg" if kvm.working(self.runtime) else "kvm"
+        return "tcg" if self._kvm.reason else "kvm"
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+    @cached_property
+    def _kvm(self) -> kvm.Answer:
+        """The same for all that this process does, whatever other hypervisors begin or end meanwhile."""
+        return kvm.asked(self.runtime)
+
+    @cached_property
+    def _kvm_again(self) -> kvm.Answer:
+        """For a person who asks."""
+        return kvm.asked(self.runtime, again=True)
+
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+    ) -> tuple[tuple[str, ...], ...]:
         image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = _options(spec)
         accel = self.accelerator(options)
-        machines = _machines(site, shape, options, accel, None)
-        parts = _parts(site, machines, options, accel, lines.OLDEST)
+        machines = _machines(site, shape, options, accel, Path("INITRD") if kernel == "generic" else None)
+        parts = _parts(site, machines, options, accel, self._version() or lines.OLDEST)
         return tuple(command for part in parts for command in part)
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
@@ -96,11 +109,12 @@ class Qemu:
             *bridge.refused(options),
             *disk.too_small(shape),
             *problems.huge_pages(shape, options),
+            *(numa.spanned(shape, numa.nodes()) if options.pin else ()),
         ]
 
-    def _broken(self, options: QemuOptions) -> str:
+    def _broken(self, options: QemuOptions) -> kvm.Answer:
         """Why KVM does not work here, where it is wanted."""
-        return kvm.working(self.runtime) if options.accel != "tcg" else ""
+        return self._kvm if options.accel != "tcg" else kvm.Answer()
 
     def unavailable(self) -> str:
         search = os.environ.get("PATH", os.defpath) + SEARCH
@@ -114,10 +128,16 @@ class Qemu:
 
     def note(self) -> str:
         """What `vtax doctor` says beside "works"."""
-        reason = kvm.working(self.runtime)
+        reason = self._kvm_again.reason
         return f"software emulation only: {reason}" if reason else "with KVM, which ran a test guest"
 
+    def advice(self) -> str:
+        return self._kvm_again.remedy
+
     def _version(self) -> Version | None:
+        """Of the QEMU that is installed; None when none is, or does not tell."""
+        if shutil.which(lines.QEMU) is None:
+            return None
         return lines.version(process.run((lines.QEMU, "--version"), timeout_s=20).stdout)
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
@@ -130,7 +150,6 @@ class Qemu:
     def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = _options(spec)
         patience = self.patience(options)
-        deadline = time.monotonic() + READY_S * patience
         if not site.image.kernel:
             raise EnvironmentMissing(
                 "the root file system has no kernel for virtual machines",
@@ -158,13 +177,15 @@ class Qemu:
                 process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
             process.run(nodes[machine.number][0], timeout_s=COMMAND_S, check=True)
 
+        deadline = time.monotonic() + READY_S * patience  # not before: making disks may take minutes
         each(start, machines)
         _await(site, machines, places, patience, deadline)
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [_pinned(machine, options) for machine in machines]
-        notes = [self._acceleration(options), *(note for note, _ in pinned)]
+        between, switched = _pinned_switch(site.campaign, shape, options)
+        notes = [self._acceleration(options), *(note for note, _ in pinned), *between]
         facts = {
-            machine.node.name: {**lines.facts(machine, options, accel, version), **where}
+            machine.node.name: {**lines.facts(machine, options, accel, version), **where, **switched}
             for machine, (_, where) in zip(machines, pinned, strict=True)
         }
         commands = [command for part in (network, *nodes) for command in part]
@@ -173,7 +194,7 @@ class Qemu:
 
     def _acceleration(self, options: QemuOptions) -> str:
         accel = self.accelerator(options)
-        broken = kvm.working(self.runtime) if accel == "tcg" and options.accel == "auto" else ""
+        broken = self._kvm.reason if options.accel == "auto" else ""
         return f"acceleration: {accel}" + (f" ({broken})" if broken else "")
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
@@ -261,15 +282,34 @@ def _pinned(machine: Machine, options: QemuOptions) -> tuple[str, dict[str, Any]
     if not options.pin:
         return pinning.free(node), {"vm_pinned": False}
     pid = int((machine.directory / "pid").read_text())
-    places = pinning.pin(pid, qmp.threads(machine.directory / "qmp"), node.cpu_ids)
+    workers = pinning.vhost_workers(pid) if machine.vhost else ()
+    places = pinning.pin(pid, qmp.threads(machine.directory / "qmp"), node.cpu_ids, workers)
     facts = {"vm_pinned": True, "vm_cpu_places": list(places), "vm_emulator_cpus": list(node.cpu_ids)}
-    return pinning.told(node, places), facts
+    if not machine.vhost:
+        return pinning.told(node, places), facts
+    facts["vm_vhost_cpus"] = list(node.cpu_ids) if workers else []
+    how = "with them" if workers else "where the host puts it, it is not to be seen"
+    return f"{pinning.told(node, places)}; vhost {how}", facts
+
+
+def _pinned_switch(
+    campaign: str, shape: ClusterShape, options: QemuOptions
+) -> tuple[tuple[str, ...], dict[str, list[int]]]:
+    """Put the switch of a cluster, where it has one, on the CPUs of its nodes: sentence and facts, as above."""
+    if not options.pin or options.network != "switch":
+        return (), {}
+    cpus = sorted({cpu for node in shape.nodes for cpu in node.cpu_ids})
+    for one in _processes():
+        if one.campaign == campaign and not one.node:
+            os.sched_setaffinity(one.pid, cpus)
+    return (f"switch: on CPU {','.join(map(str, cpus))}",), {"vm_switch_cpus": cpus}
 
 
 def _machines(
     site: Site, shape: ClusterShape, options: QemuOptions, accel: Accelerator, ram_disk: Path | None
 ) -> tuple[Machine, ...]:
     switch, vhost = site.directory / "switch", bridge.vhost(options, accel)
+    known, usable = numa.nodes(), os.sched_getaffinity(0)
     return tuple(
         Machine(
             campaign=site.campaign,
@@ -280,6 +320,8 @@ def _machines(
             kernel=_kernel(site.image),
             initrd=ram_disk,
             vhost=vhost,
+            numa_nodes=numa.holding(node.cpu_ids, known) if options.pin else (),
+            near=numa.near(node.cpu_ids, known, usable) if options.pin else (),
         )
         for number, node in enumerate(shape.nodes)
     )
@@ -292,7 +334,7 @@ def _parts(
     site: Site, machines: Sequence[Machine], options: QemuOptions, accel: Accelerator, version: Version
 ) -> tuple[Commands, ...]:
     """What makes the network, then what starts each node."""
-    nodes = [(machine.node.name, lines.argv(machine, options, accel, version)) for machine in machines]
+    nodes = [(machine.node.name, lines.started(machine, options, accel, version)) for machine in machines]
     if options.network == "tap":
         network = bridge.commands(site.campaign, site.directory)
         return network, *((bridge.through(site.campaign, name, command),) for name, command in nodes)

@@ -62,7 +62,9 @@ class VirtualBox:
     def launcher(self, options: VirtualBoxOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str) -> tuple[tuple[str, ...], ...]:
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+    ) -> tuple[tuple[str, ...], ...]:
         image = Image(recipe="", digest="DIGEST", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = VirtualBoxOptions.model_validate(dict(spec.options))
@@ -100,6 +102,9 @@ class VirtualBox:
         """What `vtax doctor` says beside "works"."""
         found = self._version()
         return f"VirtualBox {found[0]}.{found[1]}, its driver is loaded" if found else ""
+
+    def advice(self) -> str:
+        return ""
 
     def _version(self) -> listing.Version | None:
         try:

@@ -1,0 +1,45 @@
+"""The host's NUMA nodes: memory is taken on the node of the CPU that touches it first, and is slower for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from vtax.facts.cpu import cpu_list
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape
+
+NODES = Path("/sys/devices/system/node")
+Nodes = Mapping[int, tuple[int, ...]]  # NUMA node -> its CPUs
+
+
+def nodes() -> Nodes:
+    """Of this machine; none where its kernel does not tell."""
+    found = {int(path.name.removeprefix("node")): path / "cpulist" for path in NODES.glob("node[0-9]*")}
+    return {number: cpu_list(path.read_text()) for number, path in sorted(found.items())}
+
+
+def holding(cpus: Iterable[int], known: Nodes) -> tuple[int, ...]:
+    """The NUMA nodes that any of these CPUs is of."""
+    wanted = set(cpus)
+    return tuple(number for number, its in known.items() if wanted & set(its))
+
+
+def near(cpus: Iterable[int], known: Nodes, usable: Iterable[int]) -> tuple[int, ...]:
+    """All usable CPUs of the NUMA nodes of `cpus`; none when that is all usable ones: no choice."""
+    allowed = set(usable)
+    close = allowed & {cpu for number in holding(cpus, known) for cpu in known[number]}
+    return () if close == allowed else tuple(sorted(close))
+
+
+def spanned(shape: ClusterShape, known: Nodes) -> Iterator[Problem]:
+    """Cluster nodes whose CPUs are of several NUMA nodes, which the kernel of a virtual machine does not see."""
+    for node in shape.nodes:
+        numbers = holding(node.cpu_ids, known)
+        if len(numbers) > 1:
+            yield Problem(
+                severity=Severity.WARNING,
+                message=f"{node.name} has CPUs of the NUMA nodes {', '.join(map(str, numbers))}: part of its memory is "
+                "remote, and its kernel does not know",
+                remedy="fewer CPUs for each node, so that it fits into one NUMA node",
+            )
