@@ -207,7 +207,7 @@ def test_the_test_guest_reaches_user_mode_in_software_emulation() -> None:
 def test_the_probe_answers_in_time(tmp_path: Path) -> None:
     began = time.monotonic()
     first = kvm.asked(tmp_path)
-    assert time.monotonic() - began < kvm.LIMIT_S + 1
+    assert time.monotonic() - began < 3
     assert kvm.asked(tmp_path) == first
 
 

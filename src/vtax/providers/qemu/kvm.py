@@ -23,7 +23,7 @@ from vtax.transport import process
 DEVICE = Path("/dev/kvm")
 CPUINFO = Path("/proc/cpuinfo")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-LIMIT_S = 5.0  # for what takes a twentieth of a second on a machine with nothing else to do
+LIMIT_S = 2.5  # for what takes a twentieth of a second on a machine with nothing else to do
 PASSED = 2 * 42 + 1  # how isa-debug-exit ends QEMU when the guest says 42
 SIZE = 2**16
 FIRMWARE = "switch on VT-x or AMD-V in the firmware; on a virtual host, nested virtualization in its hypervisor"
