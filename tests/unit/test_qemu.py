@@ -401,7 +401,7 @@ def test_only_one_exit_code_is_a_yes() -> None:
     assert kvm.judged(result(85)) == kvm.Answer()
     for code in (0, 1, 67, 69, 71, -6):  # those of guests that stop on the way, too
         assert f"exit code {code}" in kvm.judged(result(code)).reason
-    assert "within 5 s" in kvm.judged(result(-9, timed_out=True)).reason
+    assert "within 2.5 s" in kvm.judged(result(-9, timed_out=True)).reason
     assert kvm.judged(result(1, "qemu: no such thing\nmore\n")).reason.endswith(": qemu: no such thing")
     busy = kvm.judged(result(1, "ioctl(KVM_CREATE_VM) failed: 16 Device or resource busy"))
     assert busy.remedy == "end the virtual machines of other hypervisors (VirtualBox)"
