@@ -52,7 +52,7 @@ def render(
         written.append(campaign.save("report/report.xlsx", spreadsheet(analysis)))
     if "pdf" in formats:
         written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
-    return written + _paper(campaign, analysis, "latex" in formats, figures)
+    return written + _paper(campaign, content, "latex" in formats, figures)
 
 
 def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> ReportInput:
@@ -123,19 +123,20 @@ def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:
     return pdf.from_text(typst.source(analysis, plan.study.name, planned=plan.origin is not Origin.IMPORTED))
 
 
-def _paper(campaign: Campaign, analysis: Analysis, latex: bool, figures: Sequence[str]) -> list[Path]:
+def _paper(campaign: Campaign, content: ReportInput, latex: bool, figures: Sequence[str]) -> list[Path]:
     """What a paper takes: figures below `report/figures`, tables and a document around them in `report/latex`."""
     from vtax.report import plates
     from vtax.report.latex import document, tables
 
     wanted = list(dict.fromkeys([*figures, *(["pdf"] if latex else [])]))
-    written, names = [], []
-    for plate in plates.plates(analysis) if wanted else ():
+    written, drawn = [], []
+    for plate in plates.plates(content) if wanted else ():
         for format in wanted:
             place = f"report/figures/{plate.name}.{format}"
-            written.append(campaign.save(place, plates.draw(plate, analysis, format)))
-        names.append(f"../figures/{plate.name}.pdf")
+            written.append(campaign.save(place, plates.draw(plate, format)))
+        drawn.append((f"../figures/{plate.name}.pdf", plate.caption))
     if latex:
-        written.append(campaign.save("report/latex/tables.tex", tables(analysis).encode()))
-        written.append(campaign.save("report/latex/report.tex", document(campaign.plan().study.name, names).encode()))
+        title = content.plan.study.name
+        written.append(campaign.save("report/latex/tables.tex", tables(content.analysis).encode()))
+        written.append(campaign.save("report/latex/report.tex", document(title, drawn).encode()))
     return written
