@@ -13,7 +13,6 @@ from typing import Any
 from vtax.analysis.records import Analysis
 from vtax.benchmarks import benchmarks
 from vtax.errors import UsageError
-from vtax.model.plan import Origin
 from vtax.parse import parse_all
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
@@ -51,7 +50,7 @@ def render(
 
         written.append(campaign.save("report/report.xlsx", spreadsheet(analysis)))
     if "pdf" in formats:
-        written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
+        written.append(campaign.save("report/report.pdf", _pdf(content, campaign)))
     return written + _paper(campaign, content, "latex" in formats, figures)
 
 
@@ -112,15 +111,15 @@ def references() -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:
+def _pdf(content: ReportInput, campaign: Campaign) -> bytes:
     """From the page where a browser is here, else from the analysis by typst."""
     from vtax import pdf
-    from vtax.report import typst
+    from vtax.report import plates, typst
 
     if program := pdf.browser():
         return pdf.from_page(campaign.directory / "report" / "index.html", program)
-    plan = campaign.plan()
-    return pdf.from_text(typst.source(analysis, plan.study.name, planned=plan.origin is not Origin.IMPORTED))
+    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(content)]
+    return pdf.from_text(typst.source(content, drawn, pdf.missing()))
 
 
 def _paper(campaign: Campaign, content: ReportInput, latex: bool, figures: Sequence[str]) -> list[Path]:

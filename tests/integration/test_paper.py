@@ -14,6 +14,7 @@ import pytest
 import pages
 from vtax import pdf
 from vtax.report import latex, plates
+from vtax.report.html import render
 from vtax.report.records import ReportInput
 
 pytestmark = pytest.mark.integration
@@ -23,10 +24,16 @@ def test_a_browser_prints_the_page(tmp_path: Path) -> None:
     program = pdf.browser()
     assert program, "a browser is needed: apt install chromium"
     page = tmp_path / "index.html"
-    page.write_text("<!doctype html><title>t</title><h1>What does it cost?</h1><p>HPL 5.518")
-    text = pypdf.PdfReader(io.BytesIO(pdf.from_page(page, program))).pages[0].extract_text()
-    assert "What does it cost?" in text
-    assert "5.518" in text
+    page.write_text(render(pages.whole()))
+    made = pypdf.PdfReader(io.BytesIO(pdf.from_page(page, program)))
+    text = [page.extract_text() for page in made.pages]
+    assert "What does virtualization cost" in text[0]
+    for number, words in enumerate(text, start=1):
+        assert f"{number} / {len(text)}" in words  # printed on the page
+    titles = [entry["/Title"] for entry in made.outline[1] if isinstance(entry, dict)]
+    assert {"The answer in short", "Overview", "Findings", "Conclusion"} <= set(titles)
+    links = [note.get_object() for page in made.pages for note in page.get("/Annots", [])]
+    assert not [link for link in links if "/URI" in link.get("/A", {})]
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX here; the tables are checked as text elsewhere")

@@ -27,8 +27,8 @@ from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Verdict
 from vtax.errors import EnvironmentMissing
 from vtax.report import latex, plates, typst
-from vtax.report.answers import answers, resolution
 from vtax.report.naming import Names, names_of
+from vtax.report.page import page_of
 from vtax.report.palette import ENVIRONMENTS, SYMBOLS
 from vtax.report.plate import STYLE, look
 from vtax.report.records import ReportInput
@@ -346,18 +346,41 @@ def test_the_workbook_has_every_comparison_and_level(analysis: Analysis) -> None
 # --- PDF -----------------------------------------------------------------------------------------------------------
 
 
-def test_typst_makes_a_pdf_with_the_answers(analysis: Analysis) -> None:
-    made = pdf.from_text(typst.source(analysis, 'a #study of $x$ "y" \\ *b*'))
+def test_typst_makes_a_pdf_with_the_answers(report: ReportInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    title = 'a #study of $x$ "y" \\ *b*'
+    renamed = report.model_copy(update={"analysis": report.analysis.model_copy(update={"campaign": title})})
+    page = page_of(renamed)
+    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(renamed)[:1]]
+    made = pdf.from_text(typst.source(renamed, drawn, pdf.missing()))
     text = "".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(made)).pages)
-    assert 'a #study of $x$ "y" \\ *b*' in text
+    assert title in text
     words = re.sub(r"[\s-]+", "", text)
-    said = [(answer.group, clause) for answer in answers(analysis) for clause in answer.clauses]
+    said = [(answer.group, clause) for answer in page.answers for clause in answer.clauses]
     assert len(said) > 4
     for group, clause in said:
         assert re.sub(r"[\s-]+", "", f"{clause.name}{clause.text}.") in words
         assert str(group) in text
-    assert re.sub(r"[\s-]+", "", resolution(analysis)) in words
+    for part in (page.question, page.subject, page.caution, page.resolution, pdf.missing(), drawn[0][1]):
+        assert re.sub(r"[\s-]+", "", part) in words, part
     assert "StarSTREAM_Triad" in text
+
+
+def test_without_a_browser_the_terminal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert "no browser was found (looked for chromium" in pdf.missing()
+    assert "apt install chromium" in pdf.missing()
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert pdf.missing() == ""
+
+
+def test_paper_has_no_scripts_and_no_links_to_files() -> None:
+    page = (
+        '<a href="#answer">x</a> <a class="raw" href="../trials/t1/stdout">stdout</a>'
+        '<script type="a">if (1 < 2) {}\n</script>'
+        '<a href="https://x.example/">y</a>'
+    )
+    assert pdf.for_paper(page) == '<a href="#answer">x</a> <a class="raw">stdout</a><a>y</a>'
 
 
 def test_without_a_browser_and_typst_the_reader_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,15 @@ from vtax.report.plate import FORMATS, WIDTH_IN, Plate, draw
 from vtax.report.records import ReportInput
 from vtax.report.rowplates import ratio_plates, value_plates
 
-__all__ = ["FORMATS", "WIDTH_IN", "Plate", "draw", "plates"]
+__all__ = ["FORMATS", "WIDTH_IN", "Plate", "draw", "plates", "ratio_figures"]
 
 LONGEST = 80  # letters of a name, which is one of a file
 FEW = 8  # series of an entry whose ratios stand in one figure with those of others
+
+
+def ratio_figures(report: ReportInput) -> tuple[Plate, ...]:
+    """The ratios of all primary metrics."""
+    return tuple(_ratios(report))
 
 
 def plates(report: ReportInput) -> tuple[Plate, ...]:
