@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
@@ -27,6 +29,8 @@ from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Verdict
 from vtax.errors import EnvironmentMissing
 from vtax.report import latex, plates, typst
+from vtax.report.chart import Chart
+from vtax.report.chartplates import chart_plates
 from vtax.report.naming import Names, names_of
 from vtax.report.page import page_of
 from vtax.report.palette import ENVIRONMENTS, SYMBOLS
@@ -321,6 +325,76 @@ def test_a_figure_is_one_column_wide_and_shows_every_round(report: ReportInput) 
     levels = [level for level in report.analysis.levels if level.label == "sysbench-cpu"]
     points = sum(len(level.cells) for level in levels)
     assert len(re.findall(r"<use ", text)) >= points
+
+
+# --- figures of the page -------------------------------------------------------------------------------------------
+
+
+def curve(place: int, xs: Sequence[float], ys: Sequence[float]) -> dict[str, object]:
+    return {"type": "scatter", "mode": "lines+markers", "name": "e", "meta": {"env": place}, "x": xs, "y": ys}
+
+
+def chart_of(*traces: dict[str, object], **layout: object) -> Chart:
+    axes = {"xaxis": {"title": {"text": "x"}}, "yaxis": {"title": {"text": "Gflop/s"}}}
+    return Chart(anchor="a", title="T", alt="", svg="", traces=traces, layout=axes | layout)
+
+
+def test_lines_maps_and_distributions_of_the_page_are_figures_too(report: ReportInput) -> None:
+    found = {plate.name: plate for plate in plates.plates(report)}
+    assert {
+        "hpl-hpl-over-nb",
+        "hpl-hpl-over-n",
+        "iozone-throughput-over-record-size-shared-worker1",
+        "iozone-throughput-over-file-and-record-size-shared-worker1",
+        "iperf3-seconds-bitrate-over-time-client-server",
+        "ping-distribution-of-round-trip-times",
+    } <= set(found)
+    figure = sketched(found["hpl-hpl-over-nb"])
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["N 1,024", "N 2,048", "N 4,096"]
+    means = [
+        level.mean / 1e9
+        for level in report.analysis.levels
+        if level.label == "hpl" and level.environment == "vm" and level.labels["n"] == "1024"
+    ]
+    drawn = [np.asarray(line.get_ydata()) for line in figure.axes[0].lines if line.get_linestyle() != "None"]
+    assert any(sorted(ys) == pytest.approx(sorted(means), rel=1e-4) for ys in map(list, drawn))
+    caption = found["iozone-throughput-over-record-size-shared-worker1"].caption
+    assert "File size: 8 GiB" in caption
+    assert "points are single rounds" in caption
+    maps = sketched(found["iozone-throughput-over-file-and-record-size-shared-worker1"])
+    assert len(maps.axes) == 3 * 3 + 1  # operations by environments, and the key of the colours
+
+
+def test_the_peak_is_a_line_with_its_name() -> None:
+    shapes = {
+        "shapes": [{"type": "line", "y0": 9.0, "y1": 9.0}],
+        "annotations": [{"text": "theoretical peak 9", "y": 9.0}],
+    }
+    (plate,) = chart_plates("hpl", [chart_of(curve(0, [64, 128], [1.0, 2.0]), **shapes)], ("host",))
+    (axes,) = sketched(plate).axes
+    assert [list(np.asarray(line.get_ydata())) for line in axes.lines] == [[1.0, 2.0], [9.0, 9.0]]
+    assert [text.get_text() for text in axes.texts] == ["theoretical peak 9"]
+    assert axes.get_ylim()[1] > 9.0
+
+
+def test_a_line_of_one_point_is_no_figure() -> None:
+    assert not list(chart_plates("iperf3", [chart_of(curve(0, [1.0], [2.0]))], ("host",)))
+
+
+def test_a_ladder_is_a_waterfall() -> None:
+    trace: dict[str, object] = {
+        "type": "waterfall",
+        "name": "hpl HPL",
+        "x": ["host", "box", "vm"],
+        "y": [100, -50.0, -10.0],
+        "text": ["100 %", "× 0.500 [0.400, 0.600]", "× 0.800"],
+    }
+    (plate,) = chart_plates("", [chart_of(trace)], ("host", "box", "vm"))
+    (axes,) = sketched(plate).axes
+    assert isinstance(axes, Axes)
+    bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert [(bar.get_y(), bar.get_height()) for bar in bars] == [(0, 100), (100, -50), (50, -10)]
+    assert [text.get_text() for text in axes.texts] == ["100 %", "× 0.500\n[0.400, 0.600]", "× 0.800"]
 
 
 # --- a workbook ----------------------------------------------------------------------------------------------------

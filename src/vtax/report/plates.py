@@ -7,9 +7,14 @@ from dataclasses import replace
 
 from vtax.analysis.records import Comparison, Level
 from vtax.report.chart import slug
+from vtax.report.chartplates import chart_plates
+from vtax.report.drawn import charts
+from vtax.report.ladder import waterfall
+from vtax.report.page import page_of
 from vtax.report.plate import FORMATS, WIDTH_IN, Plate, draw
 from vtax.report.records import ReportInput
 from vtax.report.rowplates import ratio_plates, value_plates
+from vtax.report.tables import results_of
 
 __all__ = ["FORMATS", "WIDTH_IN", "Plate", "draw", "plates", "ratio_figures"]
 
@@ -23,9 +28,9 @@ def ratio_figures(report: ReportInput) -> tuple[Plate, ...]:
 
 
 def plates(report: ReportInput) -> tuple[Plate, ...]:
-    """The ratios of all primary metrics, then the values of every entry, in parts that fit a page."""
+    """The ratios of all primary metrics, the values of every entry, then lines and maps, in parts that fit a page."""
     found: dict[str, Plate] = {}
-    for plate in (*_ratios(report), *_values(report)):
+    for plate in (*_ratios(report), *_values(report), *_charts(report)):
         name = plate.name[:LONGEST]
         while name in found:
             name = f"{plate.name[:LONGEST]}-{len(found)}"
@@ -63,3 +68,14 @@ def _topic(item: Comparison | Level) -> str:
     """What one figure is about, as the name of a file: an entry; of many file operations each alone."""
     parts = [item.label, *(item.labels.get(name, "") for name in ("operation", "filesystem"))]
     return slug("-".join(parts))
+
+
+def _charts(report: ReportInput) -> Iterator[Plate]:
+    """What the page draws beside bars."""
+    results = results_of(report)
+    environments = report.analysis.environments
+    ladder = waterfall(report.analysis)
+    yield from chart_plates("", (ladder,) if ladder else (), environments)
+    for section in page_of(report).sections:
+        for anchor, entry in section.anchored():
+            yield from chart_plates(entry.label, charts(report, results, entry, anchor), environments)
