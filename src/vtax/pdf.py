@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from vtax.errors import EnvironmentMissing
 from vtax.transport import process
 
+SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+FILE_LINK = re.compile(r'(<a\b[^>]*?) href="(?!#)[^"]*"')
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PRINT_S = 120.0
 
@@ -19,10 +22,26 @@ def browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
+def missing() -> str:
+    """What a PDF made here lacks and how to get it; "" where a browser prints it."""
+    if browser():
+        return ""
+    return (
+        f"no browser was found (looked for {', '.join(BROWSERS)}), so typst made the PDF: answers, figures of "
+        "ratios and tables only; with one (apt install chromium) it is the whole page"
+    )
+
+
+def for_paper(page: str) -> str:
+    """A page of the report without scripts, and without links to files, which lead nowhere from a PDF."""
+    return FILE_LINK.sub(r"\1", SCRIPT.sub("", page))
+
+
 def from_page(page: Path, program: str) -> bytes:
     """The page as a browser prints it, nothing fetched. Raises EnvironmentMissing when the browser fails."""
     with tempfile.TemporaryDirectory(prefix="vtax-pdf-") as place:
-        output = Path(place) / "report.pdf"
+        output, sheet = Path(place) / "report.pdf", Path(place) / "page.html"
+        sheet.write_text(for_paper(page.read_text(encoding="utf-8")), encoding="utf-8")
         argv = (
             program,
             "--headless",
@@ -30,9 +49,10 @@ def from_page(page: Path, program: str) -> bytes:
             "--disable-gpu",
             "--disable-dev-shm-usage",
             "--no-pdf-header-footer",
+            "--generate-pdf-document-outline",
             f"--user-data-dir={place}/profile",
             f"--print-to-pdf={output}",
-            page.resolve().as_uri(),
+            sheet.as_uri(),
         )
         result = process.run(argv, timeout_s=PRINT_S)
         if result.exit_code != 0 or not output.exists():

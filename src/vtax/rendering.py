@@ -13,7 +13,6 @@ from typing import Any
 from vtax.analysis.records import Analysis
 from vtax.benchmarks import benchmarks
 from vtax.errors import UsageError
-from vtax.model.plan import Origin
 from vtax.parse import parse_all
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
@@ -51,8 +50,8 @@ def render(
 
         written.append(campaign.save("report/report.xlsx", spreadsheet(analysis)))
     if "pdf" in formats:
-        written.append(campaign.save("report/report.pdf", _pdf(analysis, campaign)))
-    return written + _paper(campaign, analysis, "latex" in formats, figures)
+        written.append(campaign.save("report/report.pdf", _pdf(content, campaign)))
+    return written + _paper(campaign, content, "latex" in formats, figures)
 
 
 def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> ReportInput:
@@ -112,30 +111,31 @@ def references() -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def _pdf(analysis: Analysis, campaign: Campaign) -> bytes:
+def _pdf(content: ReportInput, campaign: Campaign) -> bytes:
     """From the page where a browser is here, else from the analysis by typst."""
     from vtax import pdf
-    from vtax.report import typst
+    from vtax.report import plates, typst
 
     if program := pdf.browser():
         return pdf.from_page(campaign.directory / "report" / "index.html", program)
-    plan = campaign.plan()
-    return pdf.from_text(typst.source(analysis, plan.study.name, planned=plan.origin is not Origin.IMPORTED))
+    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(content)]
+    return pdf.from_text(typst.source(content, drawn, pdf.missing()))
 
 
-def _paper(campaign: Campaign, analysis: Analysis, latex: bool, figures: Sequence[str]) -> list[Path]:
+def _paper(campaign: Campaign, content: ReportInput, latex: bool, figures: Sequence[str]) -> list[Path]:
     """What a paper takes: figures below `report/figures`, tables and a document around them in `report/latex`."""
     from vtax.report import plates
     from vtax.report.latex import document, tables
 
     wanted = list(dict.fromkeys([*figures, *(["pdf"] if latex else [])]))
-    written, names = [], []
-    for plate in plates.plates(analysis) if wanted else ():
+    written, drawn = [], []
+    for plate in plates.plates(content) if wanted else ():
         for format in wanted:
             place = f"report/figures/{plate.name}.{format}"
-            written.append(campaign.save(place, plates.draw(plate, analysis, format)))
-        names.append(f"../figures/{plate.name}.pdf")
+            written.append(campaign.save(place, plates.draw(plate, format)))
+        drawn.append((f"../figures/{plate.name}.pdf", plate.caption))
     if latex:
-        written.append(campaign.save("report/latex/tables.tex", tables(analysis).encode()))
-        written.append(campaign.save("report/latex/report.tex", document(campaign.plan().study.name, names).encode()))
+        title = content.plan.study.name
+        written.append(campaign.save("report/latex/tables.tex", tables(content.analysis).encode()))
+        written.append(campaign.save("report/latex/report.tex", document(title, drawn).encode()))
     return written

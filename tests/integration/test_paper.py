@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pypdf
 import pytest
 
-from synthetic import campaign
+import pages
 from vtax import pdf
-from vtax.analysis.analyse import analyse
 from vtax.report import latex, plates
+from vtax.report.html import render
+from vtax.report.records import ReportInput
 
 pytestmark = pytest.mark.integration
 
@@ -22,22 +24,31 @@ def test_a_browser_prints_the_page(tmp_path: Path) -> None:
     program = pdf.browser()
     assert program, "a browser is needed: apt install chromium"
     page = tmp_path / "index.html"
-    page.write_text("<!doctype html><title>t</title><h1>What does it cost?</h1><p>HPL 5.518")
-    text = pypdf.PdfReader(io.BytesIO(pdf.from_page(page, program))).pages[0].extract_text()
-    assert "What does it cost?" in text
-    assert "5.518" in text
+    page.write_text(render(pages.whole()))
+    made = pypdf.PdfReader(io.BytesIO(pdf.from_page(page, program)))
+    text = [page.extract_text() for page in made.pages]
+    assert "What does virtualization cost" in text[0]
+    for number, words in enumerate(text, start=1):
+        assert f"{number} / {len(text)}" in words  # printed on the page
+    titles = [entry["/Title"] for entry in made.outline[1] if isinstance(entry, dict)]
+    assert {"The answer in short", "Overview", "Findings", "Conclusion"} <= set(titles)
+    links = [note.get_object() for page in made.pages for note in page.get("/Annots", [])]
+    assert not [link for link in links if "/URI" in link.get("/A", {})]
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX here; the tables are checked as text elsewhere")
-def test_the_tables_compile(tmp_path: Path) -> None:
-    made = campaign(("host", "container", "vm"), rounds=6)
-    analysis = analyse(made.measurements, plan=made.plan, findings=made.findings, trials=made.trials)
-    plate = plates.plates(analysis)[0]
-    (tmp_path / "ratios.pdf").write_bytes(plates.draw(plate, analysis, "pdf"))
-    (tmp_path / "tables.tex").write_text(latex.tables(analysis))
-    (tmp_path / "report.tex").write_text(latex.document("a_study & more", ["ratios.pdf"]))
+@pytest.mark.parametrize("make", [pages.whole, pages.hostile])
+def test_tables_and_figures_compile(make: Callable[[], ReportInput], tmp_path: Path) -> None:
+    report = make()
+    drawn = []
+    for plate in plates.plates(report):
+        (tmp_path / f"{plate.name}.pdf").write_bytes(plates.draw(plate, "pdf"))
+        drawn.append((f"{plate.name}.pdf", plate.caption))
+    (tmp_path / "tables.tex").write_text(latex.tables(report.analysis))
+    (tmp_path / "report.tex").write_text(latex.document("a_study & more", drawn))
     argv = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
     ran = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stdout[-2000:].decode("latin-1")
+    assert b"Overfull \\hbox" not in ran.stdout
     text = "".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "report.pdf").pages)
     assert "StarSTREAM_Triad" in text

@@ -22,7 +22,7 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.study import ScoreSpec
 from vtax.report.html import render as html
-from vtax.report.latex import tables
+from vtax.report.latex import MARKS, tables
 from vtax.report.markdown import render as markdown
 from vtax.report.spreadsheet import spreadsheet
 from vtax.study import parse
@@ -159,11 +159,11 @@ def test_a_paper_and_the_workbook_have_its_numbers() -> None:
     analysis = judged()
     one = only(analysis)
     assert one.ratio is not None
-    (row,) = (
-        line for line in tables(analysis).splitlines() if line.startswith("overall (hpcc.HPL 3, ping.rtt\\_avg 1)")
-    )
-    assert rf"container / host & \num{{{one.ratio:.4f}}} [" in row
-    assert f"], {one.verdict}" in row
+    text = tables(analysis)
+    (row,) = (line for line in text.splitlines() if line.startswith("overall (hpcc.HPL 3, ping.rtt\\_avg 1)"))
+    assert rf"container & \num{{{one.ratio:.3g}}}" in row
+    assert f"{MARKS[one.verdict]} {one.verdict}" in text
+    assert row.endswith(rf"] {MARKS[one.verdict]} \\")
     book = openpyxl.load_workbook(io.BytesIO(spreadsheet(analysis)))
     head, values = book["scores"].iter_rows(values_only=True)
     told = dict(zip(head, values, strict=True))

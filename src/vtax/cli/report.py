@@ -23,6 +23,7 @@ def report(
     from vtax import pipeline
     from vtax.cli.console import paths, say
     from vtax.errors import UsageError
+    from vtax.pdf import missing
     from vtax.rendering import REPORTS
 
     formats, drawn = ([word.strip() for word in text.split(",") if word.strip()] for text in (format, figures))
@@ -30,3 +31,5 @@ def report(
         raise UsageError("--format names nothing", remedy=f"some of {','.join(REPORTS)}")
     for path in pipeline.reports(directory, formats, drawn, with_reference=with_reference, cache=paths().cache):
         say(f"report: {path.resolve()}")
+    if "pdf" in formats and (lack := missing()):
+        say(f"note: {lack}")

@@ -1,4 +1,4 @@
-"""The report as text for typst, from which a PDF is made where there is no browser: answers, tables, findings."""
+"""The report as text for typst, which makes a PDF where there is no browser: answers, ratios, findings, tables."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from vtax.analysis.records import Analysis, Level
 from vtax.model.finding import Finding
-from vtax.report.answers import answers, resolution
-from vtax.report.imported import RESOLUTION
 from vtax.report.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
+from vtax.report.page import page_of
+from vtax.report.records import ReportInput
 from vtax.units import scale_of
 
 HEAD = """\
-#set page(paper: "a4", flipped: true, margin: 1.6cm, numbering: "1")
+#set page(paper: "a4", flipped: true, margin: 1.6cm, numbering: "1 / 1")
+#set figure.caption(position: bottom)
+#show figure.caption: set text(size: 8pt)
+#show figure: set align(left)
 #set text(size: 9pt)
 #set table(stroke: (x, y) => if y <= 1 { (top: 0.6pt) } else { none }, inset: (x: 4pt, y: 2.5pt))
 #show table.cell.where(y: 0): strong
@@ -25,13 +28,21 @@ def text(content: str) -> str:
     return f'#text("{escaped}")'
 
 
-def source(analysis: Analysis, title: str, *, planned: bool = True) -> str:
-    """The whole document, of rounds that were `planned` or of runs that were imported."""
-    parts = [HEAD, f"= {text(title)}", "== The answer in short"]
-    for answer in answers(analysis, planned=planned):
+def source(report: ReportInput, figures: Sequence[tuple[bytes, str]] = (), made: str = "") -> str:
+    """The whole document: `figures` are SVG with their captions, `made` says how and what it lacks."""
+    page, analysis = page_of(report), report.analysis
+    parts = [HEAD, text(f"Study {page.title}"), f"= {text(page.question)}", text(page.subject)]
+    if made:
+        parts.append(f"#emph[{text(f'About this file: {made}.')}]")
+    parts.append("== The answer in short")
+    for answer in page.answers:
         said = (f"- #strong[{text(clause.name)}] {text(f'{clause.text}.')}" for clause in answer.clauses)
         parts.append("\n".join((f"#strong[{text(str(answer.group))}]", "", *said)))
-    parts.append(text(resolution(analysis) if planned else RESOLUTION))
+    first, stop, rest = page.caution.partition(". ")
+    parts += [f"#strong[{text(first + stop)}]{text(rest)}", text(page.resolution), text(page.reading)]
+    if figures:
+        drawn = "".join(_figure(*one) for one in figures)
+        parts.append(f"#page(flipped: false, margin: 1.5cm)[== Ratios\n#columns(2)[{drawn}]]")
     if analysis.findings:
         parts.append("== What the audit says")
         parts += [f"- {text(_told(one))}" for one in analysis.findings]
@@ -46,6 +57,12 @@ def source(analysis: Analysis, title: str, *, planned: bool = True) -> str:
         rows = [(one.trial, str(one.status), one.reason) for one in analysis.failures]
         parts.append(_table(("trial", "status", "reason"), rows))
     return "\n\n".join(parts) + "\n"
+
+
+def _figure(svg: bytes, caption: str) -> str:
+    """A figure as wide as its column, inside the document."""
+    drawn = svg.decode().replace("\\", "\\\\").replace('"', '\\"')
+    return f'#figure(image(bytes("{drawn}"), format: "svg", width: 8.6cm), caption: [{text(caption)}])\n\n'
 
 
 def _told(finding: Finding) -> str:
