@@ -20,6 +20,7 @@ from vtax.model.study import ScoreSpec
 from vtax.model.trial import Status, TrialRecord
 from vtax.report.answers import answers
 from vtax.report.latex import tables
+from vtax.report.records import ReportInput
 from vtax.report.typst import source
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
@@ -103,10 +104,12 @@ def test_what_the_plan_does_not_run_in_an_environment_stays_absent() -> None:
 
 
 def test_every_format_shows_it() -> None:
-    analysis = ended(made(), Status.FAILED, lambda trial: trial.environment == "other").analysis
+    lost = ended(made(), Status.FAILED, lambda trial: trial.environment == "other")
+    analysis = lost.analysis
     assert any("other against base: data only: no round has a number" in line for line in lines_of(analysis))
-    assert "--, data only" in tables(analysis)
-    assert "– data only" in source(analysis, "title")
+    assert r" & -- $\cdot$ \\" in tables(analysis)
+    assert r"$\cdot$ data only" in tables(analysis)
+    assert "– data only" in source(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
     (answer,) = answers(analysis)
     assert answer.clauses[0].text == "nothing to compare: no round has a result in both it and base"
 
