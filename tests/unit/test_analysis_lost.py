@@ -107,8 +107,9 @@ def test_every_format_shows_it() -> None:
     lost = ended(made(), Status.FAILED, lambda trial: trial.environment == "other")
     analysis = lost.analysis
     assert any("other against base: data only: no round has a number" in line for line in lines_of(analysis))
-    assert "data only" in tables(analysis)
-    assert "data only" in source(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
+    assert r" & -- $\cdot$ \\" in tables(analysis)
+    assert r"$\cdot$ data only" in tables(analysis)
+    assert "– data only" in source(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
     (answer,) = answers(analysis)
     assert answer.clauses[0].text == "nothing to compare: no round has a result in both it and base"
 

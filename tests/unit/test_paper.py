@@ -6,6 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -375,6 +376,20 @@ def test_the_peak_is_a_line_with_its_name() -> None:
     assert [list(np.asarray(line.get_ydata())) for line in axes.lines] == [[1.0, 2.0], [9.0, 9.0]]
     assert [text.get_text() for text in axes.texts] == ["theoretical peak 9"]
     assert axes.get_ylim()[1] > 9.0
+
+
+def test_long_sizes_on_a_short_logarithmic_axis_leave_room_for_the_lines() -> None:
+    line = curve(0, [65536, 1048576], [0.0045, 2.0])
+    marks = {"tickvals": [65536, 1048576], "ticktext": ["64 KiB", "1 MiB"]}
+    shape = {"xaxis": {"title": {"text": "record size"}, "type": "log", **marks}}
+    options = [{"name": str(number), "traces": [number]} for number in range(6)]
+    chart = replace(chart_of(*[line] * 6, **shape), choices=({"label": "Operation", "at": 0, "options": options},))
+    (plate,) = chart_plates("iozone", [chart], ("host",))
+    figure = sketched(plate)  # a warning about the layout is an error
+    assert len(figure.axes) == 6
+    for axes in figure.axes:
+        assert [text.get_text() for text in axes.get_xticklabels()] == ["64 KiB", "1 MiB"]
+        assert axes.get_position().width > 0.3
 
 
 def test_a_line_of_one_point_is_no_figure() -> None:

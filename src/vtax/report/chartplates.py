@@ -28,6 +28,7 @@ from vtax.report.plate import (
     columns_of,
     key,
     look,
+    make_log,
     name_of,
     put_ticks,
     set_ticks,
@@ -213,11 +214,11 @@ def _scales(axes: Axes, layout: Mapping[str, Any], panel: Panel) -> None:
     values = [value for trace in panel.traces for value in trace["y"]]
     values += [shape["y0"] for shape in layout.get("shapes", ())]
     if layout["xaxis"].get("type") == "log":
-        axes.set_xscale("log")
+        make_log(axes.xaxis)
     if "range" in layout["yaxis"]:
         axes.set_ylim(*layout["yaxis"]["range"])
-    elif min(values) > 0 and max(values) / min(values) > STEEP:
-        axes.set_yscale("log")
+    elif layout["yaxis"].get("rangemode") != "tozero" and min(values) > 0 and max(values) / min(values) > STEEP:
+        make_log(axes.yaxis)
     else:
         axes.set_ylim(0, max(values) * 1.12 or 1.0)
     axes.grid(axis="y", color="#dddddd", linewidth=0.4)

@@ -17,7 +17,7 @@ from matplotlib.axis import Axis, XAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from vtax.report.palette import DASHES, ENVIRONMENTS
 from vtax.report.svg import clean, cut, linear_ticks, log_ticks
@@ -128,6 +128,14 @@ def tick_text(value: float) -> str:
         digits, _, power = f"{value:.2e}".partition("e")
         return f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
     return f"{value:,.6g}"
+
+
+def make_log(axis: Axis) -> None:
+    """A logarithmic axis, with short texts from the beginning: the layout takes their room."""
+    axes: Axes = axis.axes
+    (axes.set_xscale if isinstance(axis, XAxis) else axes.set_yscale)("log")
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def set_ticks(axis: Axis, *, always: Sequence[float] = (), text: Callable[[float], str] = tick_text) -> None:

@@ -25,6 +25,7 @@ from vtax.report.plate import (
     columns_of,
     key,
     look,
+    make_log,
     name_of,
     set_ticks,
     sheet,
@@ -121,7 +122,7 @@ def _ratios(axes: Axes, lanes: Sequence[Lane], analysis: Analysis) -> None:
     margin = analysis.margin
     axes.axvspan(1 / (1 + margin), 1 + margin, color="#000000", alpha=0.1, linewidth=0)
     axes.axvline(1.0, color="#000000", linewidth=0.5)
-    axes.set_xscale("log")
+    make_log(axes.xaxis)
     low, high = _ends([item for _, item in lanes], margin)
     for y, item in lanes:
         colour, _, _ = look(analysis.environments.index(item.environment))
@@ -217,7 +218,7 @@ def _values(axes: Axes, lanes: Sequence[Lane], analysis: Analysis, factor: float
         spread = (level.sd or 0.0) / factor
         axes.errorbar(level.mean / factor, y, xerr=spread, fmt=mark, color=colour, markersize=3.2, linewidth=0.8)
     if min(values) > 0 and max(values) / min(values) > DECADES:
-        axes.set_xscale("log")
+        make_log(axes.xaxis)
         room = (max(values) / min(values)) ** 0.05
         axes.set_xlim(min(values) / room, max(values) * room)
     else:
