@@ -53,8 +53,15 @@ def running(word: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("name", ["host", "docker"])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("host", signal.SIGTERM),
+        ("docker", signal.SIGINT),
+        pytest.param("host", signal.SIGINT, marks=pytest.mark.long),
+        pytest.param("docker", signal.SIGTERM, marks=pytest.mark.long),
+    ],
+)
 def test_an_interrupt_cleans_up_and_resume_finishes(
     name: str, number: int, vtax: Vtax, places: Paths, tmp_path: Path
 ) -> None:
@@ -81,7 +88,7 @@ def test_an_interrupt_cleans_up_and_resume_finishes(
     assert left(places, campaign) == []
 
 
-@pytest.mark.parametrize("name", ["host", "docker", "podman"])
+@pytest.mark.parametrize("name", ["host", pytest.param("docker", marks=pytest.mark.long), "podman"])
 def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     campaign = tmp_path / "c"
     process = vtax("run", str(write(tmp_path, study([name], CPU.format(seconds=9)))), "-o", str(campaign))
