@@ -19,7 +19,17 @@ from vtax.errors import Mistake, StudyError, UsageError
 from vtax.mistakes import choice, foreign, validated
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
-from vtax.model.study import BenchmarkSpec, EnvironmentSpec, ImageSpec, Study
+from vtax.model.study import (
+    BenchmarkSpec,
+    Component,
+    EnvironmentSpec,
+    ImageSpec,
+    KernelFlavour,
+    Mirror,
+    Package,
+    Study,
+    Suite,
+)
 from vtax.providers import option_models
 from vtax.units import parse_bytes, parse_seconds
 from vtax.weights import ScoreTable, score_mistakes
@@ -82,11 +92,11 @@ class ImageTable(Table):
     """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror. Virtual machines boot `kernel`:
     Debian's small one, or "generic", which has drivers for more devices."""
 
-    suite: Annotated[str, Field(pattern=r"^[a-z][a-z-]*$")] = "trixie"
-    mirror: str = "auto"
-    components: list[str] = Field(default_factory=lambda: ["main", "non-free"])
-    extra_packages: list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]] = Field(default_factory=list)
-    kernel: Literal["cloud", "generic"] = "cloud"
+    suite: Suite = "trixie"
+    mirror: Mirror = "auto"
+    components: list[Component] = Field(default_factory=lambda: ["main", "non-free"])
+    extra_packages: list[Package] = Field(default_factory=list)
+    kernel: KernelFlavour = "cloud"
 
 
 class BenchmarkTable(BaseModel):

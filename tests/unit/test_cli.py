@@ -289,6 +289,28 @@ def test_a_study_that_is_not_there(run: Run, command: tuple[str, ...]) -> None:
     )
 
 
+@pytest.mark.parametrize("command", [("plan",), ("run",), ("image", "build"), ("up", "host", "--study")])
+def test_a_mirror_is_no_option_of_mmdebstrap(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    owned = tmp_path / "owned"
+    name = study(tmp_path)
+    with Path(name).open("a", encoding="utf-8") as stream:
+        stream.write(f'[image]\nmirror = "--setup-hook=touch {owned}; exit 1"\n')
+    code, _, err = run(*command, name)
+    assert code == 2
+    assert "image.mirror: '--setup-hook=touch " in err
+    assert not owned.exists()
+
+
+def test_a_plan_shows_where_the_root_file_system_comes_from(run: Run, tmp_path: Path) -> None:
+    name = study(tmp_path)
+    with Path(name).open("a", encoding="utf-8") as stream:
+        stream.write('[image]\nmirror = "http://mirror.example/debian"\nextra_packages = ["gdb", "vim"]\n')
+    code, out, _ = run("plan", name)
+    assert code == 0
+    assert "  Debian trixie (main non-free) from http://mirror.example/debian, cloud kernel\n" in out
+    assert "  extra packages: gdb vim\n" in out
+
+
 def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) -> None:
     code, _, err = run("compose", study(tmp_path), "host")
     assert code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from pydantic import ValidationError
 
 from vtax.image import recipe as module
 from vtax.image.recipe import GUEST, MODULES, PROGRAMS, Recipe, command, guest_files, machine_mirror, recipe
@@ -137,6 +138,7 @@ def test_the_command() -> None:
         'chroot "$1" sh /usr/local/lib/vtax/guest/build.sh',
         "--customize-hook=copy-out /boot /usr/lib/modules /tmp/kernel",
         '--customize-hook=rm -rf "$1/boot" "$1/usr/lib/modules"',
+        "--",
         "trixie",
         "-",
         MIRROR,
@@ -144,7 +146,35 @@ def test_the_command() -> None:
 
 
 def test_without_a_mirror_mmdebstrap_chooses() -> None:
-    assert command(made().model_copy(update={"mirror": ""}), "/tmp/guest", "/tmp/kernel", "root")[-2:] == (
+    assert command(made().model_copy(update={"mirror": ""}), "/tmp/guest", "/tmp/kernel", "root")[-3:] == (
+        "--",
         "trixie",
         "-",
     )
+
+
+@pytest.mark.parametrize("kept", ["auto", MIRROR, "https://mirror.example/debian/", "file:///srv/debian"])
+def test_a_mirror_is_an_address(kept: str) -> None:
+    assert ImageSpec(mirror=kept).mirror == kept
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("mirror", "--setup-hook=id >/tmp/owned; exit 1"),
+        ("mirror", "deb [trusted=yes] http://mirror.example/debian trixie main"),
+        ("mirror", "http://mirror.example/debian\ndeb http://other.example/ trixie main"),
+        ("mirror", "/etc/apt/sources.list"),
+        ("mirror", ""),
+        ("components", ("main\ndeb http://other.example/ trixie main",)),
+        ("components", ("--setup-hook=id",)),
+        ("suite", "--setup-hook=id"),
+        ("extra_packages", ("vim,--setup-hook=id",)),
+        ("extra_packages", ("./own.deb",)),
+        ("kernel", "own"),
+    ],
+)
+def test_a_recipe_from_a_plan_holds_no_option_and_no_line_of_apt(field: str, value: object) -> None:
+    """A resumed campaign brings its recipe in plan.json, so the record refuses it, not only the study file."""
+    with pytest.raises(ValidationError, match=field):
+        ImageSpec.model_validate({field: value})

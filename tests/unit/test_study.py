@@ -351,6 +351,17 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (PLAIN.replace("environments.box", "environments.Box"), "environments.Box", "'Box' is not allowed (must match"),
         (PLAIN + '[shared]\npath = "/../etc"', "shared.path", "'/../etc' is not allowed (must match"),
         (PLAIN + '[image]\nextra_packages = ["vim", "a;b"]', "image.extra_packages[1]", "'a;b' is not allowed"),
+        (PLAIN + '[image]\nmirror = "--setup-hook=id"', "image.mirror", "'--setup-hook=id' is not allowed (must match"),
+        (
+            PLAIN + '[image]\nmirror = "deb [trusted=yes] http://x/ y z"',
+            "image.mirror",
+            "'deb [trusted=yes] http://x/ y z' is not allowed",
+        ),
+        (
+            PLAIN + '[image]\ncomponents = ["main", "a\\nb"]',
+            "image.components[1]",
+            "'a\\nb' is not allowed (must match",
+        ),
         # what would never run, or run under one name
         (with_ping('nodes = ["worker1"]'), "benchmarks[0].nodes", 'scope "pairs" needs two nodes'),
         (

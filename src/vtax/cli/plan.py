@@ -77,6 +77,13 @@ def lines_of(prepared: Prepared) -> list[str]:
             f"  {node.name}: CPUs {','.join(map(str, node.cpu_ids))}, memory {format_bytes(node.memory_bytes)}, "
             f"disk {format_bytes(node.disk_bytes)}"
         )
+    image = plan.study.image
+    lines += [
+        "",
+        "root file system",
+        f"  Debian {image.suite} ({' '.join(image.components)}) from {_mirror(image.mirror)}, {image.kernel} kernel",
+        *([f"  extra packages: {' '.join(image.extra_packages)}"] if image.extra_packages else []),
+    ]
     lines += ["", "environments"]
     for spec in plan.environments:
         options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
@@ -94,6 +101,10 @@ def lines_of(prepared: Prepared) -> list[str]:
         lines += ["", "problems"]
         lines += [f"  {problem.severity}: {problem.message}; {problem.remedy}" for problem in plan.problems]
     return lines
+
+
+def _mirror(mirror: str) -> str:
+    return "this machine's own mirror" if mirror == "auto" else mirror
 
 
 def _ending(plan: Plan) -> list[str]:

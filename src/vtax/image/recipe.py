@@ -152,6 +152,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
         f'--customize-hook={settings} chroot "$1" sh {place}/guest/build.sh',
         f"--customize-hook=copy-out {' '.join(KERNEL_PLACES)} {kernel_directory}",
         f"--customize-hook=rm -rf {inside}",
+        "--",  # mmdebstrap takes options anywhere, and one of them runs commands as root
         made.suite,
         "-",
         *((made.mirror,) if made.mirror else ()),

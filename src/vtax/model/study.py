@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
+
+# What becomes an argument of mmdebstrap or a line of apt's sources: no option, no bracket, no white space gets through,
+# whether it comes from a study file or from the plan of a campaign.
+Suite = Annotated[str, Field(pattern=r"^[a-z][a-z-]*$")]
+Mirror = Annotated[str, Field(pattern=r"^(auto|(https?://|file:/)[^\s\[\]\x00-\x1f\x7f]+)$")]
+Component = Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
+Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
+KernelFlavour = Literal["cloud", "generic"]
 
 
 class EnvironmentSpec(Record):
@@ -23,11 +31,11 @@ class EnvironmentSpec(Record):
 class ImageSpec(Record):
     """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror."""
 
-    suite: str = "trixie"
-    mirror: str = "auto"
-    components: tuple[str, ...] = ("main", "non-free")
-    extra_packages: tuple[str, ...] = ()
-    kernel: str = "cloud"  # of virtual machines: Debian's small one, or "generic" with the drivers that it lacks
+    suite: Suite = "trixie"
+    mirror: Mirror = "auto"
+    components: tuple[Component, ...] = ("main", "non-free")
+    extra_packages: tuple[Package, ...] = ()
+    kernel: KernelFlavour = "cloud"  # of virtual machines: Debian's small one, or "generic" with more drivers
 
 
 class BenchmarkSpec(Record):
