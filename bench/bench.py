@@ -24,7 +24,6 @@ from pathlib import Path
 
 import machines
 
-from vtax import preparation
 from vtax.cluster.access import wait_for_banner
 from vtax.events import ignore
 from vtax.facts.host import capacity, host_facts
@@ -34,13 +33,15 @@ from vtax.model.nodes import ClusterShape, Scope, Target
 from vtax.model.plan import Cell, PlannedTrial, Step, Work
 from vtax.model.study import EnvironmentSpec, ImageSpec
 from vtax.paths import Paths
-from vtax.providers import engine, provider
+from vtax.planning import preparation
+from vtax.planning.shape import cluster_shape
+from vtax.planning.study import parse
+from vtax.providers import provider
 from vtax.providers.base import Site
-from vtax.provision import destroy, provision
-from vtax.run import run_trial
-from vtax.shape import cluster_shape
+from vtax.providers.container import engine
+from vtax.running.provision import destroy, provision
+from vtax.running.trial import run_trial
 from vtax.store import Campaign
-from vtax.study import parse
 
 STUDY = """
 name = "bench"

@@ -31,7 +31,7 @@ from vtax.providers import provider
 from vtax.providers.base import Site
 from vtax.providers.guest import disk
 from vtax.providers.qemu import command, kvm
-from vtax.provision import destroy, provision
+from vtax.running.provision import destroy, provision
 
 LIMIT_S = 900.0
 MIB = 2**20

@@ -27,11 +27,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import synthetic
-from vtax import pdf
+from builders import synthetic
 from vtax.analysis.analyse import analyse
 from vtax.model.nodes import Scope
-from vtax.report import html
+from vtax.publishing import pdf
+from vtax.report.formats import html
 from vtax.report.records import ReportInput
 
 OPERATIONS = (

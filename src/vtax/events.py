@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vtax.analysis.intervals import Interval
+    from vtax.analysis.estimate.intervals import Interval
 
 
 @dataclass(frozen=True)

@@ -17,29 +17,29 @@ from typing import TYPE_CHECKING
 
 from vtax import __version__
 from vtax.errors import NotMatched, UsageError
+from vtax.evaluation.evaluate import judged
 from vtax.events import Listener, Notice, ignore
 from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
-from vtax.judgement import judged
 from vtax.model.cluster import Image
 from vtax.model.finding import AuditReport
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
-from vtax.parse import parse_all
 from vtax.paths import Paths
-from vtax.preparation import Prepared, all_providers, image_of, prepare, refuse_impossible, resolve_engine
+from vtax.planning.preparation import Prepared, all_providers, image_of, prepare, refuse_impossible, resolve_engine
+from vtax.planning.shape import cluster_shape
+from vtax.planning.study import at_any_time
 from vtax.providers import CONTAINER_ENGINES, provider
 from vtax.providers.base import Provider
-from vtax.shape import cluster_shape
 from vtax.store import Campaign, refuse_occupied
-from vtax.study import at_any_time
+from vtax.tools.parse import parse_all
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
-    from vtax.analysis.across_records import Across
+    from vtax.analysis.campaigns.records import Across
     from vtax.analysis.records import Analysis
 
 
@@ -183,8 +183,8 @@ def _execute(
     budget_s: float | None = None,
     ignoring: frozenset[str] = frozenset(),
 ) -> None:
-    from vtax.campaign import execute
-    from vtax.narrowing import Narrowing
+    from vtax.evaluation.interim import Narrowing
+    from vtax.running.campaign import execute
 
     now = Narrowing(lambda rounds: judged(campaign, rounds, ignoring, paths.cache)[0], listener)
 
@@ -242,8 +242,8 @@ def analysed(directory: Path) -> Analysis:
 
 def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> Across:
     """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
-    from vtax.analysis.across import across
-    from vtax.analysis.unlike import Recorded
+    from vtax.analysis.campaigns.comparison import across
+    from vtax.analysis.campaigns.setup_differences import Recorded
 
     if a.resolve() == b.resolve():
         raise UsageError(f"{a} and {b} are the same campaign", remedy="name two")
@@ -273,11 +273,11 @@ def reports(
 
     Raises UsageError for a format that is not known, EnvironmentMissing where nothing here can make a PDF.
     """
-    from vtax import rendering
+    from vtax.publishing import files
 
-    rendering.check(formats, figures)
+    files.check(formats, figures)
     campaign = Campaign.open(directory)
-    return rendering.render(campaign, analyse(directory, cache=cache), formats, figures, with_reference=with_reference)
+    return files.render(campaign, analyse(directory, cache=cache), formats, figures, with_reference=with_reference)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
@@ -287,7 +287,7 @@ def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialR
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:
     """The Compose file of a container environment. Raises UsageError for one that is none."""
-    from vtax.providers import engine
+    from vtax.providers.container import engine
 
     found = [spec for spec in study.environments if spec.name == environment]
     if not found:

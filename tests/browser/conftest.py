@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from pages import hostile, whole
-from vtax.report.html import render
+from builders.pages import hostile, whole
+from vtax.report.formats.html import render
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 Opened = Callable[..., "Visit"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from pages import HOSTILE
+from builders.pages import HOSTILE
 
 from .conftest import Opened, Visit
 

@@ -15,10 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes import node_shape
-from recorded import case_id, cases, load, with_text
-from vtax.benchmarks import benchmarks
-from vtax.benchmarks.base import Benchmark
+from builders.recorded import case_id, cases, load, with_text
+from fakes.cluster import node_shape
 from vtax.errors import ParseError
 from vtax.image.recipe import PROGRAMS
 from vtax.launchers.mpirun import Mpirun
@@ -26,7 +24,9 @@ from vtax.model.nodes import ClusterShape, Scope, Target
 from vtax.model.plan import Step
 from vtax.model.study import BenchmarkSpec
 from vtax.model.trial import Status, StepRecord, TrialRecord
-from vtax.plan import targets
+from vtax.planning.plan import targets
+from vtax.tools import benchmarks
+from vtax.tools.benchmark import Benchmark
 
 GIB = 2**30
 UNITS = {"flop/s", "byte/s", "bit/s", "update/s", "1/s", "s", "1"}

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from fakes import node_shape
+from fakes.cluster import node_shape
 from vtax.launchers.mpirun import ranks_for
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope, Target
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import BUILT_IN, CONTAINER_ENGINES, cgroup, host, option_models, provider
+from vtax.providers import BUILT_IN, CONTAINER_ENGINES, cgroup, option_models, provider
 from vtax.providers.base import LABEL, Provider
 from vtax.providers.cgroup import Hierarchy
+from vtax.providers.host import provider as host
 from vtax.providers.qemu import kvm
 from vtax.providers.qemu.provider import Qemu
 

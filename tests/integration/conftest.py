@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from vtax import cleaning, preparation
 from vtax.events import ignore
 from vtax.model.cluster import Image
 from vtax.model.study import ImageSpec
 from vtax.paths import Paths
+from vtax.planning import preparation
 from vtax.providers.base import Leftover
+from vtax.running import leftovers
 
 # A shell starts what it puts into the background with SIGINT ignored, and all below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,9 +72,9 @@ def places(cache: Path, state: Path, tmp_path: Path, image: Image) -> Iterator[P
     paths = Paths(cache / "vtax", state / "vtax")
     yield paths
     labels = {json.loads(about.read_bytes())["id"] for about in tmp_path.rglob("campaign.json")}
-    left = [item for item in cleaning.leftovers(paths, everything=True) if _is_mine(item, labels, paths)]
-    left += [item for item in cleaning.labelled(paths) if item.elsewhere and item.campaign in labels]
-    cleaning.clean(left, paths)
+    left = [item for item in leftovers.leftovers(paths, everything=True) if _is_mine(item, labels, paths)]
+    left += [item for item in leftovers.labelled(paths) if item.elsewhere and item.campaign in labels]
+    leftovers.clean(left, paths)
     assert left == []
 
 

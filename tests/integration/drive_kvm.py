@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from vtax import provision
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role
 from vtax.model.study import EnvironmentSpec
@@ -21,6 +20,7 @@ from vtax.providers.guest import pinning
 from vtax.providers.qemu import kvm
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import HUGE_PAGE, QemuOptions
+from vtax.running import provision
 
 PLACE = Path(__file__).parent
 PATIENCE = 20.0  # how much longer than on a CPU of metal all may take

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from vtax import cleaning
 from vtax.paths import Paths
+from vtax.running import leftovers
 from vtax.store import Campaign
 
 from .conftest import CPU, PING, Vtax, finish, study
@@ -38,7 +38,7 @@ def wait_for(process: subprocess.Popen[str], path: Path, pattern: str, timeout_s
 def left(places: Paths, campaign: Path) -> list[str]:
     """What a campaign has left behind, by its label."""
     label = json.loads((campaign / "campaign.json").read_text())["id"]
-    return [f"{item.kind} {item.name}" for item in cleaning.labelled(places) if item.campaign == label]
+    return [f"{item.kind} {item.name}" for item in leftovers.labelled(places) if item.campaign == label]
 
 
 def running(word: str) -> list[int]:
@@ -99,7 +99,7 @@ def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: Path
     assert left(places, campaign) != []
     code, out, err = finish(vtax("clean", "--check"))
     assert code == 5, out + err
-    cleaning.clean([item for item in cleaning.leftovers(places) if item.campaign in out], places)
+    leftovers.clean([item for item in leftovers.leftovers(places) if item.campaign in out], places)
     assert left(places, campaign) == []
     assert running("--time=9 ") == []
     code, _, err = finish(vtax("run", "--resume", str(campaign)))

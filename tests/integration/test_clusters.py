@@ -14,11 +14,11 @@ from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.study import EnvironmentSpec
 from vtax.paths import Paths
+from vtax.planning.shape import cluster_shape
+from vtax.planning.study import parse
 from vtax.providers import provider
 from vtax.providers.base import LABEL, Cluster, Provider, Site
-from vtax.provision import Ready, destroy, provision
-from vtax.shape import cluster_shape
-from vtax.study import parse
+from vtax.running.provision import Ready, destroy, provision
 
 from .conftest import PING, own, study
 
@@ -128,7 +128,7 @@ def test_a_cluster_with_a_wrong_limit_is_refused(
     name: str, places: Paths, image: Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The container gets less memory and another CPU than planned: nothing may be measured on it."""
-    from vtax.providers import engine
+    from vtax.providers.container import engine
 
     real = engine.create_node
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes import node_shape
+from fakes.cluster import node_shape
 from vtax.cluster.access import wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
@@ -21,15 +21,15 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.study import EnvironmentSpec
-from vtax.parallel import each
 from vtax.providers.base import Cluster, Site
-from vtax.providers.guest import firmware, ready, standing
-from vtax.providers.guest.setting import addresses
+from vtax.providers.guest import firmware, ready, saved_cluster
+from vtax.providers.guest.guest_config import addresses
 from vtax.providers.qemu.provider import SWITCH
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox import provider
 from vtax.providers.virtualbox.command import VirtualBoxOptions
-from vtax.verify import parallel_targets, verify
+from vtax.running.verify import parallel_targets, verify
+from vtax.transport.parallel import each
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.long]
 FIRMWARE = Path("/usr/share/OVMF")
@@ -111,9 +111,9 @@ def standing_cluster(image: Image, state: Path) -> Iterator[Cluster]:
         port = int(machines[0].port)
         wait_for_banner(names[0], port, time.monotonic() + 60, answer_s=10)
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=known, patience=PATIENCE)
-        standing.remember(site, (), (), PATIENCE)
+        saved_cluster.remember(site, (), (), PATIENCE)
         spec = EnvironmentSpec(name="efi", provider="virtualbox")
-        cluster = standing.connected(spec, SHAPE, "/shared", site, Mpirun(interface="eth0"))
+        cluster = saved_cluster.connected(spec, SHAPE, "/shared", site, Mpirun(interface="eth0"))
         stack.callback(cluster.close)
         yield cluster
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pypdf
 import pytest
 
-import pages
-from vtax import pdf
-from vtax.report import latex, plates
-from vtax.report.html import render
+import builders.pages as pages
+from vtax.publishing import pdf
+from vtax.report.figures.paper import plates
+from vtax.report.formats import latex
+from vtax.report.formats.html import render
 from vtax.report.records import ReportInput
 
 pytestmark = pytest.mark.integration

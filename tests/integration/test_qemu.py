@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from vtax import preparation
 from vtax.errors import ProvisionError
 from vtax.events import ignore
 from vtax.facts.host import capacity, host_facts
@@ -22,15 +21,16 @@ from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.study import EnvironmentSpec, ImageSpec
 from vtax.paths import Paths
+from vtax.planning import preparation
+from vtax.planning.shape import cluster_shape
+from vtax.planning.study import parse
 from vtax.providers import provider as provider_of
 from vtax.providers.base import Provider, Site
 from vtax.providers.guest import disk
 from vtax.providers.qemu import kvm, provider
 from vtax.providers.qemu.command import QemuOptions
-from vtax.provision import Ready, destroy, provision
-from vtax.shape import cluster_shape
+from vtax.running.provision import Ready, destroy, provision
 from vtax.store import Campaign
-from vtax.study import parse
 
 from .conftest import CPU, PING, Vtax, finish, own, study
 from .test_bad_days import left, wait_for, write

@@ -60,7 +60,7 @@ def raw(campaign: Path, trial: str, name: str) -> str:
 
 
 def exported(campaign: Path) -> list[dict[str, str]]:
-    from vtax.export import export
+    from vtax.export.tables import export
 
     return list(csv.DictReader(io.StringIO(export(pipeline.measurements(campaign)[0], "csv").decode())))
 

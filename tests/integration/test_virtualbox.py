@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes import node_shape
+from fakes.cluster import node_shape
 from vtax.errors import EnvironmentMissing
 from vtax.model.cluster import Image
 from vtax.model.finding import Severity

@@ -16,18 +16,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import vtax.report.html  # noqa: F401  # here, so that fonts are looked for in the user's own cache
-from pages import whole
+from builders.pages import whole
 from vtax import __version__
 from vtax.analysis.records import Note
 from vtax.cli import main
 from vtax.cli.analyse import lines_of
 from vtax.cli.app import app
 from vtax.model.plan import Plan
-from vtax.plan import digest
-from vtax.presets import PRESETS, preset
-from vtax.providers.host import Host
-from vtax.study import parse
+from vtax.planning.plan import digest
+from vtax.planning.presets import PRESETS, preset
+from vtax.planning.study import parse
+from vtax.providers.host.provider import Host
 
 HOST_ONLY = """\
 name = "mine"
@@ -373,7 +372,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr("vtax.study.load", fail)
+    monkeypatch.setattr("vtax.planning.study.load", fail)
 
 
 def test_a_defect_of_ours_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,7 +396,7 @@ def test_sigterm_interrupts_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
         os.kill(os.getpid(), signal.SIGTERM)
         raise AssertionError("it went on")
 
-    monkeypatch.setattr("vtax.study.load", terminated)
+    monkeypatch.setattr("vtax.planning.study.load", terminated)
     assert run("plan", "x.toml")[0] == 130
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
 
@@ -407,8 +406,8 @@ def test_sigterm_interrupts_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
 
 def campaign(directory: Path, *, rounds: int = 6, **speed: float) -> str:
     """A campaign that has run; `speed` is how fast an environment was, 1 unless told. No two trials are the same."""
-    from fakes import FakeProvider
-    from small import PRINTED, as_fast, new_campaign, planned, store
+    from builders.small import PRINTED, as_fast, new_campaign, planned, store
+    from fakes.cluster import FakeProvider
 
     providers = {name: FakeProvider(name, directory / "run") for name in ("host", "box")}
     made = new_campaign(directory / "c", providers, rounds=rounds)

@@ -17,12 +17,12 @@ import pytest
 import typer.main
 
 from vtax import errors
-from vtax.benchmarks import BUILT_IN, benchmarks
 from vtax.cli.app import app
-from vtax.export import COLUMNS
-from vtax.presets import PRESETS
+from vtax.export.tables import COLUMNS
+from vtax.planning.presets import PRESETS
+from vtax.planning.study import StudyFile, parse
 from vtax.providers import option_models
-from vtax.study import StudyFile, parse
+from vtax.tools import BUILT_IN, benchmarks
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *sorted((TOP / "docs").glob("*.md"))]

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from measurements import measurement
+from builders.measurements import measurement
 from vtax.errors import UsageError
-from vtax.export import COLUMNS, FORMATS, LOSSLESS, SCHEMA, export, read_table
+from vtax.export.tables import COLUMNS, FORMATS, LOSSLESS, SCHEMA, export, read_table
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind
 

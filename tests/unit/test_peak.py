@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from vtax.benchmarks.linpack import file_for
 from vtax.cli.app import app
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.facts.clock import measured_clocks
 from vtax.facts.dmi import memory_devices
-from vtax.peak import channel_count, cpu_peak, memory_peak, operations_per_cycle
+from vtax.reference.peak import channel_count, cpu_peak, memory_peak, operations_per_cycle
+from vtax.tools.hpcc.linpack import file_for
 
 INTEL, AMD = "GenuineIntel", "AuthenticAMD"
 

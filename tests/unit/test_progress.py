@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from vtax import events
-from vtax.analysis.intervals import Interval
+from vtax.analysis.estimate.intervals import Interval
 from vtax.cli import progress
 from vtax.cli.progress import Lines
 from vtax.events import (

@@ -8,14 +8,14 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from pages import whole
-from vtax.benchmarks import benchmarks
+from builders.pages import whole
 from vtax.cli.app import app
 from vtax.errors import UsageError
+from vtax.planning.study import NAME
 from vtax.reference import Figure, figures, report, reports
-from vtax.report.page import page_of
+from vtax.report.document.page import page_of
 from vtax.report.records import Reference
-from vtax.study import NAME
+from vtax.tools import benchmarks
 
 PER_BIT, PER_BYTE = "bit/s", "byte/s"
 
@@ -137,7 +137,7 @@ def test_what_is_not_there_is_a_usage_error(words: list[str]) -> None:
 
 
 def test_a_report_takes_every_figure_that_is_not_under_load() -> None:
-    from vtax.rendering import references
+    from vtax.publishing.files import references
 
     taken = references()
     kept = [figure for known in reports() for figure in known.figures if "load" not in figure.labels]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from vtax.analysis import estimate
-from vtax.analysis.looks import calibration
+from vtax.analysis.estimate import paired
+from vtax.analysis.sequential.group_sequential import calibration
 from vtax.cli.app import app
 from vtax.errors import GateFailed
 from vtax.selftest import campaigns, fixed, stopping
@@ -32,7 +32,7 @@ def test_all_goals_are_met() -> None:
 
 
 def test_an_interval_that_is_too_narrow_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "critical", lambda df, a=0.05: 1.96)  # the normal value, for any number of rounds
+    monkeypatch.setattr(paired, "critical", lambda df, a=0.05: 1.96)  # the normal value, for any number of rounds
     first = campaigns.orders(1, 2_000, 20)
     assert not all(check.met for check in fixed.g1(1, 2_000, first))
     assert not all(check.met for check in fixed.g2(1, 2_000, first))

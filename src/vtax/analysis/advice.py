@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from vtax.analysis import diagnostics
-from vtax.analysis.forecast import NEW_CAMPAIGN_MAX, best_iterations, more_rounds, rounds_needed
-from vtax.analysis.pairs import Frame, Pair
+from vtax.analysis.estimate import diagnostics
+from vtax.analysis.estimate.pairs import Frame, Pair
+from vtax.analysis.estimate.summary import Runs, series_of
 from vtax.analysis.records import VERDICT_FROM, Verdict
-from vtax.analysis.summary import Runs, series_of
+from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations, more_rounds, rounds_needed
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
 

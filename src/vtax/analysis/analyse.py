@@ -7,17 +7,17 @@ from typing import Any
 
 from vtax.analysis import verdict
 from vtax.analysis.advice import advice_of
-from vtax.analysis.anytime import wider
-from vtax.analysis.claims import claims, control_excluded, invalid
-from vtax.analysis.columns import columns
 from vtax.analysis.comparison import Surroundings, comparison
-from vtax.analysis.failures import failing, failure_rates, failures, lost, timeouts
+from vtax.analysis.estimate.columns import columns
+from vtax.analysis.estimate.failures import failing, failure_rates, failures, lost, timeouts
+from vtax.analysis.estimate.pairs import Frame, Pair, frame_of, missing_levels, pair
+from vtax.analysis.estimate.summary import Key, levels_of, series_of
 from vtax.analysis.ladder import ladders
-from vtax.analysis.looks import USUAL, Tables, calibration, level_of
-from vtax.analysis.pairs import Frame, Pair, frame_of, missing_levels, pair
+from vtax.analysis.multiplicity import claims, control_excluded, invalid
 from vtax.analysis.records import VERDICT_FROM, Analysis, Level
 from vtax.analysis.scores import scores
-from vtax.analysis.summary import Key, levels_of, series_of
+from vtax.analysis.sequential.anytime import wider
+from vtax.analysis.sequential.group_sequential import USUAL, Tables, calibration, level_of
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction

@@ -9,15 +9,15 @@ from typing import Any
 
 from vtax.analysis import verdict
 from vtax.analysis.advice import Advice
-from vtax.analysis.bootstrap import LATE, TOO_FEW, mean_interval
-from vtax.analysis.claims import INVALID, Claim
-from vtax.analysis.estimate import exponential
-from vtax.analysis.failures import told
+from vtax.analysis.estimate.bootstrap import LATE, TOO_FEW, mean_interval
+from vtax.analysis.estimate.failures import told
+from vtax.analysis.estimate.paired import exponential
+from vtax.analysis.estimate.pairs import Frame, Pair
+from vtax.analysis.estimate.randomisation import randomised
+from vtax.analysis.estimate.summary import Runs, place_of_level
+from vtax.analysis.multiplicity import INVALID, Claim
 from vtax.analysis.notes import mean_effect, notes, timeouts_of
-from vtax.analysis.pairs import Frame, Pair
-from vtax.analysis.randomisation import randomised
 from vtax.analysis.records import CONCLUSIVE, Companion, Comparison, Timeouts, Verdict
-from vtax.analysis.summary import Runs, place_of_level
 from vtax.model.finding import Finding
 from vtax.model.plan import Plan
 

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
+from vtax.analysis.estimate.summary import levels, series_of
 from vtax.analysis.records import Analysis, Comparison, Failure, Level, Verdict
-from vtax.analysis.summary import levels, series_of
 from vtax.analysis.verdict import blocker
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement

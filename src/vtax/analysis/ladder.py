@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 
 from vtax.analysis import verdict
-from vtax.analysis.columns import UNLOGGED
-from vtax.analysis.estimate import INTERVAL_FROM, LEVEL, exponential, fit, log_differences
-from vtax.analysis.looks import LookLevel, level_of
-from vtax.analysis.pairs import Frame
+from vtax.analysis.estimate.columns import UNLOGGED
+from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, exponential, fit, log_differences
+from vtax.analysis.estimate.pairs import Frame
+from vtax.analysis.estimate.summary import Key, series_of
 from vtax.analysis.records import Ladder, Level, Rung
-from vtax.analysis.summary import Key, series_of
+from vtax.analysis.sequential.group_sequential import LookLevel, level_of
 from vtax.model.finding import Finding
 from vtax.model.metric import Direction
 

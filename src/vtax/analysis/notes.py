@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from vtax.analysis import diagnostics
-from vtax.analysis.columns import Floats
-from vtax.analysis.estimate import exponential
-from vtax.analysis.failures import p_sign, with_censored
-from vtax.analysis.pairs import Pair
-from vtax.analysis.randomisation import disagreement
+from vtax.analysis.estimate import diagnostics
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.estimate.failures import p_sign, with_censored
+from vtax.analysis.estimate.paired import exponential
+from vtax.analysis.estimate.pairs import Pair
+from vtax.analysis.estimate.randomisation import disagreement
+from vtax.analysis.estimate.signed_rank import hodges_lehmann
+from vtax.analysis.estimate.summary import Runs, series_of
 from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation, Timeouts
-from vtax.analysis.signed_rank import hodges_lehmann
-from vtax.analysis.summary import Runs, series_of
 from vtax.model.metric import Direction, Kind
 
 DIVERGES = 0.25  # share of the margin by which typical and mean performance may differ

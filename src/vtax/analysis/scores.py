@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from vtax.analysis import verdict
-from vtax.analysis.columns import Floats, Ints
-from vtax.analysis.decide import CODES, adjusted_words, benjamini_hochberg
-from vtax.analysis.estimate import exponential
-from vtax.analysis.pairs import Estimate, Frame, Pair, Rounds, estimate
+from vtax.analysis.estimate.columns import Floats, Ints
+from vtax.analysis.estimate.paired import exponential
+from vtax.analysis.estimate.pairs import Estimate, Frame, Pair, Rounds, estimate
+from vtax.analysis.estimate.summary import Key, series_of
 from vtax.analysis.records import CONCLUSIVE, Score, Verdict
-from vtax.analysis.summary import Key, series_of
+from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, benjamini_hochberg
 from vtax.model.finding import Finding
 from vtax.model.study import ScoreSpec
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vtax.analysis.estimate import INTERVAL_FROM, exponential
+from vtax.analysis.estimate.paired import INTERVAL_FROM, exponential
 from vtax.analysis.records import VERDICT_FROM, Level, Verdict
 from vtax.model.finding import Finding, Severity
 

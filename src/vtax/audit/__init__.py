@@ -23,8 +23,8 @@ from vtax.audit import (
     streams,
     units,
 )
-from vtax.audit.catalogue import Row
-from vtax.audit.evidence import Counters, Evidence
+from vtax.evidence.campaign import Counters, Evidence
+from vtax.evidence.row import Row
 from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
 
 __all__ = ["CATALOGUE", "Counters", "Evidence", "Row", "audit", "findings_of"]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vtax.audit import logs
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, differences, shown, unknown, values_of, warning
+from vtax.evidence import logs
+from vtax.evidence.campaign import Evidence, blocker, differences, shown, unknown, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import TrialRecord
 

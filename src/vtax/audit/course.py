@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from vtax.analysis import diagnostics
 from vtax.analysis.analyse import analyse
-from vtax.analysis.claims import INVALID_BELOW
-from vtax.analysis.columns import Floats, columns
+from vtax.analysis.estimate import diagnostics
+from vtax.analysis.estimate.columns import Floats, columns
+from vtax.analysis.estimate.summary import Key, levels_of
+from vtax.analysis.multiplicity import INVALID_BELOW
 from vtax.analysis.records import VERDICT_FROM, Level
-from vtax.analysis.summary import Key, levels_of
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, unknown, warning
+from vtax.evidence.campaign import Evidence, blocker, unknown, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.metric import Direction, Kind
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from vtax.audit import logs
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, differences, info, shown, unknown, values_of, warning
 from vtax.audit.files import DIRECT, DISK_BENCHMARKS, HOST_CACHES, WRITES, flushes
+from vtax.evidence import logs
+from vtax.evidence.campaign import Evidence, blocker, differences, info, shown, unknown, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import TrialRecord

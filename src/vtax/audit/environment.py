@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import (
+from vtax.audit.programs import merged
+from vtax.evidence.campaign import (
     Evidence,
     blocker,
     canonical,
@@ -20,7 +20,7 @@ from vtax.audit.evidence import (
     values_of,
     warning,
 )
-from vtax.audit.programs import merged
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 
 FACTS = {"kernel": "kernel", "libc": "C library", "microcode": "microcode"}

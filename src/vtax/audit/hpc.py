@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, unknown, values_of, warning
 from vtax.audit.programs import BLAS_BENCHMARKS
+from vtax.evidence.campaign import Evidence, blocker, unknown, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.nodes import NodeShape
 from vtax.model.plan import Work

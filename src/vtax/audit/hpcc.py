@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
-from vtax.audit import logs
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, unknown, values_of, warning
 from vtax.audit.network import ONE_MACHINE
 from vtax.audit.programs import BLAS_BENCHMARKS
+from vtax.evidence import logs
+from vtax.evidence.campaign import Evidence, blocker, unknown, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import Status, TrialRecord
 from vtax.units import format_bytes, format_quantity

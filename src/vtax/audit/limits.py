@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import (
+from vtax.evidence.campaign import (
     Evidence,
     blocker,
     differences,
@@ -18,6 +17,7 @@ from vtax.audit.evidence import (
     values_of,
     warning,
 )
+from vtax.evidence.row import row
 from vtax.facts.cpu import cpu_list
 from vtax.facts.memory import kernel_keeps
 from vtax.model.finding import Finding, Severity

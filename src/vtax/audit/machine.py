@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, canonical, info, shown, unknown, values_of, warning
 from vtax.audit.limits import OWN_KERNEL
 from vtax.audit.network import ONE_MACHINE
+from vtax.evidence.campaign import Evidence, blocker, canonical, info, shown, unknown, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import TrialRecord

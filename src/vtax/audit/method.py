@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, canonical, shown, unknown, unobserved, values_of, warning
 from vtax.audit.network import ONE_MACHINE
+from vtax.evidence.campaign import Evidence, blocker, canonical, shown, unknown, unobserved, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import Status, TrialRecord
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from vtax.audit import logs
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, against_first, blocker, differences, observed, shown, unknown, warning
+from vtax.evidence import logs
+from vtax.evidence.campaign import Evidence, against_first, blocker, differences, observed, shown, unknown, warning
+from vtax.evidence.row import row
 from vtax.facts.cpu import cpu_list
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity

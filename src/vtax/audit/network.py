@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from vtax.audit import logs
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, info, shown, unknown, values_of, warning
+from vtax.evidence import logs
+from vtax.evidence.campaign import Evidence, blocker, info, shown, unknown, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import TrialRecord
 from vtax.units import format_quantity

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import (
+from vtax.evidence.campaign import (
     Evidence,
     blocker,
     canonical,
@@ -18,6 +17,7 @@ from vtax.audit.evidence import (
     values_of,
     warning,
 )
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 
 BLAS_BENCHMARKS = ("hpcc", "hpl")

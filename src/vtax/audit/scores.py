@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from vtax.audit import logs
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, against_first, blocker, shown, unknown, warning
 from vtax.audit.limits import THROTTLED
 from vtax.audit.machine import STOLEN, stolen
+from vtax.evidence import logs
+from vtax.evidence.campaign import Evidence, against_first, blocker, shown, unknown, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import TrialRecord
 

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from vtax.audit.catalogue import row
-from vtax.audit.evidence import Evidence, blocker, canonical, shown, unknown, values_of, warning
+from vtax.evidence.campaign import Evidence, blocker, canonical, shown, unknown, values_of, warning
+from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind

@@ -30,9 +30,9 @@ def analyse(
     Example:  vtax analyse campaigns/ci --fail-on "hpcc.HPL slower than 5%" --fail-on blocker
     """
     from vtax import pipeline
+    from vtax.analysis.gates import subjects_of
     from vtax.cli.console import paths, print_json, say
     from vtax.cli.gating import ready, settle
-    from vtax.gates import subjects_of
 
     ready(fail_on or (), junit, pipeline.study_of(directory))
     made = pipeline.analyse(directory, cache=paths().cache)

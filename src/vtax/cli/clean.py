@@ -32,12 +32,12 @@ def clean(
     """
     from dataclasses import asdict
 
-    from vtax import cleaning
     from vtax.cli.console import paths, print_json, say, table, warn
+    from vtax.running import leftovers
 
     places = paths()
-    labelled = cleaning.labelled(places)
-    found = cleaning.leftovers(places, everything=everything, among=labelled)
+    labelled = leftovers.labelled(places)
+    found = leftovers.leftovers(places, everything=everything, among=labelled)
     if json:
         print_json([asdict(item) for item in found])
     elif found:
@@ -49,7 +49,7 @@ def clean(
         warn(line)
     if check:
         raise typer.Exit(5 if found else 0)
-    cleaning.clean(found, places)
+    leftovers.clean(found, places)
     if found and not json:
         say(f"{len(found)} removed")
 

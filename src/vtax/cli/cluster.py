@@ -25,12 +25,12 @@ def up(
 
     Example:  vtax up docker && vtax ssh docker worker1
     """
-    from vtax import live
     from vtax.cli.console import paths, say
     from vtax.cli.progress import progress
+    from vtax.running import clusters
 
     with progress() as listener:
-        about = live.up(environment, study, paths(), listener)
+        about = clusters.up(environment, study, paths(), listener)
     say(*(f"  {line}" for line in about.checks))
     say(f"{environment} is up; `vtax ssh {environment} worker1`, `vtax down {environment}`")
 
@@ -40,14 +40,14 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print it as JSON."
 
     Example:  vtax status
     """
-    from vtax import live
     from vtax.cli.console import paths, print_json, say, table
+    from vtax.running import clusters
     from vtax.units import format_bytes
 
     rows, content = [], []
-    for about in live.standing(paths()):
-        found = live.find(about.spec.name, paths())
-        alive = live.answers(found)
+    for about in clusters.standing(paths()):
+        found = clusters.find(about.spec.name, paths())
+        alive = clusters.answers(found)
         for node in found.cluster.nodes:
             shape = node.shape
             cpus = ",".join(map(str, shape.cpu_ids))
@@ -68,11 +68,11 @@ def ssh(environment: Environment, node: Annotated[str, typer.Argument(help="The 
 
     Example:  vtax ssh docker worker1
     """
-    from vtax import live
     from vtax.cli.console import paths
+    from vtax.running import clusters
 
-    found = live.find(environment, paths())
-    command = found.cluster.node(live.node_of(found, node)).transport.shell((), terminal=True)
+    found = clusters.find(environment, paths())
+    command = found.cluster.node(clusters.node_of(found, node)).transport.shell((), terminal=True)
     sys.stdout.flush()
     os.execvp(command[0], command)
 
@@ -86,11 +86,11 @@ def exec_(
 
     Example:  vtax exec docker worker1 -- nproc
     """
-    from vtax import live
     from vtax.cli.console import paths
+    from vtax.running import clusters
 
-    found = live.find(environment, paths())
-    words = found.cluster.node(live.node_of(found, node)).transport.shell(command, terminal=sys.stdin.isatty())
+    found = clusters.find(environment, paths())
+    words = found.cluster.node(clusters.node_of(found, node)).transport.shell(command, terminal=sys.stdin.isatty())
     sys.stdout.flush()
     os.execvp(words[0], words)
 
@@ -102,12 +102,12 @@ def down(
 
     Example:  vtax down docker
     """
-    from vtax import live
     from vtax.cli.console import paths, say
+    from vtax.running import clusters
 
-    names = environments or [about.spec.name for about in live.standing(paths())]
+    names = environments or [about.spec.name for about in clusters.standing(paths())]
     for name in names:
-        live.down(name, paths())
+        clusters.down(name, paths())
         say(f"{name} is down")
     if not names:
         say("no cluster is up")

@@ -11,7 +11,7 @@ import typer
 from vtax.cli.gating import FailOn, Junit
 
 if TYPE_CHECKING:
-    from vtax.analysis.across_records import Across, Unlike
+    from vtax.analysis.campaigns.records import Across, Unlike
 
 
 def compare(
@@ -31,9 +31,9 @@ def compare(
     Example:  vtax compare campaigns/main campaigns/branch --fail-on "any primary slower than 5%"
     """
     from vtax import pipeline
+    from vtax.analysis.gates import blockers_across, subjects_across
     from vtax.cli.console import paths, print_json, say
     from vtax.cli.gating import ready, settle
-    from vtax.gates import blockers_across, subjects_across
 
     ready(fail_on or (), junit, pipeline.study_of(a), pipeline.study_of(b), baseline=True)
     made = pipeline.compare(a, b, environment, paths().cache)

@@ -18,6 +18,6 @@ def compose(
     """
     from vtax.cli.console import paths
     from vtax.pipeline import compose_file
-    from vtax.study import load
+    from vtax.planning.study import load
 
     print(compose_file(load(study), environment, paths()), end="")

@@ -17,7 +17,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything a
     Example:  vtax doctor
     """
     from vtax.cli.console import paths, print_json, say
-    from vtax.doctor import diagnose
+    from vtax.running.doctor import diagnose
     from vtax.units import format_bytes
 
     found = diagnose(paths())

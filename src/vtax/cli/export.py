@@ -22,8 +22,8 @@ def export(
     """
     from vtax import pipeline
     from vtax.errors import StoreError, UsageError
-    from vtax.export import BINARY, FORMATS
-    from vtax.export import export as render
+    from vtax.export.tables import BINARY, FORMATS
+    from vtax.export.tables import export as render
 
     if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}", remedy=f"one of {', '.join(FORMATS)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.gates import Judged, Subject
+    from vtax.analysis.gates import Judged, Subject
     from vtax.model.finding import Finding
     from vtax.model.study import Study
 
@@ -27,8 +27,8 @@ Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Wri
 
 def ready(texts: Sequence[str], junit: Path | None, *studies: Study | None, baseline: bool = False) -> None:
     """Raise UsageError now for gates and a file that could only fail after hours."""
+    from vtax.analysis.gates import check_gates, parse_gates
     from vtax.errors import UsageError
-    from vtax.gates import check_gates, parse_gates
 
     gates = parse_gates(texts)
     for study in studies:
@@ -48,10 +48,10 @@ def settle(
     junit: Path | None,
 ) -> None:
     """Judge the gates, write the JUnit file, say what came of each. Raises GateFailed when one failed."""
+    from vtax.analysis.gates import Result, judge, parse_gates
     from vtax.cli.console import warn
     from vtax.errors import GateFailed
-    from vtax.gates import Result, judge, parse_gates
-    from vtax.junit import junit as document
+    from vtax.export.junit import junit as document
     from vtax.store import write_atomic
 
     judged = judge(parse_gates(texts), subjects, findings)
@@ -69,7 +69,7 @@ def settle(
 
 
 def _lines(one: Judged) -> list[str]:
-    from vtax.gates import Result
+    from vtax.analysis.gates import Result
 
     if one.result is Result.HOLDS:
         return [f'gate "{one.gate.text}": holds']

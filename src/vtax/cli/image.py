@@ -21,8 +21,8 @@ def build(
     from vtax.cli.console import paths, say
     from vtax.cli.progress import progress
     from vtax.model.study import ImageSpec
-    from vtax.preparation import image_of
-    from vtax.study import load
+    from vtax.planning.preparation import image_of
+    from vtax.planning.study import load
 
     spec = load(study).image if study else ImageSpec()
     with progress() as listener:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.import_report import Report
+    from vtax.importing.report import Report
 
 REFUSALS_SHOWN = 5  # of one run, in the table for people
 
@@ -38,9 +38,9 @@ def import_(
     import gc
 
     from vtax.cli.console import print_json, say
-    from vtax.import_files import Request
-    from vtax.import_report import table_of
-    from vtax.imports import import_logs
+    from vtax.importing.campaign import import_logs
+    from vtax.importing.files import Request
+    from vtax.importing.report import table_of
 
     request = Request(
         paths=tuple(paths), environment=environment, layout=layout, benchmark=benchmark, baseline=baseline

@@ -21,8 +21,8 @@ def init(
     """
     from vtax.cli.console import say
     from vtax.errors import UsageError
-    from vtax.presets import PRESETS
-    from vtax.presets import preset as text_of
+    from vtax.planning.presets import PRESETS
+    from vtax.planning.presets import preset as text_of
 
     if preset not in PRESETS:
         raise UsageError(f"there is no preset {preset!r}", remedy=f"one of {', '.join(PRESETS)}")

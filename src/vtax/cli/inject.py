@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.inject import Injected
+    from vtax.selftest.inject import Injected
 
 BINDS = 0.5  # share of the periods in which a quota that is felt stops a busy node, at the least
 
@@ -35,11 +35,11 @@ def inject(
 
     Example:  vtax selftest inject
     """
-    from vtax import inject as selftest
     from vtax.cli.console import paths, print_json, say, warn
     from vtax.cli.progress import progress
     from vtax.errors import GateFailed
-    from vtax.preparation import prepare
+    from vtax.planning.preparation import prepare
+    from vtax.selftest import inject as selftest
     from vtax.units import format_seconds
 
     engine = selftest.engine_of(provider, paths())

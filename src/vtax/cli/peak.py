@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vtax.errors import EnvironmentMissing
-    from vtax.peak import Peak
+    from vtax.reference.peak import Peak
 
 CLOCK = re.compile(r"^ *([0-9.]+) *(G|M)Hz *$", re.IGNORECASE)
 RATE = re.compile(r"^ *([0-9.]+) *(G|M)T/s *$", re.IGNORECASE)
@@ -46,7 +46,7 @@ def peak(
     from vtax.cli.console import print_json, say, warn
     from vtax.facts.dmi import memory_devices, read_table
     from vtax.facts.host import host_facts
-    from vtax.peak import cpu_peak, memory_peak
+    from vtax.reference.peak import cpu_peak, memory_peak
     from vtax.units import format_quantity
 
     facts = host_facts()

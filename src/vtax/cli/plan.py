@@ -12,7 +12,7 @@ from vtax.cli.run import Anytime, Budget, Rounds, budget_of
 
 if TYPE_CHECKING:
     from vtax.model.plan import Plan
-    from vtax.preparation import Prepared
+    from vtax.planning.preparation import Prepared
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
 
@@ -36,8 +36,8 @@ def plan(
     from vtax.cli.console import paths, print_json, say, warn
     from vtax.model.finding import Severity
     from vtax.pipeline import Overrides
-    from vtax.preparation import prepare, refuse_impossible
-    from vtax.study import load
+    from vtax.planning.preparation import prepare, refuse_impossible
+    from vtax.planning.study import load
 
     overrides = Overrides(rounds, budget_of(budget), anytime)
     prepared = prepare(overrides.of(load(study)), paths(), only_available=available)

@@ -23,8 +23,8 @@ def report(
     from vtax import pipeline
     from vtax.cli.console import paths, say
     from vtax.errors import UsageError
-    from vtax.pdf import missing
-    from vtax.rendering import REPORTS
+    from vtax.publishing.files import REPORTS
+    from vtax.publishing.pdf import missing
 
     formats, drawn = ([word.strip() for word in text.split(",") if word.strip()] for text in (format, figures))
     if not formats:

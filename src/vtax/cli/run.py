@@ -59,11 +59,11 @@ def run(
     Example:  vtax run ci.toml --fail-on "any primary slower than 5%" --junit vtax.xml
     """
     from vtax import pipeline
+    from vtax.analysis.gates import subjects_of
     from vtax.cli.console import paths, say, warn
     from vtax.cli.gating import ready, settle
     from vtax.errors import UsageError
-    from vtax.gates import subjects_of
-    from vtax.study import load
+    from vtax.planning.study import load
 
     if (study is None) == (resume is None):
         raise UsageError("give a study, or --resume DIR, and not both", remedy="`vtax run quick.toml`")

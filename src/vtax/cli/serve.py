@@ -18,7 +18,7 @@ def serve(
     """
     from vtax import pipeline
     from vtax.cli.console import paths, say
-    from vtax.serve import Server
+    from vtax.publishing.server import Server
 
     with Server(directory, lambda campaign: pipeline.report(campaign, paths().cache), port) as server:
         say(server.address)

@@ -40,11 +40,11 @@ def hpl(
 
     Example:  vtax tune hpl --nodes 2 --memory "2 GiB" --ranks 2 --output hpccinf.txt
     """
-    from vtax.benchmarks.linpack import LinpackParams, file_for, grid_of, largest_n, operations, room_bytes
     from vtax.cli.console import print_json, say
     from vtax.facts.host import capacity, host_facts
     from vtax.launchers.mpirun import ranks_for
     from vtax.model.nodes import NodeShape, Role, Scope, Target
+    from vtax.tools.hpcc.linpack import LinpackParams, file_for, grid_of, largest_n, operations, room_bytes
     from vtax.units import format_bytes
 
     here = capacity(host_facts())
@@ -76,8 +76,8 @@ def hpl(
 
 def _checked(memory: str | None, fraction: float, output: Path | None) -> int | None:
     """The memory of a node in bytes, where it is given. Raises UsageError for an option that makes no sense."""
-    from vtax.benchmarks.linpack import HPL_FILES
     from vtax.errors import UsageError
+    from vtax.tools.hpcc.linpack import HPL_FILES
     from vtax.units import parse_bytes
 
     try:

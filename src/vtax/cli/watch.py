@@ -12,8 +12,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from vtax.analysis.intervals import Interval
-    from vtax.watch import Snapshot
+    from vtax.analysis.estimate.intervals import Interval
+    from vtax.running.watch import Snapshot
 
 POLL_S = 2.0
 WIDTH = 41  # of an interval's drawing
@@ -36,7 +36,7 @@ def watch(
     from rich.live import Live
 
     from vtax.cli.console import print_json
-    from vtax.watch import Watcher
+    from vtax.running.watch import Watcher
 
     watcher = Watcher(directory)
     snapshot = watcher.snapshot()
@@ -84,8 +84,8 @@ def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> Renderabl
 def table(several: Sequence[Interval], baseline: str, most: int, width: int) -> tuple[str, ...]:
     """At most `most` lines of intervals below a title, how many are left out, and on a narrow terminal what the marks
     of the verdicts mean; none longer than `width`."""
-    from vtax.analysis.intervals import shown
-    from vtax.report.palette import mark_of
+    from vtax.analysis.estimate.intervals import shown
+    from vtax.report.figures.palette import mark_of
 
     some, more = shown(several, most)
     if not some:

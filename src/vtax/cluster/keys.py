@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vtax.parallel import each
 from vtax.transport import process
+from vtax.transport.parallel import each
 
 USER = "user"
 

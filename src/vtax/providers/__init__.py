@@ -17,9 +17,9 @@ from vtax.errors import PLUGIN_FAILURES, EnvironmentMissing
 from vtax.providers.base import Options, Provider
 
 BUILT_IN = {
-    "host": "vtax.providers.host:Host",
-    "docker": "vtax.providers.container:Docker",
-    "podman": "vtax.providers.container:Podman",
+    "host": "vtax.providers.host.provider:Host",
+    "docker": "vtax.providers.container.provider:Docker",
+    "podman": "vtax.providers.container.provider:Podman",
     "qemu": "vtax.providers.qemu.provider:Qemu",
     "virtualbox": "vtax.providers.virtualbox.provider:VirtualBox",
 }

@@ -10,13 +10,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from vtax.analysis.columns import Bools, Floats, Ints
-from vtax.analysis.decide import EQUIVALENT, FASTER, SLOWER, TRIVIAL, Look, adjusted_words, holm, look_at
-from vtax.analysis.estimate import log_differences
-from vtax.analysis.looks import LookLevel, calibration
-from vtax.analysis.summary import cell_summary
+from vtax.analysis.estimate.columns import Bools, Floats, Ints
+from vtax.analysis.estimate.paired import log_differences
+from vtax.analysis.estimate.summary import cell_summary
+from vtax.analysis.sequential.group_sequential import LookLevel, calibration
+from vtax.analysis.sequential.sequential_test import (
+    EQUIVALENT,
+    FASTER,
+    SLOWER,
+    TRIVIAL,
+    Look,
+    adjusted_words,
+    holm,
+    look_at,
+)
 from vtax.model.metric import Kind
-from vtax.order import environment_orders
+from vtax.planning.order import environment_orders
 from vtax.selftest.noise import Random, Scenario, independent
 
 CONCLUSIVE = (EQUIVALENT, TRIVIAL, FASTER, SLOWER)

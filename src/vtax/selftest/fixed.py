@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vtax.analysis.bootstrap import bootstrapped
-from vtax.analysis.columns import Bools, Floats
-from vtax.analysis.decide import SLOWER, TRIVIAL, words
-from vtax.analysis.estimate import LEVEL, fit
-from vtax.analysis.signed_rank import hodges_lehmann
+from vtax.analysis.estimate.bootstrap import bootstrapped
+from vtax.analysis.estimate.columns import Bools, Floats
+from vtax.analysis.estimate.paired import LEVEL, fit
+from vtax.analysis.estimate.signed_rank import hodges_lehmann
+from vtax.analysis.sequential.sequential_test import SLOWER, TRIVIAL, words
 from vtax.model.metric import Kind
 from vtax.selftest.campaigns import classical_p, differences, generator, times
 from vtax.selftest.check import Check, amount, reference, reproduced, share

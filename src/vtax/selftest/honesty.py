@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from vtax.analysis.columns import Floats
-from vtax.analysis.decide import CODES, adjusted_words, holm, looks_at
-from vtax.analysis.estimate import exponential
-from vtax.analysis.looks import calibration
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.estimate.paired import exponential
 from vtax.analysis.records import Analysis, Comparison, Verdict
+from vtax.analysis.sequential.group_sequential import calibration
+from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, holm, looks_at
 from vtax.selftest.campaigns import differences, generator, times
 from vtax.selftest.check import Check
 from vtax.selftest.noise import BY_NAME, SCENARIOS

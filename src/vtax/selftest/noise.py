@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vtax.analysis.columns import Floats
+from vtax.analysis.estimate.columns import Floats
 
 Random = np.random.Generator
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from vtax.analysis.analyse import analyse
-from vtax.analysis.columns import Floats
+from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.records import Analysis
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind
@@ -17,9 +17,9 @@ from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.model.trial import Status, TrialRecord
-from vtax.plan import make_plan
+from vtax.planning.plan import make_plan
+from vtax.planning.study import parse
 from vtax.providers import provider
-from vtax.study import parse
 
 ENVIRONMENTS = ("base", "other")
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3), memory_bytes=32 * 2**30)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vtax.analysis import diagnostics
-from vtax.analysis.anytime import Anytime
-from vtax.analysis.claims import INVALID_BELOW
-from vtax.analysis.columns import Floats
-from vtax.analysis.decide import EQUIVALENT, FASTER, SLOWER, TRIVIAL
-from vtax.analysis.estimate import LEVEL, fit
-from vtax.analysis.looks import calibration
-from vtax.analysis.randomisation import p_randomised
+from vtax.analysis.estimate import diagnostics
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.estimate.paired import LEVEL, fit
+from vtax.analysis.estimate.randomisation import p_randomised
+from vtax.analysis.multiplicity import INVALID_BELOW
+from vtax.analysis.sequential.anytime import Anytime
+from vtax.analysis.sequential.group_sequential import calibration
+from vtax.analysis.sequential.sequential_test import EQUIVALENT, FASTER, SLOWER, TRIVIAL
 from vtax.selftest.campaigns import differences, ended, generator, times
 from vtax.selftest.check import Check, amount, reference, share
 from vtax.selftest.noise import BY_NAME, SCENARIOS, Scenario

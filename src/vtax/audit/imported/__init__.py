@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vtax.audit.catalogue import Row
-from vtax.audit.evidence import Evidence
 from vtax.audit.imported.rows import TITLES, LogRow, of
+from vtax.evidence.campaign import Evidence
+from vtax.evidence.row import Row
 from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
 
 FROM_TEXT = frozenset(  # rows of the catalogue that read raw output, or values, and so hold for logs too

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vtax.audit.evidence import Evidence
+from vtax.evidence.campaign import Evidence
 from vtax.model.trial import TrialRecord
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from vtax.audit.evidence import Evidence, blocker, info, shown, warning
 from vtax.audit.imported.evidence import runs, told, values, where
+from vtax.evidence.campaign import Evidence, blocker, info, shown, warning
 from vtax.model.finding import Finding
 from vtax.units import format_quantity
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from statistics import fmean
 
-from vtax.audit.evidence import Evidence, blocker, shown, warning
 from vtax.audit.imported.evidence import environments, runs, where
+from vtax.evidence.campaign import Evidence, blocker, shown, warning
 from vtax.model.finding import Finding
 from vtax.model.metric import Kind
 

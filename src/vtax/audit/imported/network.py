@@ -6,8 +6,8 @@ import ipaddress
 from collections.abc import Iterator
 from statistics import median
 
-from vtax.audit.evidence import Evidence, blocker, warning
 from vtax.audit.imported.evidence import runs, values, where
+from vtax.evidence.campaign import Evidence, blocker, warning
 from vtax.model.finding import Finding
 from vtax.units import format_quantity
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from vtax.audit.evidence import Evidence, blocker, warning
 from vtax.audit.imported.evidence import against_reference, runs, told, values
+from vtax.evidence.campaign import Evidence, blocker, warning
 from vtax.model.finding import Finding
 
 BUILDS = {  # fact -> what it is, of which benchmarks

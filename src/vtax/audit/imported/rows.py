@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from vtax.audit.evidence import Evidence
 from vtax.audit.imported import hpc, method, network, programs, scores, storage
 from vtax.audit.imported.evidence import runs
+from vtax.evidence.campaign import Evidence
 from vtax.model.finding import Finding
 
 Check = Callable[[Evidence], Iterator[Finding]]

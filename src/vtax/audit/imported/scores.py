@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.audit.evidence import Evidence, blocker, shown, warning
 from vtax.audit.imported.evidence import against_reference, runs, told, where
+from vtax.evidence.campaign import Evidence, blocker, shown, warning
 from vtax.model.finding import Finding
 
 SHORTEST_S = 1.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.audit.evidence import Evidence, blocker, info, shown, warning
 from vtax.audit.imported.evidence import runs, told, where
+from vtax.evidence.campaign import Evidence, blocker, info, shown, warning
 from vtax.model.finding import Finding
 from vtax.units import format_bytes, format_quantity
 

@@ -15,7 +15,7 @@ from vtax.errors import EnvironmentMissing
 from vtax.model.cluster import Image
 from vtax.providers.guest import disk, initrd, uki
 from vtax.providers.guest.disk import MIB
-from vtax.providers.guest.setting import INIT
+from vtax.providers.guest.guest_config import INIT
 
 PROGRAMS = {"sfdisk": "fdisk", "mkfs.vfat": "dosfstools", "mcopy": "mtools", "mke2fs": "e2fsprogs"}
 ROOT = "vtax-root"

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from vtax.model.nodes import NodeShape, Role
 from vtax.providers.base import Options
-from vtax.providers.guest import setting as guest
+from vtax.providers.guest import guest_config as guest
 
 QEMU = "qemu-system-x86_64"
 OLDEST = (7, 2)  # `-netdev stream`

@@ -27,15 +27,15 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.parallel import each
 from vtax.providers.base import LABEL, Cluster, Leftover, Site, elsewhere
-from vtax.providers.guest import console, disk, initrd, numa, pinning, ready, standing
-from vtax.providers.guest.orders import POWER_OFF, order
-from vtax.providers.guest.setting import NAME, addresses
+from vtax.providers.guest import console, disk, initrd, numa, pinning, ready, saved_cluster
+from vtax.providers.guest.guest_config import NAME, addresses
+from vtax.providers.guest.shutdown import POWER_OFF, order
 from vtax.providers.qemu import bridge, kvm, problems, qmp, switch
 from vtax.providers.qemu import command as lines
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.transport import process
+from vtax.transport.parallel import each
 from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
@@ -53,7 +53,7 @@ class Qemu:
     name = "qemu"
     options = QemuOptions
     mend = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs util-linux"
-    capabilities = standing.CAPABILITIES
+    capabilities = saved_cluster.CAPABILITIES
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
@@ -189,7 +189,7 @@ class Qemu:
             for machine, (_, where) in zip(machines, pinned, strict=True)
         }
         commands = [command for part in (network, *nodes) for command in part]
-        standing.remember(site, commands, notes, patience, facts)
+        saved_cluster.remember(site, commands, notes, patience, facts)
         return self.connect(spec, shape, shared_path, site)
 
     def _acceleration(self, options: QemuOptions) -> str:
@@ -199,7 +199,7 @@ class Qemu:
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(_options(spec))
-        return standing.connected(spec, shape, shared_path, site, launcher)
+        return saved_cluster.connected(spec, shape, shared_path, site, launcher)
 
     def destroy(self, campaign: str) -> None:
         """The order to power off, a moment for it, then certain death: workers first, because the master has their

@@ -17,7 +17,7 @@ from pydantic import Field
 from vtax.model.cluster import Image
 from vtax.model.nodes import NodeShape, Role
 from vtax.providers.base import Options
-from vtax.providers.guest import setting as guest
+from vtax.providers.guest import guest_config as guest
 
 PROGRAM = "VBoxManage"
 BASE = "vtax.base"  # begins the names of machines that others are clones of

@@ -24,14 +24,14 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.parallel import each
 from vtax.providers.base import Cluster, Leftover, Site, elsewhere
-from vtax.providers.guest import disk, firmware, pinning, ready, standing
-from vtax.providers.guest.orders import POWER_OFF, order
-from vtax.providers.guest.setting import NAME, addresses
+from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
+from vtax.providers.guest.guest_config import NAME, addresses
+from vtax.providers.guest.shutdown import POWER_OFF, order
 from vtax.providers.virtualbox import base, listing, manage, threads
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
+from vtax.transport.parallel import each
 
 OLDEST, NEWEST = (7, 0), (7, 2)
 NVME_INSIDE = (7, 2)  # before, the controller is in the extension pack
@@ -51,7 +51,7 @@ class VirtualBox:
         "e2fsprogs; modprobe vboxdrv"
     )
     provision_estimate_s = 30.0
-    capabilities = standing.CAPABILITIES
+    capabilities = saved_cluster.CAPABILITIES
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
@@ -144,7 +144,7 @@ class VirtualBox:
         names = tuple(node.name for node in shape.nodes)
         wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=addresses(names), patience=patience)
-        standing.remember(site, _commands(machines, options), notes, patience, facts)
+        saved_cluster.remember(site, _commands(machines, options), notes, patience, facts)
         return self.connect(spec, shape, shared_path, site)
 
     def define(
@@ -182,7 +182,7 @@ class VirtualBox:
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(VirtualBoxOptions.model_validate(dict(spec.options)))
-        return standing.connected(spec, shape, shared_path, site, launcher)
+        return saved_cluster.connected(spec, shape, shared_path, site, launcher)
 
     def destroy(self, campaign: str) -> None:
         """The order to power off, a moment for it, then certain death: workers first, because the master has their

@@ -1,0 +1,1 @@
+"""Two campaigns against each other: what changed, what is missing, what was set up differently."""

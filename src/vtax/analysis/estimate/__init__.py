@@ -1,0 +1,1 @@
+"""Effects, intervals and tests over rounds: pure functions on arrays, and what feeds them."""

@@ -1,0 +1,135 @@
+"""Runs without a result (METHOD 1.11): how often, whether one environment fails more, and what timeouts bound. Pure.
+
+A failed run is data. Nothing is put in its place: its round has no pair for that metric, and is counted. A run that ran
+into its time limit is known to be slow, so it bounds the effect although it has no value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from scipy.stats import binomtest
+
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.records import Failure, FailureRate
+from vtax.model.metric import Kind
+from vtax.model.nodes import target_label
+from vtax.model.trial import Status, TrialRecord
+
+FAILING = 0.1  # share of failed trials from which a verdict says that it is about the others
+
+SPEEDS = frozenset({Kind.COST, Kind.RATE_FIXED_WORK, Kind.RATE_FIXED_TIME})  # say how fast something was
+
+Place = tuple[str, str, str]  # environment, label, target
+Timeouts = Mapping[Place, Mapping[int, int]]  # -> round -> measured runs that ran into their time limit
+Lost = Mapping[Place, Mapping[Status, int]]  # -> how many measured runs ended without a result, by how they ended
+
+
+def failures(trials: Iterable[TrialRecord]) -> tuple[Failure, ...]:
+    return tuple(
+        Failure(
+            trial=trial.id,
+            environment=trial.environment,
+            round=trial.round,
+            benchmark=trial.benchmark,
+            label=trial.label,
+            warmup=trial.warmup,
+            status=trial.status,
+            reason=trial.failure,
+        )
+        for trial in sorted(trials, key=lambda trial: (trial.round, trial.id))
+        if trial.status is not Status.OK
+    )
+
+
+def failure_rates(trials: Sequence[TrialRecord], baseline: str) -> tuple[FailureRate, ...]:
+    """Every environment and entry of which a measured trial failed, with Wilson's interval and McNemar's exact test."""
+    outcomes: dict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
+    rounds: dict[tuple[str, str], dict[int, bool]] = defaultdict(dict)
+    for trial in trials:
+        if not trial.warmup:
+            failed, key = trial.status is not Status.OK, (trial.label, trial.environment)
+            outcomes[key][failed] += 1
+            rounds[key][trial.round] = rounds[key].get(trial.round, False) or failed
+    found = []
+    for (label, environment), count in sorted(outcomes.items()):
+        against = environment != baseline and (label, baseline) in rounds
+        p = _mcnemar(rounds[label, environment], rounds[label, baseline]) if against else None
+        if count[True]:
+            interval = binomtest(count[True], count.total()).proportion_ci(method="wilson")
+            found.append(
+                FailureRate(
+                    environment=environment,
+                    label=label,
+                    failed=count[True],
+                    trials=count.total(),
+                    low=float(interval.low),
+                    high=float(interval.high),
+                    p_mcnemar=p,
+                )
+            )
+    return tuple(found)
+
+
+def _mcnemar(mine: Mapping[int, bool], theirs: Mapping[int, bool]) -> float | None:
+    """Exact p of "fails in as many rounds", from the rounds in which only one of both failed."""
+    both = mine.keys() & theirs.keys()
+    only_mine = sum(mine[r] and not theirs[r] for r in both)
+    only_theirs = sum(theirs[r] and not mine[r] for r in both)
+    return float(binomtest(only_mine, only_mine + only_theirs).pvalue) if only_mine + only_theirs else None
+
+
+def failing(rates: Sequence[FailureRate]) -> frozenset[tuple[str, str]]:
+    """Environment and label of which a tenth or more of the measured trials failed, or in which all failures of the
+    entry are."""
+    several = Counter(rate.label for rate in rates)
+    return frozenset(
+        (rate.environment, rate.label)
+        for rate in rates
+        if rate.failed >= FAILING * rate.trials or several[rate.label] == 1
+    )
+
+
+def timeouts(trials: Iterable[TrialRecord]) -> Timeouts:
+    """How many measured trials of each round ran into their time limit."""
+    found: dict[Place, Counter[int]] = defaultdict(Counter)
+    for trial in trials:
+        if trial.status is Status.TIMED_OUT and not trial.warmup:
+            found[place_of(trial)][trial.round] += 1
+    return found
+
+
+def lost(trials: Iterable[TrialRecord]) -> Lost:
+    """How many measured trials ended without a result, and how they ended."""
+    found: dict[Place, Counter[Status]] = defaultdict(Counter)
+    for trial in trials:
+        if trial.status is not Status.OK and not trial.warmup:
+            found[place_of(trial)][trial.status] += 1
+    return found
+
+
+def told(counts: Mapping[Status, int]) -> str:
+    """` (8 timed out, 2 failed)`; "" when no run is known to have ended without a result."""
+    words = ", ".join(f"{counts[status]} {status}" for status in Status if counts.get(status))
+    return f" ({words})" if words else ""
+
+
+def place_of(trial: TrialRecord) -> Place:
+    return trial.environment, trial.label, target_label(trial.scope, trial.nodes)
+
+
+def with_censored(differences: Floats, slow_mine: int, slow_theirs: int) -> Floats:
+    """Differences of shape (..., n), and one without bound for each round in which one of both ran into its time
+    limit."""
+    if not slow_mine + slow_theirs:
+        return differences
+    more = np.concatenate((np.full(slow_mine, -np.inf), np.full(slow_theirs, np.inf)))
+    return np.concatenate((differences, np.broadcast_to(more, (*differences.shape[:-1], more.size))), axis=-1)
+
+
+def p_sign(differences: Floats) -> float:
+    """The sign test: exact p of "better as often as worse"."""
+    better, worse = int((differences > 0).sum()), int((differences < 0).sum())
+    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0

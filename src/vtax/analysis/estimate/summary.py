@@ -1,0 +1,248 @@
+"""From columns to cells to levels (METHOD 1.1, 1.6): ranks and nodes collapse to one number an iteration, iterations
+to one number a cell, cells to one level. The arithmetic takes arrays of any shape, its last axis being collapsed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from vtax.analysis.estimate.columns import UNLOGGED, Columns, Floats, Group, Ints, Series, columns
+from vtax.analysis.estimate.diagnostics import outliers, spread
+from vtax.analysis.estimate.failures import SPEEDS, Place, Timeouts
+from vtax.analysis.records import CellValue, Level
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
+
+__all__ = ["UNLOGGED", "Series", "cell_mean", "cell_summary", "levels", "levels_of", "series_of", "typical"]
+
+TRIMMED_FROM = 3  # iterations in a cell from which the median is taken
+TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT})  # equal durations or tries: total over total
+PER_PROCESS = "Star"  # HPCC's mark of figures of one process
+
+
+def series_of(item: Level) -> Series:
+    return Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
+
+
+def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
+    """The number of a cell from its iterations (shape (..., m) to (...)), in the units of the metric: typical."""
+    ordered = np.sort(np.asarray(values, float), axis=-1)
+    if kind in TOTALS or kind is Kind.RATIO or ordered.shape[-1] < TRIMMED_FROM:
+        return cell_mean(ordered, kind)
+    middle = (ordered.shape[-1] - 1) // 2
+    return cell_mean(ordered[..., middle : ordered.shape[-1] - middle], kind)
+
+
+def late_summary(values: Floats, late: int, kind: Kind) -> float | None:
+    """The number of a cell in which so many iterations beside `values` ran into their time limit: they are slower than
+    all others. None where its summary would be one of theirs, which nobody knows."""
+    total = values.size + late
+    if kind in TOTALS or total < TRIMMED_FROM:
+        return None
+    middle, ordered = (total - 1) // 2, np.sort(values)
+    first = middle if kind is Kind.COST else middle - late  # rates: the slow ones come before all others
+    last = total - 1 - middle if kind is Kind.COST else total - 1 - middle - late
+    return float(cell_mean(ordered[first : last + 1], kind)) if first >= 0 and last < values.size else None
+
+
+def cell_mean(values: Floats | Sequence[float], kind: Kind) -> Floats:
+    """Total work over total time of iterations (shape (..., m) to (...)): the kind's own mean."""
+    ordered = np.sort(np.asarray(values, float), axis=-1)
+    if kind is Kind.RATIO:
+        return np.asarray(np.exp(np.log(ordered).mean(axis=-1)))
+    if kind is Kind.RATE_FIXED_WORK:
+        return np.asarray(ordered.shape[-1] / (1 / ordered).sum(axis=-1))
+    return np.asarray(ordered.mean(axis=-1))
+
+
+def collapse(values: Floats, kind: Kind, metric: str) -> Floats:
+    """One number from ranks or nodes that ran together (shape (..., k) to (...)): the last one to finish counts,
+    throughputs add up, figures of one process are averaged."""
+    if kind in (Kind.COST, Kind.LATENCY_QUANTILE):
+        return np.asarray(values.max(axis=-1))
+    ordered = np.sort(values, axis=-1)
+    if kind in (Kind.RATIO, Kind.PROPORTION):
+        return cell_mean(ordered, kind)
+    return np.asarray(ordered.mean(axis=-1) if metric.startswith(PER_PROCESS) else ordered.sum(axis=-1))
+
+
+def typical(values: Sequence[float], kind: Kind) -> float:
+    """The level over the rounds that suits the kind: total work over total time, where that means something."""
+    if kind is Kind.LATENCY_QUANTILE:
+        return float(statistics.median(values))
+    return float(cell_mean(values, kind))
+
+
+def levels(measurements: Iterable[Measurement]) -> dict[tuple[str, Series], Level]:
+    """One level for each environment and series. Warm-ups are left out. Raises ParseError as `columns` does."""
+    return levels_of(columns(measurements), {})[0]
+
+
+Key = tuple[str, Series]
+Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cell, when each began
+
+
+def levels_of(
+    table: Columns, started: Mapping[str, float], timeouts: Timeouts | None = None
+) -> tuple[dict[Key, Level], dict[Key, tuple[tuple[Floats, ...], Floats]]]:
+    """One level for each environment and series, and its iterations: the values of each cell, and when each began.
+
+    `started` is when trials began (Unix time, s); NaN stands for one that is not known. `timeouts` are runs that belong
+    to cells and have no number: a cell that they leave without one is no part of its level.
+    """
+    measured = np.flatnonzero(~table.warmup)
+    if not measured.size:
+        return {}, {}
+    # rows of one iteration: ranks and nodes
+    first = _starts(table.group[measured], table.trial[measured])
+    values = _by_size(table, measured, first, table.value[measured], collapsing=True)
+    rows = measured[first]
+    # iterations of one cell
+    cells = _starts(table.group[rows], table.round[rows])
+    summaries = _by_size(table, rows, cells, values, collapsing=False)
+    means = _by_size(table, rows, cells, values, collapsing=False, trimmed=False)
+    counts = np.diff(np.append(cells, rows.size))
+    began = np.array([started.get(name, np.nan) for name in table.trials])
+    times = began[table.trial[rows]]
+    found: dict[Key, list[CellValue]] = {}
+    runs: dict[Key, tuple[list[Floats], list[Floats]]] = {}
+    ends = np.append(cells, rows.size)
+    bounds = np.append(measured.searchsorted(rows[cells]), measured.size)
+    for i, start in enumerate(cells):
+        row = rows[start]
+        group = table.groups[table.group[row]]
+        mine, times_s = slice(start, ends[i + 1]), times[start : ends[i + 1]]
+        value: float | None = float(summaries[i])
+        late = _late(timeouts or {}, group, int(table.round[row]))
+        if late:
+            value = late_summary(values[mine], late, group.kind)
+        if value is None:
+            continue
+        places = table.source[measured[bounds[i] : bounds[i + 1]]].tolist()
+        cell = CellValue.model_construct(
+            round=int(table.round[row]),
+            value=value,
+            mean=None if late else float(means[i]),
+            iterations=int(counts[i]),
+            timed_out=late,
+            started=None if np.isnan(times_s).any() else float(times_s.min()),
+            sources=tuple(table.sources[j] for j in dict.fromkeys(places)),
+        )
+        key = (group.environment, group.series)
+        found.setdefault(key, []).append(cell)
+        values_of, times_of = runs.setdefault(key, ([], []))
+        values_of.append(values[mine])
+        times_of.append(times_s)
+    by_key = {(group.environment, group.series): group for group in table.groups}
+    made = {key: _level(by_key[key], several, np.concatenate(runs[key][0])) for key, several in found.items()}
+    return made, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
+
+
+def _late(timeouts: Timeouts, group: Group, round_: int) -> int:
+    """How many iterations of a cell ran into their time limit, for metrics that say how fast something was."""
+    if group.kind not in SPEEDS:
+        return 0
+    place = group.environment, group.series.label, target_of(group.series)
+    return timeouts.get(place, {}).get(round_, 0)
+
+
+def target_of(series: Series) -> str:
+    """The name of the nodes that a series was measured on; "" where it has none."""
+    return dict(series.labels).get("target", "")
+
+
+def place_of_level(level: Level) -> Place:
+    """Where a level was measured: its environment, entry and nodes."""
+    return level.environment, level.label, target_of(series_of(level))
+
+
+def absent(level: Level, environment: str) -> Level:
+    """The same series in an environment that has no number of it."""
+    group = Group(environment, series_of(level), level.unit, level.kind, level.direction, level.primary)
+    return nothing_of(group)
+
+
+def nothing_of(group: Group) -> Level:
+    """A level without any cell, never shown: what it is, and NaN for what would be a number of it."""
+    return Level.model_construct(
+        environment=group.environment,
+        benchmark=group.series.benchmark,
+        label=group.series.label,
+        metric=group.series.metric,
+        unit=group.unit,
+        kind=group.kind,
+        direction=group.direction,
+        primary=group.primary,
+        labels=dict(group.series.labels),
+        n=0,
+        mean=math.nan,
+        median=math.nan,
+        minimum=math.nan,
+        maximum=math.nan,
+        typical=math.nan,
+        cells=(),
+    )
+
+
+def _starts(*keys: Ints) -> Ints:
+    """Where a new combination of sorted keys begins."""
+    changed = np.zeros(len(keys[0]), bool)
+    changed[:1] = True
+    for key in keys:
+        changed[1:] |= np.diff(key) != 0
+    return np.flatnonzero(changed)
+
+
+def _by_size(
+    table: Columns, rows: Ints, starts: Ints, values: Floats, *, collapsing: bool, trimmed: bool = True
+) -> Floats:
+    """One number for each run of values between `starts`, all runs of one kind and length at once."""
+    sizes = np.diff(np.append(starts, rows.size))
+    groups = table.group[rows[starts]]
+    kinds = tuple(Kind)
+    kind_of = np.array([kinds.index(group.kind) for group in table.groups])[groups]
+    apart = np.array([group.series.metric.startswith(PER_PROCESS) for group in table.groups])[groups]
+    out = values[starts].copy()
+    for kind, size, star in {*zip(kind_of.tolist(), sizes.tolist(), apart.tolist(), strict=True)}:
+        if size == 1:
+            continue
+        which = np.flatnonzero((kind_of == kind) & (sizes == size) & (apart == star))
+        block = values[starts[which][:, None] + np.arange(size)]
+        if collapsing:
+            out[which] = collapse(block, kinds[kind], PER_PROCESS if star else "")
+        else:
+            out[which] = cell_summary(block, kinds[kind]) if trimmed else cell_mean(block, kinds[kind])
+    return out
+
+
+def _level(group: Group, cells: Sequence[CellValue], iterations: Floats) -> Level:
+    values = [cell.value for cell in cells]
+    logs = np.log(values) if group.kind not in UNLOGGED else np.empty(0)
+    varies = spread(logs)
+    return Level(
+        environment=group.environment,
+        benchmark=group.series.benchmark,
+        label=group.series.label,
+        metric=group.series.metric,
+        unit=group.unit,
+        kind=group.kind,
+        direction=group.direction,
+        primary=group.primary,
+        labels=dict(group.series.labels),
+        n=len(cells),
+        mean=statistics.fmean(values),
+        sd=statistics.stdev(values) if len(values) > 1 else None,
+        median=float(statistics.median(values)),
+        minimum=min(values),
+        maximum=max(values),
+        cv=varies.sd if varies else None,
+        cv_low=varies.low if varies else None,
+        cv_high=varies.high if varies else None,
+        outliers=None if group.kind in UNLOGGED else int(outliers(np.log(iterations)).sum()),
+        runs=iterations.size,
+        typical=typical(values, group.kind),
+        cells=tuple(cells),
+    )

@@ -1,0 +1,1 @@
+"""From what a campaign stored to what it says: measurements, findings, analysis; also between two rounds."""

@@ -1,0 +1,1 @@
+"""What the audit looks at, and how a row is declared. Pure."""

@@ -1,0 +1,1 @@
+"""Tables and metrics for other programs: CSV, JSON Lines, Parquet, XLSX, OpenMetrics, JUnit."""

@@ -1,0 +1,288 @@
+"""From folders of raw logs to a campaign: find files, cut and read them, keep every run with its text, report on all.
+
+An imported campaign is a campaign directory like any other. Its "rounds" are the runs of the same work in one
+environment, in the order of their own times or of their files; nothing was randomised, and its plan says so (`origin`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from vtax import __version__
+from vtax.errors import StoreError, UsageError
+from vtax.importing.files import NOWHERE, TEXT, Intake, Request, slug
+from vtax.importing.plan import plan_of
+from vtax.importing.report import Report, Run, table_of
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import Scope
+from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
+from vtax.store import Campaign, write_atomic
+from vtax.tools.commands import words_of
+
+NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
+STUDY = "# This campaign was imported from logs; nobody planned it, so there is no study.\n"
+SAME = 0.02  # of two sides of one network test
+
+
+def import_logs(request: Request, directory: Path) -> Report:
+    """Import everything below the paths into `directory`, new or an imported campaign.
+
+    Raises UsageError when nothing could be imported; the campaign is then as it was.
+    """
+    _check(request)
+    campaign, old = _existing(directory)
+    seen = {trial.imported.sha256: trial for trial in old if trial.imported}
+    staging = directory / ".import"
+    created = not directory.exists()
+    try:
+        _make(staging)
+        intake = Intake(request, staging, seen, {trial.id for trial in old})
+        report = Report(directory, list(intake.files()))
+        _both_sides(report.runs, old)
+        if not any(run for run in report.runs if not run.left_out):
+            if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
+                raise _nowhere()
+            raise UsageError(
+                "nothing could be imported",
+                detail="\n".join(reasons(report)[:20]),
+                remedy="give a folder with output of hpcc, HPL, stress-ng, sysbench, iozone, iperf3 or ping",
+            )
+        _save(campaign or Campaign(directory), report, old, request)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        if created and directory.exists() and not any(directory.iterdir()):
+            directory.rmdir()
+    return report
+
+
+def reasons(report: Report) -> list[str]:
+    """Why files and runs were left out, one line each."""
+    found = [f"{file.file}: {file.reason}" for file in report.files if file.reason]
+    found += [f"{run.where}: {run.left_out}" for run in report.runs if run.left_out]
+    return found
+
+
+def _check(request: Request) -> None:
+    if request.environment and request.layout:
+        raise _nowhere()
+    if request.environment and NAME.match(request.environment) is None:
+        raise UsageError(f"{request.environment!r} is no name for an environment", remedy="letters, digits, . _ and -")
+    if request.layout and request.layout.count("{environment}") != 1:
+        raise UsageError("--layout has no {environment}", remedy="for example --layout 'results/{environment}/**'")
+    for path in request.paths:
+        if not path.exists():
+            raise UsageError(f"{path} does not exist", remedy="give files or folders")
+
+
+def _nowhere() -> UsageError:
+    return UsageError(
+        "say to which environment the files belong, in one way",
+        remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths; only "
+        "tables of vtax export say it themselves",
+    )
+
+
+def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]]:
+    """The campaign that is to be extended, and its trials; none for a new directory."""
+    if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
+        return None, ()
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory", remedy="choose another one")
+    campaign = Campaign.open(directory)
+    if campaign.plan().origin != "imported":
+        raise UsageError(f"{directory} is a campaign that vtax ran itself", remedy="import into a directory of its own")
+    return campaign, campaign.trials(texts=False)
+
+
+def _make(staging: Path) -> None:
+    try:
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir(parents=True)
+    except OSError as error:
+        raise StoreError(
+            f"{staging.parent} cannot be written: {error.strerror}", remedy="choose another one"
+        ) from error
+
+
+def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
+    """Client and server both log one test of iperf3: it counts once, by the client's log where there is one."""
+    tests: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    before = {
+        (trial.environment, str(trial.imported.facts["connection"])): trial.imported
+        for trial in old
+        if trial.imported and "connection" in trial.imported.facts
+    }
+    for run in runs:
+        if "connection" in run.reading.facts and not run.left_out:
+            tests[run.environment, str(run.reading.facts["connection"])].append(run)
+    for key, sides in tests.items():
+        if key in before:
+            told = f"{before[key].file} line {before[key].first_line}"
+            for run in sides:
+                run.left_out = f"the other side of the test in {told}, which is imported already"
+            continue
+        ordered = sorted(sides, key=lambda run: (not run.count, run.reading.facts["side"] != "client"))
+        for run in ordered[1:]:
+            rates = [
+                value["value"] for side in (ordered[0], run) for value in side.values if value["metric"] == "throughput"
+            ]
+            alike = len(rates) < 2 or abs(rates[0] - rates[1]) <= SAME * max(rates)
+            note = "" if alike else f", though they differ: {rates[0]:.4g} and {rates[1]:.4g} bit/s"
+            run.left_out = (
+                f"the same test as {ordered[0].where}, seen from the {run.reading.facts['side']}: counted once{note}"
+            )
+
+
+def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], request: Request) -> None:
+    """Number the runs, give every trial its place, then write the plan that names them all.
+
+    Only what is written last is flushed to the disk: should the machine fail, the logs are still there to import again.
+    """
+    runs = [run for run in report.runs if not run.left_out]
+    records = _records(runs, old)
+    everything = (*old, *records)
+    directory = report.directory
+    earlier = campaign.plan() if old else None
+    problems = [*(earlier.problems if earlier else ()), *_notes(report)]
+    baseline = request.baseline or (earlier.study.baseline if earlier else everything[0].environment)
+    known = {record.environment for record in everything}
+    if baseline not in known:
+        names = ", ".join(sorted(known))
+        raise UsageError(f"there is no environment {baseline!r} for --baseline", remedy=f"one of {names}")
+    plan, cells = plan_of(directory.resolve().name, everything, baseline, tuple(dict.fromkeys(problems)))
+    try:
+        for run in report.runs:
+            if run.left_out:
+                shutil.rmtree(run.place)
+        for run, record in zip(runs, records, strict=True):
+            (run.place / "record.json").write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        _move(directory / ".import" / "raw", directory / "raw", {Path(run.raw).name for run in runs})
+        for group in {run.trial.partition("/")[0] for run in runs}:
+            mine = {Path(run.trial).name for run in runs if run.trial.partition("/")[0] == group}
+            _move(directory / ".import" / "trials" / group, directory / "trials" / group, mine)
+        (directory / "cells").mkdir(exist_ok=True)
+        for cell in cells:
+            text = cell.model_dump_json(indent=1) + "\n"
+            (directory / "cells" / f"{cell.cell}.{cell.instance}.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{directory} cannot be written: {error.strerror}", remedy="free some space") from error
+    if earlier is None:
+        about = {"id": secrets.token_hex(4), "vtax_version": __version__, "created": _now(), "host": {}, "image": IMAGE}
+        write_atomic(directory / "study.toml", STUDY.encode())
+        campaign.save("campaign.json", {**about, "origin": "imported"})
+    campaign.save("imports.json", (json.dumps([*_tables(directory), table_of(report, values=False)]) + "\n").encode())
+    campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
+
+
+def _move(source_: Path, target: Path, names: set[str]) -> None:
+    """Move entries into a directory that may exist already."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in sorted(names):
+        (source_ / name).rename(target / name)
+
+
+def _tables(directory: Path) -> list[Any]:
+    """What earlier imports into the same campaign found; nothing when that cannot be read."""
+    try:
+        tables = json.loads((directory / "imports.json").read_bytes())
+    except (OSError, ValueError):
+        return []
+    return tables if isinstance(tables, list) else []
+
+
+IMAGE: Mapping[str, Any] = {"recipe": "", "digest": "", "directory": "", "archive": "", "versions": {}}
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _notes(report: Report) -> Iterator[Problem]:
+    """What the audit must know of files that were not imported."""
+    for file in report.files:
+        if file.reason.startswith("U03"):
+            yield Problem(severity=Severity.WARNING, message=f"{file.file} ({file.environment}): {file.reason[5:]}")
+
+
+def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """The records of all runs. Those of the same work are numbered by time where all have one, else by file."""
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for trial in old:
+        if trial.imported is not None:
+            key = (trial.environment, trial.label, str(trial.imported.facts.get("direction", "")))
+            counted[key] = max(counted[key], trial.round)
+    groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.record is None:
+            groups[run.work].append(run)
+    numbers: dict[int, int] = {}
+    for key, group in groups.items():
+        timed = all(run.reading.started is not None for run in group)
+        ordered = sorted(group, key=lambda run: run.reading.started or 0.0) if timed else group
+        for run in ordered:
+            counted[key] += 1
+            numbers[id(run)] = counted[key]
+    return [run.record or _record(run, numbers[id(run)]) for run in runs]
+
+
+def _record(run: Run, number: int) -> TrialRecord:
+    """One run as a trial."""
+    reading, (reader, first, last) = run.reading, run.section
+    cell = f"{run.environment}.r{number:03d}"
+    facts: dict[str, JsonValue] = {**reading.facts, "ranks": reading.ranks, "direction": reading.direction}
+    if reading.started is not None:
+        facts["started"] = reading.started
+    refused = tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals)
+    command = str(facts.get("command") or facts.get("invoked") or facts.get("iozone_command") or "")
+    started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where no log tells it
+    step = StepRecord(
+        step=0,
+        node=reading.nodes[0] if reading.nodes else "log",
+        argv=tuple(words_of(command)) if command else (),
+        exit_code=0,
+        timed_out=False,
+        background=False,
+        started=started,
+        elapsed_s=elapsed_s,
+        stdout=TEXT,
+        stderr=TEXT,
+    )
+    return TrialRecord(
+        id=run.trial,
+        environment=run.environment,
+        round=number,
+        cell=cell,
+        work=slug(f"{reading.label} {reading.direction}".strip())[:60],
+        benchmark=reading.benchmark,
+        label=reading.label,
+        scope=reading.scope if reading.nodes or reading.scope is not Scope.PAIRS else Scope.CLUSTER,
+        nodes=reading.nodes,
+        iteration=1,
+        warmup=False,
+        params=reading.params,
+        status=Status.OK if run.count else Status.FAILED,
+        failure="" if run.count else f"nothing could be taken from {run.where}: {'; '.join(refused)[:400]}",
+        started=started,
+        elapsed_s=elapsed_s,
+        steps=(step,),
+        imported=Imported(
+            file=run.file,
+            sha256=run.sha256,
+            raw=run.raw,
+            first_line=first,
+            last_line=last,
+            reader=reader,
+            facts=facts,
+            refused=refused,
+        ),
+    )

@@ -1,0 +1,232 @@
+"""From files to runs: each file cut, read and copied aside with its text, or refused with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vtax.errors import UsageError
+from vtax.export.tables import read_table
+from vtax.importing import source
+from vtax.importing.report import FileReport, Run
+from vtax.model.trial import TrialRecord
+from vtax.tools import ranks, table
+from vtax.tools.readers import read
+from vtax.tools.reading import Reading, Section
+from vtax.tools.sections import cut
+
+TEXT = "log.txt"
+TABLE_BYTES = 512 * 2**20
+NOWHERE = "nobody said where it ran"
+VALUES_LISTED = 50_000  # in the machine-readable table; all of them are in the campaign
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for. One of `environment` and `layout` says where a file belongs."""
+
+    paths: tuple[Path, ...]
+    environment: str = ""
+    layout: str = ""
+    benchmark: str = ""
+    baseline: str = ""
+
+
+@dataclass
+class Intake:
+    """What goes on while files are read into the directory `staging`. `seen` are the checksums of what is imported
+    already, `trials` the names that are taken, `hashes` whose the checksums of this import are."""
+
+    request: Request
+    staging: Path
+    seen: Mapping[str, TrialRecord]
+    trials: set[str]
+    hashes: dict[str, str] = field(default_factory=dict)
+    listed: int = 0  # values in the machine-readable table
+
+    def files(self) -> Iterator[FileReport]:
+        """Read every file below the paths of the request."""
+        inside = self.staging.parent.resolve()
+        for found in source.find(list(self.request.paths)):
+            if found.path.absolute().is_relative_to(inside):
+                continue  # the campaign itself
+            report = FileReport(found.shown, reason=found.refused)
+            yield report
+            if report.reason:
+                continue
+            if kind := _table_format(found.path):
+                self._table(report, found, kind)
+            else:
+                self._log(report, found)
+
+    def _log(self, report: FileReport, found: source.Found) -> None:
+        """Cut one log into runs and read each, or say why not."""
+        request = self.request
+        if not request.environment and not request.layout:
+            report.reason = NOWHERE
+            return
+        report.environment = request.environment or environment_of(request.layout, found.path, found.shown)
+        if not report.environment:
+            report.reason = f"its path does not fit --layout {request.layout!r}"
+            return
+        text = source.opened(found)
+        if isinstance(text, str):
+            report.reason = text
+            return
+        try:
+            report.sha256 = text.sha256()
+            if twin := self._twin(report):
+                report.reason = twin
+                return
+            self.hashes[report.sha256] = f"{report.environment}: {report.file}"
+            raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
+            for section in cut(text.lines()):
+                report.runs.append(self._run(report, section, raw))
+            if report.runs:
+                (self.staging / "raw").mkdir(exist_ok=True)
+                text.copy(self.staging / raw)
+        except OSError as error:
+            report.reason = f"it cannot be read: {error.strerror or error}"
+            report.runs.clear()
+        report.damaged_lines = text.damaged
+        if not report.runs and not report.reason:
+            report.reason = "no output of a benchmark that vtax knows"
+
+    def _table(self, report: FileReport, found: source.Found, kind: str) -> None:
+        """Take a table of `vtax export` whole, or refuse it with the row that is wrong."""
+        if self.request.environment:
+            report.reason = (
+                f"a table says its environments itself: import it without --environment {self.request.environment}"
+            )
+            return
+        try:
+            if found.path.stat().st_size > TABLE_BYTES:
+                report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export parts of it"
+                return
+            data = found.path.read_bytes()
+        except OSError as error:
+            report.reason = f"it cannot be read: {error.strerror or error}"
+            return
+        report.sha256 = hashlib.sha256(data).hexdigest()
+        raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
+        try:
+            made = table.trials_of(read_table(data, kind, found.shown), found.shown, report.sha256, raw)
+        except UsageError as error:
+            report.reason = error.message.removeprefix(f"{found.shown}: ")
+            return
+        clash = next((record.id for record, _ in made if record.id in self.trials), "")
+        report.reason = self._twin(report) or (
+            f"trial {clash} is there already: import it into another campaign" if clash else ""
+        )
+        if not made:
+            report.reason = "a table without a row"
+        if report.reason:
+            return
+        self.hashes[report.sha256] = report.file
+        self.trials.update(record.id for record, _ in made)
+        report.environment = ", ".join(dict.fromkeys(record.environment for record, _ in made))
+        for record, texts in made:
+            report.runs.append(self._of_table(report, record, texts))
+        (self.staging / "raw").mkdir(exist_ok=True)
+        (self.staging / raw).write_bytes(data)
+
+    def _of_table(self, report: FileReport, record: TrialRecord, texts: Mapping[str, str]) -> Run:
+        """One trial of a table; its rows go to the disk."""
+        place = self.staging / "trials" / record.id
+        place.mkdir(parents=True)
+        for name, text in texts.items():
+            (place / name).write_text(text, encoding="utf-8")
+        assert record.imported is not None
+        run = Run(
+            environment=record.environment,
+            file=report.file,
+            sha256=report.sha256,
+            raw=record.imported.raw,
+            section=(table.READER, record.imported.first_line, record.imported.last_line),
+            reading=Reading(record.benchmark),
+            place=place,
+            trial=record.id,
+            count=sum(text.count("\n") for text in texts.values()),
+            record=record,
+        )
+        run.left_out = self._unwanted(record.benchmark)
+        return run
+
+    def _twin(self, report: FileReport) -> str:
+        """Why a file with these bytes is not read; "" for new ones."""
+        old = self.seen.get(report.sha256)
+        if old is not None and old.imported is not None:
+            return (
+                f"U03: the same bytes were imported before ({old.environment}: {old.imported.file}); not counted twice"
+            )
+        if report.sha256 in self.hashes:
+            return f"U03: the same bytes as {self.hashes[report.sha256]}; not counted twice"
+        return ""
+
+    def _run(self, report: FileReport, section: Section, raw: str) -> Run:
+        """One run, read; its text goes to the disk, and that and its values out of memory."""
+        reading = read(section)
+        place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
+        place.mkdir(parents=True)
+        with (place / TEXT).open("wb") as stream:
+            stream.write(section.text.encode("utf-8", "replace"))
+        run = Run(
+            environment=report.environment,
+            file=report.file,
+            sha256=report.sha256,
+            raw=raw,
+            section=(section.tool, section.first, section.last),
+            reading=reading,
+            place=place,
+            trial=place.relative_to(self.staging / "trials").as_posix(),
+            count=len(reading.values),
+        )
+        run.left_out = reading.beside or self._unwanted(reading.benchmark)
+        if self.listed < VALUES_LISTED and not run.left_out:
+            run.values = [
+                {"metric": m.name, "value": value, "unit": m.unit, "labels": dict(labels), "lines": list(lines)}
+                for m, value, labels, lines in ranks.combined(reading)
+            ]
+            self.listed += len(run.values)
+        reading.values.clear()
+        return run
+
+    def _unwanted(self, benchmark: str) -> str:
+        """Why a run of this benchmark is left out; "" for one that was asked for."""
+        wanted = self.request.benchmark
+        if wanted and wanted not in (benchmark, benchmark.partition("-")[0]):
+            return f"it is {benchmark}, and --benchmark {wanted} was given"
+        return ""
+
+
+def _table_format(path: Path) -> str:
+    """Which of vtax's own tables a file is; "" for none."""
+    try:
+        with path.open("rb") as stream:
+            return table.format_of(stream.read(256))
+    except OSError:
+        return ""  # it is opened again, and then the reason is told
+
+
+def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
+    """Where a run stands in a campaign: the same run of the same file always has the same place."""
+    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
+
+
+def environment_of(layout: str, path: Path, shown: str) -> str:
+    """The environment that a path has in a layout; "" when it does not fit. `*` is one part of a path, `**` many."""
+    parts = re.split(r"(\{environment\}|\*\*|\*)", layout.strip("/"))
+    words = {"{environment}": "(?P<environment>[^/]+)", "**": ".*", "*": "[^/]*"}
+    pattern = "".join(words.get(part, re.escape(part)) for part in parts)
+    for text, prefix in ((shown, ""), (path.as_posix(), ""), (path.absolute().as_posix(), "(?:.*/)?")):
+        if found := re.fullmatch(f"{prefix}{pattern}", text):
+            return slug(found["environment"])
+    return ""
+
+
+def slug(text: str) -> str:
+    """A name that is safe in a path."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:60] or "x"

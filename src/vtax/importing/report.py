@@ -1,0 +1,107 @@
+"""What an import found: files, the runs in them, the values that were taken and those that were refused, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vtax.model.trial import TrialRecord
+from vtax.tools.reading import Reading
+
+
+@dataclass
+class Run:
+    """One run found in a file. `place` is where its text waits until the campaign takes it."""
+
+    environment: str
+    file: str
+    sha256: str
+    raw: str
+    section: tuple[str, int, int]  # reader, first line, last line
+    reading: Reading
+    place: Path
+    values: list[dict[str, Any]] = field(default_factory=list)
+    count: int = 0
+    trial: str = ""
+    left_out: str = ""
+    record: TrialRecord | None = None  # of a table, which says all that a record needs
+
+    @property
+    def work(self) -> tuple[str, str, str]:
+        """What makes two runs repetitions of each other."""
+        return self.environment, self.reading.label, self.reading.direction
+
+    @property
+    def label(self) -> str:
+        """The benchmark and what it was told to do, or its name in the table."""
+        return self.record.label if self.record else self.reading.label
+
+    @property
+    def where(self) -> str:
+        return f"{self.file} {'row' if self.record else 'line'} {self.section[1]}"
+
+
+@dataclass
+class FileReport:
+    """What became of one file. `reason` says why nothing of it was looked at."""
+
+    file: str
+    environment: str = ""
+    sha256: str = ""
+    reason: str = ""
+    damaged_lines: list[int] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """What became of everything that was found."""
+
+    directory: Path
+    files: list[FileReport]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for file in self.files for run in file.runs]
+
+    @property
+    def taken(self) -> int:
+        return sum(run.count for run in self.runs if not run.left_out)
+
+
+def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
+    """The whole report for other programs: files, runs, values (those in the campaign are left out) and refusals."""
+    return {
+        "format": 1,
+        "directory": str(report.directory),
+        "values_taken": report.taken,
+        "files": [
+            {
+                "file": file.file,
+                "environment": file.environment,
+                "sha256": file.sha256,
+                "not_read": file.reason,
+                "damaged_lines": file.damaged_lines,
+                "runs": [_run_row(run, values) for run in file.runs],
+            }
+            for file in report.files
+        ],
+    }
+
+
+def _run_row(run: Run, values: bool) -> dict[str, Any]:
+    refused = [{"line": r.line, "what": r.what, "reason": r.reason, "values": r.values} for r in run.reading.refusals]
+    return {
+        "benchmark": run.reading.benchmark,
+        "label": run.label,
+        "reader": run.section[0],
+        "lines": [run.section[1], run.section[2]],
+        "ranks": run.reading.ranks,
+        "trial": run.trial,
+        "left_out": run.left_out,
+        "values_taken": 0 if run.left_out else run.count,
+        **({"values": run.values} if values else {}),
+        "facts": run.reading.facts,
+        "refused": refused,
+    }

@@ -1,0 +1,217 @@
+"""The only part with input and output: which files there are, what each of them is, and its lines, one at a time.
+
+Nothing is unpacked, no link is followed out of the folder, and neither the size of a file nor the length of a line
+decides how much memory it takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vtax.tools.reading import Line
+from vtax.tools.sections import clean
+
+SNIFFED = 64 * 2**10
+SMALL = 4 * 2**20
+LINE_CHARS = 16 * 2**10  # no tool prints longer lines
+FILE_BYTES = 4 * 2**30
+FILES = 200_000
+BLOCK = 2**20
+DAMAGED = "\ufffd"
+
+MAGIC = {
+    b"\x1f\x8b": "a gzip archive",
+    b"PK\x03\x04": "a zip archive, or an .xlsx or .ods workbook",
+    b"BZh": "a bzip2 archive",
+    b"\xfd7zXZ\x00": "an xz archive",
+    b"\x28\xb5\x2f\xfd": "a zstd archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"\xd0\xcf\x11\xe0": "a binary workbook or document (save the sheet as text)",
+    b"%PDF-": "a PDF",
+    b"\x7fELF": "a program",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"SQLite format 3": "a database",
+    b"\x09\x00\x04\x00": "a workbook such as iozone -b writes, which does not say the unit: give what iozone printed",
+    b"\x09\x02\x06\x00": "a binary workbook (save the sheet as text)",
+    b"\x09\x04\x06\x00": "a binary workbook (save the sheet as text)",
+    b"\x09\x08": "a binary workbook (save the sheet as text)",
+}
+UTF16_SHARE = 0.3  # of NUL bytes at odd or even places, which only UTF-16 has
+BINARY_SHARE = 0.05  # of control characters
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file that was named or found. `refused` says why it is not opened; "" when it may be."""
+
+    path: Path
+    shown: str
+    refused: str = ""
+
+
+def find(paths: list[Path]) -> Iterator[Found]:
+    """Every file below `paths`, in natural order of their names."""
+    count = 0
+    for top in paths:
+        if top.is_dir():
+            root = top.resolve()
+            for directory, names, files in os.walk(top, followlinks=False):
+                names.sort(key=natural)
+                for link in [name for name in names if (Path(directory) / name).is_symlink()]:
+                    yield _link(Path(directory) / link, top, root)
+                for name in sorted(files, key=natural):
+                    count += 1
+                    if count > FILES:
+                        yield Found(top, str(top), f"it has more than {FILES} files: import parts of it")
+                        return
+                    yield _file(Path(directory) / name, top, root)
+        else:
+            yield _file(top, top.parent, top.resolve().parent)
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """`run10` after `run9`."""
+    return tuple((1, int(part[:18]), "") if part.isdecimal() else (0, 0, part) for part in re.split(r"([0-9]+)", name))
+
+
+def _shown(path: Path, top: Path) -> str:
+    text = str(path.relative_to(top)) if path != top else path.name
+    return text.encode("utf-8", "replace").decode()
+
+
+def _link(path: Path, top: Path, root: Path) -> Found:
+    inside = _inside(path, root)
+    why = "a link to something in the same folder, which is read where it is" if inside else "a link out of the folder"
+    return Found(path, _shown(path, top), why)
+
+
+def _inside(path: Path, root: Path) -> bool:
+    try:
+        return path.resolve(strict=True).is_relative_to(root)
+    except (OSError, RuntimeError):
+        return False
+
+
+def _file(path: Path, top: Path, root: Path) -> Found:
+    shown = _shown(path, top)
+    try:
+        mode = path.lstat()
+    except OSError as error:
+        return Found(path, shown, f"it cannot be read: {error.strerror}")
+    if stat.S_ISLNK(mode.st_mode):
+        return _link(path, top, root)
+    if not stat.S_ISREG(mode.st_mode):
+        return Found(path, shown, "not a file but a device, a socket or a pipe")
+    if mode.st_size == 0:
+        return Found(path, shown, "it is empty")
+    if mode.st_size > FILE_BYTES:
+        return Found(path, shown, f"it is larger than {FILE_BYTES // 2**30} GiB")
+    return Found(path, shown)
+
+
+@dataclass
+class Text:
+    """A file that is text. `damaged` lists lines that were too long or held NUL bytes."""
+
+    path: Path
+    encoding: str
+    damaged: list[int]
+    content: bytes | None = None  # of a small file, which is read once
+
+    def stream(self) -> io.BufferedReader | io.BytesIO:
+        return self.path.open("rb") if self.content is None else io.BytesIO(self.content)
+
+    def sha256(self) -> str:
+        """The checksum of its bytes."""
+        return sha256_of(self.path) if self.content is None else hashlib.sha256(self.content).hexdigest()
+
+    def copy(self, place: Path) -> None:
+        """Its bytes, in another place."""
+        if self.content is None:
+            shutil.copyfile(self.path, place, follow_symlinks=False)
+        else:
+            place.write_bytes(self.content)
+
+    def lines(self) -> Iterator[Line]:
+        """Its lines, without their ends. One that is too long is cut and marked, so that nothing in it is believed."""
+        with self.stream() as raw, io.TextIOWrapper(raw, self.encoding, "replace", newline="\n") as stream:
+            number = 0
+            while text := stream.readline(LINE_CHARS):
+                number += 1
+                if len(text) == LINE_CHARS and not text.endswith("\n"):
+                    self._note(number)
+                    text = text[:80] + DAMAGED
+                    while (rest := stream.readline(BLOCK)) and not rest.endswith("\n"):
+                        pass
+                if "\0" in text:
+                    self._note(number)
+                    text = text.strip("\0").replace("\0", DAMAGED)
+                if "\r" in text and "\r" in text.rstrip("\r\n"):
+                    text = text.rstrip("\r\n").rpartition("\r")[2] if text.count("\r") < 100 else DAMAGED
+                if text[:1] == "[" or "\x1b" in text:
+                    yield Line(number, *clean(text))
+                else:
+                    yield Line(number, "", text.rstrip("\r\n"))  # what `clean` gives, for most lines of most files
+
+    def _note(self, number: int) -> None:
+        if len(self.damaged) < 100:
+            self.damaged.append(number)
+
+
+def opened(found: Found) -> Text | str:
+    """The file as text, or why it is none."""
+    try:
+        with found.path.open("rb") as stream:
+            head = stream.read(SMALL)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    content = head if len(head) < SMALL else None
+    head = head[:SNIFFED]
+    kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "")
+    if kind:
+        return kind
+    if len(head) > 262 and head[257:262] == b"ustar":
+        return "a tar archive"
+    encoding = encoding_of(head)
+    return Text(found.path, encoding, [], content) if encoding else "binary data"
+
+
+def encoding_of(head: bytes) -> str:
+    """The encoding of text by its mark, or by where its NUL bytes are; "" for what is no text."""
+    for mark, name in (
+        (b"\xff\xfe\x00\x00", "utf-32"),
+        (b"\x00\x00\xfe\xff", "utf-32"),
+        (b"\xff\xfe", "utf-16"),
+        (b"\xfe\xff", "utf-16"),
+        (b"\xef\xbb\xbf", "utf-8-sig"),
+    ):
+        if head.startswith(mark):
+            return name
+    if not head.strip(b"\0"):
+        return ""
+    odd, even = head[1::2].count(0), head[0::2].count(0)
+    half = max(1, len(head) // 2)
+    if odd > UTF16_SHARE * half and even < 0.01 * half:
+        return "utf-16-le"
+    if even > UTF16_SHARE * half and odd < 0.01 * half:
+        return "utf-16-be"
+    controls = sum(head.count(code) for code in range(32) if code not in (0, 8, 9, 10, 12, 13, 27))
+    return "" if controls > BINARY_SHARE * len(head) else "utf-8"
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file, read in blocks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""From a study file to a frozen plan: mistakes, shape of the nodes, order, commands, presets."""

@@ -1,0 +1,238 @@
+"""The plan: every cell and every trial in order, with its exact commands, frozen before the first run. Pure.
+
+The same study on the same machine with the same seed gives the same plan, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+from vtax import __version__
+from vtax.errors import UsageError
+from vtax.launchers.mpirun import Mpirun
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
+from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
+from vtax.planning.order import benchmark_order, environment_orders
+from vtax.planning.shape import cluster_shape
+from vtax.providers.base import SCRATCH, Provider
+from vtax.tools import benchmarks
+
+ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
+
+
+def make_plan(
+    study: Study,
+    capacity: HostCapacity,
+    providers: Mapping[str, Provider],
+    *,
+    left_out: Sequence[str] = (),
+    problems: Sequence[Problem] = (),
+) -> Plan:
+    """The plan of `study` for the environments in `providers` (name -> provider), in the study's order.
+
+    `left_out` says in sentences what of the study is not run and why. Raises UsageError for parameters that do not
+    fit the shape.
+    """
+    shape, shape_problems = cluster_shape(study, capacity)
+    environments = tuple(spec for spec in study.environments if spec.name in providers)
+    frozen = _freeze(study, shape)
+    work: list[Work] = []
+    skipped = list(left_out)
+    for spec in environments:
+        mine, reasons = _work_of(spec, providers[spec.name], frozen)
+        work += mine
+        skipped += reasons
+    cells = tuple(_cells(study, environments, frozen, work))
+    seconds = {(item.environment, item.id): item.estimate_s + ORCHESTRATION_S for item in work}
+    estimate_s = sum(
+        providers[cell.environment].provision_estimate_s
+        + study.settle_s
+        + sum(seconds[cell.environment, trial.work] for trial in cell.trials)
+        for cell in cells
+    )
+    return _sealed(
+        Plan(
+            vtax_version=__version__,
+            study=study,
+            capacity=capacity,
+            shape=shape,
+            environments=environments,
+            work=tuple(work),
+            cells=cells,
+            left_out=tuple(skipped),
+            problems=(*problems, *shape_problems, *_provider_problems(environments, providers, work)),
+            estimate_s=round(estimate_s, 1),
+        )
+    )
+
+
+def _sealed(plan: Plan) -> Plan:
+    return plan.model_copy(update={"sha256": digest(plan)})
+
+
+def digest(plan: Plan) -> str:
+    """The sha256 of everything in the plan but the field itself, as canonical JSON."""
+    content = plan.model_dump(mode="json", exclude={"sha256"})
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _provider_problems(
+    environments: Sequence[EnvironmentSpec], providers: Mapping[str, Provider], work: Sequence[Work]
+) -> list[Problem]:
+    """What the plan cannot keep: environments without any work, sizes that a provider does not enforce."""
+    problems = [
+        Problem(
+            severity=Severity.BLOCKER,
+            message=f"nothing of the study can run in environment {spec.name}",
+            remedy="add a benchmark whose scopes make sense there, or leave the environment out",
+        )
+        for spec in environments
+        if not any(item.environment == spec.name for item in work)
+    ]
+    free = [spec.name for spec in environments if not providers[spec.name].capabilities.limits_disk]
+    if free:
+        problems.append(
+            Problem(
+                severity=Severity.INFO,
+                message=f"the nodes' disk size is not enforced in {', '.join(free)}",
+                remedy="nothing to do: files there take the space of this machine's own file system",
+            )
+        )
+    return problems
+
+
+class _Frozen:
+    """One benchmark on one target, its parameters resolved once for all environments; `load` is what disturbs it."""
+
+    def __init__(self, spec: BenchmarkSpec, target: Target, load: _Frozen | None = None) -> None:
+        benchmark = benchmarks()[spec.name]
+        self.spec = spec
+        self.target = target
+        self.load = load
+        self.id = f"{spec.label}.{target.label}"
+        self.params = benchmark.resolve(benchmark.params.model_validate(dict(spec.params)), target)
+
+    def work(self, environment: str, provider: Provider, options: Mapping[str, object]) -> Work:
+        benchmark = benchmarks()[self.spec.name]
+        given = provider.options.model_validate(dict(options))
+        launcher = provider.launcher(given)
+        clocked_s = benchmark.clocked_s(self.params, self.target)
+        busy_s = benchmark.estimate_s(self.params, self.target) - clocked_s
+        return Work(
+            id=self.id,
+            environment=environment,
+            benchmark=self.spec.name,
+            label=self.spec.label,
+            target=self.target,
+            params=self.params.model_dump(mode="json"),
+            steps=benchmark.steps(self.params, self.target, launcher),
+            estimate_s=round(clocked_s + busy_s * provider.slowdown(given), 1),
+            clocked_s=round(clocked_s, 1),
+            load=None if self.load is None else self.load.as_load(launcher),
+        )
+
+    def as_load(self, launcher: Mpirun) -> Load:
+        """The same work as a disturbance. Raises UsageError when it is several commands one after another."""
+        steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
+        if sum(not step.background for step in steps) != 1:
+            raise UsageError(
+                f"{self.spec.label} cannot be a load: it is several commands one after another",
+                remedy="make it one, for instance with a single stressor",
+            )
+        return Load(
+            id=self.id,
+            benchmark=self.spec.name,
+            target=self.target,
+            params=self.params.model_dump(mode="json"),
+            steps=steps,
+        )
+
+
+def _freeze(study: Study, shape: ClusterShape) -> tuple[_Frozen, ...]:
+    def on_targets(spec: BenchmarkSpec, load: _Frozen | None = None) -> list[_Frozen]:
+        return [
+            _Frozen(spec, target, load)
+            for scope in spec.scopes
+            for target in targets(spec, scope, shape, study.shared_path)
+        ]
+
+    loads = {entry.load for entry in study.benchmarks if entry.load}
+    first = {spec.label: on_targets(spec)[0] for spec in study.benchmarks if spec.label in loads}
+    run = [spec for spec in study.benchmarks if spec.alone]
+    return tuple(item for spec in run for item in on_targets(spec, first.get(spec.load)))
+
+
+def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str) -> tuple[Target, ...]:
+    """The node sets on which one scope of a benchmark runs, in order.
+
+    Parallel programs work in a directory that all their nodes see; everything else on the node's own disk.
+    """
+
+    def target(nodes: Sequence[NodeShape], root: str) -> Target:
+        bare = Target(scope=scope, nodes=tuple(nodes), directory=root)
+        return bare.model_copy(update={"directory": f"{root}/{spec.label}.{bare.label}"})
+
+    chosen = [node for node in shape.nodes if not spec.nodes or node.name in spec.nodes]
+    match scope:
+        case Scope.NODE:
+            return tuple(target([node], SCRATCH) for node in chosen)
+        case Scope.SHARED:
+            workers = [node for node in chosen if node in shape.workers]
+            return tuple(target([node], shared_path) for node in workers)
+        case Scope.PAIRS:
+            return tuple(target([a, b], SCRATCH) for a in chosen for b in chosen if a != b)
+        case Scope.WORKERS:
+            return (target(shape.workers, shared_path),)
+        case Scope.CLUSTER:
+            return (target(shape.nodes, shared_path),)
+
+
+def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen]) -> tuple[list[Work], list[str]]:
+    """The work of one environment, and why some of it makes no sense there."""
+    work, reasons = [], []
+    for item in frozen:
+        scopes = (item.target.scope, item.load.target.scope if item.load else None)
+        if Scope.PAIRS in scopes and _one_stack(spec, provider):
+            what = "between nodes" if scopes[0] is Scope.PAIRS else "under load"
+            reason = f"{item.spec.label} {what} is not run on {spec.name}: its nodes share one network stack"
+            if reason not in reasons:
+                reasons.append(reason)
+            continue
+        work.append(item.work(spec.name, provider, spec.options))
+    return work, reasons
+
+
+def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
+    """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
+    return not provider.capabilities.separate_nodes or spec.options.get("network") == "host"
+
+
+def _cells(
+    study: Study, environments: Sequence[EnvironmentSpec], frozen: Sequence[_Frozen], work: Sequence[Work]
+) -> list[Cell]:
+    """All cells in the order in which they run: rounds are blocks, environments in balanced random order inside."""
+    has = {(item.environment, item.id) for item in work}
+    cells = []
+    orders = environment_orders(study.seed, study.rounds, len(environments))
+    for number, order in enumerate(orders, start=1):
+        items = [frozen[i] for i in benchmark_order(study.seed, number, len(frozen))]
+        for position in order:
+            environment = environments[position].name
+            cell = f"r{number:03d}-{environment}"
+            trials = tuple(trial for item in items if (environment, item.id) in has for trial in _trials(cell, item))
+            cells.append(Cell(id=cell, round=number, environment=environment, trials=trials))
+    return cells
+
+
+def _trials(cell: str, item: _Frozen) -> list[PlannedTrial]:
+    """Warm-ups first (stored, never analysed), then the measured iterations."""
+    names = [(f"w{i}", i, True) for i in range(1, item.spec.warmup + 1)]
+    names += [(f"{i}", i, False) for i in range(1, item.spec.iterations + 1)]
+    return [
+        PlannedTrial(id=f"{cell}/{item.id}.{suffix}", work=item.id, iteration=i, warmup=warmup)
+        for suffix, i, warmup in names
+    ]

@@ -1,0 +1,106 @@
+"""What must be known before anything starts: which providers work here, the frozen plan, the root file system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vtax.errors import EnvironmentMissing, UsageError
+from vtax.events import Listener
+from vtax.facts.host import capacity, host_facts
+from vtax.image import build, recipe
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.plan import Plan
+from vtax.model.study import EnvironmentSpec, ImageSpec, Study
+from vtax.paths import Paths
+from vtax.planning.plan import make_plan
+from vtax.planning.shape import cluster_shape
+from vtax.providers import ANY_CONTAINER, CONTAINER_ENGINES, provider, provider_names
+from vtax.providers.base import Provider
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan, the providers of its environments, and what keeps each of them from working here."""
+
+    plan: Plan
+    providers: Mapping[str, Provider]
+    problems: Mapping[str, tuple[Problem, ...]]
+
+    def blockers(self, environment: str) -> list[Problem]:
+        return [problem for problem in self.problems[environment] if problem.severity is Severity.BLOCKER]
+
+    def warnings(self) -> list[str]:
+        """What to know before a start: what works here, but not as somebody may expect."""
+        known = [problem for name in self.providers for problem in self.problems[name]]
+        return [f"{one.message}; {one.remedy}" for one in known if one.severity is Severity.WARNING]
+
+
+def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prepared:
+    """Resolve the environments, ask each provider what is missing, and freeze the plan. Starts nothing.
+
+    With `only_available`, environments that cannot work here are left out, and the plan says why.
+    """
+    room = capacity(host_facts())
+    shape, _ = cluster_shape(study, room)
+    resolved = [resolve_engine(spec, paths) for spec in study.environments]
+    providers = {spec.name: provider(spec.provider, paths.runtime) for spec in resolved}
+    problems = {spec.name: tuple(providers[spec.name].check(spec, shape, room)) for spec in resolved}
+    left_out = []
+    if only_available:
+        for spec in resolved:
+            reasons = [problem.message for problem in problems[spec.name] if problem.severity is Severity.BLOCKER]
+            if reasons:
+                left_out.append(f"environment {spec.name} is left out: {'; '.join(reasons)}")
+                del providers[spec.name]
+    repeated = {spec.name for spec in resolved if spec.control_of}
+    if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(resolved) - len(repeated)):
+        lost = study.baseline not in providers
+        raise EnvironmentMissing(
+            f"the baseline {study.baseline} does not work here" if lost else "nothing but the baseline works here",
+            detail="\n".join(left_out),
+            remedy="`vtax doctor` says what is missing and how to mend it",
+        )
+    study = study.model_copy(update={"environments": tuple(resolved)})
+    return Prepared(make_plan(study, room, providers, left_out=left_out), providers, problems)
+
+
+def resolve_engine(spec: EnvironmentSpec, paths: Paths) -> EnvironmentSpec:
+    """Provider "container" becomes Docker where its daemon answers, else Podman where it works, else Docker."""
+    if spec.provider != ANY_CONTAINER:
+        return spec
+    for name in CONTAINER_ENGINES:
+        if not provider(name, paths.runtime).unavailable():
+            return spec.model_copy(update={"provider": name})
+    return spec.model_copy(update={"provider": CONTAINER_ENGINES[0]})
+
+
+def refuse_impossible(prepared: Prepared) -> None:
+    """Raise UsageError for a study that asks for more than there is, EnvironmentMissing for what does not work here."""
+    shape = [problem for problem in prepared.plan.problems if problem.severity is Severity.BLOCKER]
+    if shape:
+        raise UsageError(
+            "the study asks for more than this machine has",
+            detail="\n".join(problem.message for problem in shape),
+            remedy="; ".join(dict.fromkeys(problem.remedy for problem in shape)),
+        )
+    missing = [(name, problem) for name in prepared.problems for problem in prepared.blockers(name)]
+    missing = [(name, problem) for name, problem in missing if name in prepared.providers]
+    if missing:
+        raise EnvironmentMissing(
+            "some environments do not work on this machine",
+            detail="\n".join(f"{name}: {problem.message}" for name, problem in missing),
+            remedy="; ".join(dict.fromkeys(problem.remedy for _, problem in missing))
+            + "; or `vtax run --available` to go on without them",
+        )
+
+
+def image_of(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
+    """The root file system of a study, built when the cache lacks it."""
+    return build.ensure(paths.images, recipe.recipe(spec, build.find_machine_mirror()), listener)
+
+
+def all_providers(paths: Paths) -> dict[str, Provider]:
+    """Every provider that is known, ready to be asked."""
+    return {name: provider(name, paths.runtime) for name in provider_names()}

@@ -1,0 +1,415 @@
+"""The study: a TOML file, checked as a whole before anything else happens.
+
+`parse` reports every mistake at once, each with its path, what is allowed and the nearest right spelling. The JSON
+Schema that `vtax schema` prints is made from the same records, so the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from vtax.errors import Mistake, StudyError, UsageError
+from vtax.model.nodes import Scope
+from vtax.model.record import Record
+from vtax.model.study import (
+    BenchmarkSpec,
+    Component,
+    EnvironmentSpec,
+    ImageSpec,
+    KernelFlavour,
+    Mirror,
+    Package,
+    Study,
+    Suite,
+)
+from vtax.planning.mistakes import choice, foreign, validated
+from vtax.planning.weights import ScoreTable, score_mistakes
+from vtax.providers import option_models
+from vtax.tools import benchmarks
+from vtax.units import parse_bytes, parse_seconds
+
+NAME = r"^[a-z][a-z0-9-]{0,30}$"
+CONTROL = "control"  # the environment that repeats the baseline
+FIRST_LOOK = 6  # complete rounds: no distribution-free 95 % interval exists for fewer pairs
+
+
+def _size(value: Any) -> Any:
+    return parse_bytes(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+
+
+def _size_or_auto(value: Any) -> Any:
+    return value if value == "auto" else _size(value)
+
+
+def _duration(value: Any) -> Any:
+    return parse_seconds(value) if isinstance(value, str) else value
+
+
+SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "examples": ["512 MiB", "2 GB"]}]}
+DURATION_SCHEMA = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "examples": ["90 s", "10 min"]}]}
+Name = Annotated[str, Field(pattern=NAME)]
+Size = Annotated[int, BeforeValidator(_size), Field(ge=1), WithJsonSchema(SIZE_SCHEMA)]
+SizeOrAuto = Annotated[Literal["auto"] | int, BeforeValidator(_size_or_auto), WithJsonSchema(SIZE_SCHEMA)]
+Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), WithJsonSchema(DURATION_SCHEMA)]
+Count = Annotated[int, Field(ge=1, le=1024)]
+
+
+class Table(Record):
+    """A table of the file."""
+
+
+class NodeOverride(Table):
+    """What differs on one node."""
+
+    cpus: Count | None = None
+    memory: Size | None = None
+    disk: Size | None = None
+
+
+class NodesTable(Table):
+    """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` says else."""
+
+    workers: Annotated[int, Field(ge=1, le=64)] = 2
+    cpus: Literal["auto"] | Count = "auto"
+    memory: SizeOrAuto = "auto"
+    disk: SizeOrAuto = "auto"
+    overrides: dict[str, NodeOverride] = Field(default_factory=dict)
+
+
+class SharedTable(Table):
+    """Where every node sees the cluster's shared file system."""
+
+    path: Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")] = "/shared"
+
+
+class ImageTable(Table):
+    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror. Virtual machines boot `kernel`:
+    Debian's small one, or "generic", which has drivers for more devices."""
+
+    suite: Suite = "trixie"
+    mirror: Mirror = "auto"
+    components: list[Component] = Field(default_factory=lambda: ["main", "non-free"])
+    extra_packages: list[Package] = Field(default_factory=list)
+    kernel: KernelFlavour = "cloud"
+
+
+class BenchmarkTable(BaseModel):
+    """One `[[benchmarks]]` entry: what every benchmark has. All other keys are the benchmark's own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+    label: Name | None = None
+    scopes: list[Scope] | None = None
+    nodes: list[str] = Field(default_factory=list)
+    warmup: Annotated[int, Field(ge=0, le=100)] = 0
+    iterations: Annotated[int, Field(ge=1, le=1000)] = 1
+    load: str = ""
+    alone: bool = True
+
+
+class StudyFile(Table):
+    """A whole study file."""
+
+    name: Name
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    rounds: Annotated[int, Field(ge=1, le=1000)] = 6
+    looks: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], Field(max_length=20)] = Field(default_factory=list)
+    anytime: bool = False
+    budget: Annotated[float, BeforeValidator(_duration), Field(gt=0), WithJsonSchema(DURATION_SCHEMA)] | None = None
+    control: bool = False
+    order_adjust: bool = True
+    baseline: str
+    margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    settle: Duration = 0.0
+    environments: dict[Name, dict[str, Any]] = Field(min_length=1)
+    ladder: list[str] = Field(default_factory=list)
+    scores: list[ScoreTable] = Field(default_factory=list)
+    nodes: NodesTable = Field(default_factory=NodesTable)
+    shared: SharedTable = Field(default_factory=SharedTable)
+    image: ImageTable = Field(default_factory=ImageTable)
+    benchmarks: list[dict[str, Any]] = Field(min_length=1)
+
+
+def load(path: Path) -> Study:
+    """The study in a file. Raises UsageError when it cannot be read, StudyError with all its mistakes."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise UsageError(
+            f"the study {path} cannot be read: {error.strerror}", remedy="`vtax init` writes one"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
+    return parse(text, str(path))
+
+
+def parse(text: str, source: str) -> Study:
+    """The study in `text`. Raises StudyError with every mistake at once."""
+    try:
+        raw = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and arrays nested as deeply
+        raise StudyError(source, [Mistake("(file)", f"not valid TOML: {error}")]) from error
+    return check(raw, source)
+
+
+def check(raw: Mapping[str, Any], source: str) -> Study:
+    """The study in a table that was read from TOML. Raises StudyError with every mistake at once."""
+    mistakes = list(foreign(raw, ""))
+    if mistakes:
+        raise StudyError(source, mistakes)
+    table = validated(StudyFile, raw, "", mistakes)
+    environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
+    nodes = _node_names(raw)
+    entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
+    mistakes += _cross_checks(raw, [spec.name for spec in environments], entries, nodes)
+    if mistakes or table is None:
+        raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
+    return _study(table, environments, entries)
+
+
+def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries: tuple[BenchmarkSpec, ...]) -> Study:
+    def fixed(value: int | str) -> int | None:
+        return None if isinstance(value, str) else value
+
+    overrides = {
+        node: {
+            key: value
+            for key, value in (("cpus", one.cpus), ("memory_bytes", one.memory), ("disk_bytes", one.disk))
+            if value is not None
+        }
+        for node, one in sorted(table.nodes.overrides.items())
+    }
+    looks = every_round(table.rounds) if table.anytime else tuple(table.looks) or (table.rounds,)
+    study = Study(
+        name=table.name,
+        seed=table.seed,
+        rounds=looks[-1],
+        looks=looks,
+        anytime=table.anytime,
+        budget_s=table.budget,
+        order_adjust=table.order_adjust,
+        baseline=table.baseline,
+        margin=table.margin,
+        settle_s=table.settle,
+        environments=environments,
+        workers=table.nodes.workers,
+        cpus=fixed(table.nodes.cpus),
+        memory_bytes=fixed(table.nodes.memory),
+        disk_bytes=fixed(table.nodes.disk),
+        overrides=overrides,
+        shared_path=table.shared.path,
+        image=ImageSpec(
+            suite=table.image.suite,
+            mirror=table.image.mirror,
+            components=tuple(table.image.components),
+            extra_packages=tuple(sorted(table.image.extra_packages)),
+            kernel=table.image.kernel,
+        ),
+        benchmarks=entries,
+        ladder=tuple(table.ladder),
+        scores=tuple(score.spec for score in table.scores),
+    )
+    return with_control(study) if table.control else study
+
+
+def every_round(rounds: int) -> tuple[int, ...]:
+    """The looks of a study whose intervals hold at any of them."""
+    return tuple(range(FIRST_LOOK, rounds + 1))
+
+
+def at_any_time(study: Study, rounds: int | None = None) -> Study:
+    """The study with a look after every round from six on, and intervals that allow it; at most `rounds` rounds.
+
+    Raises UsageError where that leaves nothing to look at before the end.
+    """
+    most = study.rounds if rounds is None else rounds
+    if most <= FIRST_LOOK:
+        raise UsageError(
+            f"--anytime looks after every round from {FIRST_LOOK} on, and {most} rounds are planned",
+            remedy=f"plan more than {FIRST_LOOK}: `rounds = 60` in the study, or --rounds 60; it ends by itself",
+        )
+    return study.model_copy(update={"rounds": most, "looks": every_round(most), "anytime": True})
+
+
+def with_control(study: Study) -> Study:
+    """The study with an environment that repeats the baseline in every round. Raises UsageError for a taken name."""
+    if study.control:
+        return study
+    if any(spec.name == CONTROL for spec in study.environments):
+        raise UsageError(
+            f'an environment is called "{CONTROL}"', remedy="that name is the control arm's: choose another"
+        )
+    repeated = next(spec for spec in study.environments if spec.name == study.baseline)
+    arm = repeated.model_copy(update={"name": CONTROL, "control_of": study.baseline})
+    return study.model_copy(update={"control": True, "environments": (*study.environments, arm)})
+
+
+def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec]:
+    models = option_models()
+    for name, table in raw.items() if isinstance(raw, dict) else ():
+        path = f"environments.{name}"
+        if not isinstance(table, dict):
+            continue  # the file's own validation has said so
+        provider = table.get("provider")
+        if not isinstance(provider, str) or provider not in models:
+            mistakes.append(choice(f"{path}.provider", provider, models, "provider"))
+            yield EnvironmentSpec(name=name, provider="")
+            continue
+        options = {key: value for key, value in table.items() if key != "provider"}
+        valid = validated(models[provider], options, path, mistakes)
+        if valid and (key := valid.undriven(kernel)):
+            lack = f'the "{kernel}" kernel has no driver for "{getattr(valid, key)}"'
+            mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
+        yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})
+
+
+def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iterable[BenchmarkSpec]:
+    known = benchmarks()
+    common = set(BenchmarkTable.model_fields)
+    for index, entry in enumerate(raw if isinstance(raw, list) else ()):
+        path = f"benchmarks[{index}]"
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or name not in known:
+            mistakes.append(choice(f"{path}.name", name, known, "benchmark"))
+            continue
+        benchmark = known[name]
+        own = {key: value for key, value in entry.items() if key not in common}
+        allowed = (*common, *benchmark.params.model_fields)
+        table = validated(BenchmarkTable, {k: v for k, v in entry.items() if k in common}, path, mistakes)
+        params = validated(benchmark.params, own, path, mistakes, allowed)
+        for scope in (table.scopes or ()) if table else ():
+            if scope not in benchmark.scopes:
+                mistakes.append(choice(f"{path}.scopes", scope.value, [s.value for s in benchmark.scopes], "scope"))
+        for node in table.nodes if table else ():
+            if node not in nodes:
+                mistakes.append(choice(f"{path}.nodes", node, nodes, "node"))
+        if table and params:
+            mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
+            yield BenchmarkSpec(
+                name=name,
+                label=table.label or name,
+                scopes=tuple(dict.fromkeys(table.scopes or benchmark.default_scopes)),
+                nodes=tuple(table.nodes),
+                warmup=table.warmup,
+                iterations=table.iterations,
+                load=table.load,
+                alone=table.alone,
+                params=params.model_dump(mode="json"),
+            )
+
+
+def _never_run(path: str, scopes: Sequence[Scope], chosen: Sequence[str]) -> Iterable[Mistake]:
+    """Scopes in which the chosen nodes leave nothing to run."""
+    if Scope.PAIRS in scopes and len(set(chosen)) == 1:
+        yield Mistake(f"{path}.nodes", 'scope "pairs" needs two nodes', "name another one, or leave `nodes` out")
+    if Scope.SHARED in scopes and set(chosen) == {"master"}:
+        yield Mistake(f"{path}.nodes", 'scope "shared" runs on workers only', "name a worker, or leave `nodes` out")
+
+
+def _cross_checks(
+    raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec], nodes: Sequence[str]
+) -> Iterable[Mistake]:
+    baseline = raw.get("baseline")
+    if isinstance(baseline, str) and baseline not in environments:
+        yield choice("baseline", baseline, environments, "environment")
+    yield from _ladder_mistakes(raw.get("ladder"), environments)
+    if raw.get("control") is True and CONTROL in environments:
+        hint = "that name is the control arm's: choose another"
+        yield Mistake(f"environments.{CONTROL}", "an environment may not have this name where `control` is true", hint)
+    yield from _look_checks(raw)
+    yield from score_mistakes(raw.get("scores"), entries)
+    table = raw.get("nodes")
+    overrides = table.get("overrides") if isinstance(table, dict) else None
+    for node in overrides if isinstance(overrides, dict) else ():
+        if node not in nodes:
+            yield choice(f"nodes.overrides.{node}", node, nodes, "node")
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.label in seen:
+            yield Mistake("benchmarks", f'two entries have the label "{entry.label}"', "give one a label of its own")
+        seen.add(entry.label)
+    loads = {entry.label for entry in entries if not entry.load}
+    for entry in entries:
+        if entry.load and entry.load not in loads:
+            yield choice(f"benchmarks.{entry.label}.load", entry.load, sorted(loads), "entry without a load")
+        if not entry.alone and entry.label not in {other.load for other in entries}:
+            yield Mistake(f"benchmarks.{entry.label}.alone", "it is the load of no entry", "name it as a `load`")
+
+
+def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]:
+    steps = [step for step in raw if isinstance(step, str)] if isinstance(raw, list) else []
+    for step in steps:
+        if step not in environments:
+            yield choice("ladder", step, environments, "environment")
+    if len(steps) == 1:
+        yield Mistake("ladder", "one step compares nothing", "name two environments or more, or leave it out")
+    for step in {step for step in steps if steps.count(step) > 1}:
+        yield Mistake("ladder", f'"{step}" stands in it twice', "every environment is one step at most")
+
+
+def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
+    looks, rounds = raw.get("looks"), raw.get("rounds", FIRST_LOOK)
+    if raw.get("anytime") is True and looks:
+        yield Mistake("anytime", "it looks after every round, and `looks` plans some", "leave one of the two out")
+    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= FIRST_LOOK:
+        hint = "such as `rounds = 60`: the most that may be needed, since the campaign ends by itself"
+        yield Mistake("rounds", f"{rounds} leave nothing to look at before the end", hint)
+    if not isinstance(looks, list) or not all(isinstance(look, int) for look in looks):
+        return  # the file's own validation has said so
+    if not looks:
+        yield Mistake("looks", "no look is planned", "leave `looks` out for a fixed number of `rounds`")
+        return
+    if any(later <= earlier for earlier, later in pairwise(looks)):
+        yield Mistake("looks", f"{looks} does not rise", "complete rounds after which to look, such as [6, 10, 16, 24]")
+    elif looks[0] < FIRST_LOOK:
+        hint = f"the first at {FIRST_LOOK} or later: fewer rounds cannot support a verdict"
+        yield Mistake("looks", f"a look after {looks[0]} rounds", hint)
+    if "rounds" in raw and raw["rounds"] != looks[-1]:
+        hint = "leave `rounds` out, the last look ends the campaign; or leave `looks` out for a fixed number"
+        yield Mistake("rounds", f"{raw['rounds']} is not the last of `looks`", hint)
+
+
+def _node_names(raw: Mapping[str, Any]) -> list[str]:
+    table = raw.get("nodes")
+    workers = table.get("workers", 2) if isinstance(table, dict) else 2
+    count = workers if isinstance(workers, int) and 1 <= workers <= 64 else 2
+    return ["master", *(f"worker{number}" for number in range(1, count + 1))]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a study file, with every provider's options and every benchmark's parameters."""
+    schema = StudyFile.model_json_schema()
+    definitions = schema.setdefault("$defs", {})
+
+    def own(model: type[BaseModel], constant: Mapping[str, str], common: Mapping[str, Any]) -> dict[str, Any]:
+        part = model.model_json_schema()
+        definitions.update(part.pop("$defs", {}))
+        part["properties"] = {
+            **{key: {"const": value} for key, value in constant.items()},
+            **common,
+            **part.get("properties", {}),
+        }
+        part["required"] = sorted({*part.get("required", ()), *constant})
+        part["additionalProperties"] = False
+        return part
+
+    table = BenchmarkTable.model_json_schema()
+    definitions.update(table.pop("$defs", {}))
+    common = {key: value for key, value in table["properties"].items() if key != "name"}
+    environments = [own(model, {"provider": name}, {}) for name, model in sorted(option_models().items())]
+    entries = [own(known.params, {"name": name}, common) for name, known in sorted(benchmarks().items())]
+    schema["properties"]["environments"]["additionalProperties"] = {"oneOf": environments}
+    schema["properties"]["environments"].pop("patternProperties", None)
+    schema["properties"]["benchmarks"]["items"] = {"oneOf": entries}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "vtax study",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }

@@ -1,0 +1,1 @@
+"""Docker and Podman: one container a node."""

@@ -1,0 +1,362 @@
+"""Containers under Docker or Podman: one container a node, from the common root file system, driven by the client.
+
+All that a cluster has (containers, network, volume) carries the campaign's label, and `destroy` needs nothing else.
+Nodes are reached through SSH on loopback ports, like virtual machines; nothing else is published.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from vtax.cluster.access import LOOPBACK, is_free, wait_for_banner, write_ssh_config
+from vtax.cluster.keys import make_keys
+from vtax.cluster.seed import SSH, seed
+from vtax.errors import ProvisionError
+from vtax.launchers.mpirun import Mpirun
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity
+from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import CommandResult
+from vtax.providers.base import LABEL, RUNTIME_LABEL, Capabilities, Cluster, Leftover, Node, Site, elsewhere
+from vtax.providers.container import engine as lines
+from vtax.providers.container.engine import ContainerOptions, Owner
+from vtax.transport import process
+from vtax.transport.parallel import each
+from vtax.transport.ssh import SshTransport
+
+READY_S = 60.0
+MOST_PROCESSES = 4096  # per user; Podman asks for more than kernels without CAP_SYS_RESOURCE grant
+ROUTES = Path("/proc/net/route")
+COMMAND_S = 120.0
+IMPORT_S = 900.0
+SUBNET_ATTEMPTS = 20
+SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # what Docker and Podman say
+LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
+FIREWALLS = ("iptables", "nft")  # that netavark writes its rules with; it starts no container without them
+SYSTEM_PATH = ("/usr/sbin", "/sbin")  # not in the PATH of every user
+GONE = ("no such", "not found", "is not running")
+
+
+class Container:
+    """What Docker and Podman share. A subclass names the client, its environment and how to mend it."""
+
+    name: str
+    options = ContainerOptions
+    capabilities = Capabilities(
+        limits_cpu=True, limits_memory=True, limits_disk=False, own_kernel=False, separate_nodes=True
+    )
+    provision_estimate_s = 5.0
+    mend: str
+
+    def __init__(self, runtime: Path) -> None:
+        self.runtime = runtime
+
+    def environment(self) -> Mapping[str, str] | None:
+        """The client's environment variables; None inherits ours."""
+        return None
+
+    def slowdown(self, options: ContainerOptions) -> float:
+        return 1.0
+
+    def launcher(self, options: ContainerOptions) -> Mpirun:
+        interface = "eth0" if options.network == "bridge" else "lo"
+        return Mpirun(interface=interface, transport=options.mpi_transport)
+
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+    ) -> tuple[tuple[str, ...], ...]:
+        owner = Owner("CAMPAIGN", "RUNTIME")
+        return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST")
+
+    def _commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, owner: Owner, prefix: str, image: str
+    ) -> tuple[tuple[str, ...], ...]:
+        options = ContainerOptions.model_validate(dict(spec.options))
+        places = lines.addresses(prefix, tuple(node.name for node in shape.nodes))
+        return (
+            *((lines.create_network(self.name, owner, prefix),) if options.network == "bridge" else ()),
+            lines.create_volume(self.name, owner),
+            *(lines.create_node(self.name, owner, node, options, image, places, shared_path) for node in shape.nodes),
+        )
+
+    def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
+        reason = self.unavailable()
+        if reason:
+            return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
+        return self._limits_problem()
+
+    def _limits_problem(self) -> Sequence[Problem]:
+        return ()
+
+    def unavailable(self) -> str:
+        """Why the engine does not answer here; "" when it does."""
+        for program in (self.name, "ssh", "ssh-keygen"):
+            if shutil.which(program) is None:
+                return f"{program} is not installed"
+        answer = self._run(("version", "--format", "json" if self.name == "podman" else "{{json .}}"), timeout_s=20)
+        if answer.exit_code != 0:
+            said = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
+            return f"{self.name} does not answer: {said[-1] if said else 'no message'}"
+        return ""
+
+    def note(self) -> str:
+        return ""
+
+    def advice(self) -> str:
+        return ""
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        try:
+            return self._create(spec, shape, shared_path, site)
+        except BaseException:
+            self.destroy(site.campaign)
+            raise
+
+    def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        deadline = time.monotonic() + READY_S
+        bridge = ContainerOptions.model_validate(dict(spec.options)).network == "bridge"
+        names = tuple(node.name for node in shape.nodes)
+        image = self.ensure_image(site.image)
+        owner = self._owner(site.campaign)
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            keys = pool.submit(make_keys, site.keys, names)
+            volume = pool.submit(self._must, lines.create_volume(self.name, owner))
+            prefix, port = (self._network(owner), SSH) if bridge else free_loopback(site.campaign, names)
+            volume.result()
+            keys.result()
+            commands = self._commands(spec, shape, shared_path, owner, prefix, image)
+            places = lines.addresses(prefix, names)
+            slots = {node.name: node.cpus for node in shape.nodes}
+
+            def start(index: int) -> None:
+                container = lines.name_of(site.campaign, names[index])
+                content = seed(site.keys, names[index], places, slots, port=port)
+                self._must(commands[index - len(names)])
+                self._must((self.name, "cp", "-", f"{container}:/"), stdin=content)
+                self._must((self.name, "start", container))
+
+            each(start, range(len(names)))
+            ports = self._ports(site.campaign, names) if bridge else dict.fromkeys(names, port)
+            at = dict.fromkeys(names, LOOPBACK) if bridge else places
+            each(lambda name: self._await(site.campaign, name, at[name], ports[name], deadline), names)
+        write_ssh_config(site.directory, site.keys, ports, at=at)
+        (site.directory / "commands.json").write_text(json.dumps(commands))
+        (site.directory / "places.json").write_text(json.dumps(places))
+        return self.connect(spec, shape, shared_path, site)
+
+    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        commands = tuple(tuple(line) for line in json.loads((site.directory / "commands.json").read_text()))
+        places = json.loads((site.directory / "places.json").read_text())
+        config = site.directory / "ssh_config"
+        return Cluster(
+            environment=spec,
+            shape=shape,
+            nodes=tuple(
+                Node(node.name, places[node.name], node, SshTransport(config, node.name)) for node in shape.nodes
+            ),
+            capabilities=self.capabilities,
+            launcher=self.launcher(ContainerOptions.model_validate(dict(spec.options))),
+            shared_path=shared_path,
+            commands=commands,
+        )
+
+    def _owner(self, campaign: str) -> Owner:
+        return Owner(campaign, str(self.runtime.resolve()))
+
+    def _network(self, owner: Owner) -> str:
+        """Make the cluster's network; returns the first three numbers of its addresses. Others may have taken some."""
+        for attempt in range(SUBNET_ATTEMPTS):
+            prefix = lines.subnet(owner.campaign, attempt)
+            if lines.routed(prefix, ROUTES.read_text() if ROUTES.exists() else ""):
+                continue
+            result = self._run(lines.create_network(self.name, owner, prefix)[1:])
+            if result.exit_code == 0:
+                return prefix
+            if not any(word in result.stderr.lower() for word in SUBNET_TAKEN):
+                raise process.failed(result, self.mend)
+        raise ProvisionError(
+            f"none of {SUBNET_ATTEMPTS} private networks is free for {self.name}",
+            remedy="`vtax clean` removes those of crashed runs",
+        )
+
+    def _ports(self, campaign: str, names: Sequence[str]) -> dict[str, int]:
+        containers = [lines.name_of(campaign, name) for name in names]
+        described = json.loads(self._must((self.name, "inspect", "--type", "container", *containers)).stdout)
+        ports = {}
+        for name, one in zip(names, described, strict=True):
+            published = one["NetworkSettings"]["Ports"].get("22/tcp")
+            if not published:
+                raise ProvisionError(f"{name} ended at once", detail=self._log(campaign, name), remedy=self.mend)
+            ports[name] = int(published[0]["HostPort"])
+        return ports
+
+    def _await(self, campaign: str, name: str, address: str, port: int, deadline: float) -> None:
+        try:
+            wait_for_banner(name, port, deadline, address=address)
+        except ProvisionError as error:
+            raise ProvisionError(error.message, detail=self._log(campaign, name), remedy=error.remedy) from error
+
+    def _log(self, campaign: str, name: str) -> str:
+        result = self._run(("logs", "--tail", "20", lines.name_of(campaign, name)))
+        return (result.stdout + result.stderr).strip()
+
+    def ensure_image(self, image: Image) -> str:
+        """The tag of the root file system in the engine's store, imported when it is not there."""
+        tag = lines.image_tag(image)
+        if self._run(("image", "inspect", tag)).exit_code != 0:
+            self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S)
+        return tag
+
+    def remove_image(self, image: Image) -> None:
+        """Remove the root file system from the engine's store; fine when it is not there."""
+        tag = lines.image_tag(image)
+        if self._run(("image", "inspect", tag)).exit_code == 0:
+            self._must((self.name, "rmi", tag))
+
+    def destroy(self, campaign: str) -> None:
+        if self.unavailable():
+            return  # nothing can be running
+        chosen = ("--filter", f"label={LABEL}={campaign}")
+        containers = self._must((self.name, "ps", "--all", "--quiet", "--no-trunc", *chosen)).stdout.split()
+        force = ("--time", "0") if self.name == "podman" else ()
+        if containers:
+            self._remove((self.name, "rm", "--force", *force, "--volumes", *containers))
+        for kind in ("network", "volume"):
+            names = self._must((self.name, kind, "ls", "--quiet", *chosen)).stdout.split()
+            # By name too: an engine that makes a volume in passing gives it no label.
+            self._remove((self.name, kind, "rm", *dict.fromkeys([*names, lines.network_name(campaign)])))
+
+    def _remove(self, argv: Sequence[str]) -> None:
+        """Removing what is gone already is success."""
+        result = self._run(argv[1:])
+        if result.exit_code != 0 and not any(word in result.stderr.lower() for word in GONE):
+            raise process.failed(result)
+
+    def leftovers(self) -> Sequence[Leftover]:
+        if self.unavailable():
+            return ()
+        found = []
+        for kind, words in LISTED.items():
+            for name in self._must((self.name, *words, "--quiet", "--filter", f"label={LABEL}")).stdout.split():
+                answer = self._run((kind, "inspect", name))
+                if answer.exit_code != 0:
+                    continue  # gone since it was listed
+                described: dict[str, Any] = json.loads(answer.stdout)[0]
+                labels = (described.get("Config") or described).get("Labels") or described.get("labels") or {}
+                shown = str(described.get("Name") or described.get("name") or name).lstrip("/")
+                campaign, theirs = labels.get(LABEL, ""), labels.get(RUNTIME_LABEL)
+                whose = elsewhere(self.runtime, campaign, Path(theirs, campaign) if theirs else None)
+                found.append(Leftover(self.name, kind, shown, campaign, whose))
+        return found
+
+    def _run(self, words: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
+        # Podman's monitor leaves a file "oom" in its working directory: that is ours, not the user's.
+        self.runtime.mkdir(parents=True, exist_ok=True)
+        command = (self.name, *words)
+        return process.run(command, timeout_s=timeout_s, stdin=stdin, env=self.environment(), directory=self.runtime)
+
+    def _must(self, argv: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
+        result = self._run(argv[1:], timeout_s, stdin)
+        if result.exit_code != 0 or result.timed_out:
+            raise process.failed(result, self.mend)
+        return result
+
+
+def _prefix(spec: EnvironmentSpec) -> str:
+    """The network that a campaign of this name would try first, for the plan."""
+    bridge = ContainerOptions.model_validate(dict(spec.options)).network == "bridge"
+    return lines.subnet("CAMPAIGN", 0) if bridge else lines.loopback("CAMPAIGN", 0)[0]
+
+
+def free_loopback(campaign: str, names: Sequence[str]) -> tuple[str, int]:
+    """Where nodes in this machine's own network may listen: the first three numbers of their addresses, the port."""
+    for attempt in range(SUBNET_ATTEMPTS):
+        prefix, port = lines.loopback(campaign, attempt)
+        if all(is_free(address, port) for address in lines.addresses(prefix, tuple(names)).values()):
+            return prefix, port
+    raise ProvisionError(
+        f"none of {SUBNET_ATTEMPTS} ports is free on this machine's loopback addresses",
+        remedy="`vtax clean` removes what crashed runs left",
+    )
+
+
+class Docker(Container):
+    name = "docker"
+    mend = "as root: apt-get install docker.io openssh-client, then start dockerd; a user needs the group docker"
+
+
+class Podman(Container):
+    name = "podman"
+    mend = "as root: apt-get install podman runc netavark aardvark-dns iptables nftables openssh-client"
+
+    def environment(self) -> Mapping[str, str]:
+        """Podman as it works on small machines too: rlimits that the kernel grants, no systemd, no hybrid cgroups."""
+        place = self.runtime / "containers.conf"
+        text = containers_conf(
+            nofile=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+            nproc=min(MOST_PROCESSES, resource.getrlimit(resource.RLIMIT_NPROC)[1]),
+            systemd=Path("/run/systemd/system").exists(),
+            hybrid=Path("/sys/fs/cgroup/unified").exists() or not Path("/sys/fs/cgroup/cgroup.controllers").exists(),
+            netavark=any((Path(folder) / "netavark").exists() for folder in ("/usr/lib/podman", "/usr/libexec/podman")),
+        )
+        if not place.exists() or place.read_text() != text:
+            self.runtime.mkdir(parents=True, exist_ok=True)
+            fresh = place.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
+            fresh.write_text(text)
+            fresh.replace(place)
+        return {**os.environ, "CONTAINERS_CONF": str(place)}
+
+    def unavailable(self) -> str:
+        reason = super().unavailable()
+        places = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATH))
+        if not reason and not any(shutil.which(program, path=places) for program in FIREWALLS):
+            return f"{' or '.join(FIREWALLS)} is not installed: Podman's networks need one"
+        return reason
+
+    def _limits_problem(self) -> Sequence[Problem]:
+        if os.geteuid() == 0:
+            return ()
+        reason, remedy = undelegated(Path("/sys/fs/cgroup"), os.getuid())
+        return [Problem(severity=Severity.BLOCKER, message=reason, remedy=remedy)] if reason else ()
+
+
+def undelegated(root: Path, uid: int) -> tuple[str, str]:
+    """Why Podman cannot limit CPUs and memory for this user, and what mends it; empty words when it can."""
+    if not (root / "cgroup.controllers").exists():
+        return (
+            "Podman without root cannot limit CPUs and memory on cgroup version 1",
+            "run as root, or boot with cgroup version 2 (systemd.unified_cgroup_hierarchy=1)",
+        )
+    place = root / f"user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
+    given = set(place.read_text().split()) if place.exists() else set()
+    missing = sorted({"cpu", "cpuset", "memory"} - given)
+    if not missing:
+        return "", ""
+    return (
+        f"Podman without root cannot limit nodes: {', '.join(missing)} not delegated to this user",
+        "run as root, or give user@.service a drop-in with [Service] Delegate=cpu cpuset memory pids",
+    )
+
+
+def containers_conf(nofile: int, nproc: int, systemd: bool, hybrid: bool, netavark: bool) -> str:
+    """Podman's configuration for our calls only. crun refuses hybrid cgroups, so runc runs there."""
+    parts = ["[containers]"]
+    limits = [f"{name}={value}:{value}" for name, value in (("nofile", nofile), ("nproc", nproc)) if value > 0]
+    parts.append(f"default_ulimits = {json.dumps(limits)}")
+    if netavark:
+        parts += ["[network]", 'network_backend = "netavark"']
+    parts.append("[engine]")
+    if not systemd:
+        parts += ['cgroup_manager = "cgroupfs"', 'events_logger = "file"']
+    if hybrid and shutil.which("runc"):
+        parts.append('runtime = "runc"')
+    return "\n".join(parts) + "\n"

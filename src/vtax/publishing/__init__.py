@@ -1,0 +1,1 @@
+"""The report as files, as a PDF, and in a browser: the input and output around `report`."""

@@ -1,0 +1,101 @@
+"""Findings as the report shows them: each row of the audit once, what it says alike of several environments once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from vtax.model.finding import Finding, Severity
+from vtax.report.document.audit_phrases import WORDS, named
+from vtax.report.document.numbers import listed, plural
+
+ROW = re.compile(r"[A-Z]\d\d")
+NAMED = 4  # rows that a sentence names before it counts
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message, the environments that it is about, and the entry of the study; both may be missing."""
+
+    environments: tuple[str, ...]
+    benchmark: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """All findings of one row of the audit with one severity. `anchor` is its place in the page, if it has one."""
+
+    id: str
+    severity: Severity
+    count: int
+    lines: tuple[Said, ...]
+    remedies: tuple[str, ...]
+    anchor: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the row is about and how often it was found; "" where its only message stands for it."""
+        if len(self.lines) == 1:
+            return ""
+        times = f"{self.count} times"
+        return f"{WORDS[self.id]}, {times}" if self.id in WORDS else times
+
+
+def boxes(findings: Iterable[Finding]) -> tuple[Box, ...]:
+    """One box for each row and severity, in the order in which each comes first."""
+    rows: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in findings:
+        rows.setdefault((finding.severity, finding.id), []).append(finding)
+    return tuple(
+        Box(
+            id=id,
+            severity=severity,
+            count=len(several),
+            lines=_lines(several),
+            remedies=tuple(dict.fromkeys(one.remedy for one in several if one.remedy)),
+        )
+        for (severity, id), several in rows.items()
+    )
+
+
+def anchored(several: Sequence[Box]) -> tuple[Box, ...]:
+    """The same with a place in the page for the first box of each row of the audit."""
+    first = {box.id: box for box in reversed(several) if ROW.fullmatch(box.id)}
+    return tuple(replace(box, anchor=f"finding-{box.id}") if first.get(box.id) is box else box for box in several)
+
+
+def _lines(several: Sequence[Finding]) -> tuple[Said, ...]:
+    """Messages that differ only in the environment that they name as one."""
+    found: dict[tuple[str, bool, tuple[str, ...]], list[str]] = {}
+    for one in several:
+        name = re.escape(one.environment)
+        parts = re.split(rf"(?<!\w){name}(?!\w)", one.message) if one.environment else [one.message]
+        names = found.setdefault((one.benchmark, bool(one.environment), tuple(parts)), [])
+        if one.environment not in names:
+            names.append(one.environment)
+    return tuple(
+        Said(tuple(names) if about else (), benchmark, listed(names).join(parts))
+        for (benchmark, about, parts), names in found.items()
+    )
+
+
+def tally(several: Sequence[Box]) -> str:
+    """`2 blockers: CPU time stolen (C05), STREAM inside the cache (H06); 5 warnings`."""
+    parts = []
+    for severity, one in ((Severity.BLOCKER, "blocker"), (Severity.WARNING, "warning"), (Severity.INFO, "note")):
+        own = [box for box in several if box.severity is severity]
+        if own:
+            names = f": {', '.join(named(box.id) for box in own)}" if severity is Severity.BLOCKER else ""
+            parts.append(f"{len(own)} {plural(len(own), one)}{names}")
+    return "; ".join(parts)
+
+
+def warned(findings: Iterable[Finding]) -> str:
+    """What the audit warns of, named where it is little: `of a virtual host (T05)`; "" where it does not."""
+    counts = Counter(item.id for item in findings if item.severity is Severity.WARNING)
+    if len(counts) > NAMED:
+        return f"{counts.total()} times, of {len(counts)} conditions"
+    return f"of {listed([named(id, count) for id, count in sorted(counts.items())])}" if counts else ""

@@ -1,0 +1,107 @@
+"""What a report says of a campaign made from logs: runs and files, where others have rounds and clusters. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from vtax.model.plan import Origin
+from vtax.report.document.numbers import listed, plural
+from vtax.report.document.setup import pairs_table
+from vtax.report.document.tables import Cell, Column, Row, Table
+from vtax.report.records import ReportInput
+
+REASONS = 3  # of one run, in the table of files
+TABLE = "vtax table"
+RESOLUTION = (
+    "Resolution: unknown. Runs that nobody made fresh or put in random order have no interval that means anything."
+)
+
+
+def is_imported(report: ReportInput) -> bool:
+    return report.plan.origin is Origin.IMPORTED
+
+
+def subject(report: ReportInput) -> str:
+    """What was imported, in one sentence."""
+    analysis = report.analysis
+    others = [name for name in analysis.environments if name != analysis.baseline]
+    benchmarks, runs = len(report.plan.study.benchmarks), len(report.trials)
+    told = f"{listed(others)} against {analysis.baseline}" if others else analysis.baseline
+    return (
+        f"{told}: {runs} {plural(runs, 'run')} of {benchmarks} benchmark {plural(benchmarks, 'entry', 'entries')}, "
+        "imported from files. vtax did not run them."
+    )
+
+
+def caution(report: ReportInput) -> str:
+    """Why there is no verdict."""
+    verdicts = Counter(item.verdict for item in report.analysis.comparisons if item.primary)
+    if not verdicts:
+        return "There is nothing to compare: no primary metric was measured in two environments."
+    told = listed([f"{count} {word}" for word, count in sorted(verdicts.items())])
+    return (
+        f"Pilot at most. Of {verdicts.total()} comparisons of primary metrics: {told}. These runs were imported: "
+        "nobody made the environments fresh, or measured them in turns and in random order, so a difference may come "
+        "from anything else that changed. The ratios describe these runs; they do not show that anything is faster, "
+        "slower or the same. `vtax run` measures in a way that supports a verdict."
+    )
+
+
+def reading(report: ReportInput) -> str:
+    base = report.analysis.baseline
+    return (
+        f"Relative performance: above 1 is better than {base}, below 1 is worse, for rates and for times alike "
+        "(0.5 is half the rate, or twice the time). It is the ratio of typical runs, and n is the number of runs. "
+        "Ranks, nodes and seconds are never counted as runs. Not comparable: a blocker of the audit rules it out."
+    )
+
+
+def plan(report: ReportInput) -> Table:
+    """What stands in place of a plan."""
+    analysis, study = report.analysis, report.plan.study
+    done = analysis.trials_recorded - len(analysis.failures)
+    pairs = [
+        ("origin", "imported from files; nobody planned it"),
+        ("runs", f"{analysis.trials_recorded} recorded, {done} with a result"),
+        ("most runs of the same work", str(study.rounds)),
+        ("baseline", analysis.baseline),
+        ("list of runs, sha256", report.plan.sha256),
+    ]
+    return pairs_table("The runs", pairs, ("Item", "Value"))
+
+
+def of_runs(table: Table) -> Table:
+    """A table whose note speaks of rounds, for runs."""
+    return replace(table, note=table.note.replace("rounds", "runs"))
+
+
+def files(report: ReportInput) -> Table:
+    """Every file that was looked at: what it was recognised as, what was taken, what was not and why."""
+    rows = [row for table in report.imports for file in table.get("files", ()) for row in _rows(file)]
+    columns = ("File", "Environment", "Recognised as", "Values taken", "Refused", "Why")
+    return Table("The files", tuple(Column(name) for name in columns), tuple(rows))
+
+
+def _rows(file: Mapping[str, Any]) -> list[Row]:
+    name, environment, runs = file["file"], file["environment"] or "–", file["runs"]
+    if not runs:
+        return [_row(name, environment, "–", 0, 0, file["not_read"])]
+    if runs[0].get("reader") == TABLE:
+        count = sum(run["values_taken"] for run in runs)
+        return [_row(name, environment, f"{TABLE}, {len(runs)} {plural(len(runs), 'run')}", count, 0, "")]
+    found = []
+    for run in runs:
+        said = [f"line {item['line']}: {item['what']}: {item['reason']}" for item in run["refused"]]
+        more = [f"and {len(said) - REASONS} more"] if len(said) > REASONS else []
+        why = "; ".join([*([run["left_out"]] if run["left_out"] else []), *said[:REASONS], *more])
+        refused = sum(max(1, item["values"]) for item in run["refused"])
+        where = f"{name}, lines {run['lines'][0]} to {run['lines'][1]}" if len(runs) > 1 else name
+        found.append(_row(where, environment, run["label"], run["values_taken"], refused, why))
+    return found
+
+
+def _row(file: str, environment: str, label: str, taken: int, refused: int, why: str) -> Row:
+    return Row((Cell(file), Cell(environment), Cell(label), Cell(str(taken)), Cell(str(refused)), Cell(why)))

@@ -1,0 +1,35 @@
+"""The ladder as a table: one row for each metric, one column for each step, intervals and no verdicts."""
+
+from __future__ import annotations
+
+from vtax.analysis.records import Analysis, Rung
+from vtax.report.document.numbers import ABSENT, labels_text, ratio_text
+from vtax.report.document.tables import Cell, Column, Row, Table
+
+NOTE = (
+    "Each step is the ratio to the environment before it, above 1 for better, paired within rounds; the last column is "
+    "all steps together. Intervals are individual, and a step is no verdict."
+)
+
+
+def rung_table(analysis: Analysis) -> Table:
+    """Primary metrics first; without a row when the study has no ladder."""
+    steps = list(dict.fromkeys((rung.previous, rung.environment) for one in analysis.ladder for rung in one.rungs))
+    rows = []
+    for one in sorted(analysis.ladder, key=lambda one: not one.primary):
+        rungs = {(rung.previous, rung.environment): rung for rung in one.rungs}
+        name = " ".join(part for part in (one.label, one.metric, labels_text(one.labels)) if part)
+        cells = [_cell(rungs.get(step)) for step in steps]
+        rows.append(Row((Cell(name, f"{one.n} rounds"), *cells, _cell(one.total))))
+    titles = ["Metric", *(f"{previous} to {environment}" for previous, environment in steps), "all steps"]
+    return Table("What each step of the ladder costs", tuple(map(Column, titles)), tuple(rows), NOTE)
+
+
+def _cell(rung: Rung | None) -> Cell:
+    if rung is None:
+        return Cell(ABSENT)
+    ends = [ratio_text(end) for end in (rung.low, rung.high) if end is not None]
+    bounds = " to ".join(ends)
+    if rung.blocker:
+        return Cell(ratio_text(rung.ratio), f"not comparable: {rung.blocker}")
+    return Cell(ratio_text(rung.ratio), bounds)

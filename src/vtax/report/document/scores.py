@@ -1,0 +1,26 @@
+"""Composite scores as a table: one row for each score and environment."""
+
+from __future__ import annotations
+
+from vtax.analysis.records import Analysis
+from vtax.report.document.numbers import ABSENT, ratio_text
+from vtax.report.document.tables import Cell, Column, Row, Table
+
+NOTE = (
+    "Weighted geometric means of ratios, above 1 for better, with weights that the study fixed before the first run. "
+    "Exploratory: other weights give other scores, so none is a headline."
+)
+
+
+def score_table(analysis: Analysis) -> Table:
+    """Without a row when the study has no weights."""
+    columns = tuple(map(Column, ("Score", "Environment", "Ratio", "Verdict")))
+    rows = []
+    for one in analysis.scores:
+        weights = ", ".join(f"{metric} {weight:g}" for metric, weight in one.weights.items())
+        ratio = ABSENT if one.ratio is None else ratio_text(one.ratio)
+        ends = [ratio_text(end) for end in (one.low, one.high) if end is not None]
+        rounds = f"{one.n} rounds" if ends else ""
+        cells = (Cell(one.name, weights), Cell(one.environment), Cell(ratio, " to ".join(ends) or rounds))
+        rows.append(Row((*cells, Cell(one.sentence, one.caveat))))
+    return Table("Composite scores", columns, tuple(rows), NOTE)

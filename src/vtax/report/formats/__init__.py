@@ -1,0 +1,1 @@
+"""The spellings of the document: HTML, Markdown, LaTeX, typst, XLSX."""

@@ -1,0 +1,161 @@
+"""A cluster for a person: brought up, looked at, used and taken down from the command line, apart from any campaign."""
+
+from __future__ import annotations
+
+import secrets
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from vtax.errors import EnvironmentMissing, UsageError
+from vtax.events import Listener
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.record import Record
+from vtax.model.study import EnvironmentSpec, Study
+from vtax.paths import Paths
+from vtax.planning.preparation import image_of, prepare, refuse_impossible
+from vtax.planning.presets import preset
+from vtax.planning.study import check, load
+from vtax.providers import option_models, provider
+from vtax.providers.base import Cluster, Provider, Site
+from vtax.running.provision import KEYS, destroy, provision, remove_campaign
+from vtax.store import write_atomic
+
+
+class Standing(Record):
+    """What must be remembered of a cluster to find it again."""
+
+    campaign: str
+    spec: EnvironmentSpec
+    shape: ClusterShape
+    shared_path: str
+    image: Image
+    checks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A standing cluster, connected."""
+
+    about: Standing
+    cluster: Cluster
+    provider: Provider
+    site: Site
+
+
+def study_for(name: str, file: Path | None) -> Study:
+    """The study that has environment `name`: the file given, or the quick preset with that provider."""
+    if file is not None:
+        study = load(file)
+        if name not in [spec.name for spec in study.environments]:
+            names = ", ".join(spec.name for spec in study.environments)
+            raise UsageError(f"{file} has no environment {name!r}", remedy=f"it has {names}")
+        return study
+    if name not in option_models():
+        raise UsageError(f"there is no provider {name!r}", remedy=f"one of {', '.join(option_models())}, or --study")
+    raw = tomllib.loads(preset("quick"))
+    raw["environments"] = {name: {"provider": name}}
+    raw["baseline"] = name
+    return check(raw, "(the quick preset)")
+
+
+def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> Standing:
+    """Bring an environment's cluster up, verified. Raises UsageError when it is up already."""
+    if _place(paths, name).exists():
+        raise UsageError(f"{name} is up already", remedy=f"`vtax status`, or `vtax down {name}`")
+    study = study_for(name, file)
+    study = study.model_copy(
+        update={"environments": tuple(s for s in study.environments if s.name == name), "baseline": name}
+    )
+    prepared = prepare(study, paths)
+    refuse_impossible(prepared)
+    image = image_of(study.image, paths, listener)
+    spec = prepared.plan.environments[0]
+    label = f"up-{secrets.token_hex(4)}"
+    site = _site(paths, label, name, image)
+    try:
+        ready = provision(prepared.providers[name], spec, prepared.plan.shape, study.shared_path, site, [Scope.WORKERS])
+    except BaseException:
+        remove_campaign(site.keys.parent)
+        raise
+    about = Standing(
+        campaign=label,
+        spec=spec,
+        shape=prepared.plan.shape,
+        shared_path=study.shared_path,
+        image=image,
+        checks=ready.checks,
+    )
+    try:
+        write_atomic(_place(paths, name), about.model_dump_json(indent=1).encode())
+    except BaseException:
+        destroy(prepared.providers[name], site, ready.cluster)
+        raise
+    return about
+
+
+def standing(paths: Paths) -> list[Standing]:
+    """Every cluster that was brought up and not taken down."""
+    found = []
+    for path in sorted((paths.state / "clusters").glob("*.json")):
+        try:
+            found.append(Standing.model_validate_json(path.read_bytes()))
+        except ValidationError as error:
+            raise UsageError(
+                f"{path} is damaged", detail=str(error), remedy="remove the file, then `vtax clean`"
+            ) from error
+    return found
+
+
+def find(name: str, paths: Paths) -> Found:
+    """The standing cluster of an environment. Raises UsageError when there is none."""
+    for about in standing(paths):
+        if about.spec.name == name:
+            supplier = provider(about.spec.provider, paths.runtime)
+            site = _site(paths, about.campaign, name, about.image)
+            try:
+                cluster = supplier.connect(about.spec, about.shape, about.shared_path, site)
+            except OSError as error:
+                raise EnvironmentMissing(
+                    f"the files of {name} are gone: {error}", remedy=f"`vtax down {name}`, then `vtax up {name}`"
+                ) from error
+            return Found(about, cluster, supplier, site)
+    others = ", ".join(about.spec.name for about in standing(paths)) or "none"
+    raise UsageError(f"{name} is not up (up: {others})", remedy="`vtax up` brings one up; `vtax up -h` lists all")
+
+
+def node_of(found: Found, name: str) -> str:
+    """The node of that name. Raises UsageError with all names when there is none."""
+    names = [node.name for node in found.cluster.nodes]
+    if name not in names:
+        raise UsageError(f"{found.about.spec.name} has no node {name!r}", remedy=f"it has {', '.join(names)}")
+    return name
+
+
+def answers(found: Found) -> dict[str, bool]:
+    """Whether each node answers now."""
+    return {node.name: node.transport.run(("true",), timeout_s=10).exit_code == 0 for node in found.cluster.nodes}
+
+
+def down(name: str, paths: Paths) -> None:
+    """Take a standing cluster down."""
+    for about in standing(paths):
+        if about.spec.name == name:
+            site = _site(paths, about.campaign, name, about.image)
+            destroy(provider(about.spec.provider, paths.runtime), site, None)
+            remove_campaign(site.keys.parent)
+            _place(paths, name).unlink(missing_ok=True)
+            return
+    raise UsageError(f"{name} is not up", remedy="`vtax status` shows what is")
+
+
+def _place(paths: Paths, name: str) -> Path:
+    return paths.state / "clusters" / f"{name}.json"
+
+
+def _site(paths: Paths, label: str, name: str, image: Image) -> Site:
+    top = paths.runtime / label
+    return Site(label, top / name, image, top / KEYS)

@@ -1,0 +1,60 @@
+"""What runs left behind on this machine, by its labels, and its removal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from vtax.paths import Paths
+from vtax.planning.preparation import all_providers
+from vtax.providers.base import Leftover
+from vtax.store import is_alive
+
+
+def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftover] | None = None) -> list[Leftover]:
+    """Whatever any run left behind: by label, and run-time files of clusters that are gone.
+
+    Campaigns that are running and clusters that were brought up by hand are in use, not left behind; `everything`
+    finds them too. What a vtax with another state directory made is never among them. `among` is what `labelled` found.
+    """
+    found = [item for item in (labelled(paths) if among is None else among) if not item.elsewhere]
+    for place in sorted(paths.runtime.glob("*/")):
+        found.append(Leftover("files", "directory", str(place), place.name))
+    if everything:
+        return found
+    by_hand = set(_by_hand(paths).values())
+    used = {name for name in {item.campaign for item in found} if is_alive(paths.runtime / name)}
+    return [item for item in found if item.campaign not in used | by_hand]
+
+
+def labelled(paths: Paths) -> list[Leftover]:
+    """Everything on this machine that carries the label of any campaign, whoever made it."""
+    return [item for one in all_providers(paths).values() for item in one.leftovers()]
+
+
+def clean(items: Sequence[Leftover], paths: Paths) -> None:
+    """Remove what `leftovers` found."""
+    providers = all_providers(paths)
+    for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
+        for campaign in dict.fromkeys(item.campaign for item in items if item.provider == name):
+            providers[name].destroy(campaign)
+    for item in items:
+        if item.provider == "files":
+            with suppress(FileNotFoundError):
+                shutil.rmtree(item.name)
+    gone = {item.campaign for item in items}
+    for path, campaign in _by_hand(paths).items():
+        if campaign in gone:
+            path.unlink()
+
+
+def _by_hand(paths: Paths) -> dict[Path, str]:
+    """The notes about clusters that were brought up by hand, and their labels; a damaged note protects nothing."""
+    found = {}
+    for path in (paths.state / "clusters").glob("*.json"):
+        with suppress(ValueError, KeyError, TypeError, OSError):
+            found[path] = str(json.loads(path.read_text())["campaign"])
+    return found

@@ -1,0 +1,110 @@
+"""From an environment's specification to a live, verified cluster, or to an error with nothing left behind."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from vtax.errors import CommandError, NotMatched, ProvisionError
+from vtax.model.cluster import NodeFacts
+from vtax.model.nodes import ClusterShape, Scope
+from vtax.model.study import EnvironmentSpec
+from vtax.providers.base import Cluster, Provider, Site
+from vtax.running.verify import parallel_targets, verify
+
+KEYS = "keys"  # of a campaign, in its run-time directory
+
+ATTEMPTS = 2  # a second one only for what may pass: a time-out, a port or an address taken meanwhile
+
+
+Keep = Callable[[int, Mapping[str, Path]], None]  # the attempt that failed, and node -> the log of its console
+
+
+def forget(attempt: int, consoles: Mapping[str, Path]) -> None:
+    """Keep nothing."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A verified cluster and how it came to be."""
+
+    cluster: Cluster
+    facts: tuple[NodeFacts, ...]
+    checks: tuple[str, ...]
+    elapsed_s: float
+
+
+def provision(
+    provider: Provider,
+    spec: EnvironmentSpec,
+    shape: ClusterShape,
+    shared_path: str,
+    site: Site,
+    scopes: Sequence[Scope],
+    keep: Keep = forget,
+) -> Ready:
+    """Create and verify. Raises ProvisionError or NotMatched after destroying what was made; `keep` gets the consoles
+    of every attempt that failed, before they go with it."""
+    clock = time.monotonic()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _attempt(provider, spec, shape, shared_path, site, scopes, clock, partial(keep, attempt))
+        except NotMatched:
+            raise
+        except (ProvisionError, CommandError):
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _attempt(
+    provider: Provider,
+    spec: EnvironmentSpec,
+    shape: ClusterShape,
+    shared_path: str,
+    site: Site,
+    scopes: Sequence[Scope],
+    clock: float,
+    keep: Callable[[Mapping[str, Path]], None],
+) -> Ready:
+    site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        cluster = provider.create(spec, shape, shared_path, site)
+        seen, checks = verify(cluster, parallel_targets(cluster, scopes))
+        facts = tuple(
+            NodeFacts(node=one.node, values={**one.values, **cluster.facts.get(one.node, {})}) for one in seen
+        )
+    except BaseException:
+        try:
+            keep({node.name: site.console(node.name) for node in shape.nodes if site.console(node.name).exists()})
+        finally:
+            destroy(provider, site, None)
+        raise
+    return Ready(cluster, facts, (*cluster.notes, *checks), time.monotonic() - clock)
+
+
+def destroy(provider: Provider, site: Site, cluster: Cluster | None) -> None:
+    """Close the connections, remove all that carries the label, and the site's files."""
+    if cluster is not None:
+        with suppress(CommandError, OSError):
+            cluster.close()
+    provider.destroy(site.campaign)
+    remove_site(site)
+
+
+def remove_campaign(directory: Path) -> None:
+    """A campaign's run-time directory with its keys. Files of a cluster that could not be removed stay, and with them
+    the directory: by it `vtax clean` knows what is ours."""
+    shutil.rmtree(directory / KEYS, ignore_errors=True)
+    if not any(place.is_dir() for place in directory.glob("*")):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def remove_site(site: Site) -> None:
+    """The cluster's files on this machine."""
+    shutil.rmtree(site.directory, ignore_errors=True)

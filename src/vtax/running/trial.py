@@ -1,0 +1,311 @@
+"""One trial on a live cluster: its steps, its raw output on disk, its record. Nothing is parsed here."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+import urllib.parse
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from vtax.errors import CommandError, EnvironmentMissing
+from vtax.facts.counters import counters_script, delta, parse_counters, read_beside
+from vtax.facts.machine import machine_counters, machine_delta
+from vtax.model.nodes import Scope, Target
+from vtax.model.plan import Cell, Load, PlannedTrial, Step, Work
+from vtax.model.trial import CommandResult, Status, StepRecord, TrialRecord
+from vtax.providers.base import Cluster
+from vtax.transport.base import Background, Transport
+from vtax.transport.parallel import each
+
+ASK_S = 20.0
+CARRY_S = 60.0  # for moving a file to or from a node
+READY_S = 20.0
+TAIL_LINES = 12
+LOAD = "load"  # begins the names of the files of a load
+
+
+def run_trial(
+    cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, place: Path, plan_sha256: str = ""
+) -> TrialRecord:
+    """Run `work` once and write everything into the directory `place`, `record.json` last.
+
+    `plan_sha256` is of the plan that it belongs to, "" for a trial of none.
+
+    A command that fails or takes too long is a recorded failure, not an exception.
+    """
+    before = _counters(cluster, work)
+    cpus = sorted({cpu for node in work.target.nodes for cpu in node.cpu_ids})
+    machine = machine_counters(cpus)
+    started, clock = time.time(), time.monotonic()
+    records: list[StepRecord] = []
+    status, failure = Status.OK, ""
+    background: list[Beside] = []
+    load: list[Beside] = []
+    load_records: list[StepRecord] = []
+    try:
+        failure = _start_load(cluster, work.load, place, load) if work.load else ""
+        status = Status.FAILED if failure else status
+        for number, step in enumerate(() if failure else work.steps):
+            _prepare(cluster, step, work.target)
+            if step.background:
+                failure = _start(cluster, f"{number}", step, work.target, place, background)
+                status = Status.FAILED if failure else status
+            else:
+                ran = _run_step(cluster, number, step, work.target, place)
+                records += ran
+                status, failure = _judge(step, ran, place)
+            if failure:
+                break
+        if not failure and (failure := _load_gone(load, place)):
+            status = Status.FAILED
+    except (CommandError, EnvironmentMissing) as error:
+        status, failure = Status.FAILED, str(error)
+    finally:
+        records += [beside.stopped() for beside in background]
+        load_records += [beside.stopped() for beside in reversed(load)]  # a client before its server
+    elapsed_s = time.monotonic() - clock
+    machine = machine_delta(machine, machine_counters(cpus))
+    after = _counters(cluster, work)
+    done = _blank(cell, trial, work, plan_sha256).model_copy(
+        update={
+            "status": status,
+            "failure": failure,
+            "started": started,
+            "elapsed_s": elapsed_s,
+            "counters": {node: delta(before[node], after[node]) for node in before if node in after},
+            "host_counters": machine,
+            "steps": tuple(sorted(records, key=lambda record: (record.step, record.node))),
+            "load": tuple(sorted(load_records, key=lambda record: (record.step, record.node))),
+        }
+    )
+    return _written(done, place)
+
+
+def not_run(
+    cell: Cell, trial: PlannedTrial, work: Work, reason: str, place: Path, plan_sha256: str = ""
+) -> TrialRecord:
+    """The record of a trial whose cluster was not there."""
+    blank = _blank(cell, trial, work, plan_sha256)
+    return _written(blank.model_copy(update={"failure": reason, "started": time.time()}), place)
+
+
+def _written(record: TrialRecord, place: Path) -> TrialRecord:
+    (place / "record.json").write_text(record.model_dump_json(indent=1) + "\n")
+    return record
+
+
+def _blank(cell: Cell, trial: PlannedTrial, work: Work, plan_sha256: str) -> TrialRecord:
+    return TrialRecord(
+        id=trial.id,
+        environment=cell.environment,
+        round=cell.round,
+        cell=cell.id,
+        work=work.id,
+        benchmark=work.benchmark,
+        label=work.label,
+        scope=work.target.scope,
+        nodes=work.target.names,
+        iteration=trial.iteration,
+        warmup=trial.warmup,
+        params=work.params,
+        status=Status.NOT_RUN,
+        started=0.0,
+        elapsed_s=0.0,
+        steps=(),
+        plan_sha256=plan_sha256,
+    )
+
+
+def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
+    """The counters of the trial's nodes, read where its commands run; a node that does not answer has none.
+
+    Nodes of one machine that are used as one have one set of counters, under the name of the first.
+    """
+    names = work.target.names
+    parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER)
+    asked = names[:1] if parallel and frozenset(names) in cluster.together else names
+
+    def ask(node: str) -> tuple[str, dict[str, float] | None]:
+        transport = cluster.reach(node, names if parallel else (node,))
+        try:
+            result = transport.run(("sh", "-s"), timeout_s=ASK_S, stdin=counters_script())
+        except (CommandError, EnvironmentMissing):
+            return node, None
+        if result.exit_code != 0:
+            return node, None
+        return node, read_beside(parse_counters(result.stdout), result.started, result.elapsed_s)
+
+    return {node: values for node, values in each(ask, asked, abandon=True) if values is not None}
+
+
+def _transport(cluster: Cluster, step: Step, node: str, target: Target) -> Transport:
+    """A step on one node of a parallel target uses all of the target (on one machine: all of its CPUs)."""
+    parallel = target.scope in (Scope.WORKERS, Scope.CLUSTER) and len(step.nodes) == 1
+    return cluster.reach(node, target.names if parallel else (node,))
+
+
+def _prepare(cluster: Cluster, step: Step, target: Target) -> None:
+    """One command a node: the step's files are there, and none of its outputs, for trials of one work share their
+    directory: hpcc appends to what a warm-up left, and a program that writes nothing would have an old file fetched."""
+    if not step.inputs and not step.outputs:
+        return
+    removed = f"rm -f -- {shlex.join(step.outputs)}\n" if step.outputs else ""
+    written = "".join(
+        f"printf %s {shlex.quote(file.content)} >{shlex.quote(file.name)}\n" for file in step.inputs
+    )  # not a here-document: it would add a line end, and end at a line of the content
+    for node in step.nodes:
+        transport = _transport(cluster, step, node, target)
+        script = f"set -e\n{removed}{written}"
+        result = transport.run(("sh", "-s"), timeout_s=CARRY_S, directory=target.directory, stdin=script)
+        if result.exit_code != 0:
+            raise CommandError(f"{node}: the trial's files cannot be written", detail=result.stderr)
+
+
+def _run_step(cluster: Cluster, number: int, step: Step, target: Target, place: Path) -> list[StepRecord]:
+    def one(node: str) -> StepRecord:
+        transport = _transport(cluster, step, node, target)
+        out, err = _names(f"{number}", node)
+        result = transport.run(
+            step.argv,
+            timeout_s=step.timeout_s,
+            directory=target.directory,
+            stdout=place / out,
+            stderr=place / err,
+        )
+        outputs = _fetch(transport, number, node, step.outputs, target.directory, place)
+        return _record(f"{number}", number, node, step, result, outputs)
+
+    return each(one, step.nodes, abandon=True)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A step that runs while others do, on one node; `name` begins the names of its files."""
+
+    name: str
+    number: int
+    step: Step
+    node: str
+    running: Background
+
+    def stopped(self) -> StepRecord:
+        """End it, and say how it went."""
+        return _record(self.name, self.number, self.node, self.step, self.running.stop(), {})
+
+
+def _start(cluster: Cluster, name: str, step: Step, target: Target, place: Path, background: list[Beside]) -> str:
+    """Start a step in the background, on its first node, and wait until it serves. Returns why it does not."""
+    return _start_on(cluster, name, step, step.nodes[0], target, place, background)
+
+
+def _start_on(
+    cluster: Cluster, name: str, step: Step, node: str, target: Target, place: Path, background: list[Beside]
+) -> str:
+    out, err = _names(name, node)
+    transport = _transport(cluster, step, node, target)
+    running = transport.start(
+        step.argv,
+        timeout_s=step.timeout_s,
+        directory=target.directory,
+        stdout=place / out,
+        stderr=place / err,
+    )
+    background.append(Beside(name, int(name.removeprefix(LOAD)), step, node, running))
+    limit_s = READY_S * cluster.patience
+    if step.ready and not running.wait_for(re.compile(step.ready), limit_s):
+        return f"{shlex.join(step.argv)} on {node} was not ready within {limit_s:g} s{_tail(place / out, place / err)}"
+    return ""
+
+
+def _start_load(cluster: Cluster, load: Load, place: Path, started: list[Beside]) -> str:
+    """Start what disturbs the benchmark, every step of it in the background. Returns why it does not run."""
+    for number, step in enumerate(load.steps):
+        _prepare(cluster, step, load.target)
+        for node in step.nodes:
+            if failure := _start_on(cluster, f"{LOAD}{number}", step, node, load.target, place, started):
+                return f"the load {load.id}: {failure}"
+    return ""
+
+
+def _load_gone(load: Sequence[Beside], place: Path) -> str:
+    """Why the benchmark was not under its load to the end; "" when it was."""
+    for beside in load:
+        if beside.running.ended() and not beside.step.background:
+            tail = _tail(*(place / name for name in _names(beside.name, beside.node)))
+            return f"its load ended before it did; make the load longer (its time, or the size of its problem){tail}"
+    return ""
+
+
+def _fetch(
+    transport: Transport, number: int, node: str, names: Sequence[str], directory: str, place: Path
+) -> dict[str, str]:
+    """Bring a step's output files home; one that is not there is simply not in the record."""
+    outputs = {}
+    for name in names:
+        file = f"{number}.{node}.{_plain(name)}"
+        with suppress(CommandError):
+            result = transport.run(("cat", name), timeout_s=CARRY_S, directory=directory, stdout=place / file)
+            if result.exit_code == 0:
+                outputs[name] = file
+            else:
+                (place / file).unlink(missing_ok=True)
+    return outputs
+
+
+def _plain(name: str) -> str:
+    """A path as one part of a file name, another one for every path; "stdout" and "stderr" are the step's own."""
+    return f"%{name}" if name in ("stdout", "stderr") else urllib.parse.quote(name, safe="")
+
+
+def _names(name: str, node: str) -> tuple[str, str]:
+    return f"{name}.{node}.stdout", f"{name}.{node}.stderr"
+
+
+def _record(
+    name: str, number: int, node: str, step: Step, result: CommandResult, outputs: dict[str, str]
+) -> StepRecord:
+    out, err = _names(name, node)
+    return StepRecord(
+        step=number,
+        node=node,
+        argv=step.argv,
+        exit_code=result.exit_code,
+        timed_out=result.timed_out,
+        background=step.background,
+        started=result.started,
+        elapsed_s=result.elapsed_s,
+        stdout=out,
+        stderr=err,
+        outputs=outputs,
+    )
+
+
+def _judge(step: Step, done: Sequence[StepRecord], place: Path) -> tuple[Status, str]:
+    for record in done:
+        tail = _tail(place / record.stdout, place / record.stderr)
+        if record.timed_out:
+            return Status.TIMED_OUT, f"{record.argv[0]} on {record.node} was ended after {record.elapsed_s:.0f} s{tail}"
+        if record.exit_code != 0 and not _is_result(step, record, place):
+            return Status.FAILED, f"{record.argv[0]} on {record.node} ended with exit code {record.exit_code}{tail}"
+    return Status.OK, ""
+
+
+def _is_result(step: Step, record: StepRecord, place: Path) -> bool:
+    """Whether an exit code other than 0 is how the tool tells what its output says."""
+    proof = step.results.get(record.exit_code)
+    return proof is not None and re.search(proof, (place / record.stdout).read_text(errors="replace")) is not None
+
+
+def _tail(*paths: Path) -> str:
+    """The last lines of the first log that has any, on lines of their own."""
+    for path in reversed(paths):
+        lines = (
+            [line for line in path.read_text(errors="replace").splitlines() if line.strip()] if path.exists() else []
+        )
+        if lines:
+            return "\n" + "\n".join(line[:300] for line in lines[-TAIL_LINES:])
+    return ""

@@ -1,0 +1,266 @@
+"""The proof that a cluster is what the plan says: asked of the nodes themselves, before the first trial.
+
+Every check that passes is a sentence in the cell's record; every one that does not is a line of one NotMatched error.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from vtax.errors import NotMatched, ProvisionError
+from vtax.facts import node as node_facts
+from vtax.facts.memory import kernel_keeps
+from vtax.facts.sections import MARK
+from vtax.launchers.mpirun import ranks_for
+from vtax.model.cluster import NodeFacts
+from vtax.model.nodes import NodeShape, Scope, Target
+from vtax.providers.base import SCRATCH, Cluster
+from vtax.transport.parallel import each
+from vtax.units import format_bytes
+
+CHECK_S = 60.0
+Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
+PAGE = 4096
+QUOTA_STEP = 1e-4  # CPUs: a quota is whole microseconds
+SSH_FAILED = 255  # its own exit code, when there is no connection
+PLACE = "/vtax-placement"
+RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
+TELL_RANK = (  # with no process but the shell's own: there may be many ranks, and emulated CPUs
+    "read -r host </proc/sys/kernel/hostname; while read -r name value; do case $name in "
+    'Cpus_allowed_list:) echo "vtax-rank-at $host $OMPI_COMM_WORLD_RANK $value";; esac; done </proc/self/status'
+)
+
+
+def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts, ...], tuple[str, ...]]:
+    """The facts of every node and the checks that passed. `targets` are the node sets of parallel programs.
+
+    Raises NotMatched with everything that differs from the plan.
+    """
+    facts, peers = _asked(cluster)
+    outcomes = [_limits(cluster, facts), peers]
+    _refuse(cluster, outcomes)
+    # Only now, because these write files, and the nodes have just been asked whether they hold any.
+    checks: list[Callable[[], Outcome]] = [partial(_shared, cluster)]
+    checks += [partial(_placement, cluster, target) for target in targets]
+    outcomes += each(lambda check: check(), checks)
+    _refuse(cluster, outcomes)
+    return facts, tuple(line for passed, _ in outcomes for line in passed)
+
+
+def _refuse(cluster: Cluster, outcomes: Sequence[Outcome]) -> None:
+    """Raise NotMatched with everything that is wrong so far."""
+    wrong = [line for _, mistakes in outcomes for line in mistakes]
+    if wrong:
+        raise NotMatched(
+            f"environment {cluster.environment.name!r} is up, but not as planned",
+            detail="\n".join(wrong),
+            remedy="nothing was measured; `vtax doctor` shows what this machine can limit",
+        )
+
+
+def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target, ...]:
+    """The targets of parallel programs among `scopes`, with a directory of their own for the question."""
+    nodes = {Scope.WORKERS: cluster.shape.workers, Scope.CLUSTER: cluster.shape.nodes}
+    return tuple(
+        Target(scope=scope, nodes=nodes[scope], directory=f"{cluster.shared_path}{PLACE}-{scope.value}")
+        for scope in (Scope.WORKERS, Scope.CLUSTER)
+        if scope in scopes
+    )
+
+
+def _limits(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
+    passed: list[str] = []
+    wrong: list[str] = []
+    by_quota = cluster.environment.options.get("cpu_limit") == "quota"
+    told = cluster.environment.options.get("cpu_share")
+    share = float(told) if isinstance(told, (int, float)) else None
+    for one in facts:
+        shape = cluster.shape.node(one.node)
+        mistakes = [
+            *([] if by_quota else cpus_differ(shape, one, cluster.capabilities.own_kernel)),
+            *quota_differs(shape, one, exact=by_quota or share is not None, share=1.0 if share is None else share),
+            *(
+                memory_differs(shape, one, cluster.capabilities.own_kernel)
+                if cluster.capabilities.limits_memory
+                else []
+            ),
+        ]
+        wrong += [f"{one.node}: {line}" for line in mistakes]
+        if not mistakes:
+            seen = one.values
+            memory = seen.get("memory_total_bytes" if cluster.capabilities.own_kernel else "memory_limit_bytes")
+            limit = format_bytes(memory) if memory is not None else "not limited"
+            quota = seen.get("cpu_quota_cpus")
+            passed.append(
+                f"limits of {one.node}: CPUs {seen.get('cpus_allowed', 'unknown')}, memory {limit}, "
+                f"CPU quota {'none' if quota is None else f'{quota:g}'}"
+            )
+    return passed, wrong
+
+
+def cpus_differ(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[str]:
+    """What is wrong with the CPUs that a node may use. A node with its own kernel numbers them from 0."""
+    seen = facts.values.get("cpus_allowed")
+    if seen is None:
+        return ["the CPUs that it may use cannot be read"]
+    wanted = set(range(shape.cpus)) if own_kernel else set(shape.cpu_ids)
+    if _cpu_set(str(seen)) != wanted:
+        return [f"may use CPUs {seen}, planned are {','.join(map(str, sorted(wanted)))}"]
+    return []
+
+
+def quota_differs(shape: NodeShape, facts: NodeFacts, exact: bool, share: float = 1.0) -> list[str]:
+    """What is wrong with the CPU quota: it must not bind before the cpuset does, or be exactly the node's share."""
+    seen = facts.values.get("cpu_quota_cpus")
+    if exact:
+        wanted = shape.cpus * share
+        good = seen is not None and abs(float(seen) - wanted) < QUOTA_STEP
+        return [] if good else [f"has a CPU quota of {seen}, planned is {wanted:g}"]
+    if seen is not None and float(seen) < shape.cpus:
+        return [f"has a CPU quota of {seen:g}, which binds before its {shape.cpus} CPUs do"]
+    return []
+
+
+def memory_differs(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[str]:
+    """What is wrong with the memory limit, to the page. A node with its own kernel has a memory of that size instead,
+    of which the kernel takes its share before it counts."""
+    if own_kernel:
+        total = int(facts.values.get("memory_total_bytes", 0))
+        if shape.memory_bytes - kernel_keeps(shape.memory_bytes) <= total <= shape.memory_bytes:
+            return []
+        return [f"has {format_bytes(total)} of memory, planned is {format_bytes(shape.memory_bytes)}"]
+    seen = facts.values.get("memory_limit_bytes")
+    if seen is None:
+        return [f"has no memory limit, planned is {format_bytes(shape.memory_bytes)}"]
+    if abs(int(seen) - shape.memory_bytes) >= PAGE:
+        return [f"has a memory limit of {format_bytes(int(seen))}, planned is {format_bytes(shape.memory_bytes)}"]
+    return []
+
+
+def _cpu_set(text: str) -> set[int]:
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
+    """One question to every node, all at the same time: its facts, whether it is new (it holds no file of an earlier
+    cluster), and whether it finds every other node by name and logs in there."""
+    addresses = {node.name: node.address for node in cluster.nodes}
+    separate = cluster.capabilities.separate_nodes
+    places = (SCRATCH, cluster.shared_path)
+    wait_s = 10 * cluster.patience
+
+    def ask(name: str) -> tuple[NodeFacts, list[str]]:
+        others = {other: at for other, at in addresses.items() if separate and other != name}
+        calls = "\n".join(
+            f"( echo vtax-name {other} $(getent hosts {other}); "
+            f"ssh -o BatchMode=yes -o ConnectTimeout={wait_s:.0f} root@{other} echo vtax-login {other} ) "
+            "2>&1 </dev/null &"
+            for other in others
+        )
+        look = f'find {" ".join(places)} -mindepth 1 2>&1 | while read -r line; do echo "vtax-holds $line"; done'
+        script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
+        result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
+        if result.exit_code == SSH_FAILED and not result.stdout:
+            raise ProvisionError(
+                f"{name} was ready and does not answer any more",
+                detail=result.stderr.strip(),
+                remedy="has it ended? does another program clean up here?",
+            )
+        before_the_facts = result.stdout.partition(f"\n{MARK}")[0]
+        return node_facts.parse(name, result.stdout, *places), peers_differ(name, others, before_the_facts)
+
+    asked = each(ask, list(addresses))
+    wrong = [line for _, lines in asked for line in lines]
+    passed = [f"{SCRATCH} and {cluster.shared_path} are empty"]
+    if separate:
+        passed.append(f"names and SSH between all {len(addresses) * (len(addresses) - 1)} pairs of nodes")
+    return tuple(facts for facts, _ in asked), ([] if wrong else passed, wrong)
+
+
+def peers_differ(name: str, addresses: Mapping[str, str], text: str) -> list[str]:
+    """What is wrong in a node's answer: files that it holds, names that it does not find, logins that fail."""
+    held = re.findall(r"^vtax-holds (.*)$", text, re.MULTILINE)
+    wrong = [f"{name} is not new: it holds {held[0]}"] if held else []
+    for other, address in addresses.items():
+        if f"vtax-login {other}\n" not in text:
+            said = [line for line in text.splitlines() if not line.startswith("vtax-")]
+            wrong.append(f"{name} cannot log in to {other}: {said[-1] if said else 'no answer'}")
+        found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
+        if found is None or found[1] != address:
+            wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
+    return wrong
+
+
+def _shared(cluster: Cluster) -> Outcome:
+    """What the first node writes to the shared file system, every node reads."""
+    token, path = secrets.token_hex(8), f"{cluster.shared_path}/.vtax-token"
+    first = cluster.nodes[0]
+    written = first.transport.run(("sh", "-c", f"echo {token} >{path}"), timeout_s=CHECK_S)
+    if written.exit_code != 0:
+        return [], [f"{first.name} cannot write to {cluster.shared_path}: {written.stderr.strip()}"]
+
+    def sees(name: str) -> bool:
+        return cluster.node(name).transport.run(("cat", path), timeout_s=CHECK_S).stdout.strip() == token
+
+    names = [node.name for node in cluster.nodes]
+    blind = [name for name, seen in zip(names, each(sees, names), strict=True) if not seen]
+    first.transport.run(("rm", "-f", path), timeout_s=CHECK_S)
+    wrong = [f"{name} does not see what {first.name} wrote to {cluster.shared_path}" for name in blind]
+    return ([] if wrong else [f"{cluster.shared_path} is the same on all {len(names)} nodes"]), wrong
+
+
+def _placement(cluster: Cluster, target: Target) -> Outcome:
+    """Every rank says where it runs and on which CPUs: as many on each node as planned, none sharing a CPU."""
+    ranks = ranks_for(target.nodes)
+    argv = cluster.launcher.argv(("sh", "-c", TELL_RANK), target, ranks)
+    files = "".join(
+        f"cat >{file.name} <<'vtax-end-of-file'\n{file.content}vtax-end-of-file\n"
+        for file in cluster.launcher.inputs(target, ranks)
+    )
+    script = f"{files}{shlex.join(argv)} </dev/null\ncode=$?\ncd /\nrm -rf {target.directory}\nexit $code\n"
+    transport = cluster.reach(target.names[0], target.names)
+    result = transport.run(("sh", "-s"), timeout_s=CHECK_S, directory=target.directory, stdin=script)
+    if result.exit_code != 0:
+        raise ProvisionError(
+            f"environment {cluster.environment.name!r}: mpirun does not start on {', '.join(target.names)}",
+            detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
+            remedy="`vtax up` makes such a cluster for a look by hand",
+        )
+    told = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
+    counts = Counter(host for host, _, _ in told)
+    if cluster.launcher.one_machine:
+        return _placed_beside(cluster, target, [cpus for _, _, cpus in told], ranks.total)
+    planned = dict(zip(target.names, ranks.per_node, strict=True))
+    if counts != planned:
+        return [], [f"ranks are placed as {dict(sorted(counts.items()))}, planned is {planned}"]
+    shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in told if h == host])]
+    where = " ".join(f"{name}={count}" for name, count in planned.items())
+    bound = " ".join(f"{host}={cpus}" for host, _, cpus in told)
+    passed = [f"mpi placement {target.label}: {where}", f"mpi binding {target.label}: {bound}"]
+    return ([] if shared else passed), shared
+
+
+def _placed_beside(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
+    if len(cpus) != total:
+        return [], [f"{len(cpus)} ranks answered, planned are {total}"]
+    distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
+    if _share(cpus) and len(distinct) >= total:
+        return [], [f"ranks share CPUs: {' '.join(cpus)}"]
+    name = cluster.environment.name
+    bound = " ".join(f"{name}={each}" for each in cpus)
+    placed = f"mpi placement {target.label}: {name}={total} on CPUs {' '.join(sorted(cpus))}"
+    return [placed, f"mpi binding {target.label}: {bound}"], []
+
+
+def _share(cpus: list[str]) -> bool:
+    sets = [_cpu_set(text) for text in cpus]
+    return sum(map(len, sets)) > len(set().union(*sets))

@@ -1,0 +1,109 @@
+"""What a campaign is doing, from its directory alone: from another terminal, on another machine, or afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from vtax.analysis.estimate.intervals import Interval, intervals
+from vtax.errors import VtaxError
+from vtax.evaluation.evaluate import judged
+from vtax.model.plan import Plan
+from vtax.model.record import Record
+from vtax.model.trial import Status, TrialRecord
+from vtax.planning.plan import ORCHESTRATION_S
+from vtax.store import Campaign
+
+
+class Snapshot(Record):
+    """A campaign at one moment. Times in s; `remaining_s` is absent before anything has finished."""
+
+    directory: str
+    running: bool
+    rounds: int
+    rounds_done: int
+    cell: str  # where the next trial is; "" when all are done
+    trial: str
+    trials: int
+    trials_done: int
+    failed: tuple[str, ...]
+    elapsed_s: float
+    remaining_s: float | None
+    baseline: str
+    intervals: tuple[Interval, ...]
+    note: str = ""  # why there are no intervals
+
+
+class Watcher:
+    """Reads a campaign again and again; what has not changed is not analysed twice."""
+
+    def __init__(self, directory: Path) -> None:
+        self.campaign = Campaign.open(directory)
+        self.plan = self.campaign.plan()
+        self.seen = -1
+        self.intervals: tuple[Interval, ...] = ()
+        self.note = ""
+
+    def snapshot(self, now: float | None = None) -> Snapshot:
+        """The state on disk. Raises DamagedError when the campaign is damaged."""
+        trials = self.campaign.trials(texts=False)
+        done = {trial.id: trial for trial in trials}
+        planned = [(cell, trial.id) for cell in self.plan.cells for trial in cell.trials]
+        pending = [(cell, name) for cell, name in planned if name not in done]
+        open_rounds = {cell.round for cell, _ in pending}
+        complete = [number for number in range(1, self.plan.study.rounds + 1) if number not in open_rounds]
+        if len(complete) != self.seen:
+            self.seen = len(complete)
+            self._analyse()
+        running = self.campaign.running()
+        started = min((trial.started for trial in trials), default=None)
+        ended = max((trial.started + trial.elapsed_s for trial in trials), default=None)
+        until = (time.time() if now is None else now) if running else ended
+        return Snapshot(
+            directory=str(self.campaign.directory),
+            running=running,
+            rounds=self.plan.study.rounds,
+            rounds_done=len(complete),
+            cell=pending[0][0].id if pending else "",
+            trial=pending[0][1].rpartition("/")[2] if pending else "",
+            trials=len(planned),
+            trials_done=len(planned) - len(pending),
+            failed=tuple(trial.id for trial in trials if trial.status is not Status.OK),
+            elapsed_s=max(0.0, until - started) if started is not None and until is not None else 0.0,
+            remaining_s=remaining_s(self.plan, done) if pending else 0.0,
+            baseline=self.plan.study.baseline,
+            intervals=self.intervals,
+            note=self.note,
+        )
+
+    def _analyse(self) -> None:
+        try:
+            analysis = judged(self.campaign)[0]
+        except VtaxError as error:  # a campaign in the middle may lack what an analysis needs
+            self.intervals, self.note = (), str(error).splitlines()[0]
+            return
+        self.note = ""
+        self.intervals = intervals(analysis)
+
+
+def remaining_s(plan: Plan, done: Mapping[str, TrialRecord]) -> float | None:
+    """The planned time of what is left, at the pace of what is done; None before the first trial of a cell."""
+    estimate = {(work.environment, work.id): work.estimate_s + ORCHESTRATION_S for work in plan.work}
+    said: dict[str, float] = {}
+    took: dict[str, list[float]] = {}
+    left: dict[str, float] = {}
+    for cell in plan.cells:
+        mine = [done[trial.id] for trial in cell.trials if trial.id in done]
+        for trial in cell.trials:
+            seconds = estimate[cell.environment, trial.work]
+            part = said if trial.id in done else left
+            part[cell.environment] = part.get(cell.environment, 0.0) + seconds
+        if mine:
+            began, ended = min(one.started for one in mine), max(one.started + one.elapsed_s for one in mine)
+            took.setdefault(cell.environment, []).append(ended - began)
+    if not took:
+        return None
+    typical = sum(map(sum, took.values())) / max(1e-9, sum(said.values()))
+    paces = {name: sum(took[name]) / said[name] for name in took if said.get(name)}
+    return sum(seconds * paces.get(name, typical) for name, seconds in left.items())

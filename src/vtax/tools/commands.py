@@ -1,0 +1,71 @@
+"""What the command lines above a run say: ranks, hosts, binding, threads. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pydantic import JsonValue
+
+from vtax.tools.reading import Line
+from vtax.tools.sections import PROMPT, program_of
+
+LONGEST = 2000
+AFTER_PROMPT = re.compile(r"^(?:[^\s]{0,200}[$#%>]|\[[^\]]{1,200}\][$#]) +(.{1,2000})$")
+USER_AT = re.compile(r"^[\w.-]{1,60}@([\w.-]{1,60}):")
+
+
+def command_facts(lines: Iterable[Line]) -> dict[str, JsonValue]:
+    """The command of a run that was started at a prompt, and what it promises. Nothing without a prompt."""
+    facts: dict[str, JsonValue] = {}
+    for line in lines:
+        if not ("$" in line.text or "#" in line.text or ">" in line.text):
+            continue
+        if PROMPT.match(line.text) is None or not program_of(line.text):
+            continue
+        found = AFTER_PROMPT.match(line.text)
+        if found is None:
+            continue
+        facts = {"command": found[1].strip(), "command_line": line.number}
+        if host := USER_AT.match(line.text):
+            facts["prompt_host"] = host[1]
+        facts |= launch_facts(found[1])
+    return facts
+
+
+def launch_facts(command: str) -> dict[str, JsonValue]:
+    """Ranks, hosts and binding that a command asks MPI for."""
+    words = words_of(command)
+    facts: dict[str, JsonValue] = {}
+    for name, keys in (
+        ("ranks_asked", ("-np", "--np", "-n", "--ntasks")),
+        ("hosts", ("--host", "-host", "-H")),
+        ("bind_to", ("--bind-to", "-bind-to")),
+        ("map_by", ("--map-by", "-map-by")),
+    ):
+        value = option(words, *keys)
+        if value and (words[0].endswith(("mpirun", "mpiexec", "srun"))):
+            facts[name] = int(value) if name == "ranks_asked" and value.isdecimal() else value
+    return facts
+
+
+@lru_cache(maxsize=256)
+def words_of(command: str) -> list[str]:
+    """The words of a command line; plain words when its quotes do not close."""
+    try:
+        return shlex.split(command[:LONGEST]) or [""]
+    except ValueError:
+        return command[:LONGEST].split() or [""]
+
+
+def option(words: list[str], *names: str) -> str:
+    """The value of the first of `names` that stands in a command, as `--name value` or `--name=value`; else ""."""
+    for place, word in enumerate(words):
+        for name in names:
+            if word == name and place + 1 < len(words):
+                return words[place + 1]
+            if word.startswith(f"{name}="):
+                return word.partition("=")[2]
+    return ""

@@ -1,0 +1,1 @@
+"""HPC Challenge, and HPL alone (xhpl), both from the source of hpcc."""

@@ -1,0 +1,1 @@
+"""iozone: file operations."""

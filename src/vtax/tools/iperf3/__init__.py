@@ -1,0 +1,1 @@
+"""iperf3: TCP and UDP throughput."""

@@ -1,0 +1,1 @@
+"""sysbench: cpu, memory, fileio."""

@@ -1,0 +1,1 @@
+"""Made-up campaigns, measurements and logs for tests."""

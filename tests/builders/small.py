@@ -1,0 +1,125 @@
+"""A small campaign on fake clusters: two environments, one benchmark, a plan as any other.
+
+What its trials print was recorded from the real tool, so that all stages after the run have something to read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from builders.recorded import DATA, load
+from fakes.cluster import FakeProvider, Reply, Script
+from vtax.model.cluster import Image
+from vtax.model.nodes import HostCapacity
+from vtax.model.plan import Plan, PlannedTrial
+from vtax.model.study import EnvironmentSpec, Study
+from vtax.model.trial import TrialRecord
+from vtax.planning.plan import make_plan
+from vtax.planning.study import parse
+from vtax.store import Campaign
+
+GIB = 2**30
+MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3, 4, 5), memory_bytes=32 * GIB)
+FACTS = {"cpus_usable": list(MACHINE.cpu_ids), "memory_total_bytes": MACHINE.memory_bytes, "kernel": "6.1"}
+IMAGE = Image(recipe="key", digest="d" * 64, directory="/rootfs", archive="/rootfs.tar", versions={"sysbench": "1.0"})
+SYSBENCH = DATA / "sysbench-cpu" / "1.0.20--trixie-node"
+SAYS = "0-worker1.stdout"  # the file in which it holds what sysbench printed
+PRINTED = load(SYSBENCH).texts[SAYS]
+
+TEXT = """\
+name = "small"
+seed = 3
+rounds = {rounds}
+baseline = "host"
+[environments.host]
+provider = "host"
+[nodes]
+cpus = 2
+memory = "2 GiB"
+[[benchmarks]]
+name = "sysbench-cpu"
+nodes = ["worker1"]
+time_s = 1
+iterations = {iterations}
+"""
+
+
+def study(names: Sequence[str] = ("host", "box"), *, rounds: int = 2, iterations: int = 2) -> Study:
+    """One benchmark on one node in environments of fake providers; the first one is the baseline."""
+    specs = tuple(EnvironmentSpec(name=name, provider=name) for name in names)
+    whole = parse(TEXT.format(rounds=rounds, iterations=iterations), "small.toml")
+    return whole.model_copy(update={"environments": specs, "baseline": names[0]})
+
+
+def anew(script: Script) -> Script:
+    """`script`, but no two runs of sysbench print the same: the rate differs in its last two digits."""
+    numbers = itertools.count()
+
+    def told(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        reply = script(node, argv, stdin)
+        if reply is None or reply[1] != PRINTED:
+            return reply
+        return reply[0], PRINTED.replace("1092.04", f"1092.{next(numbers) % 100:02d}"), reply[2]
+
+    return told
+
+
+def new_campaign(
+    directory: Path,
+    providers: Mapping[str, FakeProvider],
+    *,
+    rounds: int = 2,
+    iterations: int = 2,
+    looks: Sequence[int] = (),
+) -> Campaign:
+    """A campaign of which nothing has run yet. Its label is "c1"."""
+    wanted = study(tuple(providers), rounds=looks[-1] if looks else rounds, iterations=iterations)
+    wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks})
+    plan = make_plan(wanted, MACHINE, providers)
+    about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
+    return Campaign.create(directory, b"name = 'small'\n", plan, about)
+
+
+def planned(plan: Plan) -> list[str]:
+    """Every trial's id, in the order in which they run."""
+    return [trial.id for cell in plan.cells for trial in cell.trials]
+
+
+def store(campaign: Campaign, texts: Mapping[str, str]) -> None:
+    """Write trials as if they had run: by their id, what sysbench printed."""
+    plan = campaign.plan()
+    found = {trial.id: (cell.environment, cell.round, cell.id, trial) for cell in plan.cells for trial in cell.trials}
+    for number, (name, text) in enumerate(texts.items()):
+        environment, round_, cell, trial = found[name]
+        record = _record(environment, round_, cell, trial, started=1_760_000_000.0 + number)
+        with campaign.new_trial(name) as place:
+            for file in record.texts:
+                (place / file).write_text(text if file == SAYS else "")
+            (place / "record.json").write_text(record.model_dump_json(indent=1) + "\n")
+
+
+def _record(environment: str, round_: int, cell: str, trial: PlannedTrial, started: float) -> TrialRecord:
+    own = {
+        "id": trial.id,
+        "environment": environment,
+        "round": round_,
+        "cell": cell,
+        "work": trial.work,
+        "iteration": trial.iteration,
+        "warmup": trial.warmup,
+        "started": started,
+    }
+    return load(SYSBENCH).model_copy(update=own)
+
+
+def as_fast(text: str, speed: float, more: int) -> str:
+    """What sysbench prints with so much of the events, and some more, in the same time: no two runs are the same."""
+    rate = re.findall(r"events per second:\s+([\d.]+)", text)[0]
+    events = re.findall(r"total number of events:\s+(\d+)", text)[0]
+    wanted = int(int(events) * speed) + more
+    text = text.replace(rate, f"{float(rate) * wanted / int(events):.2f}").replace(events, str(wanted))
+    latency = float(re.findall(r"sum:\s+([\d.]+)", text)[0]) / wanted
+    return re.sub(r"(avg:\s+)[\d.]+", rf"\g<1>{latency:.2f}", text)

@@ -1,0 +1,188 @@
+"""R and M: rounds, order, missing runs, placement of ranks; and the audit as a whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from builders.audit_cases import evidence, only
+from vtax.audit import CATALOGUE, Evidence, audit, findings_of, method, mpi
+from vtax.model.finding import Finding, Outcome, Severity
+from vtax.model.trial import Status
+
+
+def test_a_campaign_without_a_fault_has_no_findings() -> None:
+    found = findings_of(audit(evidence()).rows)
+    assert {(one.id, one.severity) for one in found} == {
+        ("N02", Severity.INFO),  # its nodes share one machine
+        ("N04", Severity.WARNING),  # and a CPU limits UDP between them
+    }
+
+
+def test_every_check_bears_an_empty_campaign() -> None:
+    empty = Evidence(plan=evidence().plan)
+    rows = audit(empty).rows
+    assert {row.id for row in rows if row.outcome is Outcome.FAIL} == {"R01", "R07"}
+    assert not any(row.outcome is Outcome.PASS for row in rows)  # nothing was seen, so nothing passed
+
+
+def test_the_worst_comes_first() -> None:
+    spoilt = evidence({"container": {"kernel": "5.0", "shared_filesystem": "overlay", "libc": "musl"}}, rounds=2)
+    found = findings_of(audit(spoilt).rows)
+    assert [finding.severity for finding in found] == sorted(
+        (finding.severity for finding in found), key=tuple(Severity).index
+    )
+    assert found[0].id == "R01"
+
+
+def test_every_row_says_what_it_looks_for_and_why() -> None:
+    assert len({row.id for row in CATALOGUE}) == len(CATALOGUE)
+    for row in CATALOGUE:
+        assert re.fullmatch("[NMHTCODSUR][0-9]{2}", row.id)
+        assert row.title and row.why and row.remedy and row.source
+        assert row.id in (row.check.__doc__ or "")
+
+
+def test_the_catalogue_is_whole() -> None:
+    """Every row of METHOD section 3, and four more: T07, T08, T09, D08."""
+    last = {"N": 8, "M": 5, "H": 7, "T": 9, "C": 9, "O": 5, "D": 8, "S": 3, "U": 3, "R": 10}
+    wanted = {f"{letter}{number:02d}" for letter, count in last.items() for number in range(1, count + 1)}
+    assert {row.id for row in CATALOGUE} == wanted
+
+
+def test_what_was_found_touches_what_it_is_about() -> None:
+    found = Finding(
+        id="D02",
+        severity=Severity.BLOCKER,
+        message="m",
+        remedy="r",
+        environment="container",
+        benchmark="iozone",
+        metrics=("throughput",),
+        labels={"operation": ("read",)},
+    )
+    names = ("iozone", "disk")
+    assert found.touches(("container", "host"), names, "throughput", {"operation": "read"})
+    assert not found.touches(("container", "host"), names, "throughput", {"operation": "write"})
+    assert not found.touches(("container", "host"), names, "throughput", {})
+    assert not found.touches(("container", "host"), names, "operations_rate", {"operation": "read"})
+    assert not found.touches(("vm", "host"), names, "throughput", {"operation": "read"})
+    assert not found.touches(("container", "host"), ("hpcc", "hpcc"), "throughput", {"operation": "read"})
+
+
+def test_six_rounds_are_enough() -> None:
+    assert method.few_rounds(evidence(rounds=6)) == ()
+
+
+def test_five_rounds_are_a_pilot() -> None:
+    finding = only(method.few_rounds(evidence(rounds=5)))
+    assert finding.severity is Severity.BLOCKER
+    assert "5 of 5 planned rounds" in finding.message
+
+
+def test_a_failed_trial_makes_its_round_incomplete_for_its_entry_only() -> None:
+    campaign = evidence()
+    failed = campaign.trials[0].model_copy(update={"status": Status.FAILED})
+    finding = only(method.few_rounds(replace(campaign, trials=(failed, *campaign.trials[1:]))))
+    assert "5 of 6 planned rounds of hpcc are complete in container and the baseline" in finding.message
+    assert (finding.environment, finding.benchmark) == ("container", "hpcc")
+
+
+def test_an_entry_that_fails_in_every_round_is_told_and_no_other() -> None:
+    campaign = evidence(rounds=8)
+    trials = tuple(
+        one.model_copy(update={"status": Status.FAILED}) if (one.environment, one.label) == ("host", "hpcc") else one
+        for one in campaign.trials
+    )
+    finding = only(method.few_rounds(replace(campaign, trials=trials)))
+    assert (finding.environment, finding.benchmark) == ("container", "hpcc")
+    assert "0 of 8 planned rounds of hpcc" in finding.message
+
+
+def test_where_no_entry_has_enough_rounds_the_campaign_is_a_pilot() -> None:
+    campaign = evidence(rounds=5)
+    failed = campaign.trials[0].model_copy(update={"status": Status.FAILED})
+    finding = only(method.few_rounds(replace(campaign, trials=(failed, *campaign.trials[1:]))))
+    assert "at most 5 of 5 planned rounds are complete" in finding.message
+    assert (finding.environment, finding.benchmark) == ("", "")
+
+
+def test_order_as_planned() -> None:
+    assert method.order(evidence()) == ()
+
+
+def test_cells_in_another_order_than_planned() -> None:
+    campaign = evidence()
+    late = tuple(
+        one.model_copy(update={"started": 10_000.0 + number}) if one.cell == "r1-host" else one
+        for number, one in enumerate(campaign.trials)
+    )
+    finding = only(method.order(replace(campaign, trials=late)))
+    assert finding.severity is Severity.BLOCKER
+    assert "cell r1-container ran before r1-host" in finding.message
+
+
+def test_trials_in_another_order_within_a_cell() -> None:
+    campaign = evidence()
+    first, second, *rest = campaign.trials
+    swapped = (
+        first.model_copy(update={"started": second.started}),
+        second.model_copy(update={"started": first.started}),
+    )
+    finding = only(method.order(replace(campaign, trials=(*swapped, *rest))))
+    assert "trial r1-host-iperf3-udp ran before r1-host-hpcc" in finding.message
+
+
+def test_no_runs_are_missing() -> None:
+    assert method.missing_runs(evidence()) == ()
+
+
+def test_missing_and_failed_runs_are_counted_with_their_reasons() -> None:
+    campaign = evidence()
+    failed = campaign.trials[0].model_copy(update={"status": Status.TIMED_OUT, "failure": "ended after 9 s\nlog"})
+    lost = campaign.trials[4]
+    kept = tuple(one for one in campaign.trials if one not in (campaign.trials[0], lost))
+    finding = only(method.missing_runs(replace(campaign, trials=(failed, *kept))))
+    assert (finding.severity, finding.environment, finding.benchmark) == (Severity.WARNING, "host", "hpcc")
+    assert "2 of 6 runs of hpcc in host" in finding.message
+    assert "1 timed out: ended after 9 s" in finding.message
+    assert "1 not recorded" in finding.message
+
+
+def test_a_cluster_made_again_is_told() -> None:
+    campaign = evidence()
+    again = campaign.cells[0].model_copy(update={"instance": 2})
+    finding = only(method.missing_runs(replace(campaign, cells=(*campaign.cells, again))))
+    assert "cell r1-host" in finding.message
+
+
+def test_ranks_where_they_belong() -> None:
+    assert mpi.placement(evidence()) == ()
+
+
+def test_ranks_of_the_host_are_on_one_machine() -> None:
+    campaign = evidence()
+    cells = [
+        cell.model_copy(update={"checks": ("mpi placement workers: host=4 on CPUs 2 3 4 5",)})
+        for cell in campaign.cells
+    ]
+    assert mpi.placement(replace(campaign, cells=tuple(cells))) == ()
+
+
+@pytest.mark.parametrize(
+    ("check", "severity", "words"),
+    [
+        ("mpi placement workers: worker1=4", Severity.BLOCKER, "4 of 4 ranks on worker1; expected 2"),
+        ("mpi placement workers: worker1=3 worker2=1", Severity.BLOCKER, "3 of 4 ranks on worker1; expected 2"),
+        ("mpi placement workers: host=3 on CPUs 0 1 2", Severity.BLOCKER, "3 ranks on host; expected 4"),
+        ("SSH between all 9 pairs of nodes", Severity.WARNING, "no verified placement"),
+    ],
+)
+def test_misplaced_ranks(check: str, severity: Severity, words: str) -> None:
+    campaign = evidence()
+    cells = (campaign.cells[0].model_copy(update={"checks": (check,)}), *campaign.cells[1:])
+    finding = only(mpi.placement(replace(campaign, cells=cells)))
+    assert (finding.severity, finding.environment) == (severity, "host")
+    assert words in finding.message

@@ -1,0 +1,221 @@
+"""The exact command lines of Docker and Podman, the networks that they use, and the Compose file."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fakes.cluster import node_shape
+from vtax.model.cluster import Image
+from vtax.providers.container import engine
+from vtax.providers.container.engine import ContainerOptions
+
+IMAGE = Image(recipe="key", digest="0123456789abcdef" * 4, directory="/cache/tree", archive="/cache/rootfs.tar")
+TAG = "vtax-rootfs:0123456789ab"
+WORKER = node_shape("worker1", (2, 3))
+PLACES = engine.addresses("10.213.7", ("master", "worker1", "worker2"))
+
+HEAD = "create --name vtax-c1-worker1 --hostname worker1 --label vtax.campaign=c1 --label vtax.runtime=/run/vtax"
+OWNER = engine.Owner("c1", "/run/vtax")
+NETWORK = "--network vtax-c1 --ip 10.213.7.11 --add-host master:10.213.7.10 --add-host worker2:10.213.7.12"
+MEMORY = "--memory 2147483648 --memory-swap 2147483648"
+TAIL = f"--volume vtax-c1:/shared {TAG}"
+
+
+def created(program: str, **options: object) -> str:
+    chosen = ContainerOptions.model_validate(options)
+    return " ".join(engine.create_node(program, OWNER, WORKER, chosen, TAG, PLACES, "/shared"))
+
+
+@pytest.mark.parametrize("program", ["docker", "podman"])
+def test_a_node_with_its_own_cpus(program: str) -> None:
+    """The quota is half a CPU above the two that it has, so that it never binds first."""
+    assert created(program) == (
+        f"{program} {HEAD} {NETWORK} --publish 127.0.0.1::22 --cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 "
+        f"{MEMORY} --shm-size 268435456 {TAIL}"
+    )
+
+
+def test_a_node_with_an_exact_quota() -> None:
+    assert created("docker", cpu_limit="quota") == (
+        f"docker {HEAD} {NETWORK} --publish 127.0.0.1::22 --cpu-period 100000 --cpu-quota 200000 "
+        f"{MEMORY} --shm-size 268435456 {TAIL}"
+    )
+
+
+def test_a_node_with_a_handicap_keeps_its_cpus() -> None:
+    """95 % of two CPUs are 190 ms in every 100 ms."""
+    assert "--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 190000 " in created("docker", cpu_share=0.95)
+    assert "--cpu-period 100000 --cpu-quota 190000 " in created("docker", cpu_share=0.95, cpu_limit="quota")
+
+
+def test_a_node_under_another_runtime() -> None:
+    assert created("podman", runtime="runsc", shm="64 MiB") == (
+        f"podman {HEAD} --runtime runsc {NETWORK} --publish 127.0.0.1::22 --cpuset-cpus 2,3 --cpu-period 100000 "
+        f"--cpu-quota 250000 {MEMORY} --shm-size 67108864 {TAIL}"
+    )
+
+
+def test_a_node_in_the_network_of_this_machine() -> None:
+    """No network of its own, nothing published; the other names lead to loopback addresses."""
+    places = engine.addresses("127.213.7", ("master", "worker1", "worker2"))
+    options = ContainerOptions(network="host")
+    assert " ".join(engine.create_node("docker", OWNER, WORKER, options, TAG, places, "/shared")) == (
+        f"docker {HEAD} --network host --add-host master:127.213.7.10 --add-host worker2:127.213.7.12 "
+        f"--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 {MEMORY} --shm-size 268435456 {TAIL}"
+    )
+
+
+def test_every_attempt_tries_other_loopback_addresses_and_another_port() -> None:
+    tried = [engine.loopback("c1", attempt) for attempt in range(20)]
+    assert len({prefix for prefix, _ in tried}) == len({port for _, port in tried}) == 20
+    assert all(prefix.startswith("127.213.") and 20_000 <= port < 30_000 for prefix, port in tried)
+
+
+def test_nothing_is_published_beyond_loopback() -> None:
+    words = created("docker").split()
+    published = [words[i + 1] for i, word in enumerate(words) if word == "--publish"]
+    assert published == ["127.0.0.1::22"]
+    assert "--privileged" not in words
+
+
+@pytest.mark.parametrize("options", [{"shm": True}, {"shm": "1 KiB"}, {"runtime": "--privileged"}, {"cpus": 1}])
+def test_options_that_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ContainerOptions.model_validate_json(json.dumps(options), strict=True)
+
+
+def test_the_network_and_the_volume() -> None:
+    assert " ".join(engine.create_network("docker", OWNER, "10.213.7")) == (
+        "docker network create --subnet 10.213.7.0/24 --label vtax.campaign=c1 --label vtax.runtime=/run/vtax vtax-c1"
+    )
+    assert " ".join(engine.create_volume("podman", OWNER)) == (
+        "podman volume create --label vtax.campaign=c1 --label vtax.runtime=/run/vtax vtax-c1"
+    )
+
+
+def test_the_import_of_the_root_file_system() -> None:
+    assert engine.import_image("docker", IMAGE) == (
+        "docker",
+        "import",
+        "--change",
+        'CMD ["/usr/local/bin/node-init"]',
+        "--change",
+        "LABEL vtax.image=0123456789ab",
+        "/cache/rootfs.tar",
+        TAG,
+    )
+
+
+# --- networks ------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=12))
+def test_a_campaign_tries_every_network_once(campaign: str) -> None:
+    tried = [engine.subnet(campaign, attempt) for attempt in range(engine.NETWORKS)]
+    assert sorted(tried) == sorted(f"10.213.{number}" for number in range(1, 201))
+
+
+def test_campaigns_begin_at_different_networks() -> None:
+    assert len({engine.subnet(f"campaign-{number}", 0) for number in range(20)}) > 10
+
+
+ROUTES = """\
+Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0
+docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+br-1\t0007D50A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+"""
+
+
+@pytest.mark.parametrize(
+    ("prefix", "taken"), [("10.213.7", True), ("10.213.8", False), ("10.213.70", False), ("172.17.0", True)]
+)
+def test_a_network_with_a_route_is_taken(prefix: str, taken: bool) -> None:
+    """0007D50A is 10.213.7.0 in the byte order of the machine."""
+    assert engine.routed(prefix, ROUTES) is taken
+
+
+def test_without_routes_nothing_is_taken() -> None:
+    assert not engine.routed("10.213.7", "")
+
+
+def test_addresses_are_known_before_anything_starts() -> None:
+    assert PLACES == {"master": "10.213.7.10", "worker1": "10.213.7.11", "worker2": "10.213.7.12"}
+
+
+# --- Compose -------------------------------------------------------------------------------------------------------
+
+
+def service(text: str, name: str) -> dict[str, str]:
+    """The `key: value` lines of one service."""
+    block = text.partition(f"\n  {name}:\n")[2]
+    lines = []
+    for line in block.splitlines():
+        if not line.startswith("    "):
+            break
+        lines.append(line.strip())
+    return dict(re.findall(r"^(\w+): ?(.*)$", "\n".join(lines), re.MULTILINE))
+
+
+LOAD = f"docker import --change 'CMD [\"x\"]' /cache/rootfs.tar {TAG}"
+
+
+def compose_service(name: str, cpuset: str, quota: int, other: str, address: str) -> str:
+    return (
+        f"  {name}:\n"
+        f"    image: {TAG}\n"
+        '    command: ["sh", "-c", "ssh-keygen -q -A && exec node-init"]\n'
+        f"    hostname: {name}\n"
+        f'    cpuset: "{cpuset}"\n'
+        "    cpu_period: 100000\n"
+        f"    cpu_quota: {quota}\n"
+        "    mem_limit: 2147483648\n"
+        "    memswap_limit: 2147483648\n"
+        "    shm_size: 268435456\n"
+        '    ports: ["127.0.0.1::22"]\n'
+        '    volumes: ["shared:/shared", "./keys:/root/.ssh"]\n'
+        "    extra_hosts:\n"
+        f'      - "{other}"\n'
+        "    networks:\n"
+        f"      cluster: {{ipv4_address: {address}}}\n"
+    )
+
+
+def test_the_compose_file_of_a_cluster() -> None:
+    nodes = (node_shape("master", (4,)), WORKER)
+    text = engine.compose("c1", nodes, ContainerOptions(), LOAD, "10.213.7", "/shared")
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    assert comments[0] == "# Written by `vtax compose`. Once, before `docker compose up -d`:"
+    assert comments[1] == f"#   {LOAD}"
+    assert text.partition("name: vtax-c1\n")[2] == (
+        "services:\n"
+        + compose_service("master", "4", 150_000, "worker1:10.213.7.11", "10.213.7.10")
+        + compose_service("worker1", "2,3", 250_000, "master:10.213.7.10", "10.213.7.11")
+        + "volumes:\n"
+        "  shared: {}\n"
+        "networks:\n"
+        "  cluster:\n"
+        "    ipam: {config: [{subnet: 10.213.7.0/24}]}\n"
+    )
+
+
+@pytest.mark.parametrize("limit", ["cpuset", "quota"])
+def test_compose_and_create_set_the_same_limits(limit: str) -> None:
+    options = ContainerOptions.model_validate({"cpu_limit": limit, "runtime": "runsc"})
+    words = engine.create_node("docker", OWNER, WORKER, options, TAG, PLACES, "/shared")
+    flags = dict(pairwise(words))
+    made = service(engine.compose("c1", (WORKER,), options, LOAD, "10.213.7", "/shared"), "worker1")
+    assert made.get("cpuset") == (f'"{flags["--cpuset-cpus"]}"' if limit == "cpuset" else None)
+    assert made["cpu_period"] == flags["--cpu-period"]
+    assert made["cpu_quota"] == flags["--cpu-quota"]
+    assert made["mem_limit"] == flags["--memory"]
+    assert made["memswap_limit"] == flags["--memory-swap"]
+    assert made["shm_size"] == flags["--shm-size"]
+    assert made["runtime"] == flags["--runtime"]

@@ -1,0 +1,625 @@
+"""QEMU's exact command lines, what a console says, the probe of KVM, and how processes of ours are recognised."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from fakes.cluster import node_shape
+from vtax.cluster.access import write_ssh_config
+from vtax.cluster.seed import seed
+from vtax.errors import ProvisionError
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape
+from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import CommandResult
+from vtax.providers.base import LABEL, UNKNOWN, Site
+from vtax.providers.guest import console
+from vtax.providers.guest.guest_config import addresses
+from vtax.providers.qemu import bridge, command, kvm, problems, qmp
+from vtax.providers.qemu import provider as module
+from vtax.providers.qemu.command import Machine, QemuOptions
+from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
+from vtax.transport import process
+
+SITE = Path("/run/c1/vm")
+NAMES = ("master", "worker1", "worker2")
+PLACES = addresses(NAMES)
+SLOTS = {"master": 1, "worker1": 1, "worker2": 1}
+
+
+def machine(number: int, cpu_ids: tuple[int, ...] = (2, 3)) -> Machine:
+    name = NAMES[number]
+    return Machine("c1", node_shape(name, cpu_ids), number, SITE / name, SITE / "switch", "/cache/vmlinuz")
+
+
+def line(number: int, accel: command.Accelerator = "tcg", **options: object) -> str:
+    return " ".join(command.argv(machine(number), QemuOptions.model_validate(options), accel, (7, 2)))
+
+
+def start(name: str) -> str:
+    return (
+        f"qemu-system-x86_64 -name vtax-c1-{name},debug-threads=on -nodefaults -no-user-config -no-reboot "
+        f"-display none -daemonize -pidfile /run/c1/vm/{name}/pid"
+    )
+
+
+def serial(name: str) -> str:
+    return (
+        f"-qmp unix:/run/c1/vm/{name}/qmp,server=on,wait=off "
+        f"-chardev file,id=console,path=/run/c1/vm/{name}/console.log -serial chardev:console "
+        f"-chardev socket,id=orders,path=/run/c1/vm/{name}/orders,server=on,wait=off -serial chardev:orders"
+    )
+
+
+def end(name: str) -> str:
+    return (
+        f"-fw_cfg name=opt/vtax/seed,file=/run/c1/vm/{name}/seed.tar -kernel /cache/vmlinuz "
+        "-append console=ttyS0 quiet panic=-1 oops=panic no_timer_check rw root=/dev/nvme0n1 rootfstype=ext4 "
+        "init=/usr/local/bin/vm-init"
+    )
+
+
+def system(name: str, cache: str = "none", kind: str = "qcow2") -> str:
+    return (
+        f"-drive id=system,file=/run/c1/vm/{name}/system,format={kind},cache={cache}"
+        f"{',backing.cache.direct=off' if kind == 'qcow2' else ''},if=none,discard=unmap,werror=report,rerror=report "
+        "-device nvme,drive=system,serial=system"
+    )
+
+
+def inner(number: int, nic: str = "virtio-net-pci") -> str:
+    return (
+        "-netdev stream,id=inner,server=off,addr.type=unix,addr.path=/run/c1/vm/switch "
+        f"-device {nic},netdev=inner,mac=52:54:00:76:00:0{number},romfile="
+    )
+
+
+SIZE = "-smp 2,sockets=1,cores=2,threads=1 -m 2048M"
+OUTER = (
+    "-netdev user,id=outer,net=10.0.2.0/24,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22 "
+    "-device virtio-net-pci,netdev=outer,mac=52:54:00:76:01:00,romfile="
+)
+
+
+def test_a_worker_in_software_emulation() -> None:
+    assert line(1) == (
+        f"{start('worker1')} -machine q35 -accel tcg,thread=multi -cpu max,-erms,-fsrm,-cx16 {SIZE} "
+        f"{serial('worker1')} {system('worker1')} {inner(1)} {end('worker1')}"
+    )
+
+
+def test_the_master_has_a_second_network_card() -> None:
+    assert line(0, "kvm") == (
+        f"{start('master')} -machine q35 -accel kvm -cpu host {SIZE} {serial('master')} "
+        f"{system('master')} {inner(0)} {OUTER} {end('master')}"
+    )
+
+
+def test_options_of_a_worker() -> None:
+    chosen: dict[str, object] = {
+        "cpu": "Nehalem",
+        "nic": "vmxnet3",
+        "cache": "unsafe",
+        "format": "raw",
+        "hugepages": True,
+    }
+    assert line(2, "kvm", **chosen) == (
+        f"{start('worker2')} -machine q35,memory-backend=memory -accel kvm -cpu Nehalem {SIZE} "
+        "-object memory-backend-memfd,id=memory,size=2048M,hugetlb=on,hugetlbsize=2M,prealloc=on "
+        f"{serial('worker2')} {system('worker2', 'unsafe', 'raw')} {inner(2, 'vmxnet3')} {end('worker2')}"
+    )
+
+
+def test_a_tap_is_open_when_the_machine_starts() -> None:
+    """Its file descriptor is the one that the program before QEMU leaves open; the master's NAT is as before."""
+    device = "-device virtio-net-pci,netdev=inner,mac=52:54:00:76:00:0{},romfile="
+    assert f"-netdev tap,id=inner,fd=3,vhost=off {device.format(1)}" in line(1, network="tap")
+    made = line(0, network="tap")
+    assert f"-netdev tap,id=inner,fd=3,vhost=off {device.format(0)} {OUTER} " in made
+    assert "stream" not in made
+    carried = replace(machine(1), vhost=True)
+    assert "fd=3,vhost=on " in " ".join(command.argv(carried, QemuOptions(network="tap"), "kvm", (7, 2)))
+
+
+def test_every_card_has_its_device_and_its_driver() -> None:
+    for nic, device, drivers in (
+        ("virtio", "virtio-net-pci", "virtio_pci virtio_net"),
+        ("e1000", "e1000", "e1000"),
+        ("vmxnet3", "vmxnet3", "vmxnet3"),
+    ):
+        options = QemuOptions.model_validate({"nic": nic})
+        assert f"-device {device},netdev=inner," in line(0, nic=nic)
+        assert f"-device {device},netdev=outer," in line(0, nic=nic)
+        assert f"DRIVERS='{drivers}'\n" in command.setting(machine(1), PLACES, "/shared", options)
+
+
+def test_the_small_kernel_lacks_one_driver() -> None:
+    assert QemuOptions(nic="e1000").undriven("cloud") == "nic"
+    assert QemuOptions(nic="e1000").undriven("generic") == ""
+    assert QemuOptions().undriven("cloud") == ""
+
+
+def test_a_ram_disk_only_where_the_kernel_needs_one() -> None:
+    assert "-initrd" not in line(1)
+    given = replace(machine(1), initrd=Path("/cache/initrd-nvme.cpio"))
+    made = " ".join(command.argv(given, QemuOptions(), "tcg", (7, 2)))
+    assert "-kernel /cache/vmlinuz -initrd /cache/initrd-nvme.cpio -append console=ttyS0 " in made
+
+
+def test_memory_that_is_taken_before_the_guest_starts() -> None:
+    made = line(1, prealloc=True)
+    assert "-machine q35,memory-backend=memory " in made
+    assert "-object memory-backend-ram,id=memory,size=2048M,prealloc=on " in made
+
+
+def test_what_a_node_cannot_see_of_itself_is_recorded() -> None:
+    options = QemuOptions(network="tap", nic="e1000", cache="writeback", format="raw", disk="virtio-blk")
+    given = replace(machine(1), initrd=Path("/x"), vhost=False)
+    assert command.facts(given, options, "tcg", (7, 2)) == {
+        "vm_accelerator": "tcg",
+        "vm_qemu": "7.2",
+        "vm_cpu_model": "max,-erms,-fsrm,-cx16",
+        "vm_memory": "on demand",
+        "vm_network": "tap",
+        "vm_vhost": False,
+        "vm_nic": "e1000",
+        "vm_disk": "virtio-blk",
+        "vm_disk_cache": "writeback",
+        "vm_disk_format": "raw",
+        "vm_initrd": True,
+        "vm_numa_nodes": [],
+    }
+    assert command.facts(machine(1), QemuOptions(hugepages=True), "kvm", (10, 0))["vm_memory"] == "huge pages"
+    assert command.facts(machine(1), QemuOptions(prealloc=True), "kvm", (10, 0))["vm_memory"] == "preallocated"
+
+
+def test_a_node_starts_near_its_cpus() -> None:
+    """Where that is a choice: memory is taken where the CPU is that touches it first."""
+    far = replace(machine(1), numa_nodes=(1,), near=(2, 3, 6))
+    made = command.started(far, QemuOptions(), "kvm", (7, 2))
+    assert made == ("taskset", "-c", "2,3,6", *command.argv(far, QemuOptions(), "kvm", (7, 2)))
+    assert command.facts(far, QemuOptions(), "kvm", (7, 2))["vm_numa_nodes"] == [1]
+    assert command.started(machine(1), QemuOptions(), "kvm", (7, 2))[0] == "qemu-system-x86_64"
+
+
+def huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, *mebibytes: int) -> list[str]:
+    (tmp_path / "free").write_text(f"{free}\n")
+    monkeypatch.setattr(problems, "HUGE", tmp_path / "free")
+    nodes = tuple(node_shape(name, (0,), size * 2**20) for name, size in zip(NAMES, mebibytes, strict=False))
+    return [one.message for one in problems.huge_pages(ClusterShape(nodes=nodes), QemuOptions(hugepages=True))]
+
+
+def test_huge_pages_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert huge(tmp_path, monkeypatch, 768, 512, 1024) == []
+    assert huge(tmp_path, monkeypatch, 767, 512, 1024) == ["the nodes want 768 huge pages of 2 MiB, 767 are free"]
+    assert huge(tmp_path, monkeypatch, 999, 513) == [
+        "master has 513 MiB of memory, no multiple of 2 MiB: `hugepages` takes pages of that size"
+    ]
+
+
+def test_the_plan_shows_what_will_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command of the QEMU that is installed, for the kernel that the study wants; the oldest where none is."""
+    monkeypatch.setattr(kvm, "asked", lambda _: kvm.Answer("no"))
+    spec = EnvironmentSpec(name="vm", provider="qemu", options=QemuOptions().model_dump(mode="json"))
+    shape = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0,))))
+
+    def planned(installed: command.Version | None, kernel: str) -> str:
+        monkeypatch.setattr(Qemu, "_version", lambda _: installed)
+        return " ".join(Qemu(tmp_path).commands(spec, shape, "/shared", kernel)[-1])
+
+    assert " -cpu max,-erms,-fsrm -smp" in planned((8, 0), "cloud")
+    assert " -cpu max,-erms,-fsrm,-cx16 -smp" in planned((7, 2), "cloud")
+    assert " -cpu max,-erms,-fsrm,-cx16 -smp" in planned(None, "cloud")
+    assert "-kernel ROOTFS/boot/vmlinuz -append" in planned((8, 0), "cloud")
+    assert "-kernel ROOTFS/boot/vmlinuz -initrd INITRD -append" in planned((8, 0), "generic")
+
+
+def test_a_virtio_disk_is_a_second_one() -> None:
+    data = (
+        "-drive id=data,file=/run/c1/vm/worker1/data,format=qcow2,cache=none,"
+        "backing.cache.direct=off,if=none,discard=unmap,werror=report,rerror=report -device virtio-blk-pci,drive=data"
+    )
+    assert f"{system('worker1')} {data} {inner(1)}" in line(1, disk="virtio-blk")
+    setting = command.setting(machine(1), PLACES, "/shared", QemuOptions(disk="virtio-blk"))
+    assert "DATA_DISK='/dev/vda'\n" in setting
+
+
+@pytest.mark.parametrize(
+    ("cpu", "accel", "qemu", "model"),
+    [
+        (None, "kvm", (7, 2), "host"),
+        (None, "tcg", (7, 2), "max,-erms,-fsrm,-cx16"),
+        (None, "tcg", (8, 0), "max,-erms,-fsrm"),
+        ("Nehalem", "tcg", (7, 2), "Nehalem,-cx16"),
+        ("qemu64,-cx16", "tcg", (7, 2), "qemu64,-cx16"),
+        ("Nehalem", "kvm", (7, 2), "Nehalem"),
+    ],
+)
+def test_the_cpu_never_has_what_old_emulators_do_wrong(
+    cpu: str | None, accel: command.Accelerator, qemu: command.Version, model: str
+) -> None:
+    assert command.cpu_model(QemuOptions(cpu=cpu), accel, qemu) == model
+
+
+@pytest.mark.parametrize("wrong", [{"cpu": "host; rm"}, {"cache": "writeback,file=/etc/passwd"}, {"accel": "hvf"}])
+def test_options_that_are_none(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        QemuOptions.model_validate(wrong)
+
+
+def test_versions() -> None:
+    assert command.version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg)\nCopyright") == (7, 2)
+    assert command.version("QEMU emulator version 10.0.2") == (10, 0)
+    assert command.version("") is None
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "x86 486                   (alias configured by machine type)\nx86 486-v1                \nx86 max  All\n",
+        "  486                   (alias configured by machine type)\n  486-v1\n  max                   Enables all\n",
+    ],
+    ids=["7.2", "9.1"],
+)
+def test_the_cpus_that_qemu_knows(listed: str) -> None:
+    text = f"Available CPUs:\n{listed}\nRecognized CPUID flags:\n  3dnow 3dnowext\n"
+    assert command.cpu_models(text) == ("486", "486-v1", "max")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "accel", "said"),
+    [
+        ("Nehalm", "tcg", "this QEMU has no CPU 'Nehalm' | Nehalem; `qemu-system-x86_64 -cpu help` lists all"),
+        ("host", "tcg", 'cpu = "host" needs KVM, and this environment runs in software emulation | cpu = "max", or'),
+        ("Nehalem,-sse4.2", "tcg", ""),
+        ("host", "kvm", ""),
+        (None, "tcg", ""),
+    ],
+)
+def test_a_cpu_that_is_none(
+    cpu: str | None, accel: command.Accelerator, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = result(0).model_copy(update={"stdout": "Available CPUs:\nx86 Nehalem  Intel\nx86 host  all\nx86 max\n"})
+    monkeypatch.setattr(process, "run", lambda argv, timeout_s: printed)
+    options = QemuOptions.model_validate({"cpu": cpu, "accel": accel})
+    found = [f"{one.message} | {one.remedy}" for one in problems.cpu(options, accel)]
+    assert "".join(found).startswith(said)
+    assert bool(found) is bool(said)
+
+
+def test_disks_are_layers_or_copies() -> None:
+    base, disk = Path("/cache/base.raw"), Path("/run/x/system")
+    layer = "qemu-img create -q -f qcow2 -b /cache/base.raw -F raw /run/x/system"
+    assert " ".join(command.clone(base, disk, QemuOptions())) == layer
+    assert command.clone(base, disk, QemuOptions(format="raw"))[0] == "cp"
+
+
+# --- the seed and the way to the nodes -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    for name in ("user", *NAMES):
+        (folder / name).write_text(f"secret of {name}\n")
+        (folder / f"{name}.pub").write_text(f"ssh-ed25519 AAAA{name} vtax {name}\n")
+    return folder
+
+
+def test_the_seed_of_a_worker(keys: Path) -> None:
+    setting = command.setting(machine(1), PLACES, "/shared", QemuOptions())
+    with tarfile.open(fileobj=io.BytesIO(seed(keys, "worker1", PLACES, SLOTS, setting))) as archive:
+        held = {entry.name: (entry.mode, archive.extractfile(entry).read().decode()) for entry in archive}  # type: ignore[union-attr]
+    assert held["etc/hosts"][1] == (
+        "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
+        "10.214.0.10 master\n10.214.0.11 worker1\n10.214.0.12 worker2\n"
+    )
+    assert held["etc/vtax-node"][1] == (
+        "NODE='worker1'\nADDRESS='10.214.0.11'\nMAC='52:54:00:76:00:01'\nDRIVERS='virtio_pci virtio_net'\n"
+        "GATEWAY='10.214.0.10'\nOUTER_MAC=''\n"
+        "OUTER_ADDRESS='10.0.2.15'\nOUTER_GATEWAY='10.0.2.2'\nNETWORK='10.214.0.0/24'\nSHARED='/shared'\n"
+        "SERVER='10.214.0.10'\nDATA_DISK=''\n"
+    )
+    assert held["etc/ssh/ssh_host_ed25519_key"] == (0o600, "secret of worker1\n")
+
+
+def test_a_container_gets_no_setting(keys: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(seed(keys, "worker1", PLACES, SLOTS))) as archive:
+        assert not {"etc/hosts", "etc/vtax-node"} & set(archive.getnames())
+
+
+def test_workers_are_reached_through_the_master(keys: Path, tmp_path: Path) -> None:
+    config = write_ssh_config(tmp_path, keys, {"master": 4321}, behind=PLACES, patience=5).read_text()
+    assert "Host master\n  HostName 127.0.0.1\n  Port 4321\n" in config
+    assert "Host worker2\n  HostName 10.214.0.12\n  ProxyJump master\n  HostKeyAlias worker2\n" in config
+    assert config.count("Host master\n") == 1
+    assert "ConnectTimeout 50\n" in config
+    assert "worker2 ssh-ed25519 AAAAworker2\n" in (tmp_path / "known_hosts").read_text()
+
+
+# --- the console ---------------------------------------------------------------------------------------------------
+
+STORY = "".join(f"vtax-init {n}.10 {word}\n" for n, word in enumerate(("mounted", "seeded", "network", "sshd")))
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("", "mounted"),
+        ("vtax-init 1.0 mount", "mounted"),
+        (STORY, "shared"),
+        (STORY + "vtax-init 9.9 shared\n", "ready"),
+        (STORY + "vtax-init 9.9 shared\nvtax-init 9.9 ready\n", None),
+    ],
+)
+def test_how_far_a_worker_has_come(text: str, missing: str | None) -> None:
+    check = console.first_missing(text, console.checks_for(node_shape("worker1")))
+    assert (check.word if check else None) == missing
+
+
+def test_the_master_exports_and_forwards() -> None:
+    words = [check.word for check in console.checks_for(node_shape("master"))]
+    assert words == ["mounted", "seeded", "network", "sshd", "exported", "gateway", "ready"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (STORY, ""),
+        ("[    1.2] Kernel panic - not syncing: VFS\n", "[    1.2] Kernel panic - not syncing: VFS"),
+        ("x\nvtax-init 3.1 failed: no seed\n", "vtax-init 3.1 failed: no seed"),
+    ],
+)
+def test_what_is_fatal(text: str, said: str) -> None:
+    assert console.fatal(text) == said
+
+
+def test_a_console_without_what_moves_cursors() -> None:
+    assert console.plain("\x1bc\x1b[?7l\x1b[2Jvtax-init 1 ready\r\n") == "vtax-init 1 ready\n"
+    assert console.tail("\n".join(map(str, range(40)))).split("\n")[0] == "25"
+
+
+# --- KVM ------------------------------------------------------------------------------------------------------------
+
+
+def result(exit_code: int, stderr: str = "", timed_out: bool = False) -> CommandResult:
+    return CommandResult(
+        argv=("x",), exit_code=exit_code, stdout="", stderr=stderr, started=0, elapsed_s=1, timed_out=timed_out
+    )
+
+
+def test_only_one_exit_code_is_a_yes() -> None:
+    assert kvm.judged(result(85)) == kvm.Answer()
+    for code in (0, 1, 67, 69, 71, -6):  # those of guests that stop on the way, too
+        assert f"exit code {code}" in kvm.judged(result(code)).reason
+    assert "within 2.5 s" in kvm.judged(result(-9, timed_out=True)).reason
+    assert kvm.judged(result(1, "qemu: no such thing\nmore\n")).reason.endswith(": qemu: no such thing")
+    busy = kvm.judged(result(1, "ioctl(KVM_CREATE_VM) failed: 16 Device or resource busy"))
+    assert busy.remedy == "end the virtual machines of other hypervisors (VirtualBox)"
+
+
+def test_a_cpu_without_the_flags_is_not_asked_at_all() -> None:
+    assert kvm.refused("processor : 0\nflags\t\t: fpu vmx sse\n") is None
+    assert kvm.refused("flags : fpu svm\n") is None
+    for text in ("flags : fpu vmxnet sse\n", ""):
+        answer = kvm.refused(text)
+        assert answer is not None
+        assert "neither vmx nor svm" in answer.reason
+        assert "firmware" in answer.remedy
+        assert "nested virtualization" in answer.remedy
+
+
+@pytest.mark.parametrize(
+    ("number", "flags", "remedy"),
+    [
+        (errno.EACCES, "vmx", "as root: usermod -aG kvm ada; then log in again"),
+        (errno.EPERM, "vmx", "in a container: start it with --device /dev/kvm"),
+        (errno.ENOENT, "vmx", "as root: modprobe kvm_intel; in a container: start it with --device /dev/kvm"),
+        (errno.ENODEV, "svm", "as root: modprobe kvm_amd; in a container: start it with --device /dev/kvm"),
+    ],
+)
+def test_what_makes_the_device_open(
+    number: int, flags: str, remedy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(path: Path, how: int) -> int:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(kvm, "name_of", lambda _: "ada")
+    monkeypatch.setattr("os.open", refuse)
+    assert kvm.unopened(f"flags : {flags}\n") == kvm.Answer(f"/dev/kvm: {os.strerror(number)}", remedy)
+
+
+class Probes:
+    """A machine on which test guests end as `results` says, one after another."""
+
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch, *results: CommandResult) -> None:
+        self.asked: list[str] = []
+        self.qemu = place / "qemu"
+        self.qemu.touch()
+        coming = iter(results)
+
+        def tried(accel: str, cpu: str) -> CommandResult:
+            self.asked.append(f"{accel} {cpu}")
+            return next(coming)
+
+        monkeypatch.setattr(kvm, "refused", lambda _: None)
+        monkeypatch.setattr(kvm, "unopened", lambda _: None)
+        monkeypatch.setattr("shutil.which", lambda _: str(self.qemu))
+        monkeypatch.setattr(kvm, "tried", tried)
+
+
+def test_the_answer_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guest that ran, for everybody; one that did not, until somebody asks again."""
+    probes = Probes(tmp_path, monkeypatch, result(-9, timed_out=True), result(85))
+    run = tmp_path / "run"
+    first = kvm.asked(run)
+    assert "did not reach user mode" in first.reason
+    assert "`vtax doctor` asks again" in first.remedy
+    assert kvm.asked(run) == first
+    assert probes.asked == ["kvm host"]
+    assert kvm.asked(run, again=True) == kvm.asked(run) == kvm.asked(run, again=True) == kvm.Answer()
+    assert probes.asked == ["kvm host"] * 2
+
+
+def test_another_qemu_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probes = Probes(tmp_path, monkeypatch, result(85), result(-9, timed_out=True))
+    assert kvm.asked(tmp_path / "run").reason == ""
+    os.utime(probes.qemu, ns=(1, 1))
+    assert kvm.asked(tmp_path / "run").reason != ""
+
+
+def test_what_qemu_says_is_no_answer_of_the_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another hypervisor has the CPU's virtualization now, or QEMU is not there yet: neither holds for long."""
+    Probes(tmp_path, monkeypatch, result(1, "failed: 16 Device or resource busy"), result(85))
+    assert "busy" in kvm.asked(tmp_path / "run").reason
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert kvm.asked(tmp_path / "run").reason == "qemu-system-x86_64 is not installed"
+    monkeypatch.setattr("shutil.which", lambda _: str(tmp_path / "qemu"))
+    assert kvm.asked(tmp_path / "run") == kvm.Answer()
+
+
+def test_a_provider_says_one_thing_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells of one run are never of two kinds; a person who asks is told what is so now."""
+    answers = {False: iter([kvm.Answer("busy", "end it"), kvm.Answer()]), True: iter([kvm.Answer("hung", "mend it")])}
+    monkeypatch.setattr(kvm, "asked", lambda _, again=False: next(answers[again]))
+    supplier = Qemu(tmp_path)
+    assert [supplier.accelerator(QemuOptions()) for _ in range(2)] == ["tcg", "tcg"]
+    assert (supplier.note(), supplier.advice()) == ("software emulation only: hung", "mend it")
+
+
+def emulation(broken: kvm.Answer, **options: object) -> list[str]:
+    chosen = QemuOptions.model_validate(options)
+    accel: command.Accelerator = "kvm" if chosen.accel == "kvm" else "tcg"
+    return [f"{one.message} | {one.remedy}" for one in problems.emulation("vm", chosen, accel, broken)]
+
+
+def test_where_kvm_does_not_work_the_plan_says_what_to_do() -> None:
+    broken = kvm.Answer("/dev/kvm: Permission denied", "as root: usermod -aG kvm ada; then log in again")
+    assert emulation(broken, accel="kvm") == [
+        "no working KVM on this machine: /dev/kvm: Permission denied | as root: usermod -aG kvm ada; "
+        'then log in again; or set accel = "tcg" to see software emulation'
+    ]
+    (warned,) = emulation(broken)
+    assert "runs in software emulation: /dev/kvm: Permission denied; it says nothing" in warned
+    assert "| as root: usermod -aG kvm ada; then log in again; allow_emulation = true" in warned
+    assert "| run on a host with working KVM; " in emulation(kvm.Answer(), accel="tcg")[0]
+    assert emulation(kvm.Answer(), accel="kvm") == []
+
+
+def test_no_processor_writes_to_the_table_in_read_only_memory() -> None:
+    """Loading a segment marks its descriptor as accessed; under KVM a guest cannot write that to its firmware, and
+    hangs. So all of them are marked already."""
+    image = kvm.IMAGE
+    table = image.index(bytes.fromhex("ffff0000009bcf00")) - 8  # its first is empty
+    found = []
+    for start in range(table + 8, len(image), 8):
+        access = image[start + 5]
+        if not access & 0x10:  # the task, which is loaded from a copy in memory, and the end
+            break
+        found.append(access & 1)
+    assert found == [1] * 6
+
+
+def test_the_probe_is_firmware() -> None:
+    rom = kvm.rom()
+    assert len(rom) == 65536
+    assert rom[:1] == b"\xfa", "its first instruction switches interrupts off"
+    assert rom[-16:-11] == bytes.fromhex("ea000000f0")
+
+
+# --- the monitor, and processes of ours ----------------------------------------------------------------------------
+
+
+def test_the_forwarded_port() -> None:
+    table = "  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r\n"
+    row = "  TCP[HOST_FORWARD]  11       127.0.0.1 43787       10.0.2.15    22     0     0\r\n"
+    assert qmp.forwarded_port(f"Hub -1 (outer):\r\n{table}{row}") == 43787
+    with pytest.raises(ProvisionError):
+        qmp.forwarded_port(table)
+
+
+def test_whose_process_it_is() -> None:
+    made = command.argv(machine(1), QemuOptions(), "tcg", (7, 2))
+    assert owner_of(("/usr/bin/qemu-system-x86_64", *made[1:])) == ("c1", "worker1", SITE / "worker1")
+    switch = ("/usr/bin/python3", "-I", "-S", str(SWITCH), f"{LABEL}=up-1a2b", "/run/up-1a2b/vm/switch", "")
+    assert owner_of(switch) == ("up-1a2b", "", Path("/run/up-1a2b/vm"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("",),
+        ("qemu-system-x86_64", "-name", "mine", "-pidfile", "/x/pid"),
+        ("qemu-system-x86_64", "-name", "vtax-c1-worker1"),
+        ("vi", "-name", "vtax-c1-worker1", "-pidfile", "/x/pid"),
+        ("python3", "-I", "-S", "/x/switch.py", "other=c1", "/x/switch", ""),
+        ("python3", "switch.py"),
+    ],
+)
+def test_other_processes_are_none_of_ours(words: tuple[str, ...]) -> None:
+    assert owner_of(words) is None
+
+
+def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs, gone = tmp_path / "run" / "c1" / "vm", tmp_path / "other" / "c2" / "vm", tmp_path / "other" / "c3"
+    ours.mkdir(parents=True)
+    theirs.mkdir(parents=True)
+    found = [module._Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
+    monkeypatch.setattr(module, "_processes", lambda: found)
+    monkeypatch.setattr(bridge, "found", lambda: [("c4", None), ("c1", None), ("c2", theirs)])
+    whose = [(item.campaign, item.elsewhere) for item in Qemu(tmp_path / "run").leftovers()]
+    others = str(tmp_path / "other")
+    assert whose == [("c1", ""), ("c2", others), ("c3", ""), ("c4", UNKNOWN), ("c1", ""), ("c2", others)]
+
+
+def test_processes_with_another_root_directory_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "owner_of", lambda words: ("c1", words[0], Path("/run/c1")))
+    assert os.getpid() in {one.pid for one in module._processes()}
+    monkeypatch.setattr(Path, "samefile", lambda path, other: path.parent.name != str(os.getpid()))
+    assert os.getpid() not in {one.pid for one in module._processes()}
+
+
+def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the common disk takes minutes where it is large, once."""
+    now, deadlines = [1000.0], []
+
+    def bases(*_: object) -> dict[str, dict[str, Path]]:
+        now[0] += 900
+        return {"master": {}}
+
+    def wait(site: Site, machines: object, places: object, patience: float, deadline: float) -> None:
+        deadlines.append(deadline)
+        raise ProvisionError("far enough")
+
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(kvm, "asked", lambda _: kvm.Answer())
+    monkeypatch.setattr(module, "_bases", bases)
+    monkeypatch.setattr(module, "_await", wait)
+    for place, name in ((module, "make_keys"), (module, "seed"), (module, "_ram_disk"), (module, "_write_secret")):
+        monkeypatch.setattr(place, name, lambda *_: None)
+    monkeypatch.setattr(bridge, "make", lambda _: None)
+    monkeypatch.setattr(Qemu, "_version", lambda _: (8, 0))
+    monkeypatch.setattr(process, "run", lambda argv, timeout_s, check: result(0))
+    site = Site("c1", tmp_path, Image(recipe="", digest="", directory="", archive="", kernel="k"), tmp_path)
+    spec = EnvironmentSpec(name="vm", provider="qemu", options=QemuOptions().model_dump(mode="json"))
+    with pytest.raises(ProvisionError, match="far enough"):
+        Qemu(tmp_path)._create(spec, ClusterShape(nodes=(node_shape("master", (0,)),)), "/shared", site)
+    assert deadlines == [1900 + module.READY_S]
+
+
+def test_the_unpacked_kernel_is_started_where_there_is_one(tmp_path: Path) -> None:
+    packed = tmp_path / "vmlinuz-6.12-amd64"
+    packed.touch()
+    image = Image(recipe="", digest="", directory="", archive="", kernel=str(packed))
+    assert module._kernel(image) == str(packed)
+    (tmp_path / "vmlinux-6.12-amd64").touch()
+    assert module._kernel(image) == str(tmp_path / "vmlinux-6.12-amd64")

@@ -1,0 +1,102 @@
+"""The exact mpirun command of every kind of target."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakes.cluster import node_shape
+from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
+from vtax.model.nodes import NodeShape, Scope, Target
+
+ONE = node_shape("worker1", (0, 1))
+TWO = node_shape("worker2", (2, 3))
+MASTER = node_shape("master", (4,))
+SHARING = node_shape("master", (0,))
+
+START = "mpirun --allow-run-as-root --np"
+MCA = "--bind-to none --mca pml ob1 --mca btl self,sm,tcp --mca btl_tcp_if_include"
+END = "--wdir /shared/t -x OPENBLAS_NUM_THREADS=1"
+
+
+def target(*nodes: NodeShape) -> Target:
+    return Target(scope=Scope.WORKERS, nodes=nodes, directory="/shared/t")
+
+
+def line(launcher: Mpirun, nodes: Target, ranks: Ranks, yield_when_idle: bool = False) -> str:
+    return " ".join(launcher.argv(("hpcc", "-x"), nodes, ranks, yield_when_idle))
+
+
+def test_equal_nodes() -> None:
+    nodes = target(ONE, TWO)
+    assert line(Mpirun(interface="eth0"), nodes, ranks_for(nodes.nodes)) == (
+        f"{START} 4 --hostfile hostfile --map-by ppr:2:node {MCA} eth0 {END} vtax-rank 1 hpcc -x"
+    )
+
+
+def test_unequal_nodes_are_placed_by_the_slots_of_the_host_file() -> None:
+    nodes = target(MASTER, ONE, TWO)
+    launcher, ranks = Mpirun(interface="eth0"), ranks_for(nodes.nodes)
+    assert line(launcher, nodes, ranks) == (
+        f"{START} 5 --hostfile hostfile --map-by slot {MCA} eth0 {END} vtax-rank 1 hpcc -x"
+    )
+    (file,) = launcher.inputs(nodes, ranks)
+    assert file.name == "hostfile"
+    assert file.content == "master slots=1\nworker1 slots=2\nworker2 slots=2\n"
+
+
+def test_one_machine_needs_no_host_file() -> None:
+    nodes = target(ONE, TWO)
+    launcher, ranks = Mpirun(interface="lo", one_machine=True), ranks_for(nodes.nodes)
+    assert line(launcher, nodes, ranks) == (
+        f"{START} 4 --host localhost:4 --map-by ppr:4:node {MCA} lo {END} vtax-rank 1 hpcc -x"
+    )
+    assert launcher.inputs(nodes, ranks) == ()
+
+
+def test_nodes_of_one_machine_that_share_a_cpu_are_told_so() -> None:
+    nodes = target(SHARING, ONE, TWO)
+    ranks = ranks_for(nodes.nodes)
+    assert line(Mpirun(interface="lo", one_machine=True), nodes, ranks) == (
+        f"{START} 5 --host localhost:5 --map-by ppr:5:node {MCA} lo {END} -x VTAX_OVERCOMMIT=1 vtax-rank 1 hpcc -x"
+    )
+    assert "VTAX_OVERCOMMIT" not in line(Mpirun(interface="eth0"), nodes, ranks)  # separate nodes have their own
+
+
+def test_tcp_only() -> None:
+    nodes = target(ONE, TWO)
+    assert line(Mpirun(interface="eth0", transport="tcp"), nodes, ranks_for(nodes.nodes)) == (
+        f"{START} 4 --hostfile hostfile --map-by ppr:2:node --bind-to none --mca pml ob1 --mca btl self,tcp "
+        f"--mca btl_tcp_if_include eth0 {END} vtax-rank 1 hpcc -x"
+    )
+
+
+def test_ranks_that_yield() -> None:
+    nodes = target(ONE, TWO)
+    assert line(Mpirun(interface="eth0"), nodes, ranks_for(nodes.nodes), yield_when_idle=True) == (
+        f"{START} 4 --hostfile hostfile --map-by ppr:2:node {MCA} eth0 --mca mpi_yield_when_idle 1 {END} "
+        "vtax-rank 1 hpcc -x"
+    )
+
+
+def test_two_threads_a_rank() -> None:
+    nodes = target(ONE, TWO)
+    assert line(Mpirun(interface="eth0"), nodes, ranks_for(nodes.nodes, threads=2)) == (
+        f"{START} 2 --hostfile hostfile --map-by ppr:1:node {MCA} eth0 --wdir /shared/t -x OPENBLAS_NUM_THREADS=2 "
+        "vtax-rank 2 hpcc -x"
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks_per_node", "threads", "per_node", "total"),
+    [
+        ((ONE, TWO), None, 1, (2, 2), 4),
+        ((MASTER, ONE), None, 1, (1, 2), 3),
+        ((MASTER, ONE), None, 2, (1, 1), 2),  # never less than one, whatever the threads want
+        ((ONE, TWO), 1, 1, (1, 1), 2),
+    ],
+)
+def test_how_many_ranks_there_are(
+    nodes: tuple[NodeShape, ...], ranks_per_node: int | None, threads: int, per_node: tuple[int, ...], total: int
+) -> None:
+    ranks = ranks_for(nodes, ranks_per_node, threads)
+    assert (ranks.per_node, ranks.threads, ranks.total) == (per_node, threads, total)

@@ -1,0 +1,174 @@
+"""Numbers that cannot be are refused with the file and the line that they came from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from builders.recorded import DATA, case_id, cases, load, values, with_text
+from vtax.errors import ParseError
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.trial import TrialRecord
+from vtax.tools.benchmark import found
+from vtax.tools.excerpts import Piece, json_value
+from vtax.tools.parse import measurements_of, parse_all
+
+RECORD = load(DATA / "sysbench-cpu" / "1.0.20--trixie-node")
+
+
+def with_speed(word: str) -> TrialRecord:
+    name, text = next((n, t) for n, t in RECORD.texts.items() if "events per second" in t)
+    lines = [
+        line if "events per second" not in line else f"    events per second:   {word}" for line in text.splitlines()
+    ]
+    return RECORD.model_copy(update={"texts": {**RECORD.texts, name: "\n".join(lines) + "\n"}})
+
+
+@pytest.mark.parametrize("word", ["0.00", "nan", "inf", "-5.00"])
+def test_a_rate_that_cannot_be_is_refused_with_its_file_and_line(word: str) -> None:
+    name, text = next((n, t) for n, t in RECORD.texts.items() if "events per second" in t)
+    line = text[: text.index("events per second")].count("\n") + 1
+    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:{line}: ") as caught:
+        measurements_of(with_speed(word))
+    assert f"up to line {line}:" in caught.value.detail
+    assert caught.value.detail.endswith(f"    events per second:   {word}")
+
+
+WORDS = ("nan", "inf", "-1.5", "1e999", "0.00")
+DIGITS = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\d.])")
+PLACES = 12  # in each file
+
+
+@pytest.mark.parametrize("folder", cases(), ids=case_id)
+def test_a_number_that_cannot_be_is_refused_with_its_own_line_wherever_it_stands(folder: Path) -> None:
+    """Or it is no number that is used. What is zero may be a result: absent, or a count."""
+    record = load(folder)
+    whole = values(measurements_of(record))
+    for name, text in record.texts.items():
+        places = list(DIGITS.finditer(text))
+        for place in places[:: max(1, len(places) // PLACES)]:
+            line = text.count("\n", 0, place.start()) + 1
+            for word in WORDS:
+                damaged = with_text(record, name, text[: place.start()] + word + text[place.end() :])
+                try:
+                    found = values(measurements_of(damaged))
+                except ParseError as error:
+                    assert error.message.startswith(f"trials/{record.id}/{name}:{line}: "), (word, place, error.message)
+                else:
+                    assert word == "0.00" or found == whole, (word, place)
+
+
+@pytest.mark.parametrize("folder", cases(), ids=case_id)
+def test_a_cut_output_is_refused_with_its_file_and_no_line_that_is_whole(folder: Path) -> None:
+    """The line that is told is the last one, or one from which on the output is not what the tool prints."""
+    record = load(folder)
+    for name, text in record.texts.items():
+        for end in range(1, len(text), max(1, len(text) // PLACES)):
+            cut = text[:end]
+            try:
+                measurements_of(with_text(record, name, cut))
+            except ParseError as error:
+                told = re.match(rf"trials/{record.id}/{name}(?::(\d+))?: ", error.message)
+                assert told, error.message
+                assert told[1] is None or int(told[1]) == cut.rstrip("\n").count("\n") + 1, (end, error.message)
+
+
+ROW = re.compile(r"^rate +([\d.]+) of (\d+)\n +sum +([\d.]+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a 1\nrate 1.5 of nan\n sum 2\n", 2),
+        ("a 1\nrate 1.5 of 2\n sum -2\n", 3),
+        ("a 1\nrate nan of 2\n sum nan\n", 2),
+        ("a 1\nrate 1.5 of 2\n total 3\nend\n", 3),  # the line after the one that fits
+        ("a 1\nrate 1.5 of 2\n", 2),
+        ("a 1\nrate 1.", 2),  # cut in a line
+        ("a 1\nrate nan of 2\n sum 1\nrate nan of 2\n sum 1\n", 0),  # one or the other
+        ("a nan\nb inf\n", 0),  # nothing is like it
+        ("", 0),
+    ],
+)
+def test_a_line_is_told_where_it_is_sure(text: str, line: int) -> None:
+    name = RECORD.steps[-1].stdout
+    with pytest.raises(ParseError) as caught:
+        found(ROW, text, with_text(RECORD, name, text))
+    told = re.match(rf"trials/{RECORD.id}(?:/{name})?(?::(\d+))?: a line .* is missing$", caught.value.message)
+    assert told
+    assert int(told[1] or 0) == line
+
+
+def test_a_line_that_stands_twice_is_told_at_its_second_place() -> None:
+    name, text = RECORD.steps[-1].stdout, "rate 1 of 2\n sum 3\n\nrate 1 of 2\n sum 3\n"
+    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:4: a line .* stands there 2 times"):
+        found(ROW, text, with_text(RECORD, name, text))
+
+
+def test_files_that_hold_the_same_are_not_told_apart() -> None:
+    once, twice = RECORD.steps[-1], RECORD.steps[-1].model_copy(update={"stdout": "9.stdout"})
+    record = RECORD.model_copy(update={"steps": (once, twice), "texts": {once.stdout: "", "9.stdout": ""}})
+    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}: "):
+        found(ROW, "", record)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "line"),
+    [
+        (("a",), "1", 1),
+        (("b", "a"), "-2.5", 3),
+        (("c", 1, "a"), "7", 5),
+        (("c", 0), "{}", 5),
+        (("d",), "9", 7),  # the last of two, as json reads it
+    ],
+)
+def test_a_value_of_json_is_found_by_its_path(path: tuple[str | int, ...], value: str, line: int) -> None:
+    text = '{"a": 1,\n "b": {"x": "}\\"",\n  "a": -2.5},\n "c":\n [{}, {"a": 7}],\n "d": 8,\n "d":9, "e": []}'
+    piece = json_value(text, path)
+    assert isinstance(piece, Piece)
+    assert (piece, piece.line) == (value, line)
+    assert json_value(text, ("e", 0)) == json_value(text, ("a", "b")) == text
+
+
+def test_a_parser_that_tells_no_trial_is_told_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Curt:
+        def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
+            raise ParseError("no result", detail="it ends here", remedy="run it again")
+
+    monkeypatch.setattr("vtax.tools.parse.benchmarks", lambda: {RECORD.benchmark: Curt()})
+    with pytest.raises(ParseError) as caught:
+        measurements_of(RECORD)
+    assert str(caught.value) == f"trials/{RECORD.id}: no result\n  it ends here\n  next: run it again"
+
+
+class Odd:
+    """A benchmark whose parser believes all that it reads."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
+        return (Measurement.of(record, Metric(name="speed", unit="op/s", kind=Kind.RATE_FIXED_WORK), self.value),)
+
+
+@pytest.mark.parametrize("word", ["0", "-5", "nan", "inf", "-inf"])
+def test_what_a_parser_lets_through_is_refused_with_file_and_line(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    name = RECORD.steps[-1].stdout
+    record = RECORD.model_copy(update={"texts": {**RECORD.texts, name: f"a 1\nb 2\nspeed {word} op/s\n"}})
+    monkeypatch.setattr("vtax.tools.parse.benchmarks", lambda: {RECORD.benchmark: Odd(float(word))})
+    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:3: "):
+        measurements_of(record)
+    found, (judged,) = parse_all([record])
+    assert found == ()
+    assert f"{name}:3" in judged.failure
+
+
+def test_a_number_that_stands_on_two_lines_is_refused_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = RECORD.steps[-1].stdout
+    record = with_text(RECORD, name, "errors 0\nspeed 0 op/s\n")
+    monkeypatch.setattr("vtax.tools.parse.benchmarks", lambda: {RECORD.benchmark: Odd(0.0)})
+    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}: speed is 0 op/s"):
+        measurements_of(record)

@@ -1,0 +1,172 @@
+"""Every recorded output gives the numbers worked out by hand; every truncated one gives the same, or an error."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builders.recorded import DATA, case_id, cases, difference, expected, load, values, with_text
+from vtax.errors import ParseError
+from vtax.tools import BUILT_IN, benchmarks
+from vtax.tools.iperf3.benchmark import series
+
+SMALL = 20_000  # characters up to which every cut is tried
+SAMPLE = 300  # cuts inside the lines of a larger text, beside one at every line's end
+
+
+def text_files() -> list[tuple[Path, str]]:
+    return [(folder, name) for folder in cases() for name, text in load(folder).texts.items() if text]
+
+
+def cuts(text: str) -> Iterator[int]:
+    """Positions at which a tool may have been stopped: all of a small text, a seeded sample of a large one."""
+    if len(text) <= SMALL:
+        yield from range(len(text))
+        return
+    position = 0
+    for line in text.splitlines(keepends=True):
+        yield position
+        position += len(line)
+        yield position - 1
+    yield from random.Random(len(text)).sample(range(len(text)), SAMPLE)
+
+
+@pytest.mark.parametrize("folder", cases(), ids=case_id)
+def test_a_recorded_output_gives_the_numbers_in_it(folder: Path) -> None:
+    record = load(folder)
+    measurements = benchmarks()[record.benchmark].parse(record)
+    assert not difference(values(measurements), expected(folder))
+    assert all(math.isfinite(item.value) for item in measurements)
+
+
+@pytest.mark.parametrize("folder", cases(), ids=case_id)
+def test_a_measurement_is_declared_and_says_where_it_stands(folder: Path) -> None:
+    record = load(folder)
+    benchmark = benchmarks()[record.benchmark]
+    declared = {metric.name: metric for metric in benchmark.metrics}
+    for item in benchmark.parse(record):
+        assert (item.unit, item.kind) == (declared[item.metric].unit, declared[item.metric].kind)
+        headline = item.benchmark == "iozone" and item.labels["operation"] in ("write", "read")
+        assert item.primary == (declared[item.metric].primary or (headline and item.metric == "throughput"))
+        assert item.source.removeprefix(f"trials/{record.id}/") in record.texts
+
+
+@pytest.mark.parametrize(("folder", "name"), text_files(), ids=lambda v: case_id(v) if isinstance(v, Path) else v)
+def test_a_truncated_output_gives_the_same_numbers_or_an_error(folder: Path, name: str) -> None:
+    record = load(folder)
+    benchmark, whole = benchmarks()[record.benchmark], expected(folder)
+    for end in cuts(record.texts[name]):
+        try:
+            got = values(benchmark.parse(with_text(record, name, record.texts[name][:end])))
+        except ParseError:
+            continue
+        assert not difference(got, whole), f"cut at {end}: {record.texts[name][:end][-60:]!r}"
+
+
+REFUSED = (  # case, file, what stands there, what would stand there, the words of the error
+    ("sysbench-cpu/1.0.20--trixie-node", "0-worker1.stdout", "sysbench 1.0.20", "sysbench 0.4.12", "once is missing"),
+    ("sysbench-cpu/1.0.20--trixie-node", "0-worker1.stdout", "   1094\n", "   2094\n", "does not fit"),
+    ("sysbench-cpu/1.0.20--trixie-node", "0-worker1.stdout", "   1094\n", "   0\n", "no event took place"),
+    (
+        "sysbench-fileio/1.0.20--bookworm-seqrd",
+        "1-node1.stdout",
+        "sequential read",
+        "sequential",
+        "an unknown file test",
+    ),
+    ("sysbench-fileio/1.0.20--bookworm-seqrd", "1-node1.stdout", "Block size 4KiB", "Block size 8KiB", "are not"),
+    ("stress-ng/0.19.02--trixie-all", "1-worker1.stdout", "failed: 0", "failed: 1", "failed: 1"),
+    ("stress-ng/0.19.02--trixie-all", "1-worker1.stdout", "] successful", "] unsuccessful", "unsuccessful run"),
+    ("stress-ng/0.19.02--trixie-all", "1-worker1.stdout", "bogo ops/s", "bogo ops/min", "once is missing"),
+    (
+        "stress-ng/0.19.02--trixie-all",
+        "1-worker1.stdout",
+        "stress-ng: debug: ",
+        "stress-ng: debug: [9] vm: assuming PID 10 killed by OOM killer, restarting again (instance 1)\n",
+        "killed by OOM killer",
+    ),
+    (
+        "iozone/3.507--trixie-range",
+        "0-worker1.stdout",
+        "Output is in kBytes/sec",
+        "Output is in microseconds per operation",
+        "unknown unit",
+    ),
+    ("iozone/3.507--trixie-range", "0-worker1.stdout", "\tOutput is in kBytes/sec\n", "", "once is missing"),
+    ("iozone/3.489--bookworm-blank-columns", "0-node1.stdout", " -i 7", "", "does not hold"),
+    ("iozone/3.507--trixie-range", "0-worker1.stdout", "reclen    write", "reclen     read", "once is missing"),
+    ("iperf3/3.18--trixie-tcp", "1-worker1.stdout", '"end":', '"error": "control socket has closed", "end":', "closed"),
+    ("iperf3/3.18--trixie-tcp", "1-worker1.stdout", "{", "{}\n{", "not one JSON document"),
+    ("iperf3/3.18--trixie-tcp", "1-worker1.stdout", "sum_received", "sum", "no end.sum_received.bytes"),
+    (
+        "iperf3/3.18--trixie-tcp",
+        "1-worker1.stdout",
+        '"retransmits":',
+        '"retransmits": NaN, "x":',
+        "not a finite number",
+    ),
+    ("ping/iputils-20240905--trixie", "1-worker1.stdout", "20 received", "21 received", "21 answers to 20"),
+)
+
+
+@pytest.mark.parametrize(("case", "name", "old", "new", "words"), REFUSED)
+def test_an_output_that_means_something_else_is_refused(case: str, name: str, old: str, new: str, words: str) -> None:
+    record = load(DATA / case)
+    text = record.texts[name]
+    assert old in text
+    with pytest.raises(ParseError, match=re.escape(words)):
+        benchmarks()[record.benchmark].parse(with_text(record, name, text.replace(old, new)))
+
+
+def test_two_runs_in_one_output_are_refused() -> None:
+    """A tool that appends to its output must not hide one run behind the other; set-up steps are not read at all."""
+    for folder in cases():
+        record = load(folder)
+        for name in {done.stdout for done in record.steps if not done.background}:
+            twice = with_text(record, name, record.texts[name] * 2)
+            try:
+                got = values(benchmarks()[record.benchmark].parse(twice))
+            except ParseError:
+                continue
+            assert not difference(got, expected(folder)), f"{case_id(folder)} {name}"
+
+
+def test_the_series_of_iperf3_leaves_out_the_omitted_seconds() -> None:
+    """Three intervals of a second with `-O 1 -t 2`; the first is TCP's slow start."""
+    rows = series(load(DATA / "iperf3" / "3.18--trixie-tcp"))
+    assert [(round(start_s), round(end_s)) for start_s, end_s, _ in rows] == [(0, 1), (1, 2)]
+    assert [rate for _, _, rate in rows] == pytest.approx([11550950070.35472, 12146753847.023935], rel=1e-12)
+
+
+def test_the_series_of_iperf3_has_every_tenth_of_a_second() -> None:
+    """`-O 1 -t 1 -i 0.1`: ten intervals are omitted and ten count, some of them a little shorter than a tenth."""
+    rows = series(load(DATA / "iperf3" / "3.18--trixie-tcp-tenths"))
+    assert [round(end_s, 1) for _, end_s, _ in rows] == [round(n / 10, 1) for n in range(1, 11)]
+    assert min(end_s - start_s for start_s, end_s, _ in rows) < 0.1
+    assert rows[0][2] == 1517223947.6670029
+
+
+def test_the_series_of_iperf3_leaves_out_a_last_interval_of_a_few_milliseconds() -> None:
+    record = load(DATA / "iperf3" / "3.18--trixie-tcp")
+    name = record.steps[-1].stdout
+    document = json.loads(record.texts[name])
+    last = {"start": 2.0, "end": 2.004, "seconds": 0.004, "bytes": 9e9, "bits_per_second": 1.8e13, "omitted": False}
+    document["intervals"].append({"sum": last})
+    assert series(with_text(record, name, json.dumps(document))) == series(record)
+
+
+@pytest.mark.parametrize("folder", cases(), ids=case_id)
+def test_recorded_data_name_no_file_that_is_missing_and_leave_none_over(folder: Path) -> None:
+    named = {name for name, text in load(folder).texts.items() if text} | {"provenance.toml", "expected.json"}
+    empty = {path.name for path in folder.iterdir() if path.stat().st_size == 0}
+    assert {path.name for path in folder.iterdir()} - empty == named
+
+
+def test_every_benchmark_has_recorded_outputs() -> None:
+    assert set(BUILT_IN) == {folder.parent.name for folder in cases()}
