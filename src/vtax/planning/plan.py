@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from vtax import __version__
+from vtax.analysis.order import benchmark_order, environment_orders
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
-from vtax.planning.order import benchmark_order, environment_orders
 from vtax.planning.shape import cluster_shape
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks

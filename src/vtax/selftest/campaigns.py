@@ -13,6 +13,7 @@ from scipy import stats
 from vtax.analysis.estimate.columns import Bools, Floats, Ints
 from vtax.analysis.estimate.paired import log_differences
 from vtax.analysis.estimate.summary import cell_summary
+from vtax.analysis.order import environment_orders
 from vtax.analysis.sequential.group_sequential import LookLevel, calibration
 from vtax.analysis.sequential.sequential_test import (
     EQUIVALENT,
@@ -25,7 +26,6 @@ from vtax.analysis.sequential.sequential_test import (
     look_at,
 )
 from vtax.model.metric import Kind
-from vtax.planning.order import environment_orders
 from vtax.selftest.noise import Random, Scenario, independent
 
 CONCLUSIVE = (EQUIVALENT, TRIVIAL, FASTER, SLOWER)

@@ -13,8 +13,8 @@ from scipy import stats
 
 from vtax.analysis.estimate.paired import fit
 from vtax.analysis.estimate.randomisation import DRAWS, EXACT_TO, p_randomised
+from vtax.analysis.order import block_rounds, environment_orders
 from vtax.analysis.records import Comparison
-from vtax.planning.order import block_rounds, environment_orders
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
 PAIRS = np.arange(12) // 2

@@ -16,9 +16,9 @@ from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.paired import LEVEL, exponential
 from vtax.analysis.estimate.pairs import Pair
 from vtax.analysis.estimate.summary import Runs, series_of
+from vtax.analysis.order import RESAMPLES, generator
 from vtax.analysis.records import Level
 from vtax.model.metric import Direction, Kind
-from vtax.planning.order import RESAMPLES, generator
 
 ROUNDS_FROM = 20
 HALF = 1_000  # draws; as many again with the two streams of the environments exchanged

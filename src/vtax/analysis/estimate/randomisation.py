@@ -15,8 +15,8 @@ import numpy as np
 from vtax.analysis.estimate.columns import Floats, Ints
 from vtax.analysis.estimate.paired import LEVEL
 from vtax.analysis.estimate.pairs import Frame, Pair
+from vtax.analysis.order import ALLOCATIONS, block_rounds, generator
 from vtax.analysis.records import Randomisation
-from vtax.planning.order import ALLOCATIONS, block_rounds, generator
 
 ROUNDS_FROM = 12  # of two environments: below, no p of 5 % exists
 EXACT_TO = 15  # blocks: 2^14 orders and their mirror images

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vtax.planning.order import benchmark_order, environment_orders, zigzag
+from vtax.analysis.order import benchmark_order, environment_orders, zigzag
 
 
 @given(st.integers(2, 7), st.integers(0, 2**63 - 1))
