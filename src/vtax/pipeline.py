@@ -35,7 +35,7 @@ from vtax.planning.study import at_any_time
 from vtax.providers import CONTAINER_ENGINES, provider
 from vtax.providers.base import Provider
 from vtax.store import Campaign, refuse_occupied
-from vtax.tools.parse import parse_all
+from vtax.tools.trials import read_all
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def reports(
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
     """All measurements of a campaign, and its trials as judged."""
-    return parse_all(Campaign.open(directory).trials())
+    return read_all(Campaign.open(directory).trials())[:2]
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind, Metric
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role, Scope, Target
 from vtax.model.plan import Cell, Plan, PlannedTrial, Work
+from vtax.model.reading import TrialReading
 from vtax.model.seal import Seal
 from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.model.trial import Status, StepRecord, TrialRecord
+from vtax.tools import benchmarks
+from vtax.tools.trials import collected
 
 GIB = 2**30
 DATA = Path(__file__).parents[1] / "data"
@@ -259,6 +262,7 @@ def evidence(
         cells=tuple(record(where, (facts or {}).get(where.environment, {}), host_facts) for where in wanted.cells),
         trials=tuple(trials),
         measurements=tuple(measurements),
+        readings=readings_of(trials),
         counters={done.id: {"worker1": COUNTERS} for done in trials},
         seal=SEAL,
         looks=(wanted.study.rounds,),
@@ -306,8 +310,22 @@ def logged(
     ]
     planned = tuple(item.model_copy(update={"benchmark": benchmark, "label": benchmark}) for item in base.plan.work)
     return replace(
-        base, trials=tuple(trials), measurements=tuple(measured), plan=base.plan.model_copy(update={"work": planned})
+        base,
+        trials=tuple(trials),
+        measurements=tuple(measured),
+        readings=readings_of(trials),
+        plan=base.plan.model_copy(update={"work": planned}),
     )
+
+
+def readings_of(trials: Sequence[TrialRecord]) -> dict[str, TrialReading]:
+    """What the tool's reader finds in each trial's texts, whole or not."""
+    found = {}
+    for one in trials:
+        known: Any = benchmarks()[one.benchmark]
+        if hasattr(known, "read") and one.texts:
+            found[one.id] = collected(one, known.read(one))
+    return found
 
 
 def value(benchmark: str, metric: str, number: float, unit: str = "bit/s", **labels: str) -> Measurement:

@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vtax.errors import ParseError
 from vtax.model.measurement import Measurement
 from vtax.model.nodes import Scope
 from vtax.model.trial import Status, StepRecord, TrialRecord
-from vtax.tools import BUILT_IN
+from vtax.tools import benchmarks
+from vtax.tools.trials import measurements_of, read_trial
 
 DATA = Path(__file__).parents[1] / "data"
 PROVENANCE = ("tool", "tool_version", "distribution", "command", "environment", "date")
@@ -33,7 +35,7 @@ class Value(NamedTuple):
 
 def cases() -> list[Path]:
     """Every recorded trial of a benchmark, in a stable order."""
-    return sorted(path.parent for name in BUILT_IN for path in (DATA / name).glob("*/provenance.toml"))
+    return sorted(path.parent for name in benchmarks() for path in (DATA / name).glob("*/provenance.toml"))
 
 
 def case_id(folder: Path) -> str:
@@ -97,6 +99,14 @@ def _step(folder: Path, step: Mapping[str, Any], command: str, texts: dict[str, 
 def with_text(record: TrialRecord, name: str, text: str) -> TrialRecord:
     """The same trial, had the file `name` held `text`."""
     return record.model_copy(update={"texts": {**record.texts, name: text}})
+
+
+def parse(record: TrialRecord) -> tuple[Measurement, ...]:
+    """The measurements of a trial. Raises ParseError with the reason where its output was refused."""
+    reading = read_trial(record)
+    if reading.failure:
+        raise ParseError(reading.failure)
+    return measurements_of(record, reading)
 
 
 def expected(folder: Path) -> list[Value]:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.recorded import case_id, cases, load, with_text
+from builders.recorded import case_id, cases, load, parse, with_text
 from fakes.cluster import node_shape
 from vtax.errors import ParseError
 from vtax.image.recipe import PROGRAMS
@@ -238,7 +238,7 @@ def record(case: Case, text: str, with_outputs: bool) -> TrialRecord:
 def refused(case: Case, text: str) -> None:
     for with_outputs in (True, False):
         with pytest.raises(ParseError) as caught:
-            case.benchmark.parse(record(case, text, with_outputs))
+            parse(record(case, text, with_outputs))
         assert "trials/r001-box/it.1" in caught.value.message
 
 
@@ -296,7 +296,7 @@ def test_a_damaged_output_gives_finite_numbers_or_a_parse_error(data: st.DataObj
     word = data.draw(st.sampled_from(WORDS) | st.text(max_size=20))
     damaged = with_text(whole, name, text[:start] + word + text[start + length :])
     try:
-        measured = benchmarks()[whole.benchmark].parse(damaged)
+        measured = parse(damaged)
     except ParseError:
         return
     assert all(math.isfinite(item.value) for item in measured)
@@ -315,7 +315,7 @@ def test_a_number_that_is_none_gives_finite_numbers_or_a_parse_error(folder: Pat
             for word in ("nan", "-1", "1e999", "9" * 320, "9" * 5000):
                 damaged = with_text(whole, name, text[: match.start()] + word + text[match.end() :])
                 with suppress(ParseError):
-                    measured = benchmarks()[whole.benchmark].parse(damaged)
+                    measured = parse(damaged)
                     assert all(math.isfinite(item.value) for item in measured)
 
 

@@ -26,10 +26,11 @@ from vtax.audit import (
 from vtax.evidence.campaign import Counters, Evidence
 from vtax.evidence.row import Row
 from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
+from vtax.tools import tools
 
 __all__ = ["CATALOGUE", "Counters", "Evidence", "Row", "audit", "findings_of"]
 
-CATALOGUE: tuple[Row, ...] = (
+GENERAL: tuple[Row, ...] = (
     network.loopback,
     network.one_host,
     streams.udp_rate,
@@ -37,7 +38,6 @@ CATALOGUE: tuple[Row, ...] = (
     network.interfaces,
     streams.retransmits,
     streams.sender_side,
-    network.few_packets,
     mpi.placement,
     mpi.binding,
     mpi.transport,
@@ -98,6 +98,7 @@ CATALOGUE: tuple[Row, ...] = (
     disturbance.collector,
     method.one_source,
 )
+CATALOGUE: tuple[Row, ...] = (*GENERAL, *(row for tool in tools() for row in tool.audit()))
 SEVERITIES = tuple(Severity)  # declared from the worst to the mildest
 OUTCOMES = tuple(Outcome)  # declared in the order in which they are shown
 

@@ -1,4 +1,4 @@
-"""N01, N02, N05, N08: whether packets went where they should, and whether there were enough of them."""
+"""N01, N02, N05: whether packets went where they should."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.trial import TrialRecord
 from vtax.units import format_quantity
 
-FEWEST_PACKETS = 100
 NETWORK = ("iperf3", "ping")
 ONE_MACHINE = frozenset({"host", "docker", "podman", "qemu", "virtualbox"})  # providers whose nodes share one machine
 
 CONNECTED = re.compile(r"local (\S+) port \d+ connected (?:to|with) (\S+) port \d+")
 PINGED = re.compile(r"^PING \S+ \(([0-9a-fA-F.:]+)\)", re.MULTILINE)
-PACKETS = re.compile(r"^(\d{1,9}) packets transmitted, (\d{1,9}) received", re.MULTILINE)
-REPLY = re.compile(r"icmp_seq=(\d{1,9}) .*time=([\d.]{1,12}) ms")
 
 
 def is_loopback(address: str) -> bool:
@@ -148,41 +145,3 @@ def above_line_rate(evidence: Evidence, environment: str, speeds: list[int]) -> 
         if name == environment and speeds and rates and max(rates) > max(speeds):
             rate, speed = format_quantity(max(rates), "bit/s"), format_quantity(max(speeds), "bit/s")
             yield blocker("N05", f"{label} in {environment}: {rate} exceeds the interface's {speed}", "", name, label)
-
-
-@row(
-    "N08",
-    Severity.WARNING,
-    "packets of ping were lost, are few, or include the first one",
-    why="a handful of round trips has no reliable mean, and the first packet waits for address resolution",
-    remedy="send 100 packets or more, after one that does not count",
-    source="ping's closing lines, also in imported logs; single packets where the log lists them",
-    benchmarks=("ping",),
-)
-def few_packets(evidence: Evidence) -> Iterator[Finding | str]:
-    """N08: loss, few packets, a first packet that waited."""
-    for (environment, label), trials in evidence.entries("ping").items():
-        counted = [timed[-1] for trial in trials if (timed := PACKETS.findall(logs.text_of(trial)))]
-        if not counted:
-            yield unknown("N08", f"the log of {label} has no closing lines", environment, label)
-            continue
-        sent, received = (sum(int(pair[side]) for pair in counted) for side in (0, 1))
-        fewest = min(int(pair[0]) for pair in counted)
-        faults = []
-        if received < sent:
-            faults.append(f"{sent - received} of {sent} packets were lost")
-        if fewest < FEWEST_PACKETS:
-            faults.append(f"runs have {fewest} packets, fewer than {FEWEST_PACKETS}")
-        if late := sum(first_waited(trial) for trial in trials):
-            faults.append(f"the first packet of {late} runs took more than twice as long as any other")
-        if faults:
-            yield warning("N08", f"{label} in {environment}: {'; '.join(faults)}", "", environment, label)
-        else:
-            yield f"{label} in {environment}: {received} of {sent} packets came back"
-
-
-def first_waited(record: TrialRecord) -> bool:
-    """Whether packet 1 took more than twice as long as every other."""
-    times = {int(number): float(ms) for number, ms in REPLY.findall(logs.text_of(record)) if logs.number(ms)}
-    rest = [ms for number, ms in times.items() if number != 1]
-    return bool(rest) and times.get(1, 0.0) > 2 * max(rest)

@@ -9,7 +9,7 @@ from vtax.model.finding import AuditReport
 from vtax.model.look import Decision, LookLog
 from vtax.model.plan import Origin
 from vtax.store import Campaign
-from vtax.tools.parse import parse_all
+from vtax.tools.trials import read_all
 
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis
@@ -34,13 +34,14 @@ def judged(
     if end is not None:
         plan = plan.until(end)
         cells = tuple(cell for cell in cells if cell.round <= end)
-    measurements, trials = parse_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
+    measurements, trials, readings = read_all(tuple(t for t in campaign.trials() if until is None or t.round <= until))
     counters = {trial.id: trial.counters for trial in trials}
     evidence = Evidence(
         plan=plan,
         cells=cells,
         trials=trials,
         measurements=measurements,
+        readings=readings,
         counters=counters,
         seal=campaign.seal(trials),
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,

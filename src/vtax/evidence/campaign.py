@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +13,7 @@ from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Plan, Work
+from vtax.model.reading import TimeSeries, TrialReading
 from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
 
@@ -29,6 +30,7 @@ class Evidence:
     cells: tuple[CellRecord, ...] = ()
     trials: tuple[TrialRecord, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    readings: Mapping[str, TrialReading] = field(default_factory=dict)  # trial -> what its output says
     counters: Mapping[str, Counters] = field(default_factory=dict)
     seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
     looks: tuple[int, ...] | None = None  # rounds after which somebody looked at results; None: no log was kept
@@ -87,6 +89,17 @@ class Evidence:
         for one in self.runs(*benchmarks):
             found.setdefault((one.environment, one.label), []).append(one)
         return found
+
+    def facts(self, trials: Iterable[TrialRecord], *names: str) -> list[Mapping[str, Any]]:
+        """The facts of every output of these trials that says all of `names`, in order."""
+        known = (self.readings[trial.id] for trial in trials if trial.id in self.readings)
+        every = (output.facts for reading in known for output in reading.outputs)
+        return [facts for facts in every if all(name in facts for name in names)]
+
+    def series(self, trial: TrialRecord, name: str) -> list[TimeSeries]:
+        """A time series, from every output of a trial that has it."""
+        known = self.readings.get(trial.id)
+        return [output.series[name] for output in known.outputs if name in output.series] if known else []
 
     def values(self, environment: str, label: str, metric: str) -> list[float]:
         """The measured values of a metric under a label, warm-ups left out."""

@@ -15,7 +15,7 @@ from vtax.errors import UsageError
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
 from vtax.tools import benchmarks
-from vtax.tools.parse import parse_all
+from vtax.tools.trials import read_all
 
 REPORTS = ("html", "md", "pdf", "latex", "xlsx")
 FIGURES = ("svg", "pdf", "png")
@@ -57,7 +57,7 @@ def render(
 def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> ReportInput:
     """What the report is made from: the analysis, and what the campaign says of itself."""
     about = campaign.about()
-    trials = parse_all(campaign.trials())[1]
+    trials = read_all(campaign.trials())[1]
     return ReportInput(
         analysis=analysis,
         plan=campaign.plan(),

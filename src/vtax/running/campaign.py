@@ -21,7 +21,7 @@ from vtax.running.provision import KEYS, Ready, destroy, provision, remove_campa
 from vtax.running.stopping import Judge, Looks
 from vtax.running.trial import not_run, run_trial
 from vtax.store import Campaign, alive
-from vtax.tools.parse import parse_all
+from vtax.tools.trials import read_all
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
@@ -125,7 +125,7 @@ def execute(
 
 
 def _finish(campaign: Campaign) -> None:
-    _, trials = parse_all(campaign.trials())
+    _, trials, _ = read_all(campaign.trials())
     bad = [trial for trial in trials if trial.status is not Status.OK]
     if bad:
         raise TrialsFailed(

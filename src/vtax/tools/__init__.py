@@ -1,7 +1,7 @@
-"""The benchmarks that vtax knows, by name. A new one is a file here, a line below and a folder of recorded outputs.
+"""The tools that vtax knows: a folder each, and a line below. What they measure with are their benchmarks.
 
-Third parties add theirs through the entry point group `vtax.benchmarks`; one that cannot be loaded is reported and
-left out, the others go on.
+Third parties add theirs through the entry point group `vtax.tools`, which names a `Tool`; one that cannot be loaded is
+reported and left out, the others go on.
 """
 
 from __future__ import annotations
@@ -10,46 +10,83 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import cast
+from typing import TYPE_CHECKING
 
 from vtax.errors import PLUGIN_FAILURES
-from vtax.tools.benchmark import Benchmark
 
-BUILT_IN = {
-    "hpcc": "vtax.tools.hpcc.benchmark:Hpcc",
-    "hpl": "vtax.tools.hpcc.hpl:Hpl",
-    "sysbench-cpu": "vtax.tools.sysbench.benchmark:SysbenchCpu",
-    "sysbench-memory": "vtax.tools.sysbench.benchmark:SysbenchMemory",
-    "sysbench-fileio": "vtax.tools.sysbench.benchmark:SysbenchFileio",
-    "stress-ng": "vtax.tools.stress_ng.benchmark:StressNg",
-    "iozone": "vtax.tools.iozone.benchmark:Iozone",
-    "iperf3": "vtax.tools.iperf3.benchmark:Iperf3",
-    "ping": "vtax.tools.ping.benchmark:Ping",
-}
-GROUP = "vtax.benchmarks"
+if TYPE_CHECKING:
+    from vtax.tools.benchmark import Benchmark
+    from vtax.tools.tool import LogFormat, Tool
+
+BUILT_IN = (
+    "vtax.tools.hpcc",
+    "vtax.tools.sysbench",
+    "vtax.tools.stress_ng",
+    "vtax.tools.iozone",
+    "vtax.tools.iperf3",
+    "vtax.tools.ping",
+)
+GROUP = "vtax.tools"
 
 
 @cache
-def _found() -> tuple[Mapping[str, Benchmark], tuple[str, ...]]:
-    known: dict[str, Benchmark] = {}
-    for name, place in BUILT_IN.items():
-        module, attribute = place.split(":")
-        known[name] = cast(Benchmark, getattr(import_module(module), attribute)())
+def _found() -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    known: list[Tool] = [import_module(place).TOOL for place in BUILT_IN]
     broken = []
     for entry in entry_points(group=GROUP):
         try:
-            benchmark = cast(Benchmark, entry.load()())
-            for attribute in Benchmark.__annotations__:
-                getattr(benchmark, attribute)  # or it would fail later, for everybody
-            known.setdefault(benchmark.name, benchmark)
+            tool = _checked(entry.load())
+            taken = {name for other in known for name in (other.name, *(one.name for one in other.benchmarks))}
+            if not taken & {tool.name, *(one.name for one in tool.benchmarks)}:
+                known.append(tool)
         except PLUGIN_FAILURES as error:
             broken.append(f"plug-in {entry.name} ({entry.value}) is left out: {type(error).__name__}: {error}")
-    return known, tuple(broken)
+    return tuple(known), tuple(broken)
+
+
+def _checked(loaded: object) -> Tool:
+    """What an entry point names, complete: what it lacks would fail later, for everyone."""
+    from vtax.tools.benchmark import ATTRIBUTES
+    from vtax.tools.tool import Tool
+
+    if not isinstance(loaded, Tool):
+        raise TypeError(f"{loaded!r} is not a vtax.tools.tool.Tool")
+    for benchmark in loaded.benchmarks:
+        for attribute in ATTRIBUTES:
+            getattr(benchmark, attribute)
+    loaded.audit()
+    loaded.figures()
+    return loaded
+
+
+def tools() -> tuple[Tool, ...]:
+    """Every tool, those of vtax first."""
+    return _found()[0]
 
 
 def benchmarks() -> Mapping[str, Benchmark]:
     """Every benchmark by its name."""
-    return _found()[0]
+    return {benchmark.name: benchmark for tool in tools() for benchmark in tool.benchmarks}
+
+
+def tool_of(benchmark: str) -> Tool | None:
+    """The tool that has a benchmark of this name; None when none has."""
+    return next((tool for tool in tools() if any(one.name == benchmark for one in tool.benchmarks)), None)
+
+
+def log_formats() -> Mapping[str, LogFormat]:
+    """Every format of logs by its name."""
+    return {known.name: known for tool in tools() for known in tool.logs}
+
+
+def packages() -> tuple[str, ...]:
+    """The Debian packages of all tools, each once."""
+    return tuple(dict.fromkeys(package for tool in tools() for package in tool.packages))
+
+
+def programs() -> tuple[str, ...]:
+    """The programs of all tools that the root file system must have, each once."""
+    return tuple(dict.fromkeys(program for tool in tools() for program in tool.programs))
 
 
 def broken_plugins() -> tuple[str, ...]:

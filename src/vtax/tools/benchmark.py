@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from vtax.errors import ParseError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model.measurement import Measurement
 from vtax.model.metric import Metric
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.record import Record
 from vtax.model.trial import TrialRecord
 from vtax.tools.excerpts import Piece, file_of, misfit, pieces
+from vtax.tools.reading import Output, Section, lines_of
 
 ABSURD = re.compile(r"\d{100}")  # no tool prints such a number, and int() and float() fail at even longer ones
 GRACE_S = 30.0  # what any step may take beyond its own run time before it counts as hung
@@ -24,15 +24,33 @@ class Params(Record):
     """Parameters of a benchmark as a study gives them; "auto" values are filled in by `resolve`, once, in the plan."""
 
 
+ATTRIBUTES = ("name", "requires", "scopes", "default_scopes", "metrics", "params")
+
+
 class Benchmark(Protocol):
     """One tool. `resolve`, `steps`, `parse` and `estimate_s` are pure, so a dry run and golden tests come free."""
 
-    name: str
-    requires: tuple[str, ...]  # programs that the root file system must have
-    scopes: tuple[Scope, ...]  # in which it makes sense; the first ones are the default
-    default_scopes: tuple[Scope, ...]
-    metrics: tuple[Metric, ...]
-    params: type[Params]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """Programs that the root file system must have."""
+        ...
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """In which it makes sense."""
+        ...
+
+    @property
+    def default_scopes(self) -> tuple[Scope, ...]: ...
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]: ...
+
+    @property
+    def params(self) -> type[Params]: ...
 
     def resolve(self, params: Any, target: Target) -> Any:
         """Parameters with nothing left open, from the shape alone: never from inside an environment."""
@@ -42,8 +60,8 @@ class Benchmark(Protocol):
         """What to run, for resolved parameters."""
         ...
 
-    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-        """All numbers of a trial that ran to its end, or ParseError."""
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        """Every output of a trial that ran to its end, read by the tool's reader: values, facts, series, refusals."""
         ...
 
     def estimate_s(self, params: Any, target: Target) -> float:
@@ -53,6 +71,19 @@ class Benchmark(Protocol):
     def clocked_s(self, params: Any, target: Target) -> float:
         """The part of it that passes by the clock, however slow the machine is."""
         ...
+
+
+def own_section(record: TrialRecord, step: int = -1, node: str | None = None, output: str = "") -> tuple[str, Section]:
+    """An output of vtax's own trial, as the tool's reader takes it, and the name of its file.
+
+    It is standard output of a step (negative: from the end) on a node, or the file `output` that the step left.
+    Raises ParseError when the step left no such file.
+    """
+    done = record.step_on(step, node)
+    file = done.outputs.get(output, "") if output else done.stdout
+    if file not in record.texts:
+        raise ParseError(f"{source_of(record)}: {output} is missing", remedy="the raw output is kept; read it")
+    return file, Section("", lines_of(record.texts[file]))
 
 
 def source_of(record: TrialRecord) -> str:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.record import Labels
-from vtax.model.trial import TrialRecord
 from vtax.tools.reading import Reading, Value
 
 SUMMED = frozenset({Kind.RATE_FIXED_TIME, Kind.RATE_FIXED_WORK, Kind.COUNT})
@@ -55,8 +53,3 @@ def _together(values: list[Value], labels: dict[str, str], ranks: int) -> Combin
     total = sum(numbers) if word == "sum" else numbers[-1]
     lines = tuple(value.line for value in values)
     return metric, total, {**labels, "ranks": str(ranks), "over_ranks": word}, lines
-
-
-def measurements(reading: Reading, record: TrialRecord) -> tuple[Measurement, ...]:
-    """The measurements of an imported trial."""
-    return tuple(Measurement.of(record, metric, value, labels) for metric, value, labels, _ in combined(reading))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from vtax.model.metric import Metric
 from vtax.model.nodes import Scope
+from vtax.model.reading import TimeSeries
 
 LONGEST_SHOWN = 120  # characters of a line that a refusal repeats
 
@@ -21,6 +23,11 @@ class Line(NamedTuple):
     number: int
     rank: str
     text: str
+
+
+def lines_of(text: str) -> tuple[Line, ...]:
+    """The lines of an output of one process, as a reader takes them."""
+    return tuple(Line(number, "", line.rstrip("\r")) for number, line in enumerate(text.splitlines(), start=1))
 
 
 class Section(NamedTuple):
@@ -54,6 +61,14 @@ class Value(NamedTuple):
     ordinal: str = ""  # the rank, where a tag names it
 
 
+class Output(NamedTuple):
+    """One output file of a trial that vtax ran, read; `labels` are those of all its values, above the reader's own."""
+
+    file: str
+    reading: Reading
+    labels: Mapping[str, str] = {}
+
+
 class Refusal(NamedTuple):
     """What was not taken, where, and why; how many `values`, 0 when that is not known."""
 
@@ -65,13 +80,19 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Reading:
-    """All that one section says. `params` tell what work it was: runs with equal ones repeat each other."""
+    """All that one section says. `params` tell what work it was: runs with equal ones repeat each other.
+
+    `ended` is whether the tool's last line was seen. Own runs are accepted only with it and without a refusal; of other
+    people's logs every value counts that the reader could prove.
+    """
 
     benchmark: str
     params: dict[str, JsonValue] = field(default_factory=dict)
     facts: dict[str, JsonValue] = field(default_factory=dict)
     values: list[Value] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+    series: dict[str, TimeSeries] = field(default_factory=dict)
+    ended: bool = False
     scope: Scope = Scope.CLUSTER
     nodes: tuple[str, ...] = ()
     ranks: int = 1
@@ -93,6 +114,32 @@ class Reading:
     def label(self) -> str:
         """The benchmark and what it was told to do."""
         return " ".join((self.benchmark, *(f"{name}={value}" for name, value in self.params.items())))
+
+
+# A number in a pattern, and what may be printed in its place by mistake.
+NUMERIC = re.compile(
+    r"\[\\d\.\](?:[+*]|\{[^}]*\})|-?\??\\d(?:[+*]|\{[^}]*\})?(?:\\\.\\d(?:[+*]|\{[^}]*\})?)?(?:\(\?:\\\.\\d(?:[+*]|\{[^}]*\})?\)\?)?"
+)
+ANYTHING_LIKE_A_NUMBER = r"[-+]?(?:(?i:nan|inf(?:inity)?)|[\d.]{1,400}(?:[eE][-+]?\d{1,9})?)"
+
+
+@lru_cache(maxsize=256)
+def _loose(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(NUMERIC.sub(lambda _: ANYTHING_LIKE_A_NUMBER, pattern.pattern), pattern.flags)
+
+
+def near_miss(lines: Sequence[Line], *patterns: re.Pattern[str]) -> int:
+    """The number of the only line that would match one of `patterns` if a word such as "nan" or "-1" were a number.
+
+    0 when there is no such line, or more than one: when unsure, report no position.
+    """
+    found = {
+        line.number
+        for line in lines
+        for pattern in patterns
+        if pattern.search(line.text) is None and _loose(pattern).search(line.text)
+    }
+    return found.pop() if len(found) == 1 else 0
 
 
 NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?", re.ASCII)

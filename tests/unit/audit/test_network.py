@@ -10,6 +10,7 @@ import pytest
 from builders.audit_cases import both, failed, logged, passed, recorded, unknown, value
 from vtax.audit import Evidence, network, streams
 from vtax.model.finding import Severity
+from vtax.tools.ping.audit import few_packets
 
 TCP = recorded("iperf3", "3.18--trixie-tcp", "1-worker1.stdout")
 UDP = recorded("iperf3", "3.18--trixie-udp", "1-worker1.stdout")
@@ -162,12 +163,17 @@ def test_n07_a_count_of_the_sender() -> None:
 
 
 def test_n08_packets_that_are_lost_or_few_or_late() -> None:
-    few = failed(network.few_packets, ping(PING))[0]
+    few = failed(few_packets, ping(PING))[0]
     assert "runs have 20 packets, fewer than 100" in few.message
-    lost = failed(network.few_packets, ping("100 packets transmitted, 99 received, 1% packet loss, time 9ms\n"))[0]
-    assert "6 of 600 packets were lost" in lost.message
+    assert "6 of 600 packets were lost" in failed(few_packets, ping(session("", 99)))[0].message
     times = "\n".join(f"64 bytes from a: icmp_seq={n} ttl=64 time={9.0 if n == 1 else 1.0} ms" for n in range(1, 101))
-    end = "\n100 packets transmitted, 100 received, 0% packet loss, time 9ms\n"
-    assert "the first packet of 6 runs" in failed(network.few_packets, ping(times + end))[0].message
-    assert passed(network.few_packets, ping(end))
-    assert unknown(network.few_packets, ping("PING a\n"))
+    assert "the first packet of 6 runs" in failed(few_packets, ping(session(times)))[0].message
+    assert passed(few_packets, ping(session("")))
+    assert unknown(few_packets, ping("PING a\n"))
+
+
+def session(answers: str, received: int = 100) -> str:
+    """A whole session of ping of 100 packets."""
+    loss = f"100 packets transmitted, {received} received, {100 - received}% packet loss, time 9ms\n"
+    times = "rtt min/avg/max/mdev = 1.000/1.000/9.000/0.100 ms\n"
+    return f"PING a (10.0.0.3) 56(84) bytes of data.\n{answers}\n\n--- a ping statistics ---\n{loss}{times}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders.recorded import DATA
+from builders.recorded import DATA, parse
 from fakes.cluster import COUNTERS, EXPIRED, FakeProvider, Reply, Script, node_shape, ran
 from vtax.errors import CommandError, EnvironmentMissing
 from vtax.launchers.mpirun import Mpirun
@@ -322,7 +322,7 @@ def test_a_peer_that_never_answers_is_measured(tmp_path: Path) -> None:
     record = ping_trial(tmp_path, lambda count: (1, replies[count], ""))
     assert (record.status, [done.exit_code for done in record.steps]) == (Status.OK, [1, 1])
     text = record.model_copy(update={"texts": {record.steps[-1].stdout: replies[20]}})
-    assert [(one.metric, one.value) for one in Ping().parse(text)] == [("lost_fraction", 1.0)]
+    assert [(one.metric, one.value) for one in parse(text)] == [("lost_fraction", 1.0)]
 
 
 def test_ping_without_closing_lines_has_failed(tmp_path: Path) -> None:

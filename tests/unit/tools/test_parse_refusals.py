@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from builders.recorded import DATA, case_id, cases, load, values, with_text
+from builders.recorded import DATA, case_id, cases, load, parse, values, with_text
 from vtax.errors import ParseError
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.trial import TrialRecord
 from vtax.tools.benchmark import found
 from vtax.tools.excerpts import Piece, json_value
-from vtax.tools.parse import measurements_of, parse_all
+from vtax.tools.trials import read_all
 
 RECORD = load(DATA / "sysbench-cpu" / "1.0.20--trixie-node")
 
@@ -32,7 +32,7 @@ def test_a_rate_that_cannot_be_is_refused_with_its_file_and_line(word: str) -> N
     name, text = next((n, t) for n, t in RECORD.texts.items() if "events per second" in t)
     line = text[: text.index("events per second")].count("\n") + 1
     with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:{line}: ") as caught:
-        measurements_of(with_speed(word))
+        parse(with_speed(word))
     assert f"up to line {line}:" in caught.value.detail
     assert caught.value.detail.endswith(f"    events per second:   {word}")
 
@@ -46,7 +46,7 @@ PLACES = 12  # in each file
 def test_a_number_that_cannot_be_is_refused_with_its_own_line_wherever_it_stands(folder: Path) -> None:
     """Or it is no number that is used. What is zero may be a result: absent, or a count."""
     record = load(folder)
-    whole = values(measurements_of(record))
+    whole = values(parse(record))
     for name, text in record.texts.items():
         places = list(DIGITS.finditer(text))
         for place in places[:: max(1, len(places) // PLACES)]:
@@ -54,7 +54,7 @@ def test_a_number_that_cannot_be_is_refused_with_its_own_line_wherever_it_stands
             for word in WORDS:
                 damaged = with_text(record, name, text[: place.start()] + word + text[place.end() :])
                 try:
-                    found = values(measurements_of(damaged))
+                    found = values(parse(damaged))
                 except ParseError as error:
                     assert error.message.startswith(f"trials/{record.id}/{name}:{line}: "), (word, place, error.message)
                 else:
@@ -69,7 +69,7 @@ def test_a_cut_output_is_refused_with_its_file_and_no_line_that_is_whole(folder:
         for end in range(1, len(text), max(1, len(text) // PLACES)):
             cut = text[:end]
             try:
-                measurements_of(with_text(record, name, cut))
+                parse(with_text(record, name, cut))
             except ParseError as error:
                 told = re.match(rf"trials/{record.id}/{name}(?::(\d+))?: ", error.message)
                 assert told, error.message
@@ -138,9 +138,9 @@ def test_a_parser_that_tells_no_trial_is_told_for(monkeypatch: pytest.MonkeyPatc
         def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
             raise ParseError("no result", detail="it ends here", remedy="run it again")
 
-    monkeypatch.setattr("vtax.tools.parse.benchmarks", lambda: {RECORD.benchmark: Curt()})
+    monkeypatch.setattr("vtax.tools.trials.benchmarks", lambda: {RECORD.benchmark: Curt()})
     with pytest.raises(ParseError) as caught:
-        measurements_of(RECORD)
+        parse(RECORD)
     assert str(caught.value) == f"trials/{RECORD.id}: no result\n  it ends here\n  next: run it again"
 
 
@@ -158,10 +158,10 @@ class Odd:
 def test_what_a_parser_lets_through_is_refused_with_file_and_line(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     name = RECORD.steps[-1].stdout
     record = RECORD.model_copy(update={"texts": {**RECORD.texts, name: f"a 1\nb 2\nspeed {word} op/s\n"}})
-    monkeypatch.setattr("vtax.tools.parse.benchmarks", lambda: {RECORD.benchmark: Odd(float(word))})
+    monkeypatch.setattr("vtax.tools.trials.benchmarks", lambda: {RECORD.benchmark: Odd(float(word))})
     with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:3: "):
-        measurements_of(record)
-    found, (judged,) = parse_all([record])
+        parse(record)
+    found, (judged,), _ = read_all([record])
     assert found == ()
     assert f"{name}:3" in judged.failure
 
@@ -169,6 +169,6 @@ def test_what_a_parser_lets_through_is_refused_with_file_and_line(monkeypatch: p
 def test_a_number_that_stands_on_two_lines_is_refused_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     name = RECORD.steps[-1].stdout
     record = with_text(RECORD, name, "errors 0\nspeed 0 op/s\n")
-    monkeypatch.setattr("vtax.tools.parse.benchmarks", lambda: {RECORD.benchmark: Odd(0.0)})
+    monkeypatch.setattr("vtax.tools.trials.benchmarks", lambda: {RECORD.benchmark: Odd(0.0)})
     with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}: speed is 0 op/s"):
-        measurements_of(record)
+        parse(record)

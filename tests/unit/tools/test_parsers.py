@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from builders.recorded import DATA, case_id, cases, difference, expected, load, values, with_text
+from builders.recorded import DATA, case_id, cases, difference, expected, load, parse, values, with_text
 from vtax.errors import ParseError
-from vtax.tools import BUILT_IN, benchmarks
+from vtax.tools import benchmarks
 from vtax.tools.iperf3.benchmark import series
 
 SMALL = 20_000  # characters up to which every cut is tried
@@ -40,7 +40,7 @@ def cuts(text: str) -> Iterator[int]:
 @pytest.mark.parametrize("folder", cases(), ids=case_id)
 def test_a_recorded_output_gives_the_numbers_in_it(folder: Path) -> None:
     record = load(folder)
-    measurements = benchmarks()[record.benchmark].parse(record)
+    measurements = parse(record)
     assert not difference(values(measurements), expected(folder))
     assert all(math.isfinite(item.value) for item in measurements)
 
@@ -50,7 +50,7 @@ def test_a_measurement_is_declared_and_says_where_it_stands(folder: Path) -> Non
     record = load(folder)
     benchmark = benchmarks()[record.benchmark]
     declared = {metric.name: metric for metric in benchmark.metrics}
-    for item in benchmark.parse(record):
+    for item in parse(record):
         assert (item.unit, item.kind) == (declared[item.metric].unit, declared[item.metric].kind)
         headline = item.benchmark == "iozone" and item.labels["operation"] in ("write", "read")
         assert item.primary == (declared[item.metric].primary or (headline and item.metric == "throughput"))
@@ -60,10 +60,10 @@ def test_a_measurement_is_declared_and_says_where_it_stands(folder: Path) -> Non
 @pytest.mark.parametrize(("folder", "name"), text_files(), ids=lambda v: case_id(v) if isinstance(v, Path) else v)
 def test_a_truncated_output_gives_the_same_numbers_or_an_error(folder: Path, name: str) -> None:
     record = load(folder)
-    benchmark, whole = benchmarks()[record.benchmark], expected(folder)
+    whole = expected(folder)
     for end in cuts(record.texts[name]):
         try:
-            got = values(benchmark.parse(with_text(record, name, record.texts[name][:end])))
+            got = values(parse(with_text(record, name, record.texts[name][:end])))
         except ParseError:
             continue
         assert not difference(got, whole), f"cut at {end}: {record.texts[name][:end][-60:]!r}"
@@ -121,7 +121,7 @@ def test_an_output_that_means_something_else_is_refused(case: str, name: str, ol
     text = record.texts[name]
     assert old in text
     with pytest.raises(ParseError, match=re.escape(words)):
-        benchmarks()[record.benchmark].parse(with_text(record, name, text.replace(old, new)))
+        parse(with_text(record, name, text.replace(old, new)))
 
 
 def test_two_runs_in_one_output_are_refused() -> None:
@@ -131,7 +131,7 @@ def test_two_runs_in_one_output_are_refused() -> None:
         for name in {done.stdout for done in record.steps if not done.background}:
             twice = with_text(record, name, record.texts[name] * 2)
             try:
-                got = values(benchmarks()[record.benchmark].parse(twice))
+                got = values(parse(twice))
             except ParseError:
                 continue
             assert not difference(got, expected(folder)), f"{case_id(folder)} {name}"
@@ -169,4 +169,4 @@ def test_recorded_data_name_no_file_that_is_missing_and_leave_none_over(folder: 
 
 
 def test_every_benchmark_has_recorded_outputs() -> None:
-    assert set(BUILT_IN) == {folder.parent.name for folder in cases()}
+    assert set(benchmarks()) == {folder.parent.name for folder in cases()}

@@ -15,10 +15,11 @@ from vtax.report.figures.lines import legend
 from vtax.report.figures.palette import STROKES
 from vtax.report.figures.svg import Scale, document, element, label, line, log_around, num, tick_text
 from vtax.tools.ping import benchmark
+from vtax.tools.ping.metrics import RTT_AVG
 from vtax.units import format_number
 
 ALL = "all pairs"
-MEAN = benchmark.RTT_AVG.name
+MEAN = RTT_AVG.name
 STEPS = 160  # of a drawn distribution; a percentile more or less is not seen
 LEFT, RIGHT = 52.0, 428.0
 Times = Mapping[str, Mapping[str, list[float]]]  # pair -> environment -> round-trip times, s

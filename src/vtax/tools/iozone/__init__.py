@@ -1,1 +1,14 @@
-"""iozone: file operations."""
+"""iozone: rates of file operations."""
+
+from vtax.tools.iozone import log_reader
+from vtax.tools.iozone.benchmark import Iozone
+from vtax.tools.tool import LogFormat, Tool, never
+
+TOOL = Tool(
+    name="iozone",
+    benchmarks=(Iozone(),),  # type: ignore[arg-type]
+    logs=(LogFormat("iozone", log_reader.read, never), LogFormat("iozone, no header", log_reader.headerless, never)),
+    packages=("iozone3",),
+    programs=("iozone",),
+    versions={"iozone_version": "iozone"},
+)

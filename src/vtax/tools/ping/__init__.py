@@ -1,1 +1,22 @@
-"""ping of iputils."""
+"""ping of iputils: round-trip times and packet loss between two nodes."""
+
+from vtax.evidence.row import Row
+from vtax.tools.ping.benchmark import Ping
+from vtax.tools.ping.reader import read, starts
+from vtax.tools.tool import LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.ping.audit import ROWS
+
+    return ROWS
+
+
+TOOL = Tool(
+    name="ping",
+    benchmarks=(Ping(),),
+    logs=(LogFormat("ping", read, starts, first="P"),),
+    packages=("iputils-ping",),
+    programs=("ping",),
+    audit=_audit,
+)

@@ -1,0 +1,88 @@
+"""ping of iputils, busybox, macOS and BSD: single answers, and the two closing lines, which are authoritative."""
+
+from __future__ import annotations
+
+import re
+
+from vtax.model.nodes import Scope
+from vtax.model.reading import TimeSeries
+from vtax.tools.commands import command_facts
+from vtax.tools.ping.metrics import LOST, RTT_AVG, RTT_MAX, RTT_MDEV, RTT_MIN
+from vtax.tools.reading import Line, Reading, Section, Value, near_miss
+
+START = re.compile(r"^PING (\S{1,200}?):? \(?([0-9a-fA-F.:]{2,60})\)?.{0,60}?(\d{1,6})(?:\(\d{1,6}\))? (?:data )?bytes")
+SOURCE = re.compile(r"^PING .{1,260} from ([0-9a-fA-F.:]{2,60})[ :]")
+ANSWER = re.compile(r"^\d{1,6} bytes from .{1,300}icmp_seq=(\d{1,9}) .{0,60}time=(\d{1,9}(?:\.\d{1,6})?) ms")
+COUNTS = re.compile(
+    r"^(\d{1,12}) packets transmitted, (\d{1,12}) (?:packets )?received,(?: \+(\d{1,12}) (?:errors|duplicates),)?"
+    r" {1,3}(\d{1,3}(?:\.\d{1,10})?)% packet loss(?:, time \d{1,12}ms)?$"
+)
+TIMES = re.compile(
+    r"^(?:rtt|round-trip) min/avg/max(/mdev|/stddev|/std-dev)? = "
+    r"(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})(?:/(\d{1,9}\.\d{3}|nan))? ms(?:, (?:pipe|ipg).{0,60})?$"
+)
+STATISTICS = re.compile(r"^--- (\S{1,200}) ping statistics ---$")
+SUMMARY = (RTT_MIN, RTT_AVG, RTT_MAX, RTT_MDEV)
+
+
+def starts(line: str) -> bool:
+    return line.startswith("PING ")
+
+
+def read(section: Section) -> Reading:
+    """One session."""
+    lines = section.lines
+    reading = Reading("ping", facts=command_facts(lines), scope=Scope.PAIRS)
+    host = _peers(reading, lines)
+    answers = [match for line in lines if (match := ANSWER.match(line.text))]
+    if answers:
+        rows = tuple((float(found[1]), float(found[2]) / 1000) for found in answers)
+        reading.series["round_trips"] = TimeSeries(columns=("sequence", "rtt_s"), rows=rows)
+    ends = [line for line in lines if STATISTICS.match(line.text)]
+    counts = [(line, match) for line in lines if (match := COUNTS.match(line.text))]
+    times = [(line, match) for line in lines if (match := TIMES.match(line.text))]
+    if len(ends) != 1 or len(counts) != 1 or len(times) > 1:
+        why = "its closing lines appear twice" if counts else "it has no closing line: interrupted"
+        reading.refuse(near_miss(lines, COUNTS, TIMES), "all values of this run", why, 0)
+        return reading
+    line, found = counts[0]
+    sent, received, percent = int(found[1]), int(found[2]), float(found[4])
+    if sent == 0 or received > sent or abs(percent - 100 * (1 - received / sent)) > 1.0:
+        reading.refuse(line.number, line.text, f"{received} answers to {sent} packets are not {percent:g} % loss", 5)
+        return reading
+    reading.facts |= {"packets_sent": sent, "packets_received": received}
+    labels = {"client": reading.nodes[0], "server": host}
+    reading.values.append(Value(LOST, 1 - received / sent, line.number, labels))
+    if received == 0:
+        reading.ended = True
+    elif not times:
+        reading.refuse(near_miss(lines, TIMES), "round-trip times", "the closing line with the times is missing", 4)
+    else:
+        _round_trips(reading, *times[0], labels)
+    return reading
+
+
+def _peers(reading: Reading, lines: tuple[Line, ...]) -> str:
+    """Addresses and names of both ends; the server's name."""
+    starts = [match for line in lines if (match := START.match(line.text))]
+    host = starts[0][1] if starts else "unknown"
+    if starts:
+        reading.params["bytes"] = int(starts[0][3])
+        reading.facts["server_address"] = starts[0][2]
+    sources = [match[1] for line in lines if (match := SOURCE.match(line.text))]
+    if sources:
+        reading.facts["client_address"] = sources[0]
+    client = sources[0] if sources else str(reading.facts.get("prompt_host", "unknown"))
+    reading.nodes, reading.direction = (client, host), f"{client}>{host}"
+    return host
+
+
+def _round_trips(reading: Reading, line: Line, found: re.Match[str], labels: dict[str, str]) -> None:
+    low, mean, high = (float(found[place]) for place in (2, 3, 4))
+    if not low <= mean <= high:
+        reading.refuse(line.number, line.text, "the mean is not between the fastest and the slowest", 4)
+        return
+    reading.ended = True
+    for metric, text in zip(SUMMARY, found.group(2, 3, 4, 5), strict=True):
+        if text and text != "nan" and float(text) > 0:  # 0.000 is a time below what ping prints: absent
+            reading.values.append(Value(metric, float(text) / 1000, line.number, labels))

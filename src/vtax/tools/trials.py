@@ -1,0 +1,195 @@
+"""From a trial's raw output to a reading: the tool's one reader, strict for vtax's own runs, lenient for logs. Pure.
+
+A reading of an own run holds every number of it or none: the tool's last line was seen and nothing was refused. Of an
+imported log it holds every value that the reader could prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import ValidationError
+
+from vtax.errors import PLUGIN_FAILURES, ParseError
+from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind, Metric
+from vtax.model.reading import ReadOutput, ReadValue, TrialReading
+from vtax.model.trial import Status, TrialRecord
+from vtax.tools import benchmarks, ranks, table
+from vtax.tools.benchmark import source_of
+from vtax.tools.readers import read, section_of
+from vtax.tools.reading import Output, Reading
+
+MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
+REMEDY = "the raw output is kept; read it, and report it if the tool succeeded"
+SHOWN_LINES = 8
+
+
+def read_trial(record: TrialRecord, reader: str = "") -> TrialReading:
+    """All that the output of a trial says. What cannot be accepted is the reading's `failure`, never an error."""
+    if record.status is not Status.OK:
+        return TrialReading(trial=record.id, reader=reader)
+    try:
+        found = _imported(record) if record.imported is not None else _own(record)
+        return found.model_copy(update={"reader": reader})
+    except ParseError as error:
+        failure = str(error)
+    except PLUGIN_FAILURES as error:
+        failure = f"the reader of {record.benchmark} failed: {type(error).__name__}: {error}"
+    return TrialReading(trial=record.id, reader=reader, failure=failure)
+
+
+def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:
+    """The values of a reading as measurements of its trial."""
+    if record.imported is not None and record.imported.reader == table.READER:
+        return table.measurements_of(record)
+    return tuple(
+        Measurement.of(
+            record, Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary), v.value, v.labels, v.file
+        )
+        for v in reading.values
+    )
+
+
+def as_read(record: TrialRecord, reading: TrialReading) -> TrialRecord:
+    """The record as it counts: failed, with the reason, where its output was refused."""
+    if not reading.failure:
+        return record
+    return record.model_copy(update={"status": Status.FAILED, "failure": reading.failure})
+
+
+def _own(record: TrialRecord) -> TrialReading:
+    """A trial that vtax ran. Raises ParseError unless every output is complete and nothing in it was refused."""
+    known = benchmarks().get(record.benchmark)
+    if known is None:
+        raise ParseError(
+            f"trials/{record.id}: no benchmark {record.benchmark!r} is known here",
+            remedy="install the plug-in that the campaign was run with",
+        )
+    if hasattr(known, "parse"):
+        return _parsed(known, record)
+    outputs = known.read(record)
+    for output in outputs:
+        _accept(record, output)
+    found = collected(record, outputs)
+    if not found.values:
+        raise ParseError(f"{source_of(record)}: no value", remedy=REMEDY)
+    return found
+
+
+def collected(record: TrialRecord, outputs: Iterable[Output]) -> TrialReading:
+    """All that outputs say, accepted or not; a value's labels are the reader's own and then those of its output."""
+    several = tuple(outputs)
+    return TrialReading(
+        trial=record.id,
+        reader="",
+        values=tuple(
+            _value(value.metric, value.value, {**value.labels, **output.labels}, output.file, value.line)
+            for output in several
+            for value in output.reading.values
+        ),
+        outputs=tuple(_output(output.file, output.reading, output.labels) for output in several),
+    )
+
+
+def _parsed(known: Any, record: TrialRecord) -> TrialReading:
+    """A tool whose parser has not become its reader yet."""
+    found = known.parse(record)
+    for item in found:
+        if item.value <= 0 and item.kind not in MAY_BE_ZERO:
+            raise ParseError(
+                f"{item.source}: {item.metric} is {item.value:g} {item.unit}, and a {item.kind} is above zero"
+            )
+    values = tuple(
+        ReadValue(
+            metric=item.metric,
+            value=item.value,
+            unit=item.unit,
+            kind=item.kind,
+            primary=item.primary,
+            labels=item.labels,
+            file=item.source.rpartition("/")[2],
+        )
+        for item in found
+    )
+    return TrialReading(trial=record.id, reader="", values=values)
+
+
+def _accept(record: TrialRecord, output: Output) -> None:
+    """Raise ParseError, with file and line, for an output that is not complete or has what cannot be."""
+    reading = output.reading
+    for refusal in reading.refusals[:1]:
+        raise refused(record, output.file, refusal.line, f"{refusal.what}: {refusal.reason}")
+    if not reading.ended:
+        raise refused(record, output.file, 0, "the tool's last line is missing: interrupted, or cut off")
+    for value in reading.values:
+        if value.value <= 0 and value.metric.kind not in MAY_BE_ZERO:
+            what = (
+                f"{value.metric.name} is {value.value:g} {value.metric.unit}, and a {value.metric.kind} is above zero"
+            )
+            raise refused(record, output.file, value.line, what)
+
+
+def refused(record: TrialRecord, file: str, line: int, what: str) -> ParseError:
+    """An error that names file and line, and shows the lines up to it; the last lines where `line` is 0."""
+    text = record.texts.get(file, "")
+    lines = (text.split("\n")[:line] if line else text.rstrip().splitlines())[-SHOWN_LINES:]
+    return ParseError(
+        f"{source_of(record)}/{file}{f':{line}' if line else ''}: {what}",
+        detail=f"{f'up to line {line}' if line else 'the output ends with'}:\n" + ("\n".join(lines) or "(no output)"),
+        remedy=REMEDY,
+    )
+
+
+def _imported(record: TrialRecord) -> TrialReading:
+    """A run in a log of others, read again from its raw text."""
+    if record.imported is not None and record.imported.reader == table.READER:
+        return TrialReading(trial=record.id, reader="")
+    reading, file = read(section_of(record)), record.steps[-1].stdout
+    values = [
+        _value(metric, value, labels, file, lines[0] if len(lines) == 1 else 0)
+        for metric, value, labels, lines in ranks.combined(reading)
+    ]
+    return TrialReading(trial=record.id, reader="", values=tuple(values), outputs=(_output(file, reading, {}),))
+
+
+def _value(metric: Metric, value: float, labels: dict[str, str] | object, file: str, line: int) -> ReadValue:
+    try:
+        return ReadValue.model_validate(
+            {
+                "metric": metric.name,
+                "value": value,
+                "unit": metric.unit,
+                "kind": metric.kind,
+                "primary": metric.primary,
+                "labels": labels,
+                "file": file,
+                "line": line,
+            }
+        )
+    except ValidationError as error:  # a record refuses what is not finite
+        raise ParseError(f"{file}:{line}: {metric.name}: {value!r} is not a finite number", remedy=REMEDY) from error
+
+
+def _output(file: str, reading: Reading, labels: object) -> ReadOutput:
+    refused_ = tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals)
+    return ReadOutput.model_validate(
+        {"file": file, "labels": labels, "facts": reading.facts, "series": reading.series, "refused": refused_}
+    )
+
+
+def read_all(
+    records: Iterable[TrialRecord],
+) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...], dict[str, TrialReading]]:
+    """All measurements; all records, those whose output was refused failed with the reason; readings by trial."""
+    measurements: list[Measurement] = []
+    judged: list[TrialRecord] = []
+    readings: dict[str, TrialReading] = {}
+    for record in records:
+        reading = read_trial(record)
+        readings[record.id] = reading
+        judged.append(as_read(record, reading))
+        if record.status is Status.OK and not reading.failure:
+            measurements += measurements_of(record, reading)
+    return tuple(measurements), tuple(judged), readings
