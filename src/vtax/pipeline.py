@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from vtax import __version__
 from vtax.errors import NotMatched, UsageError
-from vtax.evaluation.evaluate import judged
-from vtax.events import Listener, Notice, ignore
+from vtax.evaluation.evaluate import Evaluation, evaluate
+from vtax.evaluation.readings import Readings
+from vtax.events import Listener, Notice
 from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
@@ -35,7 +36,6 @@ from vtax.planning.study import at_any_time
 from vtax.providers import CONTAINER_ENGINES, provider
 from vtax.providers.base import Provider
 from vtax.store import Campaign, refuse_occupied
-from vtax.tools.trials import read_all
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
@@ -183,29 +183,13 @@ def _execute(
     budget_s: float | None = None,
     ignoring: frozenset[str] = frozenset(),
 ) -> None:
-    from vtax.evaluation.interim import Narrowing
+    from vtax.evaluation.interim import InterimAnalysis
     from vtax.running.campaign import execute
 
-    now = Narrowing(lambda rounds: judged(campaign, rounds, ignoring, paths.cache)[0], listener)
-
-    def judge(rounds: int) -> tuple[bool, str]:
-        from vtax.analysis.records import settled, waiting
-
-        analysis = now.after(rounds)
-        return settled(analysis), waiting(analysis)
-
+    interim = InterimAnalysis(campaign, listener, ignoring, paths.cache)
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
     with campaign.exclusive():
-        execute(
-            campaign,
-            providers,
-            image,
-            paths.runtime,
-            listener,
-            judge,
-            budget_s,
-            None if listener is ignore else now.tell,
-        )
+        execute(campaign, providers, image, paths.runtime, listener, interim, budget_s)
 
 
 def analyse(directory: Path, ignoring: frozenset[str] = frozenset(), cache: Path | None = None) -> Analysis:
@@ -214,23 +198,23 @@ def analyse(directory: Path, ignoring: frozenset[str] = frozenset(), cache: Path
     `cache`, here and below, is the directory that keeps the levels of unusual looks once they are simulated.
     """
     campaign = Campaign.open(directory)
-    analysis, rows = judged(campaign, ignoring=ignoring, cache=cache)
-    campaign.save("analysis.json", analysis)
-    campaign.save("audit.json", rows)
-    return analysis
+    return _evaluated(campaign, cache, ignoring).analysis
+
+
+def _evaluated(campaign: Campaign, cache: Path | None, ignoring: frozenset[str] = frozenset()) -> Evaluation:
+    """Evaluate a campaign; write `analysis.json` and `audit.json`."""
+    found = evaluate(campaign, ignoring=ignoring, cache=cache)
+    campaign.save("analysis.json", found.analysis)
+    campaign.save("audit.json", found.audit)
+    return found
 
 
 def audit(directory: Path, cache: Path | None = None) -> AuditReport:
     """Every row of the audit, recomputed from what is stored; writes `audit.json`."""
     campaign = Campaign.open(directory)
-    _, rows = judged(campaign, cache=cache)
+    rows = evaluate(campaign, cache=cache).audit
     campaign.save("audit.json", rows)
     return rows
-
-
-def computed(directory: Path) -> Analysis:
-    """Measurements, findings and verdicts from what is stored; writes nothing."""
-    return judged(Campaign.open(directory))[0]
 
 
 def analysed(directory: Path) -> Analysis:
@@ -250,7 +234,7 @@ def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) 
 
     def recorded(directory: Path) -> Recorded:
         campaign = Campaign.open(directory)
-        analysis, _ = judged(campaign, cache=cache)
+        analysis = evaluate(campaign, cache=cache, readings=Readings(campaign, keep=False)).analysis
         return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
 
     return across(recorded(a), recorded(b), environment)
@@ -277,12 +261,14 @@ def reports(
 
     files.check(formats, figures)
     campaign = Campaign.open(directory)
-    return files.render(campaign, analyse(directory, cache=cache), formats, figures, with_reference=with_reference)
+    return files.render(campaign, _evaluated(campaign, cache), formats, figures, with_reference=with_reference)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
     """All measurements of a campaign, and its trials as judged."""
-    return read_all(Campaign.open(directory).trials())[:2]
+    campaign = Campaign.open(directory)
+    read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
+    return tuple(value for one in read for value in one.measurements), tuple(one.record for one in read)
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:

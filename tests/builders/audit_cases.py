@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vtax.audit import Evidence, Row
+from vtax.evaluation.readings import raw_digest
 from vtax.model.cluster import CellRecord, NodeFacts
 from vtax.model.finding import Finding, Outcome, Severity
 from vtax.model.measurement import Measurement
@@ -322,9 +323,10 @@ def readings_of(trials: Sequence[TrialRecord]) -> dict[str, TrialReading]:
     """What the tool's reader finds in each trial's texts, whole or not."""
     found = {}
     for one in trials:
-        known: Any = benchmarks()[one.benchmark]
-        if hasattr(known, "read") and one.texts:
-            found[one.id] = collected(one, known.read(one))
+        known: Any = benchmarks().get(one.benchmark)
+        outputs = known.read(one) if hasattr(known, "read") and one.texts else ()
+        digest = raw_digest({name: text.encode() for name, text in one.texts.items()})
+        found[one.id] = collected(one, outputs).model_copy(update={"raw_sha256": digest})
     return found
 
 

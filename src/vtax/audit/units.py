@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from vtax.evidence.campaign import Evidence, blocker, canonical, shown, unknown, values_of, warning
@@ -139,7 +138,7 @@ def reused(evidence: Evidence) -> Iterator[Finding | str]:
         if not mine:
             continue
         count += 1
-        digest, key = digest_of(trial.texts), (trial.benchmark, exact(mine))
+        digest, key = evidence.raw_sha256(trial), (trial.benchmark, exact(mine))
         other = outputs.setdefault(digest, trial).id if digest else trial.id
         if other == trial.id and len(set(key[1])) >= SEVERAL:
             other = values.setdefault(key, trial.id)
@@ -150,13 +149,6 @@ def reused(evidence: Evidence) -> Iterator[Finding | str]:
         yield f"{count} runs differ from each other"
     elif evidence.trials:
         yield unknown("U03", "no run has a number")
-
-
-def digest_of(texts: Mapping[str, str]) -> str:
-    """The hash of all that a trial left; "" when that is nothing."""
-    if not any(texts.values()):
-        return ""
-    return hashlib.sha256("\0".join(texts[name] for name in sorted(texts)).encode()).hexdigest()
 
 
 def exact(measurements: list[Measurement]) -> tuple[float, ...]:

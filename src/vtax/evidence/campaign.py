@@ -96,6 +96,10 @@ class Evidence:
         every = (output.facts for reading in known for output in reading.outputs)
         return [facts for facts in every if all(name in facts for name in names)]
 
+    def raw_sha256(self, trial: TrialRecord) -> str:
+        """The hash of all that a trial left; "" where that is nothing or was not read."""
+        return self.readings[trial.id].raw_sha256 if trial.id in self.readings else ""
+
     def series(self, trial: TrialRecord, name: str) -> list[TimeSeries]:
         """A time series, from every output of a trial that has it."""
         known = self.readings.get(trial.id)

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vtax.analysis.records import Analysis
 from vtax.errors import UsageError
+from vtax.evaluation.evaluate import Evaluation
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
 from vtax.tools import benchmarks
-from vtax.tools.trials import read_all
 
 REPORTS = ("html", "md", "pdf", "latex", "xlsx")
 FIGURES = ("svg", "pdf", "png")
@@ -30,7 +29,7 @@ def check(formats: Sequence[str], figures: Sequence[str]) -> None:
 
 
 def render(
-    campaign: Campaign, analysis: Analysis, formats: Sequence[str], figures: Sequence[str], *, with_reference: bool
+    campaign: Campaign, found: Evaluation, formats: Sequence[str], figures: Sequence[str], *, with_reference: bool
 ) -> list[Path]:
     """Write the report in `formats` and `figures`. Returns what was written, the page first.
 
@@ -39,7 +38,7 @@ def render(
     from vtax.report.formats.html import render as html
     from vtax.report.formats.markdown import render as markdown
 
-    content = content_of(campaign, analysis, with_reference)
+    content = content_of(campaign, found, with_reference)
     written = []
     if {"html", "pdf"} & set(formats):
         written.append(campaign.save("report/index.html", html(content).encode()))
@@ -48,21 +47,21 @@ def render(
     if "xlsx" in formats:
         from vtax.report.formats.spreadsheet import spreadsheet
 
-        written.append(campaign.save("report/report.xlsx", spreadsheet(analysis)))
+        written.append(campaign.save("report/report.xlsx", spreadsheet(found.analysis)))
     if "pdf" in formats:
         written.append(campaign.save("report/report.pdf", _pdf(content, campaign)))
     return written + _paper(campaign, content, "latex" in formats, figures)
 
 
-def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> ReportInput:
+def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> ReportInput:
     """What the report is made from: the analysis, and what the campaign says of itself."""
     about = campaign.about()
-    trials = read_all(campaign.trials())[1]
     return ReportInput(
-        analysis=analysis,
+        analysis=found.analysis,
         plan=campaign.plan(),
         cells=campaign.cells(),
-        trials=trials,
+        trials=tuple(campaign.with_texts(trial) for trial in found.trials),
+        readings=found.readings,
         versions=about["image"]["versions"],
         image_sha256=about["image"]["digest"],
         image_recipe=about["image"]["recipe"],
@@ -70,7 +69,7 @@ def content_of(campaign: Campaign, analysis: Analysis, with_reference: bool) -> 
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
         references=references() if with_reference else (),
         imports=_imports(campaign),
-        plan_frozen=campaign.seal(trials).frozen,
+        plan_frozen=found.seal.frozen,
     )
 
 

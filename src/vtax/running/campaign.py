@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError, StoreError, TrialsFailed
-from vtax.events import CampaignStarted, CellFinished, CellStarted, ClusterReady, Listener, TrialFinished, TrialStarted
+from vtax.evaluation.interim import InterimAnalysis
+from vtax.evaluation.readings import Readings
+from vtax.events import (
+    CampaignStarted,
+    CellFinished,
+    CellStarted,
+    ClusterReady,
+    Listener,
+    TrialFinished,
+    TrialStarted,
+    ignore,
+)
 from vtax.facts.host import host_facts
 from vtax.facts.machine import machine_counters, machine_delta
 from vtax.model.cluster import CellRecord, Image
@@ -18,10 +29,9 @@ from vtax.model.trial import Status
 from vtax.planning.plan import ORCHESTRATION_S
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running.provision import KEYS, Ready, destroy, provision, remove_campaign
-from vtax.running.stopping import Judge, Looks
+from vtax.running.stopping import Looks
 from vtax.running.trial import not_run, run_trial
 from vtax.store import Campaign, alive
-from vtax.tools.trials import read_all
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
@@ -78,12 +88,12 @@ def execute(
     image: Image,
     runtime: Path,
     listener: Listener,
-    judge: Judge | None = None,
+    interim: InterimAnalysis | None = None,
     budget_s: float | None = None,
-    between: Callable[[int], None] | None = None,
 ) -> None:
-    """Run every trial of the plan that has no record yet, until `judge` says at a planned look that all is settled, the
-    budget does not hold another round, or the plan is done. `between` is called when a round is over and nothing runs.
+    """Run every trial of the plan that has no record yet, until all is settled at a planned interim analysis, the
+    budget does not hold another round, or the plan is done. `interim` also reports intervals when a round is over
+    and nothing runs; without it nothing but the budget ends a campaign early.
 
     Raises TrialsFailed at the end when some failed.
     """
@@ -104,7 +114,8 @@ def execute(
             looks=plan.study.looks,
         )
     )
-    looks = Looks(campaign, plan, judge, clock.remaining_s, budget_s, listener)
+    looks = Looks(campaign, plan, interim, clock.remaining_s, budget_s, listener)
+    readings = interim.readings if interim is not None else Readings(campaign)
     with alive(runtime / label):
         try:
             for number, cells in groupby(plan.cells, key=lambda cell: cell.round):
@@ -113,19 +124,19 @@ def execute(
                     break
                 for cell in waiting:
                     site = Site(label, runtime / label / cell.environment, image, runtime / label / KEYS)
-                    one = _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener)
+                    one = _CellRun(readings, plan, cell, providers[cell.environment], site, clock, listener)
                     one.run(pending[cell.id])
-                if waiting and between is not None:
-                    between(number)
+                if waiting and interim is not None and listener is not ignore:
+                    interim.report(number)
                 if looks.ended_after(number):
                     break
         finally:
             remove_campaign(runtime / label)
-    _finish(campaign)
+    _finish(campaign, readings)
 
 
-def _finish(campaign: Campaign) -> None:
-    _, trials, _ = read_all(campaign.trials())
+def _finish(campaign: Campaign, readings: Readings) -> None:
+    trials = [one.record for one in readings.all(campaign.trials(texts=False))]
     bad = [trial for trial in trials if trial.status is not Status.OK]
     if bad:
         raise TrialsFailed(
@@ -144,7 +155,7 @@ class _CellRun:
 
     def __init__(
         self,
-        campaign: Campaign,
+        readings: Readings,
         plan: Plan,
         cell: Cell,
         provider: Provider,
@@ -152,11 +163,12 @@ class _CellRun:
         clock: Clock,
         listener: Listener,
     ) -> None:
-        self.campaign, self.plan, self.cell, self.provider = campaign, plan, cell, provider
+        self.readings, self.campaign = readings, readings.campaign
+        self.plan, self.cell, self.provider = plan, cell, provider
         self.site, self.clock, self.listener = site, clock, listener
         self.idle: dict[str, float] = {}
         self.spec = next(spec for spec in plan.environments if spec.name == cell.environment)
-        self.instance = 1 + sum(record.cell == cell.id for record in campaign.cells())
+        self.instance = 1 + sum(record.cell == cell.id for record in self.campaign.cells())
         self.last_instance = self.instance + INSTANCES - 1
 
     def run(self, pending: Sequence[PlannedTrial]) -> None:
@@ -224,6 +236,7 @@ class _CellRun:
             self.listener(TrialStarted(trial.id, work.estimate_s))
             with self.campaign.new_trial(trial.id) as place:
                 record = run_trial(cluster, self.cell, trial, work, place, self.plan.sha256)
+            self.readings.of(record)  # now that the raw output is safe
             todo.pop(0)
             self._told(trial, record.status, record.failure, record.elapsed_s)
             if record.status is not Status.OK:

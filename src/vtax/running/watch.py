@@ -8,7 +8,8 @@ from pathlib import Path
 
 from vtax.analysis.estimate.intervals import Interval, intervals
 from vtax.errors import VtaxError
-from vtax.evaluation.evaluate import judged
+from vtax.evaluation.evaluate import evaluate
+from vtax.evaluation.readings import Readings
 from vtax.model.plan import Plan
 from vtax.model.record import Record
 from vtax.model.trial import Status, TrialRecord
@@ -40,6 +41,7 @@ class Watcher:
 
     def __init__(self, directory: Path) -> None:
         self.campaign = Campaign.open(directory)
+        self.readings = Readings(self.campaign, keep=False)
         self.plan = self.campaign.plan()
         self.seen = -1
         self.intervals: tuple[Interval, ...] = ()
@@ -79,7 +81,7 @@ class Watcher:
 
     def _analyse(self) -> None:
         try:
-            analysis = judged(self.campaign)[0]
+            analysis = evaluate(self.campaign, readings=self.readings).analysis
         except VtaxError as error:  # a campaign in the middle may lack what an analysis needs
             self.intervals, self.note = (), str(error).splitlines()[0]
             return

@@ -42,7 +42,7 @@ class LogFormat:
     ends: Callable[[str], bool] = never
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tool:
     """One program, or a suite of them, with all that vtax knows of it.
 

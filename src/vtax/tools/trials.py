@@ -26,18 +26,17 @@ REMEDY = "the raw output is kept; read it, and report it if the tool succeeded"
 SHOWN_LINES = 8
 
 
-def read_trial(record: TrialRecord, reader: str = "") -> TrialReading:
+def read_trial(record: TrialRecord) -> TrialReading:
     """All that the output of a trial says. What cannot be accepted is the reading's `failure`, never an error."""
     if record.status is not Status.OK:
-        return TrialReading(trial=record.id, reader=reader)
+        return TrialReading(trial=record.id)
     try:
-        found = _imported(record) if record.imported is not None else _own(record)
-        return found.model_copy(update={"reader": reader})
+        return _imported(record) if record.imported is not None else _own(record)
     except ParseError as error:
         failure = str(error)
     except PLUGIN_FAILURES as error:
         failure = f"the reader of {record.benchmark} failed: {type(error).__name__}: {error}"
-    return TrialReading(trial=record.id, reader=reader, failure=failure)
+    return TrialReading(trial=record.id, failure=failure)
 
 
 def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:
@@ -83,7 +82,6 @@ def collected(record: TrialRecord, outputs: Iterable[Output]) -> TrialReading:
     several = tuple(outputs)
     return TrialReading(
         trial=record.id,
-        reader="",
         values=tuple(
             _value(value.metric, value.value, {**value.labels, **output.labels}, output.file, value.line)
             for output in several
@@ -113,7 +111,7 @@ def _parsed(known: Any, record: TrialRecord) -> TrialReading:
         )
         for item in found
     )
-    return TrialReading(trial=record.id, reader="", values=values)
+    return TrialReading(trial=record.id, values=values)
 
 
 def _accept(record: TrialRecord, output: Output) -> None:
@@ -145,13 +143,13 @@ def refused(record: TrialRecord, file: str, line: int, what: str) -> ParseError:
 def _imported(record: TrialRecord) -> TrialReading:
     """A run in a log of others, read again from its raw text."""
     if record.imported is not None and record.imported.reader == table.READER:
-        return TrialReading(trial=record.id, reader="")
+        return TrialReading(trial=record.id)
     reading, file = read(section_of(record)), record.steps[-1].stdout
     values = [
         _value(metric, value, labels, file, lines[0] if len(lines) == 1 else 0)
         for metric, value, labels, lines in ranks.combined(reading)
     ]
-    return TrialReading(trial=record.id, reader="", values=tuple(values), outputs=(_output(file, reading, {}),))
+    return TrialReading(trial=record.id, values=tuple(values), outputs=(_output(file, reading, {}),))
 
 
 def _value(metric: Metric, value: float, labels: dict[str, str] | object, file: str, line: int) -> ReadValue:
