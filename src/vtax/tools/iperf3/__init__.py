@@ -11,4 +11,5 @@ TOOL = Tool(
     packages=("iperf3",),
     programs=("iperf3",),
     versions={"iperf3_version": "iperf3"},
+    file_names={"protocol": {"tcp": "tcp", "udp": "udp"}},
 )

@@ -2,7 +2,7 @@
 
 from vtax.tools.stress_ng import log_reader
 from vtax.tools.stress_ng.benchmark import StressNg
-from vtax.tools.tool import LogFormat, Tool, never
+from vtax.tools.tool import Build, LogFormat, Tool, never
 
 TOOL = Tool(
     name="stress-ng",
@@ -11,4 +11,5 @@ TOOL = Tool(
     packages=("stress-ng",),
     programs=("stress-ng",),
     versions={"stress_ng_version": "stress-ng"},
+    builds=(Build("compiler", "stress-ng was compiled with"),),
 )
