@@ -1,14 +1,15 @@
 """HPC Challenge, and HPL alone (xhpl): both from the source of Debian's hpcc."""
 
-from vtax.tools.hpcc import hpl_log_reader, log_reader
 from vtax.tools.hpcc.benchmark import Hpcc
 from vtax.tools.hpcc.hpl import Hpl
+from vtax.tools.hpcc.reader import read
+from vtax.tools.hpcc.systems import read_hpl
 from vtax.tools.tool import LogFormat, Tool, never
 
 TOOL = Tool(
     name="hpcc",
-    benchmarks=(Hpcc(), Hpl()),  # type: ignore[arg-type]
-    logs=(LogFormat("hpcc", log_reader.read, never), LogFormat("hpl", hpl_log_reader.read, never)),
+    benchmarks=(Hpcc(), Hpl()),
+    logs=(LogFormat("hpcc", read, never), LogFormat("hpl", read_hpl, never)),
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},

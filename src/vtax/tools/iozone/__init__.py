@@ -1,13 +1,13 @@
 """iozone: rates of file operations."""
 
-from vtax.tools.iozone import log_reader
 from vtax.tools.iozone.benchmark import Iozone
+from vtax.tools.iozone.reader import headerless, read
 from vtax.tools.tool import LogFormat, Tool, never
 
 TOOL = Tool(
     name="iozone",
-    benchmarks=(Iozone(),),  # type: ignore[arg-type]
-    logs=(LogFormat("iozone", log_reader.read, never), LogFormat("iozone, no header", log_reader.headerless, never)),
+    benchmarks=(Iozone(),),
+    logs=(LogFormat("iozone", read, never), LogFormat("iozone, no header", headerless, never)),
     packages=("iozone3",),
     programs=("iozone",),
     versions={"iozone_version": "iozone"},
