@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -33,7 +33,21 @@ class Evidence:
     readings: Mapping[str, TrialReading] = field(default_factory=dict)  # trial -> what its output says
     counters: Mapping[str, Counters] = field(default_factory=dict)
     seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
-    looks: tuple[int, ...] | None = None  # rounds after which somebody looked at results; None: no log was kept
+    looks: tuple[int, ...] | None = None  # rounds after which there was an interim analysis; None: no log was kept
+    compared_with: str = ""  # the reference, where this is a part of a campaign that may lack it
+
+    def narrowed(self, scopes: Iterable[tuple[str, str]]) -> Evidence:
+        """The part of some environments, or of some entries in them: (environment, label), where "" is every label."""
+        kept = frozenset(scopes)
+        environments = {environment for environment, _ in kept}
+        return replace(
+            self,
+            cells=tuple(cell for cell in self.cells if cell.environment in environments),
+            trials=tuple(
+                t for t in self.trials if not kept.isdisjoint({(t.environment, ""), (t.environment, t.label)})
+            ),
+            compared_with=self.reference,
+        )
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:
@@ -50,6 +64,8 @@ class Evidence:
     def reference(self) -> str:
         """What the others are compared with: the baseline, or the first environment that came up; "" when none did."""
         baseline = self.plan.study.baseline
+        if self.compared_with:
+            return self.compared_with
         return baseline if baseline in self.environments else next(iter(self.environments), "")
 
     @property
@@ -90,10 +106,17 @@ class Evidence:
             found.setdefault((one.environment, one.label), []).append(one)
         return found
 
+    def facts_of(self, trial: TrialRecord) -> list[Mapping[str, Any]]:
+        """What each output of a trial says besides its values."""
+        known = self.readings.get(trial.id)
+        read = [output.facts for output in known.outputs] if known else []
+        if trial.imported is None:
+            return read
+        return [{**trial.imported.facts, **(read[0] if read else {})}]
+
     def facts(self, trials: Iterable[TrialRecord], *names: str) -> list[Mapping[str, Any]]:
         """The facts of every output of these trials that says all of `names`, in order."""
-        known = (self.readings[trial.id] for trial in trials if trial.id in self.readings)
-        every = (output.facts for reading in known for output in reading.outputs)
+        every = (facts for trial in trials for facts in self.facts_of(trial))
         return [facts for facts in every if all(name in facts for name in names)]
 
     def series(self, trial: TrialRecord, name: str) -> list[TimeSeries]:
@@ -112,6 +135,18 @@ class Evidence:
             if not one.warmup:
                 found.setdefault((one.environment, one.label, one.metric), []).append(one.value)
         return found
+
+    def checks(self, environment: str) -> list[str]:
+        """What was verified of the clusters of an environment when they were new."""
+        return [text for cell in self.provisioned if cell.environment == environment for text in cell.checks]
+
+    def metrics(self, trial: TrialRecord) -> set[str]:
+        """The metrics of which a trial has a value."""
+        return {one.metric for one in self.measured.get(trial.id, ())}
+
+    def counted(self, trial: TrialRecord) -> set[str]:
+        """What was counted on any node, or on the machine, during a trial."""
+        return {*trial.host_counters, *(name for node in self.counters.get(trial.id, {}).values() for name in node)}
 
     @cached_property
     def measured(self) -> dict[str, list[Measurement]]:

@@ -55,7 +55,7 @@ def _look(row: Row, evidence: Evidence) -> AuditRow:
     if of(row.id) and not mine:
         names = ", ".join(dict.fromkeys(name for one in of(row.id) for name in one.benchmarks))
         return _made(row, Outcome.NOT_APPLICABLE, (), (f"no {names} in this campaign",))
-    if reason := row.beside_the_point(evidence):
+    if reason := row.inapplicable_because(evidence):
         return _made(row, Outcome.NOT_APPLICABLE, (), (reason,))
     if mine:
         both = " of two environments" if all(one.compares for one in mine) else ""

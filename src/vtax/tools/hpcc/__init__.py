@@ -1,15 +1,19 @@
 """HPC Challenge, and HPL alone (xhpl): both from the source of Debian's hpcc."""
 
+from vtax.tools.hpcc import logs
 from vtax.tools.hpcc.benchmark import Hpcc
 from vtax.tools.hpcc.hpl import Hpl
 from vtax.tools.hpcc.reader import read
 from vtax.tools.hpcc.systems import read_hpl
-from vtax.tools.tool import LogFormat, Tool, never
+from vtax.tools.tool import LogFormat, Tool
 
 TOOL = Tool(
     name="hpcc",
     benchmarks=(Hpcc(), Hpl()),
-    logs=(LogFormat("hpcc", read, never), LogFormat("hpl", read_hpl, never)),
+    logs=(
+        LogFormat("hpcc", read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl",)),
+        LogFormat("hpl", read_hpl, logs.starts_hpl, first="H"),
+    ),
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
