@@ -1,13 +1,17 @@
 """sysbench: prime numbers, memory, files."""
 
-from vtax.tools.sysbench import log_reader
+from vtax.tools.sysbench import log_reader, logs
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
-from vtax.tools.tool import Build, LogFormat, Tool, never
+from vtax.tools.tool import Build, LogFormat, Tool
 
 TOOL = Tool(
     name="sysbench",
     benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),  # type: ignore[arg-type]
-    logs=(LogFormat("sysbench", log_reader.read, never),),
+    logs=(
+        LogFormat(
+            "sysbench", log_reader.read, logs.starts, first="s", begins=logs.starts, ends=logs.ends, together=True
+        ),
+    ),
     packages=("sysbench",),
     programs=("sysbench",),
     versions={"sysbench_version": "sysbench"},
