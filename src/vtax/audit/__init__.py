@@ -20,7 +20,6 @@ from vtax.audit import (
     network,
     programs,
     scores,
-    streams,
     units,
 )
 from vtax.evidence.campaign import Counters, Evidence
@@ -33,11 +32,7 @@ __all__ = ["CATALOGUE", "Counters", "Evidence", "Row", "audit", "findings_of"]
 GENERAL: tuple[Row, ...] = (
     network.loopback,
     network.one_host,
-    streams.udp_rate,
-    streams.cpu_bound,
     network.interfaces,
-    streams.retransmits,
-    streams.sender_side,
     mpi.placement,
     mpi.binding,
     mpi.transport,

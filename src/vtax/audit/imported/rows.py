@@ -58,8 +58,6 @@ HPC = ("hpcc", "hpl")
 DISKS = ("iozone", "sysbench-fileio")
 LOG_ROWS: tuple[LogRow, ...] = (
     LogRow("N01", network.loopback, "addresses of both ends", ("iperf3", "ping"), ("client_address", "server_address")),
-    LogRow("N03", network.udp_rate, "UDP rates", ("iperf3",), ("protocol",)),
-    LogRow("N06", network.retransmits, "counts of segments sent again", ("iperf3",), metrics=("retransmits",)),
     LogRow("M01", hpc.placement, "nodes of ranks (stress-ng --verbose)", ("stress-ng",), ("ranks_on_nodes",)),
     LogRow("M01", hpc.unused_ranks, "P, Q and the number of ranks", ("hpcc",)),
     LogRow("M03", hpc.transport, "latencies of messages", ("hpcc",), metrics=("MaxPingPongLatency",), compares=True),
