@@ -168,6 +168,3 @@ def sender_side(evidence: Evidence) -> Iterator[Result]:
 
 def _counted_by(facts: list[Mapping[str, Any]]) -> set[str]:
     return {side for one in facts for side in one.get("counted_by", ())}
-
-
-ROWS = (udp_rate, cpu_bound, retransmits, sender_side)

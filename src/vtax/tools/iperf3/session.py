@@ -17,13 +17,12 @@ End = tuple[str, str]  # address and port
 
 def connected(reading: Reading, streams: Sequence[Sequence[End]]) -> None:
     """Addresses and ports of both ends, from (own, peer's) end of every stream and the side that says so."""
-    pairs = [tuple(ends) if reading.facts["side"] == "client" else tuple(ends)[::-1] for ends in streams]
-    client, server = pairs[0]
+    ours, theirs = streams[0]
+    client, server = (ours, theirs) if reading.facts["side"] == "client" else (theirs, ours)
     reading.nodes = (client[0], server[0])
     reading.facts |= {
         "client_address": client[0],
         "server_address": server[0],
-        "connections": [[one[0], other[0]] for one, other in pairs],
         "connection": " ".join(sorted([":".join(client), ":".join(server)])),
     }
 

@@ -2,7 +2,7 @@
 
 from vtax.tools.stress_ng import log_reader, logs
 from vtax.tools.stress_ng.benchmark import StressNg
-from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.tool import Build, LogFormat, Tool
 
 TOOL = Tool(
     name="stress-ng",
@@ -22,4 +22,5 @@ TOOL = Tool(
     packages=("stress-ng",),
     programs=("stress-ng",),
     versions={"stress_ng_version": "stress-ng"},
+    builds=(Build("compiler", "stress-ng was compiled with"),),
 )
