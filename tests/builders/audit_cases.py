@@ -322,7 +322,7 @@ def readings_of(trials: Sequence[TrialRecord]) -> dict[str, TrialReading]:
     """What the tool's reader finds in each trial's texts, whole or not."""
     found = {}
     for one in trials:
-        known: Any = benchmarks()[one.benchmark]
+        known: Any = benchmarks().get(one.benchmark)
         if hasattr(known, "read") and one.texts:
             found[one.id] = collected(one, known.read(one))
     return found

@@ -1,14 +1,17 @@
 """HPC Challenge, and HPL alone (xhpl): both from the source of Debian's hpcc."""
 
-from vtax.tools.hpcc import hpl_log_reader, log_reader
+from vtax.tools.hpcc import hpl_log_reader, log_reader, logs
 from vtax.tools.hpcc.benchmark import Hpcc
 from vtax.tools.hpcc.hpl import Hpl
-from vtax.tools.tool import LogFormat, Tool, never
+from vtax.tools.tool import LogFormat, Tool
 
 TOOL = Tool(
     name="hpcc",
     benchmarks=(Hpcc(), Hpl()),  # type: ignore[arg-type]
-    logs=(LogFormat("hpcc", log_reader.read, never), LogFormat("hpl", hpl_log_reader.read, never)),
+    logs=(
+        LogFormat("hpcc", log_reader.read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl",)),
+        LogFormat("hpl", hpl_log_reader.read, logs.starts_hpl, first="H"),
+    ),
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},

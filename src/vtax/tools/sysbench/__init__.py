@@ -1,13 +1,14 @@
 """sysbench: prime numbers, memory, files."""
 
+from vtax.tools.sysbench import logs
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
 from vtax.tools.sysbench.reader import read
-from vtax.tools.tool import LogFormat, Tool, never
+from vtax.tools.tool import LogFormat, Tool
 
 TOOL = Tool(
     name="sysbench",
     benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),
-    logs=(LogFormat("sysbench", read, never),),
+    logs=(LogFormat("sysbench", read, logs.starts, first="s", begins=logs.starts, ends=logs.ends, together=True),),
     packages=("sysbench",),
     programs=("sysbench",),
     versions={"sysbench_version": "sysbench"},
