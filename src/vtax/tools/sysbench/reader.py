@@ -171,9 +171,11 @@ def _mean_s(run: Run) -> float | None:
         return None
     events = int(found["events"][0].groups[0])
     mean_s = sums[0].number / (1 if run.old else 1000) / events
-    if abs(mean_s * 1000 - means[0].number) > OFF or not _counted(run, events):
+    apart = abs(mean_s * 1000 - means[0].number) > OFF
+    if apart or not _counted(run, events):
         reason = "the mean does not fit the sum and the events"
-        run.refuse(LATENCY_AVG.name, reason, values, suspects=(means[0], sums[0]), line=means[0].line)
+        suspects, line = ((means[0], sums[0]), means[0].line) if apart else ((), 0)
+        run.refuse(LATENCY_AVG.name, reason, values, suspects=suspects, line=line)
         return None
     return mean_s
 
