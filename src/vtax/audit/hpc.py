@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from vtax.audit.programs import BLAS_BENCHMARKS
 from vtax.evidence.campaign import Evidence, blocker, unknown, values_of, warning
 from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
@@ -14,6 +13,7 @@ from vtax.model.nodes import NodeShape
 from vtax.model.plan import Work
 from vtax.units import format_bytes, format_quantity
 
+BLAS_BENCHMARKS = ("hpcc", "hpl")
 SHORTEST_S = 60.0
 MEMORY_SHARE = 0.25
 LEAST_OF_PEAK = 0.05

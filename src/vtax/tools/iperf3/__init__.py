@@ -23,4 +23,5 @@ TOOL = Tool(
     programs=("iperf3",),
     commands=("iperf",),
     versions={"iperf3_version": "iperf3"},
+    file_names={"protocol": {"tcp": "tcp", "udp": "udp"}},
 )

@@ -3,7 +3,7 @@
 from vtax.tools.stress_ng import logs
 from vtax.tools.stress_ng.benchmark import StressNg
 from vtax.tools.stress_ng.reader import read
-from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.tool import Build, LogFormat, Tool
 
 TOOL = Tool(
     name="stress-ng",
@@ -23,4 +23,5 @@ TOOL = Tool(
     packages=("stress-ng",),
     programs=("stress-ng",),
     versions={"stress_ng_version": "stress-ng"},
+    builds=(Build("compiler", "stress-ng was compiled with"),),
 )
