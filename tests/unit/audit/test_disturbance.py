@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from builders.audit_cases import COUNTERS, PARAMS, both, evidence, failed, logged, only, passed, unknown
-from vtax.audit import Evidence, clocks, disk, disturbance, hpc, streams
+from vtax.audit import Evidence, clocks, disk, disturbance, hpc
 from vtax.model.finding import Outcome, Severity
 from vtax.model.nodes import Scope
+from vtax.tools.iperf3 import audit as streams
 
 
 def test_nothing_disturbed() -> None:

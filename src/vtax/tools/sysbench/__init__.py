@@ -1,17 +1,14 @@
 """sysbench: prime numbers, memory, files."""
 
-from vtax.tools.sysbench import log_reader, logs
+from vtax.tools.sysbench import logs
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
+from vtax.tools.sysbench.reader import read
 from vtax.tools.tool import Build, LogFormat, Tool
 
 TOOL = Tool(
     name="sysbench",
-    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),  # type: ignore[arg-type]
-    logs=(
-        LogFormat(
-            "sysbench", log_reader.read, logs.starts, first="s", begins=logs.starts, ends=logs.ends, together=True
-        ),
-    ),
+    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),
+    logs=(LogFormat("sysbench", read, logs.starts, first="s", begins=logs.starts, ends=logs.ends, together=True),),
     packages=("sysbench",),
     programs=("sysbench",),
     versions={"sysbench_version": "sysbench"},
