@@ -123,7 +123,9 @@ def test_c06_a_busy_machine_is_noise() -> None:
     assert (found.severity, found.environment) == (Severity.WARNING, "container")
     assert "13% of the machine's CPUs were busy before the trials (median; above 10% in 6 of 6 cells)" in found.message
     assert passed(machine.foreign_load, evidence())
-    assert "not recorded: the load before the trials" in unknown(machine.foreign_load, cells("container", idle={})).message
+    assert (
+        "not recorded: the load before the trials" in unknown(machine.foreign_load, cells("container", idle={})).message
+    )
 
 
 def test_c06_a_machine_that_is_busier_in_one_environment_is_bias() -> None:
@@ -272,7 +274,9 @@ def test_o04_what_a_tool_says_that_it_took() -> None:
     assert passed(clocks.elapsed, reported_by_the_tool(text, 10.55))
     # A command that takes 0.9 s longer than its tool started and ended, or its clock is slow: nobody knows.
     assert "known to 7.9% at best" in unknown(clocks.elapsed, reported_by_the_tool(text, 11.4)).message
-    assert "not recorded: times inside and outside" in unknown(clocks.elapsed, reported_by_the_tool("x\n", 10.2)).message
+    assert (
+        "not recorded: times inside and outside" in unknown(clocks.elapsed, reported_by_the_tool("x\n", 10.2)).message
+    )
 
 
 def test_t06_addresses_that_are_the_same_in_every_run() -> None:
