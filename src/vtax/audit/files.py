@@ -16,8 +16,6 @@ HOST_CACHES = frozenset({"writeback", "writethrough", "unsafe"})  # QEMU's words
 DISK_BENCHMARKS = ("iozone", "sysbench-fileio")
 TIMES_MEMORY = 2  # a file of this many times the memory does not fit into the page cache
 
-IOZONE_UNIT = re.compile(r"^[ \t]*((?:OPS Mode\. )?Output is in [^\r\n]+?)\s*$", re.MULTILINE)
-IOZONE_COMMAND = re.compile(r"^[ \t]*Command line used: ([^\r\n]+)$", re.MULTILINE)
 DIRECT = re.compile(r"^[ \t]*(?:O_DIRECT feature enabled|Extra file open flags: .*direct.*)", re.MULTILINE)
 FLUSHED = re.compile(
     r"^[ \t]*(?:(Include fsync) in write timing|(Include close) in write timing"
@@ -28,35 +26,6 @@ FILEIO_SIZE = re.compile(r"^([\d.]{1,12})(KiB|MiB|GiB|TiB) total file size", re.
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 READS = ("read", "reread", "random_read", "backward_read", "stride_read", "fread", "freread")
 WRITES = ("write", "rewrite", "random_write", "record_rewrite", "fwrite", "frewrite")
-
-
-@row(
-    "D01",
-    Severity.BLOCKER,
-    "iozone's operations per second read as kB/s",
-    why="the same table holds either, and only the line above it tells which",
-    remedy="keep iozone's header with its table; without it the unit is unknown and stays so",
-    source="the line above iozone's table, and its command line; also in imported logs",
-    benchmarks=("iozone",),
-)
-def iozone_unit(evidence: Evidence) -> Iterator[Finding | str]:
-    """D01: what the numbers of iozone are."""
-    for (environment, label), trials in evidence.entries("iozone").items():
-        units = {unit for trial in trials for unit in logs.found(IOZONE_UNIT, trial)}
-        commands = [command for trial in trials for command in logs.found(IOZONE_COMMAND, trial)]
-        by_command = any("-O" in command.split() for command in commands)
-        by_header = any("operations per second" in unit for unit in units)
-        if not units and not any(trial.texts for trial in trials):
-            yield unknown("D01", f"the output of {label} is not there", environment, label)
-        elif not units:
-            yield blocker("D01", f"the tables of {label} in {environment} have no unit", "", environment, label)
-        elif by_command and not by_header:
-            message = f"{label} in {environment} ran with -O, and its table says {shown(sorted(units))}"
-            yield blocker("D01", message, "", environment, label)
-        elif len(units) > 1:
-            yield blocker("D01", f"{label} in {environment} mixes {shown(sorted(units))}", "", environment, label)
-        else:
-            yield f"{label} in {environment}: {shown(sorted(units))}"
 
 
 @row(

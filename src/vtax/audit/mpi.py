@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from vtax.evidence import logs
-from vtax.evidence.campaign import Evidence, against_first, blocker, differences, observed, shown, unknown, warning
+from vtax.evidence.campaign import Evidence, against_first, blocker, observed, shown, unknown, warning
 from vtax.evidence.row import row
 from vtax.facts.cpu import cpu_list
 from vtax.model.cluster import CellRecord
@@ -21,8 +21,6 @@ REMEDY = "the placement is verified when a cluster is made; if it was not, repea
 BINDING = re.compile(r"mpi binding (\w+): (.+)")
 BOUND = re.compile(r"(\S+?)=([0-9][0-9,-]*)(?: |$)")
 PROGRAMS = ("hpcc", "hpl")
-GRID = re.compile(r"^W[RC]\w+ +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +", re.MULTILINE)
-HPCC_VERSION = ("VersionMajor", "VersionMinor", "VersionMicro", "VersionRelease")
 SINGLE_COPY_FAILED = re.compile(r"Read -1, expected \d+|process_vm_readv", re.MULTILINE)
 THREADS = re.compile(r"^Number of threads: (\d{1,6})\b", re.MULTILINE)
 
@@ -161,42 +159,6 @@ def path_of(argv: tuple[str, ...]) -> str:
     inside = "shared memory" if "sm" in argv[argv.index("btl") + 1].split(",") else "TCP"
     alone = any(word.startswith("localhost:") for word in argv)
     return f"{inside} between all ranks" if alone else f"{inside} inside a node, TCP between nodes"
-
-
-@row(
-    "M04",
-    Severity.BLOCKER,
-    "another MPI, another version of the program, or another problem and grid",
-    why="then two programs or two problems are compared",
-    remedy="give all environments the same root file system and the same parameters",
-    source="`mpirun --version` of the nodes; versions, N, NB, P and Q as hpcc and xhpl print them, also in imported "
-    "logs",
-    benchmarks=PROGRAMS,
-)
-def problem(evidence: Evidence) -> Iterator[Finding | str]:
-    """M04: MPI, versions, sizes and grids."""
-    for one in differences(evidence, "mpi_version"):
-        message = f"MPI is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in {evidence.reference}"
-        for label in evidence.labels_of(*PROGRAMS):
-            yield blocker("M04", message, "", one.environment, label)
-    told = {}
-    for (environment, label), trials in evidence.entries(*PROGRAMS).items():
-        solved = sorted({line for trial in trials for line in problem_of(trial)})
-        if solved:
-            told[environment, label] = shown(solved)
-        else:
-            yield unknown("M04", f"the log of {label} names no version and no grid", environment, label)
-    for environment, label, theirs, first, ours in against_first(evidence, told):
-        yield blocker("M04", f"{label} solved {theirs} in {environment}, {ours} in {first}", "", environment, label)
-    yield from (f"{label} in {environment}: {said}" for (environment, label), said in told.items())
-
-
-def problem_of(record: TrialRecord) -> Iterator[str]:
-    """The version and the solved problems of a run of hpcc or xhpl."""
-    keys = logs.summary(record)
-    version = ".".join(keys[name] for name in HPCC_VERSION if name in keys)
-    for n, nb, p, q in GRID.findall(logs.text_of(record)):
-        yield f"{f'hpcc {version}, ' if version else ''}N={n} NB={nb} P={p} Q={q}"
 
 
 @row(

@@ -10,17 +10,13 @@ from vtax.evidence.campaign import (
     blocker,
     canonical,
     differences,
-    emulated,
-    info,
     shown,
     unknown,
     values_of,
-    warning,
 )
 from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 
-BLAS_BENCHMARKS = ("hpcc", "hpl")
 ONE_IMAGE = "give all environments the same root file system"
 
 # Kernels of OpenBLAS by the widest vectors that they use (lower case).
@@ -123,59 +119,3 @@ def brief(value: object) -> str:
     """A hash by its beginning."""
     text = str(value)
     return f"{text[:12]}…" if len(text) >= 64 else text
-
-
-@row(
-    "T07",
-    Severity.BLOCKER,
-    "the BLAS chose another kernel",
-    why="which kernel runs decides HPL by up to a factor of five, with the same library and the same CPU",
-    remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
-    source="`vtax-blas` on every node; imported logs do not tell",
-    benchmarks=BLAS_BENCHMARKS,
-)
-def blas_core(evidence: Evidence) -> Iterator[Finding | str]:
-    """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
-    labels = evidence.labels_of(*BLAS_BENCHMARKS)
-    for one in differences(evidence, "blas_core"):
-        message = (
-            f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
-            f"in {evidence.reference} ({one.node}): two programs are compared"
-        )
-        remedy = "give guests the host's CPU model, and unset OPENBLAS_CORETYPE"
-        said = warning if emulated(evidence, one.environment) else blocker
-        yield from (said("T07", message, remedy, one.environment, label) for label in labels)
-    for environment in evidence.environments:
-        cores = {str(core) for seen in values_of(evidence, environment, "blas_core").values() for core in seen}
-        if cores:
-            yield f"{environment}: {shown(sorted(cores))}"
-        else:
-            missing = "which kernel the BLAS chose is not known (vtax-blas is not in the image)"
-            yield from (unknown("T07", missing, environment, label) for label in labels)
-    yield from narrow_kernels(evidence, labels)
-
-
-def narrow_kernels(evidence: Evidence, labels: tuple[str, ...]) -> Iterator[Finding]:
-    """A kernel that does not use the widest vectors of the CPU: alike everywhere, but not this machine's best."""
-    for environment in evidence.environments:
-        flags = {
-            flag for values in values_of(evidence, environment, "cpu_flags").values() for v in values for flag in v
-        }
-        cores = {core for values in values_of(evidence, environment, "blas_core").values() for core in values}
-        for core in sorted(cores):
-            if unused := unused_vectors(core, flags):
-                message = f"the CPU has {unused}, the {core} kernel of the BLAS in {environment} does not use it"
-                remedy = "a newer OpenBLAS may know this CPU; all figures of linear algebra are below what it can do"
-                yield from (info("T07", message, remedy, environment, label) for label in labels)
-            elif core.lower() in AVX512_CORES and flags and "avx512f" not in flags:
-                message = f"the {core} kernel of the BLAS in {environment} needs AVX-512, which the CPU does not report"
-                yield from (warning("T07", message, "unset OPENBLAS_CORETYPE", environment, label) for label in labels)
-
-
-def unused_vectors(core: str, flags: set[str]) -> str:
-    """The vectors that a CPU has and a kernel of OpenBLAS does not use; "" when it uses the widest."""
-    if "avx512f" in flags and core.lower() not in AVX512_CORES:
-        return "AVX-512"
-    if {"avx2", "fma"} <= flags and core.lower() not in AVX512_CORES | AVX2_CORES:
-        return "AVX2"
-    return ""

@@ -14,7 +14,7 @@ from vtax.evidence.row import Row
 from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
 
 FROM_TEXT = frozenset(  # rows of the catalogue that read raw output, or values, and so hold for logs too
-    "N01 N03 N04 N06 N07 N08 M03 M04 H01 H04 H05 H06 H07 O01 D01 D02 D03 S03 U03 R07".split()  # noqa: SIM905
+    "N01 N03 N04 N06 N07 N08 M03 M04 H01 H03 H04 H05 H06 H07 O01 D01 D02 D03 S03 U03 R07".split()  # noqa: SIM905
 )
 OWN_ONLY = frozenset({"R08", "R09"})  # about what vtax does when it runs a campaign: nothing of that happened
 UNSEEN = "logs do not tell: only a campaign that vtax runs itself records what this needs"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from vtax.audit.imported.evidence import runs, told, values, where
-from vtax.evidence.campaign import Evidence, blocker, info, shown, warning
+from vtax.evidence.campaign import Evidence, blocker, shown, warning
 from vtax.model.finding import Finding
 from vtax.units import format_quantity
 
@@ -75,95 +75,6 @@ def transport(evidence: Evidence) -> Iterator[Finding]:
                 f"{format_quantity(ours, 's')} in {evidence.reference}: another MPI transport, or ranks on one machine"
             )
             yield warning("M03", message, "find out with --mca btl_base_verbose 30", environment, "hpcc")
-
-
-def problem(evidence: Evidence) -> Iterator[Finding]:
-    """M04: another version, another problem or another number of ranks than in the reference."""
-    reference = evidence.reference
-    for benchmark, fact in (("hpcc", "hpcc_version"), ("hpl", "hpl_version")):
-        found = told(evidence, fact, benchmark)
-        for environment, theirs in found.items():
-            if environment != reference and reference in found and theirs != found[reference]:
-                message = f"{benchmark} is {shown(theirs)} in {environment}, {shown(found[reference])} in {reference}"
-                yield blocker("M04", message, "use one version", environment, benchmark)
-    for benchmark in ("hpcc", "hpl"):
-        labels: dict[str, set[str]] = {}
-        for trial, _ in runs(evidence, benchmark):
-            labels.setdefault(trial.environment, set()).add(trial.label)
-        for environment, solved in labels.items():
-            if environment != reference and reference in labels and not solved & labels[reference]:
-                message = (
-                    f"no problem was solved in both: {shown(sorted(solved))} in {environment}, "
-                    f"{shown(sorted(labels[reference]))} in {reference}"
-                )
-                yield blocker("M04", message, "same N, NB, P, Q and ranks everywhere", environment, benchmark)
-
-
-def residuals(evidence: Evidence) -> Iterator[Finding]:
-    """H01: results that failed their own check, or have none."""
-    for trial, facts in runs(evidence, "hpcc", "hpl"):
-        failed = facts.get("residuals_failed", 0)
-        if failed or facts.get("success") is False or facts.get("residual_missing"):
-            what = f"{failed} systems solved wrongly" if failed else "no proof that its results are right"
-            message = f"{where(trial)} in {trial.environment}: {what}; they are no speed and are refused"
-            yield blocker("H01", message, "find out why before measuring again", trial.environment, trial.label)
-
-
-def short(evidence: Evidence) -> Iterator[Finding]:
-    """H03: HPL shorter than a minute, or on more memory than the nodes have."""
-    memory = {}
-    for trial, facts in runs(evidence):
-        nodes = facts.get("ranks_on_nodes")
-        if isinstance(facts.get("memory_bytes"), int) and isinstance(nodes, dict):
-            memory[trial.environment] = facts["memory_bytes"] * len(nodes)
-    for trial, facts in runs(evidence, "hpcc", "hpl"):
-        time_s, size = facts.get("hpl_time_s"), facts.get("hpl")
-        order = size.get("n", 0) if isinstance(size, dict) else 0
-        label = (trial.environment, trial.label)
-        if isinstance(time_s, float) and time_s < SHORTEST_S:
-            message = (
-                f"{where(trial)} in {trial.environment}: HPL took {time_s:.3g} s for N = {order}: noise weighs much"
-            )
-            yield warning("H03", message, f"raise N until it takes {SHORTEST_S:g} s or more", *label)
-        if 8 * order**2 > memory.get(trial.environment, float("inf")):
-            message = (
-                f"{where(trial)} in {trial.environment}: N = {order} needs more than the nodes' memory: swap decides"
-            )
-            yield blocker("H03", message, "lower N", *label)
-
-
-def best_of_many(evidence: Evidence) -> Iterator[Finding]:
-    """H04: hpcc keeps the best of several systems."""
-    for trial, facts in runs(evidence, "hpcc"):
-        rows = facts.get("hpl_rows", 0)
-        if isinstance(rows, int) and rows > 1:
-            message = f"{where(trial)} in {trial.environment}: HPL is the best of {rows} systems, not their mean"
-            yield warning("H04", message, "give hpcc one size, and repeat the run", trial.environment, trial.label)
-
-
-def per_process(evidence: Evidence) -> Iterator[Finding]:
-    """H05: Star figures are of one process."""
-    for environment in {trial.environment: 0 for trial, _ in runs(evidence, "hpcc")}:
-        rates = values(evidence, environment, "hpcc", "StarSTREAM_Triad")
-        processes = values(evidence, environment, "hpcc", "CommWorldProcs")
-        if rates and processes and max(processes) > 1:
-            each, all_ = (format_quantity(median(rates) * times, "byte/s") for times in (1, max(processes)))
-            message = (
-                f"Star figures in {environment} are per process: {each} each, about {all_} together (STREAM Triad)"
-            )
-            yield info("H05", message, "multiply only to compare with a whole machine", environment, "hpcc")
-
-
-def random_access(evidence: Evidence) -> Iterator[Finding]:
-    """H07: RandomAccess that ran out of time."""
-    for trial, facts in runs(evidence, "hpcc"):
-        made = facts.get("MPIRandomAccess_updates_a_word")
-        if isinstance(made, float) and made < 4:
-            message = (
-                f"{where(trial)} in {trial.environment}: MPIRandomAccess made {made:.2f} updates a word instead of 4: "
-                "its time was over first"
-            )
-            yield warning("H07", message, "read it as a rate over its time bound", trial.environment, trial.label)
 
 
 def timer(evidence: Evidence) -> Iterator[Finding]:

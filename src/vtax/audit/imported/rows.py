@@ -54,7 +54,6 @@ TITLES = {  # of rows whose condition is another one for logs
     "R02": "environments were not measured in turns",
     "U03": "a file or its values were given twice, or its name says another test",
 }
-HPC = ("hpcc", "hpl")
 DISKS = ("iozone", "sysbench-fileio")
 LOG_ROWS: tuple[LogRow, ...] = (
     LogRow("N01", network.loopback, "addresses of both ends", ("iperf3", "ping"), ("client_address", "server_address")),
@@ -63,15 +62,9 @@ LOG_ROWS: tuple[LogRow, ...] = (
     LogRow("M01", hpc.placement, "nodes of ranks (stress-ng --verbose)", ("stress-ng",), ("ranks_on_nodes",)),
     LogRow("M01", hpc.unused_ranks, "P, Q and the number of ranks", ("hpcc",)),
     LogRow("M03", hpc.transport, "latencies of messages", ("hpcc",), metrics=("MaxPingPongLatency",), compares=True),
-    LogRow("M04", hpc.problem, "versions and sizes of the problem", HPC, compares=True),
     LogRow(
         "M05", hpc.bound_threads, "threads, and how they shared the work", SYSBENCH[:2], ("thread_imbalance", "bind_to")
     ),
-    LogRow("H01", hpc.residuals, "checks of results", HPC),
-    LogRow("H03", hpc.short, "HPL's time and size", HPC, ("hpl_time_s", "hpl")),
-    LogRow("H04", hpc.best_of_many, "the systems that HPL solved", ("hpcc",), ("hpl_rows",)),
-    LogRow("H05", hpc.per_process, "Star figures", ("hpcc",), metrics=("StarSTREAM_Triad",)),
-    LogRow("H07", hpc.random_access, "updates of RandomAccess", ("hpcc",), ("MPIRandomAccess_updates_a_word",)),
     LogRow(
         "T01", programs.builds, "versions, compilers, dates of compilation", (), tuple(programs.BUILDS), compares=True
     ),
@@ -83,7 +76,6 @@ LOG_ROWS: tuple[LogRow, ...] = (
     ),
     LogRow("O03", hpc.timer, "the tick of MPI's timer", ("hpcc",), ("MPI_Wtick",)),
     LogRow("O05", scores.too_short, "times of runs", (*SYSBENCH, "iperf3"), ("total_time_s",)),
-    LogRow("D01", storage.unit, "the unit of iozone's table", ("iozone",)),
     LogRow("D02", storage.page_cache, "sizes of files, and rates", DISKS),
     LogRow("D03", storage.flush, "whether the flush is timed", ("iozone",), ("fsync_timed",)),
     LogRow("D05", storage.not_shared, "types of file systems (stress-ng --verbose)", (), ("filesystem",)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.audit.imported.evidence import runs, told, where
-from vtax.evidence.campaign import Evidence, blocker, info, shown, warning
+from vtax.audit.imported.evidence import runs, told
+from vtax.evidence.campaign import Evidence, blocker, shown, warning
 from vtax.model.finding import Finding
 from vtax.units import format_bytes, format_quantity
 
@@ -14,36 +14,20 @@ NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "glusterfs
 READS = {"iozone": ("throughput",), "sysbench-fileio": ("throughput_read",)}
 
 
-def unit(evidence: Evidence) -> Iterator[Finding]:
-    """D01: tables of iozone in operations a second, and tables that do not say."""
-    for trial, facts in runs(evidence, "iozone"):
-        if facts.get("unit") == "unknown":
-            message = (
-                f"{where(trial)} in {trial.environment}: no header says what the table holds; nothing of it is used"
-            )
-            yield blocker("D01", message, "keep the whole output", trial.environment, trial.label)
-    for environment in {trial.environment: 0 for trial, _ in runs(evidence, "iozone")}:
-        mine = [trial for trial, _ in runs(evidence, "iozone") if trial.environment == environment]
-        told_ = [where(trial) for trial in mine if trial.params.get("unit") == "operations"]
-        if told_:
-            message = f"{shown(told_)} in {environment} hold operations a second (-O), not kB/s: read as such"
-            yield info("D01", message, "leave -O out to get kB/s", environment, "iozone")
-
-
 def page_cache(evidence: Evidence) -> Iterator[Finding]:
     """D02: files that fit into memory, without O_DIRECT."""
     memory = {t.environment: f["memory_bytes"] for t, f in runs(evidence) if isinstance(f.get("memory_bytes"), int)}
     seen = set()
     for trial, facts in runs(evidence, "iozone", "sysbench-fileio"):
         where_ = (trial.environment, trial.label)
-        if facts.get("direct") or "direct" in str(facts.get("file_flags", "")) or where_ in seen:
+        if facts.get("direct_io") or "direct" in str(facts.get("file_flags", "")) or where_ in seen:
             continue
         rates = [
             one.value
             for one in evidence.measurements
             if one.trial == trial.id and one.metric in READS[trial.benchmark] and "sum" not in one.labels.values()
         ]
-        size, room = facts.get("largest_file_bytes"), memory.get(trial.environment)
+        size, room = facts.get("file_bytes"), memory.get(trial.environment)
         fits = isinstance(size, int) and isinstance(room, int) and size < 2 * room
         if not fits and (not rates or max(rates) < FASTER_THAN_DISKS):
             continue

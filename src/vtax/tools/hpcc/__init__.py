@@ -1,11 +1,19 @@
 """HPC Challenge, and HPL alone (xhpl): both from the source of Debian's hpcc."""
 
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.hpcc import logs
 from vtax.tools.hpcc.benchmark import Hpcc
 from vtax.tools.hpcc.hpl import Hpl
 from vtax.tools.hpcc.reader import read
 from vtax.tools.hpcc.systems import read_hpl
 from vtax.tools.tool import LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.hpcc import audit, audit_linpack
+
+    return rows_of(audit, audit_linpack)
+
 
 TOOL = Tool(
     name="hpcc",
@@ -17,4 +25,5 @@ TOOL = Tool(
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
+    audit=_audit,
 )
