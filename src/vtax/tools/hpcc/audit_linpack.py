@@ -129,9 +129,11 @@ def implausible(evidence: Evidence) -> Iterator[Result]:
 def too_small(evidence: Evidence) -> Iterator[Result]:
     """H03: HPL too short, on too little of the memory, or on more than there is. One finding an entry: the shortest."""
     worst: dict[tuple[str, str], tuple[float, Failed]] = {}
-    known = tuple(logged(evidence) if evidence.plan.origin is Origin.IMPORTED else planned(evidence))
+    imported = evidence.plan.origin is Origin.IMPORTED
+    known = tuple(logged(evidence) if imported else planned(evidence))
     for environment, label, order, time_s, memory in known:
-        found = sized(environment, label, order, time_s, memory)
+        # nodes in logs may be containers, each of which sees the memory of their machine: it counts several times
+        found = sized(environment, label, order, time_s, memory, least=0.0 if imported else MEMORY_SHARE)
         if found is not None and time_s < worst.get((environment, label), (float("inf"), found))[0]:
             worst[environment, label] = (time_s, found)
     yield from (finding for _, finding in worst.values())
@@ -164,13 +166,13 @@ def logged(evidence: Evidence) -> Iterator[tuple[str, str, int, float, int | Non
                 yield environment, label, int(largest["n"]), float(largest["time_s"]), memory.get(environment)
 
 
-def sized(environment: str, label: str, order: int, time_s: float, memory: int | None) -> Failed | None:
+def sized(environment: str, label: str, order: int, time_s: float, memory: int | None, least: float) -> Failed | None:
     """What is wrong with one size of the problem, if anything."""
     matrix = 8 * order**2
     if memory is not None and matrix > memory:
         message = f"HPL in {environment} needs {format_bytes(matrix)}, its nodes have {format_bytes(memory)}"
         return Failed(f"{message}: it is bound by swapping", environment, label, remedy="lower N", metrics=HPL_METRICS)
-    if time_s < SHORTEST_S or (memory is not None and matrix < MEMORY_SHARE * memory):
+    if time_s < SHORTEST_S or (memory is not None and matrix < least * memory):
         share = "" if memory is None else f", {matrix / memory:.0%} of the memory"
         message = f"HPL in {environment} is short: about {time_s:.3g} s for N = {order}{share}; start-up and noise "
         message += "weigh more than in a full run"
