@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from vtax.audit.limits import THROTTLED
-from vtax.audit.machine import STOLEN, stolen
 from vtax.evidence import logs
 from vtax.evidence.campaign import Evidence, against_first, blocker, shown, unknown, warning
 from vtax.evidence.row import row
+from vtax.evidence.stolen import STOLEN, stolen
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import TrialRecord
 

@@ -24,7 +24,7 @@ def judged(
     """The analysis of a campaign, or of its first rounds as if it had ended with them, without some findings; and
     every row of its audit. `cache` is the directory that keeps the levels of unusual looks once they are simulated."""
     from vtax.analysis.analyse import analyse
-    from vtax.audit import CATALOGUE, audit, findings_of
+    from vtax.audit import audit, findings_of
     from vtax.evaluation.calibration_cache import tables_of
     from vtax.evidence.campaign import Evidence
 
@@ -46,17 +46,11 @@ def judged(
         seal=campaign.seal(trials),
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
+    rows = audit(evidence)
+    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
     if plan.origin is Origin.IMPORTED:
         from vtax.analysis.imported import analyse as compared
-        from vtax.audit import imported
 
-        rows = imported.audit(evidence, CATALOGUE)
-        every = imported.findings_of(rows)
-    else:
-        rows = audit(evidence)
-        every = findings_of(rows.rows)
-    findings = tuple(finding for finding in every if finding.id not in ignoring)
-    if plan.origin is Origin.IMPORTED:
         made = compared(measurements, plan=plan, findings=findings, trials=trials)
     else:
         tables = tables_of(plan.study, cache)

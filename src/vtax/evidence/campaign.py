@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from vtax.model.capabilities import UNKNOWN, Capabilities, NodeKind
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
@@ -19,6 +20,13 @@ from vtax.model.trial import Status, TrialRecord
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
 UNKNOWN_REMEDY = "take it into account: this campaign's records do not tell, so the condition cannot be excluded"
+KNOWN = {  # until plans record them
+    "host": Capabilities(kind=NodeKind.HOST, shares_machine=True),
+    "docker": Capabilities(kind=NodeKind.CONTAINER, shares_machine=True),
+    "podman": Capabilities(kind=NodeKind.CONTAINER, shares_machine=True),
+    "qemu": Capabilities(kind=NodeKind.VM, own_kernel=True, shares_machine=True),
+    "virtualbox": Capabilities(kind=NodeKind.VM, own_kernel=True, shares_machine=True),
+}
 SHOWN = 4  # values or names that a message lists before it says how many more
 
 
@@ -36,18 +44,21 @@ class Evidence:
     looks: tuple[int, ...] | None = None  # rounds after which there was an interim analysis; None: no log was kept
     compared_with: str = ""  # the reference, where this is a part of a campaign that may lack it
 
-    def narrowed(self, scopes: Iterable[tuple[str, str]]) -> Evidence:
-        """The part of some environments, or of some entries in them: (environment, label), where "" is every label."""
-        kept = frozenset(scopes)
-        environments = {environment for environment, _ in kept}
-        return replace(
+    def part(self, covers: Callable[[TrialRecord], bool], left_out: Collection[tuple[str, str]] = ()) -> Evidence:
+        """The same campaign with the trials that are covered, and without some environments, or entries in them:
+        (environment, label), where the label is "" for a whole environment."""
+        made = replace(
             self,
-            cells=tuple(cell for cell in self.cells if cell.environment in environments),
+            cells=tuple(cell for cell in self.cells if (cell.environment, "") not in left_out),
             trials=tuple(
-                t for t in self.trials if not kept.isdisjoint({(t.environment, ""), (t.environment, t.label)})
+                one
+                for one in self.trials
+                if covers(one) and not {(one.environment, ""), (one.environment, one.label)} & set(left_out)
             ),
             compared_with=self.reference,
         )
+        vars(made).update({name: vars(self)[name] for name in ("measured", "_values") if name in vars(self)})
+        return made
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:
@@ -76,6 +87,10 @@ class Evidence:
     def provider(self, environment: str) -> str:
         """The provider of an environment; "" when the plan has none of that name."""
         return next((spec.provider for spec in self.plan.environments if spec.name == environment), "")
+
+    def capabilities(self, environment: str) -> Capabilities:
+        """What is recorded of an environment's provider; UNKNOWN when nothing is."""
+        return KNOWN.get(self.provider(environment), UNKNOWN)
 
     def option(self, environment: str, name: str) -> object:
         """An option of an environment as the plan has it; None when it has none of that name."""
@@ -119,6 +134,21 @@ class Evidence:
         every = (facts for trial in trials for facts in self.facts_of(trial))
         return [facts for facts in every if all(name in facts for name in names)]
 
+    def values_by_environment(self, fact: str, *benchmarks: str) -> dict[str, list[str]]:
+        """Environment -> the different values of a fact of its runs, as text, in order; without those that lack it."""
+        found: dict[str, list[str]] = {}
+        for trial in self.trials:
+            if not benchmarks or trial.benchmark in benchmarks:
+                for facts in self.facts((trial,), fact):
+                    if (text := str(facts[fact])) not in found.setdefault(trial.environment, []):
+                        found[trial.environment].append(text)
+        return found
+
+    def benchmarks_with(self, fact: str, environment: str) -> tuple[str, ...]:
+        """The benchmarks whose runs in an environment tell a fact."""
+        mine = (trial for trial in self.trials if trial.environment == environment)
+        return tuple(dict.fromkeys(trial.benchmark for trial in mine if self.facts((trial,), fact)))
+
     def series(self, trial: TrialRecord, name: str) -> list[TimeSeries]:
         """A time series, from every output of a trial that has it."""
         known = self.readings.get(trial.id)
@@ -135,6 +165,13 @@ class Evidence:
             if not one.warmup:
                 found.setdefault((one.environment, one.label, one.metric), []).append(one.value)
         return found
+
+    def name_of(self, trial: TrialRecord) -> str:
+        """How a message names a run: its id, or the file of its log, the line in it and the environment."""
+        if trial.imported is None:
+            return trial.id
+        line = f" line {trial.imported.first_line}" if trial.imported.first_line > 1 else ""
+        return f"{trial.imported.file}{line} in {trial.environment}"
 
     def checks(self, environment: str) -> list[str]:
         """What was verified of the clusters of an environment when they were new."""

@@ -30,7 +30,8 @@ class Line(NamedTuple):
 
 def lines_of(text: str) -> tuple[Line, ...]:
     """The lines of an output of one process, as a reader takes them."""
-    return tuple(Line(number, "", line.rstrip("\r")) for number, line in enumerate(text.splitlines(), start=1))
+    lines = text.removesuffix("\n").split("\n") if text else ()  # not splitlines, which knows other ends of lines
+    return tuple(Line(number, "", line.rstrip("\r")) for number, line in enumerate(lines, start=1))
 
 
 def clean(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from vtax.evidence.row import Row
 from vtax.tools.benchmark import Benchmark
@@ -48,13 +48,22 @@ class LogFormat:
     mark: str = ""  # a text that every run has; decides between formats with the same first line, such as JSON
 
 
+class Build(NamedTuple):
+    """A fact of a log about how its program was built, in words. Another decisive one is another program."""
+
+    fact: str
+    words: str  # "{words} {value} in vm"
+    decisive: bool = True
+
+
 @dataclass(frozen=True)
 class Tool:
     """One program, or a suite of them, with all that vtax knows of it.
 
     `packages` are Debian packages: installed in the root file system, their versions are facts of every node.
     `programs` must be in the root file system; these and `commands` are known at a prompt in a log. `versions` maps a
-    fact of a log to the package whose version it is.
+    fact of a log to the package whose version it is, and `builds` are facts that differ between builds of one version.
+    `file_names` are parameter -> word that people put into names of files -> the value that it claims.
     `audit` and `figures` import what they return when they are called, so that `vtax --help` stays fast.
     """
 
@@ -65,5 +74,7 @@ class Tool:
     programs: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    builds: tuple[Build, ...] = ()
+    file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     audit: Callable[[], tuple[Row, ...]] = tuple
     figures: Callable[[], tuple[Any, ...]] = tuple

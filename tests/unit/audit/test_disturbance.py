@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from builders.audit_cases import COUNTERS, PARAMS, both, evidence, failed, logged, only, passed, unknown
-from vtax.audit import Evidence, clocks, disk, disturbance, streams
+from vtax.audit import Evidence, clocks, disk, disturbance
 from vtax.model.finding import Outcome, Severity
 from vtax.model.nodes import Scope
 from vtax.tools.hpcc import audit_linpack
+from vtax.tools.iperf3 import audit as streams
 
 
 def test_nothing_disturbed() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from builders.logs import CLIENT, LOGS, PAIRS, readings, refused, sections, taken, text_of
 from builders.recorded import case_id, cases, expected
-from vtax.tools.stress_ng.log_reader import seconds_of
+from vtax.tools.stress_ng.messages import seconds_of
 
 PLACES = ("node", "client", "server", "filesystem", "direction", "protocol")
 DIGITS = 6e-3  # iperf3's text has three digits, its JSON all

@@ -6,13 +6,13 @@ from vtax.tools.hpcc.benchmark import Hpcc
 from vtax.tools.hpcc.hpl import Hpl
 from vtax.tools.hpcc.reader import read
 from vtax.tools.hpcc.systems import read_hpl
-from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.tool import Build, LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.hpcc import audit, audit_linpack
+    from vtax.tools.hpcc import audit, audit_linpack, blas
 
-    return rows_of(audit, audit_linpack)
+    return rows_of(audit, audit_linpack, blas)
 
 
 TOOL = Tool(
@@ -26,4 +26,5 @@ TOOL = Tool(
     programs=("hpcc", "xhpl"),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
     audit=_audit,
+    builds=(Build("hpcc_compiled", "hpcc was compiled on"), Build("FFT_API", "the FFT of hpcc is")),
 )

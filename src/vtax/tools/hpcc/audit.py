@@ -16,7 +16,6 @@ from vtax.tools.hpcc.metrics import FIGURES
 from vtax.units import format_bytes, format_quantity
 
 PROGRAMS = ("hpcc", "hpl")
-ONE_MACHINE = frozenset({"host", "docker", "podman", "qemu", "virtualbox"})  # providers whose nodes share one machine
 STARS = tuple(figure.metric.name for figure in FIGURES if figure.metric.name.startswith("Star"))
 STREAM = ("Copy", "Scale", "Add", "Triad")
 AGGREGATE = 1.5  # one process of many is not this much faster than one alone
@@ -166,7 +165,7 @@ def stream_arrays(evidence: Evidence) -> Iterator[Result]:
             missing = "the size of the last cache" if known else "the size of STREAM's arrays"
             yield Undecided(f"{label} in {environment}: not recorded: {missing}", environment, label)
             continue
-        machines = 1 if evidence.provider(environment) in ONE_MACHINE else max(1, len(trials[0].nodes))
+        machines = 1 if evidence.capabilities(environment).shares_machine else max(1, len(trials[0].nodes))
         for prefix, count in (("Single", 1.0), ("Star", known[0]["CommWorldProcs"] / machines)):
             size = 8 * known[0]["STREAM_VectorSize"] * count
             said = f"{prefix}STREAM of {label} in {environment}: arrays of {format_bytes(int(size))}, last cache "

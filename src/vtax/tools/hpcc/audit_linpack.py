@@ -1,4 +1,4 @@
-"""H02, H03, T07: HPL against what the CPUs and the memory of its nodes can do, and the kernel of the BLAS."""
+"""H02, H03: HPL against what the CPUs and the memory of its nodes can do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from vtax.evidence.campaign import Evidence, differences, emulated, shown, values_of
+from vtax.evidence.campaign import Evidence, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
@@ -22,10 +22,6 @@ MEMORY_SHARE = 0.25
 LEAST_OF_PEAK = 0.05
 HPL_METRICS = ("HPL", "HPL_time", "HPL_residual", "residual")
 FASTEST_CLOCK_HZ = 6.5e9  # no CPU on sale clocks higher, so a higher rate is a mistake
-
-# Kernels of OpenBLAS by the widest vectors that they use (lower case).
-AVX512_CORES = frozenset({"skylakex", "cooperlake", "sapphirerapids"})
-AVX2_CORES = frozenset({"haswell", "zen", "excavator"})
 
 
 @dataclass(frozen=True)
@@ -179,60 +175,3 @@ def sized(environment: str, label: str, order: int, time_s: float, memory: int |
         remedy = f"raise N until it takes {SHORTEST_S:g} s or more"
         return Failed(message, environment, label, Severity.WARNING, remedy, metrics=HPL_METRICS)
     return None
-
-
-@row(
-    "T07",
-    Severity.BLOCKER,
-    "the BLAS chose another kernel",
-    short="another BLAS kernel",
-    why="which kernel runs decides HPL by up to a factor of five, with the same library and the same CPU",
-    remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
-    source="`vtax-blas` on every node",
-    benchmarks=PROGRAMS,
-)
-def blas_core(evidence: Evidence) -> Iterator[Result]:
-    """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
-    labels = evidence.labels_of(*PROGRAMS)
-    for one in differences(evidence, "blas_core"):
-        message = (
-            f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
-            f"in {evidence.reference} ({one.node}): two programs are compared"
-        )
-        severity = Severity.WARNING if emulated(evidence, one.environment) else None
-        yield from (Failed(message, one.environment, label, severity) for label in labels)
-    for environment in evidence.environments:
-        cores = {str(core) for seen in values_of(evidence, environment, "blas_core").values() for core in seen}
-        if cores:
-            yield f"{environment}: {shown(sorted(cores))}"
-        else:
-            missing = f"{environment}: not recorded: the kernel that the BLAS chose (vtax-blas is not in the image)"
-            yield from (Undecided(missing, environment, label) for label in labels)
-    yield from narrow_kernels(evidence, labels)
-
-
-def narrow_kernels(evidence: Evidence, labels: tuple[str, ...]) -> Iterator[Failed]:
-    """A kernel that does not use the widest vectors of the CPU: alike everywhere, but not this machine's best."""
-    for environment in evidence.environments:
-        flags = {
-            flag for values in values_of(evidence, environment, "cpu_flags").values() for v in values for flag in v
-        }
-        cores = {core for values in values_of(evidence, environment, "blas_core").values() for core in values}
-        for core in sorted(cores):
-            if unused := unused_vectors(core, flags):
-                message = f"the CPU has {unused}, the {core} kernel of the BLAS in {environment} does not use it"
-                remedy = "a newer OpenBLAS may know this CPU; all figures of linear algebra are below what it can do"
-                yield from (Failed(message, environment, label, Severity.INFO, remedy) for label in labels)
-            elif core.lower() in AVX512_CORES and flags and "avx512f" not in flags:
-                message = f"the {core} kernel of the BLAS in {environment} needs AVX-512, which the CPU does not report"
-                remedy = "unset OPENBLAS_CORETYPE"
-                yield from (Failed(message, environment, label, Severity.WARNING, remedy) for label in labels)
-
-
-def unused_vectors(core: str, flags: set[str]) -> str:
-    """The vectors that a CPU has and a kernel of OpenBLAS does not use; "" when it uses the widest."""
-    if "avx512f" in flags and core.lower() not in AVX512_CORES:
-        return "AVX-512"
-    if {"avx2", "fma"} <= flags and core.lower() not in AVX512_CORES | AVX2_CORES:
-        return "AVX2"
-    return ""

@@ -1,16 +1,17 @@
 """stress-ng: synthetic load, counted in bogus operations."""
 
-from vtax.tools.stress_ng import log_reader, logs
+from vtax.tools.stress_ng import logs
 from vtax.tools.stress_ng.benchmark import StressNg
-from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.stress_ng.reader import read
+from vtax.tools.tool import Build, LogFormat, Tool
 
 TOOL = Tool(
     name="stress-ng",
-    benchmarks=(StressNg(),),  # type: ignore[arg-type]
+    benchmarks=(StressNg(),),
     logs=(
         LogFormat(
             "stress-ng",
-            log_reader.read,
+            read,
             logs.starts,
             first="s",
             begins=logs.begins,
@@ -22,4 +23,5 @@ TOOL = Tool(
     packages=("stress-ng",),
     programs=("stress-ng",),
     versions={"stress_ng_version": "stress-ng"},
+    builds=(Build("compiler", "stress-ng was compiled with"),),
 )
