@@ -10,8 +10,7 @@ from vtax.evidence.row import Failed, Result, row
 from vtax.facts.blas import AVX2_CORES, AVX512_CORES
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
-
-BENCHMARKS = ("hpcc", "hpl")
+from vtax.tools.hpcc.audit import PROGRAMS
 
 
 @row(
@@ -22,7 +21,7 @@ BENCHMARKS = ("hpcc", "hpl")
     why="which kernel runs decides HPL by up to a factor of five, with the same library and the same CPU",
     remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
     source="`vtax-blas` on every node",
-    benchmarks=BENCHMARKS,
+    benchmarks=PROGRAMS,
     needs=Needs(
         "the kernel that the BLAS chose (by vtax-blas in the image)",
         node=("blas_core",),
@@ -32,7 +31,7 @@ BENCHMARKS = ("hpcc", "hpl")
 )
 def blas_core(evidence: Evidence) -> Iterator[Result]:
     """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
-    labels = evidence.labels_of(*BENCHMARKS)
+    labels = evidence.labels_of(*PROGRAMS)
     for one in differences(evidence, "blas_core"):
         message = (
             f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
