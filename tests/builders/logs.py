@@ -11,10 +11,10 @@ from builders.recorded import DATA
 from vtax.importing.campaign import import_logs
 from vtax.importing.files import Request
 from vtax.importing.report import Report
+from vtax.importing.sections import cut
 from vtax.tools import ranks
 from vtax.tools.readers import read
-from vtax.tools.reading import Line, Reading, Section
-from vtax.tools.sections import clean, cut
+from vtax.tools.reading import Line, Reading, Section, clean
 
 LOGS = {  # one for each reader: what vtax's own test runs printed
     "hpcc": DATA / "hpcc/trixie-two-nodes/hpccoutf.txt",

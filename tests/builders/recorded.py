@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vtax.errors import ParseError
 from vtax.model.measurement import Measurement
 from vtax.model.nodes import Scope
 from vtax.model.trial import Status, StepRecord, TrialRecord
 from vtax.tools import benchmarks
-from vtax.tools.trials import measurements_of, read_trial
+from vtax.tools.trials import accepted, measurements_of
 
 DATA = Path(__file__).parents[1] / "data"
 PROVENANCE = ("tool", "tool_version", "distribution", "command", "environment", "date")
@@ -102,11 +101,8 @@ def with_text(record: TrialRecord, name: str, text: str) -> TrialRecord:
 
 
 def parse(record: TrialRecord) -> tuple[Measurement, ...]:
-    """The measurements of a trial. Raises ParseError with the reason where its output was refused."""
-    reading = read_trial(record)
-    if reading.failure:
-        raise ParseError(reading.failure)
-    return measurements_of(record, reading)
+    """The measurements of a trial. Raises ParseError where its output was refused."""
+    return measurements_of(record, accepted(record))
 
 
 def expected(folder: Path) -> list[Value]:

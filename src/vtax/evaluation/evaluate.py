@@ -53,7 +53,7 @@ def evaluate(
     from the campaign's output already.
     """
     from vtax.analysis.analyse import analyse
-    from vtax.audit import CATALOGUE, audit, findings_of
+    from vtax.audit import audit, findings_of
     from vtax.evaluation.calibration_cache import tables_of
     from vtax.evidence.campaign import Evidence
 
@@ -65,7 +65,7 @@ def evaluate(
         cells = tuple(cell for cell in cells if cell.round <= end)
     records = tuple(t for t in campaign.trials(texts=False) if until is None or t.round <= until)
     read = (readings or Readings(campaign)).all(records)
-    trials = tuple(campaign.with_texts(one.record) for one in read)
+    trials = tuple(one.record for one in read)
     measurements = tuple(value for one in read for value in one.measurements)
     by_trial = {one.record.id: one.reading for one in read}
     seal = campaign.seal(trials)
@@ -79,17 +79,11 @@ def evaluate(
         seal=seal,
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
+    rows = audit(evidence)
+    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
     if plan.origin is Origin.IMPORTED:
         from vtax.analysis.imported import analyse as compared
-        from vtax.audit import imported
 
-        rows = imported.audit(evidence, CATALOGUE)
-        every = imported.findings_of(rows)
-    else:
-        rows = audit(evidence)
-        every = findings_of(rows.rows)
-    findings = tuple(finding for finding in every if finding.id not in ignoring)
-    if plan.origin is Origin.IMPORTED:
         made = compared(measurements, plan=plan, findings=findings, trials=trials)
     else:
         tables = tables_of(plan.study, cache)

@@ -52,8 +52,6 @@ class Readings:
 
     def _read(self, record: TrialRecord) -> Read:
         raw = self.campaign.raw(record)
-        if record.status is not Status.OK:
-            return Read(record, TrialReading(trial=record.id), ())
         reader, raw_sha256 = reader_of(record), raw_digest(raw)
         reading = self.campaign.reading(record.id)
         with_texts = None
@@ -61,7 +59,7 @@ class Readings:
             with_texts = record.model_copy(update={"texts": texts_of(raw)})
             reading = read_trial(with_texts).model_copy(update={"reader": reader, "raw_sha256": raw_sha256})
             self._save(reading)
-        if reading.failure:
+        if reading.failure or record.status is not Status.OK:
             return Read(as_read(record, reading), reading, ())
         if not reading.values:  # a table of vtax's own: its rows are the measurements
             with_texts = with_texts or record.model_copy(update={"texts": texts_of(raw)})

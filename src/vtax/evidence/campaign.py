@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from vtax.model.capabilities import UNKNOWN, Capabilities, NodeKind
 from vtax.model.cluster import CellRecord
-from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Plan, Work
 from vtax.model.reading import TimeSeries, TrialReading
@@ -18,7 +18,13 @@ from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
-UNKNOWN_REMEDY = "take it into account: this campaign's records do not tell, so the condition cannot be excluded"
+KNOWN = {  # until plans record them
+    "host": Capabilities(kind=NodeKind.HOST, shares_machine=True),
+    "docker": Capabilities(kind=NodeKind.CONTAINER, shares_machine=True),
+    "podman": Capabilities(kind=NodeKind.CONTAINER, shares_machine=True),
+    "qemu": Capabilities(kind=NodeKind.VM, own_kernel=True, shares_machine=True),
+    "virtualbox": Capabilities(kind=NodeKind.VM, own_kernel=True, shares_machine=True),
+}
 SHOWN = 4  # values or names that a message lists before it says how many more
 
 
@@ -33,7 +39,24 @@ class Evidence:
     readings: Mapping[str, TrialReading] = field(default_factory=dict)  # trial -> what its output says
     counters: Mapping[str, Counters] = field(default_factory=dict)
     seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
-    looks: tuple[int, ...] | None = None  # rounds after which somebody looked at results; None: no log was kept
+    looks: tuple[int, ...] | None = None  # rounds after which there was an interim analysis; None: no log was kept
+    compared_with: str = ""  # the reference, where this is a part of a campaign that may lack it
+
+    def part(self, covers: Callable[[TrialRecord], bool], left_out: Collection[tuple[str, str]] = ()) -> Evidence:
+        """The same campaign with the trials that are covered, and without some environments, or entries in them:
+        (environment, label), where the label is "" for a whole environment."""
+        made = replace(
+            self,
+            cells=tuple(cell for cell in self.cells if (cell.environment, "") not in left_out),
+            trials=tuple(
+                one
+                for one in self.trials
+                if covers(one) and not {(one.environment, ""), (one.environment, one.label)} & set(left_out)
+            ),
+            compared_with=self.reference,
+        )
+        vars(made).update({name: vars(self)[name] for name in ("measured", "_values") if name in vars(self)})
+        return made
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:
@@ -50,6 +73,8 @@ class Evidence:
     def reference(self) -> str:
         """What the others are compared with: the baseline, or the first environment that came up; "" when none did."""
         baseline = self.plan.study.baseline
+        if self.compared_with:
+            return self.compared_with
         return baseline if baseline in self.environments else next(iter(self.environments), "")
 
     @property
@@ -60,6 +85,10 @@ class Evidence:
     def provider(self, environment: str) -> str:
         """The provider of an environment; "" when the plan has none of that name."""
         return next((spec.provider for spec in self.plan.environments if spec.name == environment), "")
+
+    def capabilities(self, environment: str) -> Capabilities:
+        """What is recorded of an environment's provider; UNKNOWN when nothing is."""
+        return KNOWN.get(self.provider(environment), UNKNOWN)
 
     def option(self, environment: str, name: str) -> object:
         """An option of an environment as the plan has it; None when it has none of that name."""
@@ -90,15 +119,37 @@ class Evidence:
             found.setdefault((one.environment, one.label), []).append(one)
         return found
 
+    def facts_of(self, trial: TrialRecord) -> list[Mapping[str, Any]]:
+        """What each output of a trial says besides its values."""
+        known = self.readings.get(trial.id)
+        read = [output.facts for output in known.outputs] if known else []
+        if trial.imported is None:
+            return read
+        return [{**trial.imported.facts, **(read[0] if read else {})}]
+
     def facts(self, trials: Iterable[TrialRecord], *names: str) -> list[Mapping[str, Any]]:
         """The facts of every output of these trials that says all of `names`, in order."""
-        known = (self.readings[trial.id] for trial in trials if trial.id in self.readings)
-        every = (output.facts for reading in known for output in reading.outputs)
+        every = (facts for trial in trials for facts in self.facts_of(trial))
         return [facts for facts in every if all(name in facts for name in names)]
 
     def raw_sha256(self, trial: TrialRecord) -> str:
         """The hash of all that a trial left; "" where that is nothing or was not read."""
         return self.readings[trial.id].raw_sha256 if trial.id in self.readings else ""
+
+    def values_by_environment(self, fact: str, *benchmarks: str) -> dict[str, list[str]]:
+        """Environment -> the different values of a fact of its runs, as text, in order; without those that lack it."""
+        found: dict[str, list[str]] = {}
+        for trial in self.trials:
+            if not benchmarks or trial.benchmark in benchmarks:
+                for facts in self.facts((trial,), fact):
+                    if (text := str(facts[fact])) not in found.setdefault(trial.environment, []):
+                        found[trial.environment].append(text)
+        return found
+
+    def benchmarks_with(self, fact: str, environment: str) -> tuple[str, ...]:
+        """The benchmarks whose runs in an environment tell a fact."""
+        mine = (trial for trial in self.trials if trial.environment == environment)
+        return tuple(dict.fromkeys(trial.benchmark for trial in mine if self.facts((trial,), fact)))
 
     def series(self, trial: TrialRecord, name: str) -> list[TimeSeries]:
         """A time series, from every output of a trial that has it."""
@@ -116,6 +167,25 @@ class Evidence:
             if not one.warmup:
                 found.setdefault((one.environment, one.label, one.metric), []).append(one.value)
         return found
+
+    def name_of(self, trial: TrialRecord) -> str:
+        """How a message names a run: its id, or the file of its log, the line in it and the environment."""
+        if trial.imported is None:
+            return trial.id
+        line = f" line {trial.imported.first_line}" if trial.imported.first_line > 1 else ""
+        return f"{trial.imported.file}{line} in {trial.environment}"
+
+    def checks(self, environment: str) -> list[str]:
+        """What was verified of the clusters of an environment when they were new."""
+        return [text for cell in self.provisioned if cell.environment == environment for text in cell.checks]
+
+    def metrics(self, trial: TrialRecord) -> set[str]:
+        """The metrics of which a trial has a value."""
+        return {one.metric for one in self.measured.get(trial.id, ())}
+
+    def counted(self, trial: TrialRecord) -> set[str]:
+        """What was counted on any node, or on the machine, during a trial."""
+        return {*trial.host_counters, *(name for node in self.counters.get(trial.id, {}).values() for name in node)}
 
     @cached_property
     def measured(self) -> dict[str, list[Measurement]]:
@@ -178,11 +248,6 @@ def against_first(evidence: Evidence, told: Mapping[tuple[str, str], str]) -> It
                 yield name, label, told[name, label], first, told[first, label]
 
 
-def unobserved(evidence: Evidence, fact: str) -> tuple[str, ...]:
-    """The environments that came up, but in which no node told a fact."""
-    return tuple(name for name in evidence.environments if not values_of(evidence, name, fact))
-
-
 def emulated(evidence: Evidence, environment: str) -> bool:
     """Whether an environment ran in software emulation: by the command lines that made it, or by what its nodes see."""
     cells = [cell for cell in evidence.provisioned if cell.environment == environment]
@@ -207,53 +272,3 @@ def shown(values: tuple[Any, ...] | list[Any]) -> str:
     texts = [str(value) for value in values]
     more = len(texts) - SHOWN
     return ", ".join(texts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def blocker(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    """`scope` is `metrics` or `labels` of the finding; an empty remedy is that of the row."""
-    return made(check, Severity.BLOCKER, message, remedy, environment, benchmark, **scope)
-
-
-def warning(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    return made(check, Severity.WARNING, message, remedy, environment, benchmark, **scope)
-
-
-def info(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    return made(check, Severity.INFO, message, remedy, environment, benchmark, **scope)
-
-
-def unknown(check: str, missing: str, environment: str = "", benchmark: str = "", **scope: Any) -> Finding:
-    """What could not be looked at. Its row makes it a warning where the condition would block."""
-    where = f"{environment}: " if environment else ""
-    message = f"{where}cannot be checked: {missing}"
-    return made(check, Severity.WARNING, message, UNKNOWN_REMEDY, environment, benchmark, unknown=True, **scope)
-
-
-def made(
-    check: str,
-    severity: Severity,
-    message: str,
-    remedy: str,
-    environment: str,
-    benchmark: str,
-    metrics: tuple[str, ...] = (),
-    labels: Mapping[str, tuple[str, ...]] | None = None,
-    unknown: bool = False,
-) -> Finding:
-    return Finding(
-        id=check,
-        severity=severity,
-        message=message,
-        remedy=remedy,
-        environment=environment,
-        benchmark=benchmark,
-        metrics=metrics,
-        labels=labels or {},
-        unknown=unknown,
-    )

@@ -12,11 +12,11 @@ from vtax.errors import UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source
 from vtax.importing.report import FileReport, Run
+from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
 from vtax.tools import ranks, table
 from vtax.tools.readers import read
 from vtax.tools.reading import Reading, Section
-from vtax.tools.sections import cut
 
 TEXT = "log.txt"
 TABLE_BYTES = 512 * 2**20

@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vtax.tools.reading import Line
-from vtax.tools.sections import clean
+from vtax.tools.reading import Line, clean
 
 SNIFFED = 64 * 2**10
 SMALL = 4 * 2**20

@@ -89,6 +89,11 @@ def programs() -> tuple[str, ...]:
     return tuple(dict.fromkeys(program for tool in tools() for program in tool.programs))
 
 
+def commands() -> tuple[str, ...]:
+    """The names under which programs of tools are started, in logs of others too."""
+    return tuple(dict.fromkeys(name for tool in tools() for name in (*tool.programs, *tool.commands)))
+
+
 def broken_plugins() -> tuple[str, ...]:
     """One sentence for each plug-in that could not be loaded."""
     return _found()[1]

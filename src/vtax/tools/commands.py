@@ -1,4 +1,4 @@
-"""What the command lines above a run say: ranks, hosts, binding, threads. Pure."""
+"""Command lines above a run: which program they start, and what they say of ranks, hosts, binding, threads. Pure."""
 
 from __future__ import annotations
 
@@ -9,24 +9,37 @@ from functools import lru_cache
 
 from pydantic import JsonValue
 
+from vtax.tools import commands
 from vtax.tools.reading import Line
-from vtax.tools.sections import PROMPT, program_of
+
+LAUNCHERS = ("mpirun", "mpiexec", "srun")
 
 LONGEST = 2000
 AFTER_PROMPT = re.compile(r"^(?:[^\s]{0,200}[$#%>]|\[[^\]]{1,200}\][$#]) +(.{1,2000})$")
 USER_AT = re.compile(r"^[\w.-]{1,60}@([\w.-]{1,60}):")
 
 
+@lru_cache(maxsize=8)
+def _prompt(programs: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(map(re.escape, programs))
+    return re.compile(
+        rf"^(?:[^\s]{{0,200}}[$#%>]|\[[^\]]{{1,200}}\][$#]) +(?=\S)(?:.{{0,2000}}[ /])?(?:{names})(?:$| )"
+    )
+
+
+def prompt() -> re.Pattern[str]:
+    """Matches a command at a prompt that starts a program of a tool, under `mpirun` or not."""
+    return _prompt(commands())
+
+
 def command_facts(lines: Iterable[Line]) -> dict[str, JsonValue]:
     """The command of a run that was started at a prompt, and what it promises. Nothing without a prompt."""
     facts: dict[str, JsonValue] = {}
+    pattern = prompt()
     for line in lines:
-        if not ("$" in line.text or "#" in line.text or ">" in line.text):
+        if not ("$" in line.text or "#" in line.text or ">" in line.text):  # cheap: there are millions of lines
             continue
-        if PROMPT.match(line.text) is None or not program_of(line.text):
-            continue
-        found = AFTER_PROMPT.match(line.text)
-        if found is None:
+        if pattern.match(line.text) is None or (found := AFTER_PROMPT.match(line.text)) is None:
             continue
         facts = {"command": found[1].strip(), "command_line": line.number}
         if host := USER_AT.match(line.text):
@@ -46,7 +59,7 @@ def launch_facts(command: str) -> dict[str, JsonValue]:
         ("map_by", ("--map-by", "-map-by")),
     ):
         value = option(words, *keys)
-        if value and (words[0].endswith(("mpirun", "mpiexec", "srun"))):
+        if value and (words[0].endswith(LAUNCHERS)):
             facts[name] = int(value) if name == "ranks_asked" and value.isdecimal() else value
     return facts
 

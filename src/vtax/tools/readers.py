@@ -5,8 +5,7 @@ from __future__ import annotations
 from vtax.errors import ParseError
 from vtax.model.trial import TrialRecord
 from vtax.tools import log_formats
-from vtax.tools.reading import Line, Reading, Section
-from vtax.tools.sections import clean
+from vtax.tools.reading import Line, Reading, Section, clean
 
 
 def read(section: Section) -> Reading:

@@ -15,6 +15,9 @@ from vtax.model.nodes import Scope
 from vtax.model.reading import TimeSeries
 
 LONGEST_SHOWN = 120  # characters of a line that a refusal repeats
+# mpirun --tag-output: Open MPI 5 writes a blank behind it, 4 does not
+TAG = re.compile(r"^\[(?:[\w.-]{1,200}@\d{1,6},(\d{1,6})\]<std(?:out|err)>: ?|\d{1,6},(\d{1,6})\]<std(?:out|err)>:)")
+ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,30}[A-Za-z]")
 
 
 class Line(NamedTuple):
@@ -27,7 +30,18 @@ class Line(NamedTuple):
 
 def lines_of(text: str) -> tuple[Line, ...]:
     """The lines of an output of one process, as a reader takes them."""
-    return tuple(Line(number, "", line.rstrip("\r")) for number, line in enumerate(text.splitlines(), start=1))
+    lines = text.removesuffix("\n").split("\n") if text else ()  # not splitlines, which knows other ends of lines
+    return tuple(Line(number, "", line.rstrip("\r")) for number, line in enumerate(lines, start=1))
+
+
+def clean(text: str) -> tuple[str, str]:
+    """The rank that a tag names, and the line without tag, colours and the carriage return at its end."""
+    text = text.rstrip("\r\n")
+    if "\x1b" in text:
+        text = ESCAPES.sub("", text)
+    if text.startswith("[") and (tag := TAG.match(text)):
+        return tag[1] or tag[2], text[tag.end() :]
+    return "", text
 
 
 class Section(NamedTuple):
@@ -48,6 +62,11 @@ class Section(NamedTuple):
     @property
     def last(self) -> int:
         return self.lines[-1].number if self.lines else 1
+
+    @property
+    def end(self) -> int:
+        """The number of its last line that is not empty: where an output that was cut off ends."""
+        return next((line.number for line in reversed(self.lines) if line.text), self.first)
 
 
 class Value(NamedTuple):

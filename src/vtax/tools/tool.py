@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from vtax.evidence.row import Row
 from vtax.tools.benchmark import Benchmark
@@ -30,16 +30,30 @@ class LogFormat:
 
     `starts` recognises the first line of a run by what only this tool prints, never by the name of the file; `first`
     holds the characters with which such a line may begin, a cheap test before it (files have millions of lines).
-    A run goes on until as many lines matched `ends` as matched `begins`: ranks of one `mpirun` are one run. Without
-    `ends`, every first line starts a new run.
+    Each such line is a new run, unless runs may be `together`: ranks of one `mpirun` are one run, which goes on until
+    as many lines matched `ends` as matched `begins` (without `begins`: one).
     """
 
     name: str  # kept in the records of imported trials
     read: Callable[[Section], Reading]
     starts: Callable[[str], bool]
-    first: str = ""
+    first: str
     begins: Callable[[str], bool] = never
     ends: Callable[[str], bool] = never
+    together: bool = False
+    restarts: Callable[[str], bool] | None = None  # the first lines of another run, where `starts` also has others
+    holds: tuple[str, ...] = ()  # formats whose first lines are part of an unfinished run of this one
+    outside: bool = False  # recognised only where no other run is going on, such as rows without a header
+    titles: Callable[[str], bool] = never  # lines after a run that belong to the next one
+    mark: str = ""  # a text that every run has; decides between formats with the same first line, such as JSON
+
+
+class Build(NamedTuple):
+    """A fact of a log about how its program was built, in words. Another decisive one is another program."""
+
+    fact: str
+    words: str  # "{words} {value} in vm"
+    decisive: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +61,9 @@ class Tool:
     """One program, or a suite of them, with all that vtax knows of it.
 
     `packages` are Debian packages: installed in the root file system, their versions are facts of every node.
-    `programs` must be in the root file system. `versions` maps a fact of a log to the package whose version it is.
+    `programs` must be in the root file system; these and `commands` are known at a prompt in a log. `versions` maps a
+    fact of a log to the package whose version it is, and `builds` are facts that differ between builds of one version.
+    `file_names` are parameter -> word that people put into names of files -> the value that it claims.
     `audit` and `figures` import what they return when they are called, so that `vtax --help` stays fast.
     """
 
@@ -56,6 +72,9 @@ class Tool:
     logs: tuple[LogFormat, ...] = ()
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    builds: tuple[Build, ...] = ()
+    file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     audit: Callable[[], tuple[Row, ...]] = tuple
     figures: Callable[[], tuple[Any, ...]] = tuple

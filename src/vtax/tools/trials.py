@@ -6,7 +6,8 @@ imported log it holds every value that the reader could prove.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -29,14 +30,36 @@ SHOWN_LINES = 8
 def read_trial(record: TrialRecord) -> TrialReading:
     """All that the output of a trial says. What cannot be accepted is the reading's `failure`, never an error."""
     if record.status is not Status.OK:
-        return TrialReading(trial=record.id)
+        return TrialReading(trial=record.id, outputs=_said(record))
     try:
-        return _imported(record) if record.imported is not None else _own(record)
+        return accepted(record)
     except ParseError as error:
         failure = str(error)
     except PLUGIN_FAILURES as error:
         failure = f"the reader of {record.benchmark} failed: {type(error).__name__}: {error}"
-    return TrialReading(trial=record.id, failure=failure)
+    return TrialReading(trial=record.id, outputs=_said(record), failure=failure)
+
+
+def accepted(record: TrialRecord) -> TrialReading:
+    """All that the output of a trial that ended well says. Raises ParseError, naming the trial, where it is refused."""
+    try:
+        return _imported(record) if record.imported is not None else _own(record)
+    except ParseError as error:
+        if error.message.startswith(source_of(record)):
+            raise
+        message = f"{source_of(record)}: {error.message}"
+        raise ParseError(message, detail=error.detail, remedy=error.remedy) from error
+
+
+def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
+    """What the outputs of a trial that failed or was refused say besides values: why it did may be among it."""
+    known = benchmarks().get(record.benchmark)
+    if known is None or hasattr(known, "parse") or record.imported is not None:
+        return ()
+    try:
+        return tuple(_output(one.file, one.reading, one.labels) for one in known.read(record))
+    except (ParseError, *PLUGIN_FAILURES):  # an output is missing
+        return ()
 
 
 def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:
@@ -122,11 +145,12 @@ def _accept(record: TrialRecord, output: Output) -> None:
     if not reading.ended:
         raise refused(record, output.file, 0, "the tool's last line is missing: interrupted, or cut off")
     for value in reading.values:
-        if value.value <= 0 and value.metric.kind not in MAY_BE_ZERO:
-            what = (
-                f"{value.metric.name} is {value.value:g} {value.metric.unit}, and a {value.metric.kind} is above zero"
-            )
-            raise refused(record, output.file, value.line, what)
+        metric = value.metric
+        what = f"{metric.name} is {value.value:g} {metric.unit}"
+        if not math.isfinite(value.value):
+            raise refused(record, output.file, value.line, f"{what}, which is not a finite number")
+        if value.value <= 0 and metric.kind not in MAY_BE_ZERO:
+            raise refused(record, output.file, value.line, f"{what}, and a {metric.kind} is above zero")
 
 
 def refused(record: TrialRecord, file: str, line: int, what: str) -> ParseError:
@@ -152,28 +176,29 @@ def _imported(record: TrialRecord) -> TrialReading:
     return TrialReading(trial=record.id, values=tuple(values), outputs=(_output(file, reading, {}),))
 
 
-def _value(metric: Metric, value: float, labels: dict[str, str] | object, file: str, line: int) -> ReadValue:
+def _value(metric: Metric, value: float, labels: Mapping[str, str], file: str, line: int) -> ReadValue:
     try:
-        return ReadValue.model_validate(
-            {
-                "metric": metric.name,
-                "value": value,
-                "unit": metric.unit,
-                "kind": metric.kind,
-                "primary": metric.primary,
-                "labels": labels,
-                "file": file,
-                "line": line,
-            }
+        return ReadValue(
+            metric=metric.name,
+            value=value,
+            unit=metric.unit,
+            kind=metric.kind,
+            primary=metric.primary,
+            labels=dict(labels),
+            file=file,
+            line=line,
         )
     except ValidationError as error:  # a record refuses what is not finite
         raise ParseError(f"{file}:{line}: {metric.name}: {value!r} is not a finite number", remedy=REMEDY) from error
 
 
-def _output(file: str, reading: Reading, labels: object) -> ReadOutput:
-    refused_ = tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals)
-    return ReadOutput.model_validate(
-        {"file": file, "labels": labels, "facts": reading.facts, "series": reading.series, "refused": refused_}
+def _output(file: str, reading: Reading, labels: Mapping[str, str]) -> ReadOutput:
+    return ReadOutput(
+        file=file,
+        labels=dict(labels),
+        facts=reading.facts,
+        series=reading.series,
+        refused=tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals),
     )
 
 

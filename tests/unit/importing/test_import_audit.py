@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from vtax.audit.imported.method import unit_factors
 
 from builders.audit_cases import both, logged, value
 from builders.logs import CLIENT, LOGS, SYSBENCH, faster, imported, text_of
 from vtax import pipeline
-from vtax.audit.imported.method import unit_factors
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import Imported
 

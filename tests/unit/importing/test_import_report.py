@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from vtax.audit.imported import FROM_TEXT, OWN_ONLY
+from vtax.audit.imported.rows import LOG_ROWS
 
 from builders.logs import LOGS, SYSBENCH, faster, imported, text_of
 from vtax import pipeline
 from vtax.audit import CATALOGUE
-from vtax.audit.imported import FROM_TEXT, OWN_ONLY
-from vtax.audit.imported.rows import LOG_ROWS
 from vtax.cli.analyse import MANY, lines_of
 from vtax.cli.audit import lines_of as audit_lines
 from vtax.model.finding import Outcome

@@ -9,11 +9,11 @@ import pytest
 
 from builders.recorded import DATA, case_id, cases, load, parse, values, with_text
 from vtax.errors import ParseError
-from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.trial import TrialRecord
 from vtax.tools.benchmark import found
 from vtax.tools.excerpts import Piece, json_value
+from vtax.tools.reading import Output, Reading, Value
 from vtax.tools.trials import read_all
 
 RECORD = load(DATA / "sysbench-cpu" / "1.0.20--trixie-node")
@@ -133,42 +133,60 @@ def test_a_value_of_json_is_found_by_its_path(path: tuple[str | int, ...], value
     assert json_value(text, ("e", 0)) == json_value(text, ("a", "b")) == text
 
 
-def test_a_parser_that_tells_no_trial_is_told_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Curt:
-        def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-            raise ParseError("no result", detail="it ends here", remedy="run it again")
+class Fake:
+    """A benchmark whose reader finds one speed on one line, or raises."""
 
-    monkeypatch.setattr("vtax.tools.trials.benchmarks", lambda: {RECORD.benchmark: Curt()})
+    def __init__(self, value: float = 1.0, line: int = 1, error: Exception | None = None, ended: bool = True) -> None:
+        self.value, self.line, self.error, self.ended = value, line, error, ended
+
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        if self.error:
+            raise self.error
+        speed = Metric(name="speed", unit="op/s", kind=Kind.RATE_FIXED_WORK)
+        reading = Reading(record.benchmark, values=[Value(speed, self.value, self.line)], ended=self.ended)
+        return (Output(record.steps[-1].stdout, reading),)
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, benchmark: Fake) -> None:
+    monkeypatch.setattr("vtax.tools.trials.benchmarks", lambda: {RECORD.benchmark: benchmark})
+
+
+def test_an_error_of_a_reader_that_names_no_trial_gets_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, Fake(error=ParseError("no result", detail="it ends here", remedy="run it again")))
     with pytest.raises(ParseError) as caught:
         parse(RECORD)
     assert str(caught.value) == f"trials/{RECORD.id}: no result\n  it ends here\n  next: run it again"
 
 
-class Odd:
-    """A benchmark whose parser believes all that it reads."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-        return (Measurement.of(record, Metric(name="speed", unit="op/s", kind=Kind.RATE_FIXED_WORK), self.value),)
+def test_a_reader_with_a_bug_fails_its_trial_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, Fake(error=ValueError("int('4-')")))
+    found, (judged,), _ = read_all([RECORD])
+    assert found == ()
+    assert judged.failure == "the reader of sysbench-cpu failed: ValueError: int('4-')"
 
 
 @pytest.mark.parametrize("word", ["0", "-5", "nan", "inf", "-inf"])
-def test_what_a_parser_lets_through_is_refused_with_file_and_line(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+def test_what_a_reader_lets_through_is_refused_with_file_and_line(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     name = RECORD.steps[-1].stdout
-    record = RECORD.model_copy(update={"texts": {**RECORD.texts, name: f"a 1\nb 2\nspeed {word} op/s\n"}})
-    monkeypatch.setattr("vtax.tools.trials.benchmarks", lambda: {RECORD.benchmark: Odd(float(word))})
-    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:3: "):
+    record = with_text(RECORD, name, f"a 1\nb 2\nspeed {word} op/s\n")
+    fake(monkeypatch, Fake(float(word), 3))
+    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:3: speed is {word} op/s") as caught:
         parse(record)
+    assert caught.value.detail == f"up to line 3:\na 1\nb 2\nspeed {word} op/s"
     found, (judged,), _ = read_all([record])
     assert found == ()
     assert f"{name}:3" in judged.failure
 
 
-def test_a_number_that_stands_on_two_lines_is_refused_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_from_several_lines_is_refused_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     name = RECORD.steps[-1].stdout
-    record = with_text(RECORD, name, "errors 0\nspeed 0 op/s\n")
-    monkeypatch.setattr("vtax.tools.trials.benchmarks", lambda: {RECORD.benchmark: Odd(0.0)})
+    fake(monkeypatch, Fake(0.0, 0))
     with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}: speed is 0 op/s"):
-        parse(record)
+        parse(with_text(RECORD, name, "errors 0\nspeed 0 op/s\n"))
+
+
+def test_an_output_without_its_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = RECORD.steps[-1].stdout
+    fake(monkeypatch, Fake(ended=False))
+    with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}: the tool's last line is missing"):
+        parse(with_text(RECORD, name, "speed 1 op/s\n"))

@@ -13,7 +13,10 @@ import pytest
 from fakes.cluster import FakeProvider
 from vtax import providers, tools
 from vtax.errors import EnvironmentMissing, StudyError
+from vtax.importing.sections import cut
 from vtax.planning.study import json_schema, parse
+from vtax.tools.readers import read
+from vtax.tools.reading import Line
 
 BENCHMARK = """\
 from vtax.tools.ping.benchmark import Ping
@@ -31,13 +34,30 @@ class Mine(FakeProvider):
     def __init__(self, runtime):
         super().__init__("mine", runtime)
 """
+READER = """\
+from vtax.tools.reading import Reading, Section
+from vtax.tools.tool import LogFormat, Tool
+
+def starts(line):
+    return line.startswith("{{" if {json} else "toy ")
+
+def read(section):
+    return Reading("toy", facts={{"read": "by the plug-in"}}, ended=True)
+
+Mine = Tool(
+    name="toy",
+    benchmarks=(),
+    logs=(LogFormat("toy", read, starts, first="t{{", together={json}, mark='"toy"'),),
+    commands=("toybench",),
+)
+"""
 BENCHMARKS = list(tools.benchmarks())
 BROKEN = {  # what the module holds -> what is said of it
     "import nothing_of_that_name": "ModuleNotFoundError: No module named 'nothing_of_that_name'",
     "from vtax.model import nothing": "ImportError: cannot import name 'nothing'",
     "Other = 1": "AttributeError: module 'plugin_0' has no attribute 'Mine'",
     "class Mine(": "SyntaxError: ",
-    "Mine = 7": "TypeError: ",
+    "Mine = 7": "",  # TypeError or AttributeError
     "Mine = int('seven')": "ValueError: invalid literal",
     "Mine = nonsense": "NameError: name 'nonsense' is not defined",
     "raise RuntimeError('no licence')": "RuntimeError: no licence",
@@ -45,7 +65,7 @@ BROKEN = {  # what the module holds -> what is said of it
     "open('/nothing/of/that/name')": "FileNotFoundError: ",
     "Mine = 1 / 0": "ZeroDivisionError: ",
     "assert False, 'not here'": "AssertionError: not here",
-    "class Mine:\n    pass": "",  # it has nothing of what one has: TypeError or AttributeError
+    "class Mine:\n    pass": "",  # so has a class with nothing in it
 }
 
 Install = Callable[..., None]
@@ -102,6 +122,21 @@ def test_a_benchmark_of_others(install: Install) -> None:
     study = parse(STUDY.format(environment="host", benchmark="pong"), "mine.toml")
     assert [(entry.name, entry.params["count"]) for entry in study.benchmarks] == [("pong", 100)]
     assert "pong" in str(json_schema()["properties"]["benchmarks"])
+
+
+def test_logs_of_others_are_cut_and_read_by_their_reader(install: Install) -> None:
+    install(tools.GROUP, READER.format(json=False))
+    lines = ["toy 1.0", "result 7", "$ ./toybench", "toy 1.0", "PING node2 (10.9.0.2) 56(84) bytes of data."]
+    found = list(cut(Line(number, "", text) for number, text in enumerate(lines, start=1)))
+    assert [(one.tool, one.first, one.last) for one in found] == [("toy", 1, 2), ("toy", 3, 4), ("ping", 5, 5)]
+    assert read(found[0]).facts == {"read": "by the plug-in"}
+
+
+@pytest.mark.parametrize(("key", "tool"), [("toy", "toy"), ("test_start", "iperf3 json"), ("other", "iperf3 json")])
+def test_json_of_others_is_told_apart_by_what_is_in_it(install: Install, key: str, tool: str) -> None:
+    install(tools.GROUP, READER.format(json=True))
+    lines = [Line(number, "", text) for number, text in enumerate(("{", f' "{key}": 1', "}"), start=1)]
+    assert [one.tool for one in cut(lines)] == [tool]
 
 
 def test_a_provider_of_others(install: Install, tmp_path: Path) -> None:

@@ -1,14 +1,33 @@
 """iozone: rates of file operations."""
 
-from vtax.tools.iozone import log_reader
+from vtax.evidence.row import Row, rows_of
+from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
-from vtax.tools.tool import LogFormat, Tool, never
+from vtax.tools.iozone.reader import headerless, read
+from vtax.tools.tool import LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.iozone import audit
+
+    return rows_of(audit)
+
 
 TOOL = Tool(
     name="iozone",
-    benchmarks=(Iozone(),),  # type: ignore[arg-type]
-    logs=(LogFormat("iozone", log_reader.read, never), LogFormat("iozone, no header", log_reader.headerless, never)),
+    benchmarks=(Iozone(),),
+    logs=(
+        LogFormat("iozone", read, logs.starts, first='\t "I', begins=logs.starts, ends=logs.ends, together=True),
+        LogFormat(
+            "iozone, no header",
+            headerless,
+            logs.starts_headerless,
+            first='0123456789 \t\v\f,;"Ww',
+            outside=True,
+        ),
+    ),
     packages=("iozone3",),
     programs=("iozone",),
     versions={"iozone_version": "iozone"},
+    audit=_audit,
 )

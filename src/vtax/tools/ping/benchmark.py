@@ -28,6 +28,7 @@ class Ping:
     requires = ("ping",)
     scopes = (Scope.PAIRS,)
     default_scopes = (Scope.PAIRS,)
+    short_by_nature = True  # its result is of single packets, not of the run's length
     metrics = METRICS
     params = PingParams
 

@@ -58,7 +58,7 @@ def read(section: Section) -> Reading:
     elif not times:
         reading.refuse(near_miss(lines, TIMES), "round-trip times", "the closing line with the times is missing", 4)
     else:
-        _round_trips(reading, *times[0], labels)
+        _round_trips(reading, *times[0], received, labels)
     return reading
 
 
@@ -77,10 +77,13 @@ def _peers(reading: Reading, lines: tuple[Line, ...]) -> str:
     return host
 
 
-def _round_trips(reading: Reading, line: Line, found: re.Match[str], labels: dict[str, str]) -> None:
+def _round_trips(reading: Reading, line: Line, found: re.Match[str], received: int, labels: dict[str, str]) -> None:
     low, mean, high = (float(found[place]) for place in (2, 3, 4))
     if not low <= mean <= high:
         reading.refuse(line.number, line.text, "the mean is not between the fastest and the slowest", 4)
+        return
+    if found[5] == "nan" and received > 1:  # of one packet, some versions print no deviation
+        reading.refuse(line.number, line.text, f"{received} round trips have a deviation", 4)
         return
     reading.ended = True
     for metric, text in zip(SUMMARY, found.group(2, 3, 4, 5), strict=True):

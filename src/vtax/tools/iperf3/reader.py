@@ -1,7 +1,7 @@
-"""iperf3 as text: the closing lines of each session, of the client or of the server. JSON is read in `iperf3_json`.
+"""iperf3: JSON, or text with the closing lines of each session, of the client or of the server.
 
 Only what the receiver counted is throughput; what the sender put into its buffers is not. Units change from line
-to line and stand beside every number; the amount and the time of the same line must give the same rate.
+to line and are next to every number; the amount and the time of the same line must give the same rate.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import re
 from typing import NamedTuple
 
 from vtax.model.nodes import Scope
-from vtax.tools.commands import command_facts, option, words_of
-from vtax.tools.iperf3.benchmark import JITTER, LOST, RETRANSMITS, THROUGHPUT
+from vtax.tools.commands import command_facts
+from vtax.tools.iperf3.json_reader import read_document
+from vtax.tools.iperf3.metrics import JITTER, LOST, RETRANSMITS, THROUGHPUT
+from vtax.tools.iperf3.session import SHORTEST_S, connected, describe, labels_of
 from vtax.tools.reading import Line, Reading, Section, Value
 
 CONNECT = re.compile(r"^Connecting to host (\S{1,200}), port (\d{1,5})$")
@@ -37,7 +39,6 @@ VERSION = re.compile(r"^iperf (\d{1,2}\.\d{1,3}(?:\.\d{1,3})?\+?)")
 IPERF2 = re.compile(r"^(?:Client connecting to|Server listening on (?:TCP|UDP) port)")
 BINARY = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 DECIMAL = {"": 0, "K": 3, "M": 6, "G": 9, "T": 12}  # exponents, so that no digit is lost
-SHORTEST_S = 0.1
 
 
 class Total(NamedTuple):
@@ -50,6 +51,7 @@ class Total(NamedTuple):
     extra: str
     side: str
     fits: bool
+    moved: float  # bytes
 
 
 def total_of(line: Line, found: re.Match[str]) -> Total:
@@ -62,70 +64,65 @@ def total_of(line: Line, found: re.Match[str]) -> Total:
     fits = seconds >= SHORTEST_S and abs(expected - rate) <= (slack + 0.01 / max(seconds, 0.01) + 0.002) * max(
         expected, rate
     )
-    return Total(line.number, found[1], seconds, rate, found[9], found[10], fits)
+    return Total(line.number, found[1], seconds, rate, found[9], found[10], fits, moved / 8)
 
 
 def read(section: Section) -> Reading:
     """One session of a client, or what a server says of one."""
     lines = section.lines
     reading = Reading("iperf3", facts=command_facts(lines), scope=Scope.PAIRS)
-    if any(IPERF2.match(line.text) for line in lines):
+    if any(line.text.startswith("{") for line in lines):
+        read_document(reading, section)
+    elif any(IPERF2.match(line.text) for line in lines):
         reading.refuse(section.first, "all values of this run", "this is iperf 2, which vtax does not read", 0)
-        return reading
+    else:
+        _read_text(reading, section)
+    return reading
+
+
+def _read_text(reading: Reading, section: Section) -> None:
+    lines = section.lines
     connects = [match for line in lines if (match := CONNECT.match(line.text))]
     accepted = [match for line in lines if (match := ACCEPTED.match(line.text))]
     peers = [match for line in lines if (match := PEERS.match(line.text))]
-    reading.facts["side"] = "client" if connects else "server"
+    totals = [total_of(line, found) for line in lines if (found := END.match(line.text))]
+    udp = any(" Datagrams" in line.text for line in lines) or any(UDP.match(total.extra) for total in totals)
+    _facts(reading, lines, totals, peers, bool(accepted) and not connects)
+    if udp or totals:
+        reading.facts["protocol"] = "udp" if udp else "tcp"
     if not peers or len(connects) + len(accepted) != 1:
         reading.refuse(
             section.first, "all values of this run", "no connection was made, or its addresses are missing", 0
         )
-        return reading
-    reverse = any(REVERSE.match(line.text) for line in lines)
-    _peers(reading, peers, connects[0][1] if connects else "")
+        return
     if any("[TX-" in line.text or "[RX-" in line.text for line in lines):
         reading.refuse(section.first, "all values of this run", "both directions at once (--bidir)", 0)
-        return reading
-    totals = [total_of(line, found) for line in lines if (found := END.match(line.text))]
-    udp = any(" Datagrams" in line.text for line in lines) or any(UDP.match(total.extra) for total in totals)
+        return
+    reverse = any(REVERSE.match(line.text) for line in lines)
     if not connects and not udp and not any(total.side == "receiver" for total in totals):
         reverse = any(total.side == "sender" for total in totals)
     describe(reading, "udp" if udp else "tcp", reverse, len(peers))
-    if version := next((match[1] for line in lines if (match := VERSION.match(line.text))), ""):
-        reading.facts["iperf3_version"] = version
     if error := next((line for line in lines if ERROR.match(line.text)), None):
         reading.refuse(error.number, "all values of this run", error.text, 0)
-        return reading
+        return
     _close(reading, section, totals, udp, len(peers))
-    return reading
 
 
-def _peers(reading: Reading, peers: list[re.Match[str]], host: str) -> None:
-    """Addresses, ports and names of both ends."""
-    local, local_port, remote, remote_port = peers[0].groups()
-    ours, theirs = (local, local_port), (remote, remote_port)
-    client, server = (ours, theirs) if reading.facts["side"] == "client" else (theirs, ours)
-    reading.facts |= {"client_address": client[0], "server_address": server[0], "server_name": host or server[0]}
-    reading.facts["connection"] = " ".join(sorted([":".join(client), ":".join(server)]))
-    reading.nodes = (client[0], server[0])
-
-
-def describe(reading: Reading, protocol: str, reverse: bool, streams: int) -> None:
-    """What was measured; the requested rate of UDP from the command, where one is there."""
-    reading.params = {"protocol": protocol, "streams": streams}
-    client, server = reading.nodes
-    reading.facts |= {"protocol": protocol, "reverse": reverse}
-    reading.direction = f"{client}>{server} {'reverse' if reverse else 'forward'}"
-    command = reading.facts.get("command")
-    if isinstance(command, str):
-        asked = option(words_of(command), "-b", "--bitrate", "--bandwidth")
-        reading.facts["bitrate_asked"] = asked or ("default" if protocol == "udp" else "unlimited")
-
-
-def labels_of(reading: Reading) -> dict[str, str]:
-    client, server = reading.nodes
-    direction = "reverse" if reading.facts.get("reverse") else "forward"
-    return {"client": client, "server": server, "protocol": str(reading.facts["protocol"]), "direction": direction}
+def _facts(
+    reading: Reading, lines: tuple[Line, ...], totals: list[Total], peers: list[re.Match[str]], server: bool
+) -> None:
+    """What the session says besides its values, each where it is there."""
+    reading.facts["side"] = "server" if server else "client"
+    if peers:
+        connected(reading, (peers[0][1], peers[0][2]), (peers[0][3], peers[0][4]))
+    if version := next((match[1] for line in lines if (match := VERSION.match(line.text))), ""):
+        reading.facts["iperf3_version"] = version
+    if totals:
+        reading.facts["counted_by"] = list(dict.fromkeys(total.side for total in totals))
+    several = any(total.stream == "SUM" for total in totals)
+    for total in totals:
+        if total.side == "sender" and total.extra.isdecimal() and several == (total.stream == "SUM"):
+            reading.facts |= {"segments_resent": int(total.extra), "sent_bytes": total.moved}
 
 
 def _close(reading: Reading, section: Section, totals: list[Total], udp: bool, streams: int) -> None:
