@@ -254,7 +254,7 @@ def test_plan_where_the_environment_does_not_work(run: Run, tmp_path: Path, monk
     code, out, err = run("plan", study(tmp_path))
     assert code == 0
     assert out.startswith("study mine: ")
-    assert err == f"note: host does not work here now: unshare is not installed; {Host.mend}\n"
+    assert err == f"note: host does not work here now: unshare is not installed; {Host.install_hint}\n"
     code, _, err = run("plan", "--available", "mine.toml")
     assert code == 3
     assert "  environment host is left out: unshare is not installed\n" in err
@@ -313,7 +313,7 @@ def test_a_plan_shows_where_the_root_file_system_comes_from(run: Run, tmp_path: 
 def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) -> None:
     code, _, err = run("compose", study(tmp_path), "host")
     assert code == 2
-    assert err.startswith("error: environment 'host' has provider 'host', which has no Compose file\n")
+    assert err.startswith("error: environment 'host' has provider 'host', which cannot write a Compose file\n")
     code, _, err = run("compose", "mine.toml", "docker")
     assert (code, err) == (2, "error: the study has no environment 'docker'\n  next: it has host\n")
 

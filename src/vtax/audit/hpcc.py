@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
-from vtax.audit.network import ONE_MACHINE
 from vtax.audit.programs import BLAS_BENCHMARKS
 from vtax.evidence import logs
 from vtax.evidence.campaign import Evidence, blocker, unknown, values_of, warning
@@ -144,7 +143,7 @@ def stream_arrays(evidence: Evidence) -> Iterator[Finding | str]:
             missing = "the size of the last cache" if words and processes else "the size of STREAM's arrays"
             yield unknown("H06", f"{missing} is not known", environment, label)
             continue
-        machines = 1 if evidence.provider(environment) in ONE_MACHINE else max(1, len(trials[0].nodes))
+        machines = 1 if evidence.capabilities(environment).shares_machine else max(1, len(trials[0].nodes))
         for prefix, count in (("Single", 1.0), ("Star", processes / machines)):
             size = 8 * words * count
             said = f"{prefix}STREAM of {label} in {environment}: arrays of {format_bytes(int(size))}, last cache "

@@ -20,11 +20,11 @@ from vtax.evidence.campaign import (
 from vtax.evidence.row import row
 from vtax.facts.cpu import cpu_list
 from vtax.facts.memory import kernel_keeps
+from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.finding import Finding, Severity
 from vtax.model.nodes import NodeShape
 from vtax.units import format_bytes
 
-OWN_KERNEL = frozenset({"qemu", "virtualbox"})  # there the memory of the machine is the limit, and CPUs count from 0
 MEMORY_TOLERANCE = 0.01  # limits are rounded to pages
 DURING = "during the trials"
 THROTTLED = 0.01  # of all periods
@@ -46,10 +46,10 @@ def not_applied(evidence: Evidence) -> Iterator[Finding | str]:
     shapes = {node.name: node for node in evidence.plan.shape.nodes}
     found: dict[tuple[str, str], Finding] = {}
     for environment in evidence.environments:
-        provider = evidence.provider(environment)
+        able = evidence.capabilities(environment)
         for node, values in observed(evidence, environment):
             if node in shapes:
-                for finding in node_limits(environment, provider, shapes[node], values):
+                for finding in node_limits(environment, able, shapes[node], values):
                     found.setdefault((environment, f"{node} {finding.message}"), finding)
         told = values_of(evidence, environment, "cpus_allowed")
         if told:
@@ -59,12 +59,12 @@ def not_applied(evidence: Evidence) -> Iterator[Finding | str]:
     yield from found.values()
 
 
-def node_limits(environment: str, provider: str, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
+def node_limits(environment: str, able: Capabilities, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
     """What is wrong with one node's limits."""
-    yield from cpu_limits(environment, provider, shape, values)
-    name, seen = f"{shape.name} in {environment}", memory_of(provider, values)
+    yield from cpu_limits(environment, able, shape, values)
+    name, seen = f"{shape.name} in {environment}", memory_of(able, values)
     planned = format_bytes(shape.memory_bytes)
-    if seen is None and provider == "host":
+    if seen is None and able.kind is NodeKind.HOST:
         message = f"{name} has no memory limit ({planned} planned): the baseline may use all memory of the machine"
         yield warning("C01", message, "run as root, so that control groups can limit the host too", environment)
     elif seen is None:
@@ -75,14 +75,14 @@ def node_limits(environment: str, provider: str, shape: NodeShape, values: Mappi
         yield blocker("C01", message, "check the provider's memory option, and `vtax doctor`", environment)
 
 
-def cpu_limits(environment: str, provider: str, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
+def cpu_limits(environment: str, able: Capabilities, shape: NodeShape, values: Mapping[str, Any]) -> Iterator[Finding]:
     """What is wrong with one node's CPUs."""
     name = f"{shape.name} in {environment}"
     allowed, quota = cpu_list(str(values.get("cpus_allowed", ""))), values.get("cpu_quota_cpus")
     if not allowed:
         yield unknown("C01", f"the CPUs that {shape.name} may use are not known", environment)
         return
-    planned = tuple(range(shape.cpus)) if provider in OWN_KERNEL else tuple(sorted(shape.cpu_ids))
+    planned = tuple(range(shape.cpus)) if able.own_kernel else tuple(sorted(shape.cpu_ids))
     said = f"{name} may use CPUs {values['cpus_allowed']}, planned are {','.join(map(str, planned))}"
     if set(allowed) == set(planned):
         return
@@ -152,7 +152,7 @@ def unequal(evidence: Evidence) -> Iterator[Finding | str]:
     for environment in evidence.compared:
         ours, theirs = resources(evidence, evidence.reference), resources(evidence, environment)
         for node in (node for node in theirs if node in ours):
-            guests = {evidence.provider(name) for name in (environment, evidence.reference)} & OWN_KERNEL
+            guests = [name for name in (environment, evidence.reference) if evidence.capabilities(name).own_kernel]
             if wrong := unlike(theirs[node], ours[node], bool(guests)):
                 message = f"{node} in {environment} has {wrong[0]}, in {evidence.reference} {wrong[1]}"
                 remedy = "give all environments the same shape; the provider's options decide what it is"
@@ -186,8 +186,8 @@ def described(seen: Resources) -> str:
 
 def resources(evidence: Evidence, environment: str) -> dict[str, Resources]:
     """Node -> CPUs and memory that it could really use."""
-    provider = evidence.provider(environment)
-    return {node: (cpus_of(values), memory_of(provider, values)) for node, values in observed(evidence, environment)}
+    able = evidence.capabilities(environment)
+    return {node: (cpus_of(values), memory_of(able, values)) for node, values in observed(evidence, environment)}
 
 
 def unlike(theirs: Resources, ours: Resources, guests: bool) -> tuple[str, str] | None:
@@ -208,9 +208,9 @@ def cpus_of(values: Mapping[str, Any]) -> float | None:
     return float(min(values["cpus"], values.get("cpu_quota_cpus", values["cpus"])))
 
 
-def memory_of(provider: str, values: Mapping[str, Any]) -> int | None:
+def memory_of(able: Capabilities, values: Mapping[str, Any]) -> int | None:
     """The memory that a node may use at most, None when nothing limits it."""
-    found = values.get("memory_total_bytes" if provider in OWN_KERNEL else "memory_limit_bytes")
+    found = values.get("memory_total_bytes" if able.own_kernel else "memory_limit_bytes")
     return None if found is None else int(found)
 
 

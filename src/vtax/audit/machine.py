@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
-from vtax.audit.limits import OWN_KERNEL
-from vtax.audit.network import ONE_MACHINE
 from vtax.evidence.campaign import Evidence, blocker, canonical, info, shown, unknown, values_of, warning
 from vtax.evidence.row import row
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import TrialRecord
+from vtax.providers import COUNTED
 
 STOLEN, MUCH_STOLEN = 0.005, 0.03  # of all CPU time
 BUSY = 0.1  # of the machine's CPUs, while nothing of ours runs
 APART = 0.1  # by which one environment was busier in every cell than another in any
 ENOUGH_CELLS = 3
 SLOWER = 0.05  # of the clock in the first round
-OF_CONTAINERS = frozenset({"docker", "podman"})
-OF_MACHINES = frozenset({"qemu", "virtualbox"})
 POLICY = {"governor": "the frequency governor", "turbo": "turbo", "smt": "SMT"}
 
 
@@ -47,7 +44,7 @@ def steal(evidence: Evidence) -> Iterator[Finding | str]:
             yield said("C05", message, "", environment, label)
         else:
             yield f"at most {STOLEN:.1%} of the CPU time was stolen from {environment}"
-        waited = stolen_from_nodes(evidence, trials) if evidence.provider(environment) in OWN_KERNEL else None
+        waited = stolen_from_nodes(evidence, trials) if evidence.capabilities(environment).own_kernel else None
         if waited is not None and waited - (share or 0.0) > STOLEN:
             message = f"{label} in {environment}: a guest waited for its CPUs in {waited:.1%} of their time, beyond "
             message += "what the machine lost: time that the emulator, or nodes that share the CPU, took"
@@ -64,7 +61,7 @@ def stolen(evidence: Evidence, trials: Sequence[TrialRecord]) -> float | None:
 def lost(evidence: Evidence, trials: Sequence[TrialRecord]) -> float | None:
     """The share of CPU time that others took from the machine during trials of one environment; None where nothing
     counted it. A guest's own count is of what its machine does, and not of what was done to that."""
-    if any(evidence.provider(trial.environment) in OWN_KERNEL for trial in trials):
+    if any(evidence.capabilities(trial.environment).own_kernel for trial in trials):
         return stolen_from_machine(evidence, trials)
     return stolen(evidence, trials)
 
@@ -72,7 +69,7 @@ def lost(evidence: Evidence, trials: Sequence[TrialRecord]) -> float | None:
 def stolen_from_machine(evidence: Evidence, trials: Sequence[TrialRecord]) -> float | None:
     """The share that the machine lost during trials: of their CPUs where these were counted and their nodes stay on
     them, else of all. None for nodes that are elsewhere."""
-    here = [trial.host_counters for trial in trials if evidence.provider(trial.environment) in ONE_MACHINE]
+    here = [trial.host_counters for trial in trials if evidence.capabilities(trial.environment).shares_machine]
     pinned = all(stays(evidence, trial.environment) for trial in trials)
     own = [one for one in here if pinned and "trial_cpu_ticks" in one]
     whole = [one for one in here if not pinned or "trial_cpu_ticks" not in one]
@@ -153,9 +150,9 @@ def busy_share(cell: CellRecord) -> float | None:
 
 def strangers(evidence: Evidence, environment: str, cells: list[CellRecord]) -> Iterator[Finding]:
     """Containers and virtual machines beside the nodes of the cluster."""
-    provider, nodes = evidence.provider(environment), len(evidence.plan.shape.nodes)
-    for name, providers in (("containers", OF_CONTAINERS), ("virtual machines", OF_MACHINES)):
-        own = nodes if provider in providers else 0
+    kind, nodes = evidence.capabilities(environment).kind, len(evidence.plan.shape.nodes)
+    for counted, name in COUNTED.items():
+        own = nodes if kind is counted else 0
         counts = [int(c) for cell in cells if (c := cell.host_facts.get("running", {}).get(name)) is not None]
         if counts and max(counts) > own:
             message = f"{max(counts)} {name} ran on the machine, {own} of them nodes of {environment}"

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
-from vtax.audit.network import ONE_MACHINE
 from vtax.evidence.campaign import Evidence, blocker, canonical, shown, unknown, unobserved, values_of, warning
 from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
@@ -236,7 +235,7 @@ def confounded(evidence: Evidence) -> Iterator[Finding | str]:
     machines: dict[str, set[str]] = {}
     for cell in evidence.provisioned:
         told = [cell.host_facts[name] for name in ("hostname", "cpu_model", "dmi_product") if name in cell.host_facts]
-        if told and evidence.provider(cell.environment) in ONE_MACHINE:
+        if told and evidence.capabilities(cell.environment).shares_machine:
             machines.setdefault(cell.environment, set()).add(shown(told))
     for environment in (name for name in evidence.environments if name not in machines):
         yield unknown("R06", "the machine that it ran on is not known", environment)

@@ -9,6 +9,7 @@ from vtax.evidence import logs
 from vtax.evidence.campaign import Evidence, against_first, blocker, differences, observed, shown, unknown, warning
 from vtax.evidence.row import row
 from vtax.facts.cpu import cpu_list
+from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.nodes import ClusterShape, NodeShape, Scope
@@ -248,7 +249,7 @@ def usable(evidence: Evidence, environment: str, nodes: tuple[str, ...]) -> floa
         allowed = cpu_list(str(values.get("cpus_allowed", "")))
         if not allowed:
             return None
-        machine = "" if evidence.provider(environment) == "host" else node
+        machine = "" if evidence.capabilities(environment).kind is NodeKind.HOST else node
         counted |= {(machine, cpu) for cpu in allowed}
         quota += float(str(values.get("cpu_quota_cpus", len(allowed))))
     return min(float(len(counted)), quota) if nodes else None

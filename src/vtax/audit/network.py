@@ -14,7 +14,6 @@ from vtax.units import format_quantity
 
 FEWEST_PACKETS = 100
 NETWORK = ("iperf3", "ping")
-ONE_MACHINE = frozenset({"host", "docker", "podman", "qemu", "virtualbox"})  # providers whose nodes share one machine
 
 CONNECTED = re.compile(r"local (\S+) port \d+ connected (?:to|with) (\S+) port \d+")
 PINGED = re.compile(r"^PING \S+ \(([0-9a-fA-F.:]+)\)", re.MULTILINE)
@@ -76,14 +75,14 @@ def loopback(evidence: Evidence) -> Iterator[Finding | str]:
     why="packets between nodes of one machine cross no wire; a real network in one environment and a bridge in another "
     "are two experiments",
     remedy="read such figures as those between nodes on one machine; for a physical network use nodes on two machines",
-    source="the provider: all nodes of host, Docker, Podman, QEMU and VirtualBox are on the machine that runs vtax; "
-    "imported logs do not tell",
+    source="the plan: whether all nodes of an environment are on the machine that runs vtax; not recorded in imported "
+    "logs",
     benchmarks=NETWORK,
 )
 def one_host(evidence: Evidence) -> Iterator[Finding | str]:
     """N02: whether packets crossed a physical network, and whether that is so everywhere."""
     environments = tuple(dict.fromkeys(environment for environment, _ in evidence.entries(*NETWORK)))
-    inside = [name for name in environments if evidence.provider(name) in ONE_MACHINE]
+    inside = [name for name in environments if evidence.capabilities(name).shares_machine]
     for name in (name for name in environments if name not in inside):
         yield unknown("N02", "the records do not say which machine each node ran on", name)
     if inside and len(inside) == len(environments):

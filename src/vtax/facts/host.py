@@ -19,12 +19,16 @@ from vtax.model.nodes import HostCapacity
 
 CPUS = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
+OTHER_RUNNERS = {"vmware-vmx": "virtual machines"}  # of hypervisors that vtax has no provider for
 
 Read = Callable[[str], str]
 
 
-def host_facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Everything that can be observed here, ready for JSON; /proc, /sys, /dev and /etc are those below `root`."""
+def host_facts(root: Path = Path("/"), runners: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Everything that can be observed here, ready for JSON; /proc, /sys, /dev and /etc are those below `root`.
+
+    `runners`: program that runs a container or virtual machine, one process each -> what these are counted as.
+    """
 
     def read(path: str) -> str:
         try:
@@ -41,7 +45,7 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
         **state_values(read),
         "mitigations": mitigations(root, read),
         **virtualization_values(root, read),
-        "running": running(root),
+        "running": running(root, runners or {}),
         **user_values(read, name_of(os.geteuid()), os.geteuid()),
     }
     observed: dict[str, Any] = dict(present(values))
@@ -263,27 +267,15 @@ def subordinate(text: str, user: str, uid: int) -> list[str]:
     return [f"{entry[1]}:{entry[2]}" for entry in entries if len(entry) == 3 and entry[0] in (user, str(uid))]
 
 
-# What runs a container or a virtual machine, by the name of its program: one process each.
-RUNNERS = {
-    "containerd-shim": "containers",
-    "containerd-shim-runc-v2": "containers",
-    "conmon": "containers",
-    "qemu-system-x86_64": "virtual machines",
-    "qemu-kvm": "virtual machines",
-    "VBoxHeadless": "virtual machines",
-    "VirtualBoxVM": "virtual machines",
-    "vmware-vmx": "virtual machines",
-}
-
-
-def running(root: Path) -> dict[str, int]:
+def running(root: Path, runners: Mapping[str, str]) -> dict[str, int]:
     """How many containers and virtual machines run on this machine, as far as this process may see them."""
-    counts = dict.fromkeys(RUNNERS.values(), 0)
+    runners = {**OTHER_RUNNERS, **runners}
+    counts = dict.fromkeys(runners.values(), 0)
     for place in (root / "proc").glob("[0-9]*/cmdline"):
         try:
             program = place.read_bytes().partition(b"\0")[0].decode(errors="replace").rpartition("/")[2]
         except OSError:
             continue  # gone meanwhile
-        if program in RUNNERS:
-            counts[RUNNERS[program]] += 1
+        if program in runners:
+            counts[runners[program]] += 1
     return counts

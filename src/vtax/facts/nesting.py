@@ -32,6 +32,7 @@ DMI_WORDS = (
     ("google compute engine", "KVM"),
     ("kvm", "KVM"),
 )
+EMULATION = "software emulation"
 CONTAINER_PATHS = (("docker", "docker"), ("libpod", "podman"), ("kubepods", "kubernetes"), ("lxc", "lxc"))
 
 
@@ -77,7 +78,7 @@ def hypervisor(evidence: Evidence) -> str:
     if named:
         return named
     if "TCG" in evidence.cpu_model:
-        return "QEMU, software emulation"
+        return f"QEMU, {EMULATION}"
     if evidence.vendor:
         return evidence.vendor
     if "kvm-clock" in evidence.clock_sources:

@@ -61,6 +61,7 @@ def make_plan(
             capacity=capacity,
             shape=shape,
             environments=environments,
+            capabilities={spec.name: providers[spec.name].capabilities for spec in environments},
             work=tuple(work),
             cells=cells,
             left_out=tuple(skipped),
@@ -208,7 +209,8 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
 
 def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
     """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
-    return not provider.capabilities.separate_nodes or spec.options.get("network") == "host"
+    options = provider.options.model_validate(dict(spec.options))
+    return not provider.capabilities.separate_nodes or options.host_network
 
 
 def _cells(

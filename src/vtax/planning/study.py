@@ -264,7 +264,7 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
             continue
         options = {key: value for key, value in table.items() if key != "provider"}
         valid = validated(models[provider], options, path, mistakes)
-        if valid and (key := valid.undriven(kernel)):
+        if valid and (key := valid.missing_driver(kernel)):
             lack = f'the "{kernel}" kernel has no driver for "{getattr(valid, key)}"'
             mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
         yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})

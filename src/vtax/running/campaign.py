@@ -16,6 +16,7 @@ from vtax.model.nodes import Scope
 from vtax.model.plan import Cell, Plan, PlannedTrial, Work
 from vtax.model.trial import Status
 from vtax.planning.plan import ORCHESTRATION_S
+from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running.provision import KEYS, Ready, destroy, provision, remove_campaign
 from vtax.running.stopping import Judge, Looks
@@ -266,7 +267,7 @@ class _CellRun:
                 provision_s=ready.elapsed_s if ready else max(0.0, time.time() - started),
                 commands=ready.cluster.commands if ready else (),
                 facts=ready.facts if ready else (),
-                host_facts=host_facts(),
+                host_facts=host_facts(runners=runners()),
                 checks=ready.checks if ready else (),
                 idle=self.idle,
             )

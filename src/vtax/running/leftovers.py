@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vtax.paths import Paths
-from vtax.planning.preparation import all_providers
+from vtax.providers import all_providers
 from vtax.providers.base import Leftover
 from vtax.store import is_alive
 
@@ -32,12 +32,12 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
 
 def labelled(paths: Paths) -> list[Leftover]:
     """Everything on this machine that carries the label of any campaign, whoever made it."""
-    return [item for one in all_providers(paths).values() for item in one.leftovers()]
+    return [item for one in all_providers(paths.runtime).values() for item in one.leftovers()]
 
 
 def clean(items: Sequence[Leftover], paths: Paths) -> None:
     """Remove what `leftovers` found."""
-    providers = all_providers(paths)
+    providers = all_providers(paths.runtime)
     for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
         for campaign in dict.fromkeys(item.campaign for item in items if item.provider == name):
             providers[name].destroy(campaign)

@@ -127,7 +127,7 @@ def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
     """
     names = work.target.names
     parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER)
-    asked = names[:1] if parallel and frozenset(names) in cluster.together else names
+    asked = names[:1] if parallel and frozenset(names) in cluster.shared_transports else names
 
     def ask(node: str) -> tuple[str, dict[str, float] | None]:
         transport = cluster.reach(node, names if parallel else (node,))
@@ -215,7 +215,7 @@ def _start_on(
         stderr=place / err,
     )
     background.append(Beside(name, int(name.removeprefix(LOAD)), step, node, running))
-    limit_s = READY_S * cluster.patience
+    limit_s = READY_S * cluster.timeout_factor
     if step.ready and not running.wait_for(re.compile(step.ready), limit_s):
         return f"{shlex.join(step.argv)} on {node} was not ready within {limit_s:g} s{_tail(place / out, place / err)}"
     return ""

@@ -156,7 +156,7 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
     addresses = {node.name: node.address for node in cluster.nodes}
     separate = cluster.capabilities.separate_nodes
     places = (SCRATCH, cluster.shared_path)
-    wait_s = 10 * cluster.patience
+    wait_s = 10 * cluster.timeout_factor
 
     def ask(name: str) -> tuple[NodeFacts, list[str]]:
         others = {other: at for other, at in addresses.items() if separate and other != name}

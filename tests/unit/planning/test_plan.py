@@ -110,6 +110,8 @@ def changed(value: Any) -> Any:
         return value[:-1]
     if isinstance(value, Study):
         return value.model_copy(update={"margin": 0.5})
+    if isinstance(value, dict):
+        return dict(list(value.items())[:-1])
     if isinstance(value, HostCapacity):
         return value.model_copy(update={"memory_bytes": 1})
     return value.model_copy(update={"nodes": value.nodes[:-1]})

@@ -16,8 +16,9 @@ from vtax.model.trial import CommandResult
 from vtax.providers import cgroup
 from vtax.providers.base import LABEL, RUNTIME_LABEL, UNKNOWN, Leftover, elsewhere
 from vtax.providers.cgroup import Hierarchy
-from vtax.providers.container.provider import Docker, Podman
+from vtax.providers.docker.provider import Docker
 from vtax.providers.host import provider
+from vtax.providers.podman.provider import Podman
 from vtax.running import leftovers
 from vtax.running.provision import remove_campaign
 

@@ -1,4 +1,4 @@
-"""What keeps virtual machines from working here as a study asks for them. Changes nothing."""
+"""What keeps virtual machines from working here as the study asks. Changes nothing."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ HUGE = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 
 
 def emulation(name: str, options: QemuOptions, accel: Accelerator, kvm: Answer) -> Iterator[Problem]:
-    """What is said where KVM does not work; `kvm` is why, empty where nobody wants it."""
+    """Where KVM does not work: a blocker or a warning; `kvm` is the reason, empty where KVM is not wanted."""
     if options.accel == "kvm" and kvm.reason:
         yield Problem(
             severity=Severity.BLOCKER,
             message=f"no working KVM on this machine: {kvm.reason}",
-            remedy=f'{kvm.remedy}; or set accel = "tcg" to see software emulation',
+            remedy=f'{kvm.remedy}; or set accel = "tcg" for software emulation',
         )
     elif accel == "tcg":
         why = f": {kvm.reason}" if kvm.reason else ""
         remedy = kvm.remedy or "run on a host with working KVM"
         yield Problem(
             severity=Severity.WARNING,
-            message=f"{name} runs in software emulation{why}; it says nothing about virtualization",
-            remedy=f"{remedy}; allow_emulation = true compares it all the same",
+            message=f"{name} runs in software emulation{why}; its results say nothing about virtualization",
+            remedy=f"{remedy}; allow_emulation = true compares it anyway",
         )
 
 
@@ -43,34 +43,36 @@ def cpu(options: QemuOptions, accel: Accelerator) -> Iterator[Problem]:
         yield Problem(
             severity=Severity.BLOCKER,
             message='cpu = "host" needs KVM, and this environment runs in software emulation',
-            remedy='cpu = "max", or leave it out',
+            remedy='set cpu = "max", or leave it out',
         )
     elif name not in known:
         near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
         yield Problem(
             severity=Severity.BLOCKER,
-            message=f"this QEMU has no CPU {name!r}",
-            remedy=f"{', '.join(near)}; `{QEMU} -cpu help` lists all" if near else f"`{QEMU} -cpu help`",
+            message=f"this QEMU has no CPU model {name!r}",
+            remedy=f"choose {', '.join(near)}; `{QEMU} -cpu help` lists all"
+            if near
+            else f"`{QEMU} -cpu help` lists all",
         )
 
 
 def huge_pages(shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:
-    """Huge pages that are asked for and not free, and memory that does not consist of them."""
+    """Huge pages that are asked for but not free, and memory sizes that are not multiples of them."""
     if not options.hugepages:
         return
     for node in shape.nodes:
         if node.memory_bytes % HUGE_PAGE:
             yield Problem(
                 severity=Severity.BLOCKER,
-                message=f"{node.name} has {node.memory_bytes / MIB:g} MiB of memory, no multiple of 2 MiB: `hugepages` "
-                "takes pages of that size",
-                remedy="an even number of MiB as `memory`, or leave `hugepages` out",
+                message=f"{node.name} has {node.memory_bytes / MIB:g} MiB of memory, which is not a multiple of 2 MiB, "
+                "the size of `hugepages`",
+                remedy="set `memory` to an even number of MiB, or leave `hugepages` out",
             )
     wanted = sum(-(-node.memory_bytes // HUGE_PAGE) for node in shape.nodes)
     free = int(HUGE.read_text()) if HUGE.exists() else 0
     if free < wanted:
         yield Problem(
             severity=Severity.BLOCKER,
-            message=f"the nodes want {wanted} huge pages of 2 MiB, {free} are free",
+            message=f"the nodes need {wanted} huge pages of 2 MiB, but {free} are free",
             remedy=f"as root: echo {wanted} >/proc/sys/vm/nr_hugepages",
         )

@@ -3,8 +3,8 @@
     python switch.py vtax.campaign=CAMPAIGN SOCKET
 
 QEMU's `-netdev stream` sends every frame over a Unix socket with its length before it (four bytes, big end first). The
-socket belongs to one user alone. The switch returns when it listens, goes on in the background, and ends with its last
-client, so that it never outlives its cluster. It imports nothing of ours, because starting it is part of every cell.
+socket belongs to one user alone. The switch returns when it listens, continues in the background, and ends with its
+last client, so that it never outlives its cluster. It imports nothing of vtax: starting it is part of every cell.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What VBoxManage prints: its version, machines, media, the settings of a machine, errors. Pure.
 
-The wrapper that some packages install prints warnings about the driver first, so lines that mean nothing are skipped.
+The wrapper that some packages install prints warnings about the driver first, so lines that match nothing are skipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Medium:
 
     @property
     def owner(self) -> str:
-        """The campaign whose machine it belongs to, by its path; "" when it is not ours."""
+        """The campaign to whose machine it belongs, by its path; "" when it is not of a cluster."""
         found = OURS.search(self.location)
         return found[1] if found else ""
 
@@ -61,12 +61,12 @@ def media(text: str) -> tuple[Medium, ...]:
 
 
 def runs(machine: Mapping[str, str]) -> bool:
-    """Whether a machine is there to be powered off, by its settings."""
+    """Whether a machine is in a state from which it can be powered off, by its settings."""
     return machine.get("VMState", "") in ("running", "paused", "starting", "stopping", "gurumeditation", "stuck")
 
 
 def serial_socket(machine: Mapping[str, str]) -> str:
-    """The socket of the port that takes orders; "" when there is none."""
+    """The socket of the second serial port; "" when there is none."""
     kind, _, path = machine.get("uartmode2", "").partition(",")
     return path if kind == "server" else ""
 
@@ -78,6 +78,6 @@ def forwarded_port(machine: Mapping[str, str]) -> int | None:
 
 
 def errors(text: str) -> str:
-    """What VBoxManage says went wrong, without its context lines."""
+    """The errors that VBoxManage reports, without their context lines."""
     lines = (line for line in ERROR.findall(text) if not line.startswith(("Details: ", "Context: ")))
     return "\n".join(dict.fromkeys(lines))
