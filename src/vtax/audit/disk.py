@@ -30,8 +30,7 @@ def measures_disks(evidence: Evidence) -> str:
     "the host keeps a guest's disk in its own memory, or its disks are of another kind",
     why='reads and writes may never reach the disk; with cache = "unsafe" not even an fsync does',
     remedy='cache = "none" leaves caching to the guest alone',
-    source="options of the environment (QEMU); containers and the host have no disk of their own; imported logs do not "
-    "tell",
+    source="options of the environment; containers and the host have no disk of their own; imported logs do not tell",
     applies=measures_disks,
 )
 def host_cache(evidence: Evidence) -> Iterator[Finding | str]:

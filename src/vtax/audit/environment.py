@@ -100,7 +100,7 @@ def hidden_flags(evidence: Evidence) -> Iterator[Finding | str]:
     "an environment ran in software emulation",
     why="no CPU ran the guest's instructions, a program did: that is no virtualization",
     remedy="run it on a host with working KVM; allow_emulation = true compares it all the same",
-    source="QEMU's command line and what the nodes see of their machine; imported logs do not tell",
+    source="what the provider records and what the nodes see of their machine; imported logs do not tell",
 )
 def emulation(evidence: Evidence) -> Iterator[Finding | str]:
     """T04: no CPU ran the guest's instructions, a program did."""

@@ -106,7 +106,7 @@ def share_of(pairs: Sequence[tuple[float, float]]) -> float | None:
     Severity.BLOCKER,
     "something else ran on the machine",
     why="foreign load takes time from the benchmark: alike in all environments it is noise, unlike it is bias",
-    remedy="stop what else runs: `vtax clean` for what is left of other campaigns, `docker ps`, `top`",
+    remedy="stop what else runs: `vtax clean` for what is left of other campaigns, `top` for other programs",
     source="the machine's CPU time while a new cluster settles, and its containers and virtual machines; imported "
     "logs do "
     "not tell",

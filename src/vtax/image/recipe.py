@@ -115,7 +115,7 @@ def kernel_packages(machine: str, kernel: str = "cloud") -> tuple[str, ...]:
 
 
 def efi_packages(machine: str) -> tuple[str, ...]:
-    """What starts a kernel from firmware on this kind of processor, for virtual machines without QEMU's own way."""
+    """What starts a kernel from firmware on this kind of processor, for hypervisors that cannot be given a kernel."""
     return (EFI_STUBS[machine],) if machine in EFI_STUBS else ()
 
 

@@ -465,7 +465,7 @@ def test_a_damaged_note_of_a_cluster_protects_nothing(world: World, text: str) -
 def test_a_damaged_note_of_a_cluster_is_named(world: World, text: str) -> None:
     note = world.note("box", text)
     with pytest.raises(UsageError, match="is damaged") as caught:
-        clusters.standing(world.paths)
+        clusters.saved_clusters(world.paths)
     assert str(note) in caught.value.message
     assert caught.value.remedy == "remove the file, then `vtax clean`"
 
@@ -474,7 +474,7 @@ def test_a_note_that_is_not_text_is_named(world: World) -> None:
     world.note("box", "").write_bytes(b"\xff\xfe{}")
     assert leftovers.leftovers(world.paths) == []
     with pytest.raises(UsageError, match="is damaged"):
-        clusters.standing(world.paths)
+        clusters.saved_clusters(world.paths)
 
 
 # --- small things --------------------------------------------------------------------------------------------------
