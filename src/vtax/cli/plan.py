@@ -142,8 +142,8 @@ def _work_lines(plan: Plan) -> list[str]:
             frozen = " ".join(f"{key}={value}" for key, value in work.params.items() if value is not None)
             lines.append(f"  {spec.name}: {work.id} (about {work.estimate_s:g} s): {frozen}")
             for step in work.steps:
-                beside = " &" if step.background else ""
-                lines.append(f"    {','.join(step.nodes)}:{work.target.directory}$ {shlex.join(step.argv)}{beside}")
+                background = " &" if step.background else ""
+                lines.append(f"    {','.join(step.nodes)}:{work.target.directory}$ {shlex.join(step.argv)}{background}")
             for step in work.load.steps if work.load else ():
                 where = f"{','.join(step.nodes)}:{work.load.target.directory}" if work.load else ""
                 lines.append(f"    load: {where}$ {shlex.join(step.argv)} &")

@@ -11,7 +11,7 @@ from vtax.cluster.keys import USER, public
 from vtax.errors import ProvisionError, StoreError
 from vtax.transport.ssh import banner_ready
 
-LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of its own
+LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of them
 POLL_S = 0.02
 LOOPBACK = "127.0.0.1"
 

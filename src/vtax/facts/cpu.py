@@ -70,7 +70,7 @@ def topology_values(files: Mapping[str, str], allowed: tuple[int, ...]) -> dict[
 
 
 def turbo(no_turbo: str, boost: str) -> str:
-    """ "on" or "off", as intel_pstate or acpi-cpufreq says; "" where neither does."""
+    """ "on" or "off", as intel_pstate or acpi-cpufreq reports; "" where neither does."""
     if no_turbo in ("0", "1"):
         return "off" if no_turbo == "1" else "on"
     return {"1": "on", "0": "off"}.get(boost, "")
@@ -83,5 +83,5 @@ def chosen(text: str) -> str:
 
 
 def agreed(values: list[str]) -> str:
-    """What all CPUs say, or all the different things that they say."""
+    """The value of all CPUs, or all different values."""
     return ", ".join(sorted(set(values)))

@@ -33,7 +33,7 @@ def host_facts(root: Path = Path("/"), runners: Mapping[str, str] | None = None)
     def read(path: str) -> str:
         try:
             return (root / path.lstrip("/")).read_text("utf-8", "replace").strip("\n")
-        except OSError:  # not there, not ours to read, or a driver's own error
+        except OSError:  # not there, not readable, or an error of the driver
             return ""
 
     values: dict[str, object] = {
@@ -69,7 +69,7 @@ def capacity(facts: Mapping[str, Any]) -> HostCapacity:
 
 
 def cores_first(cpus: tuple[int, ...], cores: Mapping[int, tuple[int, int]]) -> tuple[int, ...]:
-    """`cpus` with the first hardware thread of every core before any second one; unknown CPUs are cores alone."""
+    """`cpus` with the first hardware thread of every core before any second one; unknown CPUs count as own cores."""
     seen: dict[tuple[int, int], int] = {}
     ranked = []
     for cpu in sorted(cpus):
@@ -156,7 +156,7 @@ def inside_out(root: Path, mount: str, path: str) -> list[str]:
 
 
 def state_values(read: Read) -> dict[str, object]:
-    """What the kernel is set to and how busy it is."""
+    """How the kernel is configured and how busy it is."""
     pressure = fields(read("/proc/pressure/cpu").replace("avg10=", ":", 1)).get("some", "")
     governors = [text for cpu in cpu_list(read(f"{CPUS}/online")) if (text := read(governor_of(cpu)))]
     return {
@@ -174,7 +174,7 @@ def state_values(read: Read) -> dict[str, object]:
 
 
 def governor_of(cpu: int) -> str:
-    """Where the frequency policy of a CPU stands."""
+    """The file with the frequency policy of a CPU."""
     return f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor"
 
 
@@ -185,7 +185,7 @@ def mitigations(root: Path, read: Read) -> dict[str, str]:
 
 
 def virtualization_values(root: Path, read: Read) -> dict[str, object]:
-    """What this machine runs inside of, and what it has for running machines itself."""
+    """What this machine runs inside of, and what it has to run virtual machines itself."""
     model = model_values(read("/proc/cpuinfo"))
     flags = model["cpu_flags"] if isinstance(model["cpu_flags"], list) else []
     dmi = {name: read(f"/sys/class/dmi/id/{name}") for name in ("product_name", "sys_vendor")}
@@ -222,7 +222,7 @@ def link(path: Path) -> str:
 
 
 def kvm(device: Path) -> str:
-    """Whether /dev/kvm opens. Whether a guest runs is another question, and not asked here."""
+    """Whether /dev/kvm opens, which does not mean that a guest runs."""
     if not device.exists():
         return "absent"
     try:

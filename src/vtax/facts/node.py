@@ -1,7 +1,7 @@
-"""Everything one node says of itself, in one go: a POSIX shell script for its root file system, and a pure parser.
+"""The facts of one node, in one go: a POSIX shell script for its root file system, and a pure parser.
 
-The script needs coreutils, grep and sed; what other tools would tell is left out where they are missing. Commands that
-could wait for another machine have a time limit of their own, and none waits for input. It starts as few processes as
+The script needs coreutils, grep and sed; what other tools would show is left out where they are missing. Commands that
+could wait for another machine have their own time limit, and none waits for input. It starts as few processes as
 it can: where the CPU is emulated, each takes a twentieth of a second.
 """
 
@@ -129,7 +129,7 @@ def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/share
 
 
 def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
-    """What the kernel says in files of one line each."""
+    """What the kernel shows in files of one line each."""
     release = fields(files.get("/etc/os-release", ""), "=")
     governors = [text for path, text in files.items() if path.endswith("/scaling_governor")]
     pressure = re.match(r"some avg10=([0-9.]+) ", files.get("/proc/pressure/cpu", ""))
@@ -158,7 +158,7 @@ def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
 
 
 def process_values(parts: Mapping[str, str]) -> dict[str, object]:
-    """What holds for the processes of the node: CPUs, rights, open files, memory of the machine."""
+    """What applies to the processes of the node: CPUs, rights, open files, memory of the machine."""
     status, memory = fields(parts.get("status", "")), fields(parts.get("memory", ""))
     allowed = status.get("Cpus_allowed_list", "")
     open_files = parts.get("limits", "").split()

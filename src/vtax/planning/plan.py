@@ -34,7 +34,7 @@ def make_plan(
 ) -> Plan:
     """The plan of `study` for the environments in `providers` (name -> provider), in the study's order.
 
-    `left_out` says in sentences what of the study is not run and why. Raises UsageError for parameters that do not
+    `left_out` are sentences: what of the study is not run, and why. Raises UsageError for parameters that do not
     fit the shape.
     """
     shape, shape_problems = cluster_shape(study, capacity)
@@ -84,12 +84,12 @@ def digest(plan: Plan) -> str:
 def _provider_problems(
     environments: Sequence[EnvironmentSpec], providers: Mapping[str, Provider], work: Sequence[Work]
 ) -> list[Problem]:
-    """What the plan cannot keep: environments without any work, sizes that a provider does not enforce."""
+    """What cannot be as planned: environments without any work, sizes that a provider does not enforce."""
     problems = [
         Problem(
             severity=Severity.BLOCKER,
             message=f"nothing of the study can run in environment {spec.name}",
-            remedy="add a benchmark whose scopes make sense there, or leave the environment out",
+            remedy="add a benchmark with a scope that makes sense there, or leave the environment out",
         )
         for spec in environments
         if not any(item.environment == spec.name for item in work)
@@ -100,7 +100,7 @@ def _provider_problems(
             Problem(
                 severity=Severity.INFO,
                 message=f"the nodes' disk size is not enforced in {', '.join(free)}",
-                remedy="nothing to do: files there take the space of this machine's own file system",
+                remedy="nothing to do: their files use the space of this machine's own file system",
             )
         )
     return problems
@@ -137,12 +137,12 @@ class _Frozen:
         )
 
     def as_load(self, launcher: Mpirun) -> Load:
-        """The same work as a disturbance. Raises UsageError when it is several commands one after another."""
+        """The same work as a disturbance. Raises UsageError when it is several commands in sequence."""
         steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
         if sum(not step.background for step in steps) != 1:
             raise UsageError(
-                f"{self.spec.label} cannot be a load: it is several commands one after another",
-                remedy="make it one, for instance with a single stressor",
+                f"{self.spec.label} cannot be a load: it consists of several commands in sequence",
+                remedy="reduce it to one command, for instance a single stressor",
             )
         return Load(
             id=self.id,

@@ -10,17 +10,17 @@ from vtax.model.study import Study
 from vtax.units import format_bytes
 
 MEMORY_STEP = 256 * 2**20
-AUTO_MEMORY_SHARE = 0.6  # of the host's memory, for all nodes together: the rest is the host's own
+AUTO_MEMORY_SHARE = 0.6  # of the host's memory, for all nodes together: the host keeps the rest
 AUTO_MEMORY_MOST = 4 * 2**30
 AUTO_DISK = 4 * 2**30
-SMALLEST_MEMORY = 256 * 2**20  # below this, OpenSSH, Open MPI and a benchmark do not fit beside each other
+SMALLEST_MEMORY = 256 * 2**20  # less does not hold OpenSSH, Open MPI and a benchmark together
 
 
 def cluster_shape(study: Study, capacity: HostCapacity) -> tuple[ClusterShape, tuple[Problem, ...]]:
     """The shape, and what is wrong with it: a blocker when the host has less than the study asks for.
 
     Workers get their CPUs first, one after the other, so that they share none as long as the host has enough; the
-    master takes what is left and shares when nothing is.
+    master takes what is left, and shares when nothing is left.
     """
     names = ["master", *(f"worker{number}" for number in range(1, study.workers + 1))]
     sizes = {name: _sizes(name, study, capacity) for name in names}
@@ -73,7 +73,7 @@ def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, 
             problems.append(
                 Problem(
                     severity=Severity.BLOCKER,
-                    message=f"{node.name} wants {node.cpus} CPUs, this machine lends {available}",
+                    message=f"{node.name} needs {node.cpus} CPUs, but this machine offers {available}",
                     remedy=f'set cpus to at most {available}, or to "auto"',
                 )
             )
@@ -82,8 +82,8 @@ def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, 
         problems.append(
             Problem(
                 severity=Severity.BLOCKER,
-                message=f"the workers want {together} CPUs together, this machine lends {available}",
-                remedy="fewer workers or fewer CPUs: workers that share CPUs measure each other",
+                message=f"the workers need {together} CPUs together, but this machine offers {available}",
+                remedy="use fewer workers or fewer CPUs: workers that share CPUs disturb each other",
             )
         )
     shared = [node.name for node in nodes[1:] if set(node.cpu_ids) & set(nodes[0].cpu_ids)]
@@ -91,8 +91,8 @@ def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, 
         problems.append(
             Problem(
                 severity=Severity.WARNING,
-                message=f"master shares CPUs with {', '.join(shared)}: this machine lends only {available}",
-                remedy="figures between master and these nodes include the sharing, in every environment alike",
+                message=f"master shares CPUs with {', '.join(shared)}: this machine offers only {available}",
+                remedy="results between master and these nodes include the sharing, equally in every environment",
             )
         )
     return tuple(problems)
@@ -105,8 +105,8 @@ def _memory_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Proble
         problems.append(
             Problem(
                 severity=Severity.BLOCKER,
-                message=f"the nodes want {format_bytes(wanted)} together, this machine has {format_bytes(available)}",
-                remedy='lower memory, or set it to "auto"',
+                message=f"the nodes need {format_bytes(wanted)} together; this machine has {format_bytes(available)}",
+                remedy='reduce memory, or set it to "auto"',
             )
         )
     for node in nodes:
@@ -115,7 +115,7 @@ def _memory_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Proble
                 Problem(
                     severity=Severity.BLOCKER,
                     message=f"{node.name} has {format_bytes(node.memory_bytes)} of memory",
-                    remedy=f"at least {format_bytes(SMALLEST_MEMORY)}",
+                    remedy=f"give it at least {format_bytes(SMALLEST_MEMORY)}",
                 )
             )
     return tuple(problems)

@@ -1,6 +1,6 @@
 """The one place that starts processes: argv in, a complete record out.
 
-Every command gets a time limit and a session of its own, so that whatever it starts can be ended with it.
+Every command gets a time limit and its own session, so that everything it starts can be ended with it.
 """
 
 from __future__ import annotations

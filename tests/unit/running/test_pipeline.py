@@ -162,7 +162,7 @@ def test_more_than_there_is_is_a_mistake_of_the_study(world: World) -> None:
     with pytest.raises(UsageError, match="the study asks for more than this machine has") as caught:
         preparation.refuse_impossible(world.prepare())
     assert caught.value.exit_code == 2
-    assert "wants 2 CPUs, this machine lends 1" in caught.value.detail
+    assert "needs 2 CPUs, but this machine offers 1" in caught.value.detail
     assert caught.value.remedy.count("set cpus to at most 1") == 1  # said once, though three nodes want it
 
 
@@ -467,7 +467,7 @@ def test_a_damaged_note_of_a_cluster_is_named(world: World, text: str) -> None:
     with pytest.raises(UsageError, match="is damaged") as caught:
         clusters.saved_clusters(world.paths)
     assert str(note) in caught.value.message
-    assert caught.value.remedy == "remove the file, then `vtax clean`"
+    assert caught.value.remedy == "remove the file, then run `vtax clean`"
 
 
 def test_a_note_that_is_not_text_is_named(world: World) -> None:

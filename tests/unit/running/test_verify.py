@@ -138,7 +138,7 @@ def test_everything_that_differs_is_listed(tmp_path: Path) -> None:
     assert wrong(cluster(tmp_path, script)) == [
         "master: may use CPUs 0-3, but the plan has 4",
         "master: has no memory limit, but the plan has 2 GiB",
-        "worker1: the CPUs that it may use cannot be read",
+        "worker1: the CPUs that it may use are unknown",
         "worker1: has a memory limit of 1 GiB, but the plan has 2 GiB",
         "worker2: has a CPU quota of 1.5, which binds before its 2 CPUs do",
     ]
@@ -146,7 +146,7 @@ def test_everything_that_differs_is_listed(tmp_path: Path) -> None:
 
 def test_a_node_that_says_nothing_does_not_pass(tmp_path: Path) -> None:
     assert wrong(cluster(tmp_path, answering(worker1=""))) == [
-        "worker1: the CPUs that it may use cannot be read",
+        "worker1: the CPUs that it may use are unknown",
         "worker1: has no memory limit, but the plan has 2 GiB",
     ]
 
@@ -272,7 +272,9 @@ def test_a_login_to_a_longer_name_is_none_to_the_shorter_one() -> None:
 def test_a_node_that_is_not_new(tmp_path: Path) -> None:
     others = "vtax-name master 10.0.0.2\nvtax-name worker2 10.0.0.4\nvtax-login master\nvtax-login worker2\n"
     held = "vtax-holds /scratch/old\nvtax-holds /scratch/old/file\n"
-    assert wrong(cluster(tmp_path, calling("worker1", held + others))) == ["worker1 is not new: it holds /scratch/old"]
+    assert wrong(cluster(tmp_path, calling("worker1", held + others))) == [
+        "worker1 is not new: it contains /scratch/old"
+    ]
 
 
 def test_a_file_system_that_is_not_shared(tmp_path: Path) -> None:

@@ -45,21 +45,21 @@ def too_small(shape: ClusterShape) -> Iterator[Problem]:
 def remove(image: Image) -> None:
     """Remove the disks of an image, and its initial RAM disk."""
     for pattern in ("*.raw*", "*.cpio*", ".*.tmp"):
-        for path in beside(image).glob(pattern):
+        for path in cache_of(image).glob(pattern):
             path.unlink(missing_ok=True)
 
 
-def beside(image: Image) -> Path:
+def cache_of(image: Image) -> Path:
     """Where the cache keeps what is made of an image."""
     return Path(image.directory).parent
 
 
 def ensure(image: Image, name: str, make: Callable[[Path], None]) -> Path:
     """The file of this name next to the cached image; when it is not there, what `make` writes to the path given."""
-    disk = beside(image) / name
+    disk = cache_of(image) / name
     if disk.exists():
         return disk
-    with (beside(image) / f"{name}.lock").open("w") as lock:
+    with (cache_of(image) / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if disk.exists():
             return disk

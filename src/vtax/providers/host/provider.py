@@ -1,7 +1,7 @@
 """The bare host: the same root file system entered by chroot, the same CPUs and memory, no virtualization.
 
 There is one machine, so "nodes" are sets of CPUs of it: they share a kernel, a network stack and a disk. Every command
-runs in a mount and process namespace of its own, made by `vtax-enter` in 3 ms, which ends with it. Root limits memory
+runs in its own mount and process namespace, made by `vtax-enter` in 3 ms, which ends with it. Root limits memory
 by control groups; an ordinary user works in a user namespace, pins CPUs with `taskset`, and has no memory limit.
 """
 

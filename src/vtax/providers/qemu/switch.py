@@ -106,7 +106,7 @@ class Switch:
             self.selector.modify(client, wanted)
 
     def step(self, timeout_s: float | None) -> bool:
-        """Serve whoever is ready; whether anybody was."""
+        """Serve the clients that are ready. Returns whether any was."""
         ready = self.selector.select(timeout_s)
         for key, events in ready:
             client = key.fileobj
@@ -120,7 +120,7 @@ class Switch:
         return bool(ready)
 
     def serve(self) -> None:
-        """Until the last client has left, or nobody came."""
+        """Run until the last client has left, or none came."""
         came = False
         while self.step(None if self.unread else NOBODY_S):
             if came and not self.unread:

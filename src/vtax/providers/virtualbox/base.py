@@ -22,10 +22,10 @@ def ready(image: Image, size_bytes: int, options: VirtualBoxOptions) -> Iterator
     """The name of the machine for disks of this size, made when it is not there. Locked meanwhile, because
     VirtualBox lets only one caller at a time work on a machine."""
     name = lines.base_name(image, size_bytes, options)
-    with (disk.beside(image) / f"{name}.lock").open("w") as lock:
+    with (disk.cache_of(image) / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         medium = disk.ensure(image, f"{name}.vdi", lambda fresh: _convert(fresh, image, size_bytes))
-        folder = disk.beside(image) / FOLDER
+        folder = disk.cache_of(image) / FOLDER
         if not manage.about(name):
             shutil.rmtree(folder / name, ignore_errors=True)  # of a registry that is gone, or half made
             _register(name, medium, folder, options)
@@ -54,7 +54,7 @@ def _register(name: str, medium: Path, folder: Path, options: VirtualBoxOptions)
 
 def remove(image: Image) -> None:
     """Remove the machines and disks of an image."""
-    place = disk.beside(image)
+    place = disk.cache_of(image)
     names = sorted({path.name.removesuffix(".vdi") for path in place.glob(f"{lines.BASE}-*.vdi")})
     for name in names if manage.program() else ():
         manage.run(lines.unregister(name), check=False)  # not registered is fine
