@@ -114,6 +114,8 @@ def elsewhere(runtime: Path, campaign: str, place: Path | None) -> str:
 
 
 class Provider(Protocol):
+    """Providers may inherit from it, for the methods with a default."""
+
     name: str
     options: type[Options]
     capabilities: Capabilities
@@ -146,11 +148,11 @@ class Provider(Protocol):
 
     def status_note(self) -> str:
         """Machine-specific status, if any, for `vtax doctor`."""
-        ...
+        return ""
 
     def improvement_hint(self) -> str:
         """What would make it work better here; "" when nothing would."""
-        ...
+        return ""
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         """Everything that keeps this environment from working here, at once. Changes nothing."""

@@ -161,8 +161,8 @@ def test_the_settings_of_a_machine() -> None:
     )
     assert worker["disks-1-0"] == "/srv/vtax/run/c1/box/worker1/vtax-c1-worker1.vdi", "its key is quoted"
     assert "rec_screen0" not in " ".join(worker), "a line without a value means nothing"
-    assert listing.forwarded_port(master) == 2201
-    assert listing.forwarded_port(worker) is None
+    assert master["Forwarding(0)"] == "ssh,tcp,127.0.0.1,2201,,22"
+    assert "Forwarding(0)" not in worker
     assert listing.serial_socket(worker) == "/srv/vtax/run/c1/box/worker1/orders"
     assert listing.serial_socket({"uartmode2": "file,/x"}) == ""
     assert not listing.runs(worker)

@@ -26,7 +26,7 @@ from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers.base import LABEL, RUNTIME_LABEL, Cluster, Leftover, Node, Site, elsewhere
+from vtax.providers.base import LABEL, RUNTIME_LABEL, Cluster, Leftover, Node, Provider, Site, elsewhere
 from vtax.providers.container import engine as lines
 from vtax.providers.container.engine import ContainerOptions, Owner
 from vtax.transport import process
@@ -43,7 +43,7 @@ LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": 
 GONE = ("no such", "not found", "is not running")
 
 
-class Container:
+class Container(Provider):
     """What all engines have in common. A subclass names the client and says where it differs."""
 
     name: str
@@ -112,12 +112,6 @@ class Container:
         if answer.exit_code != 0:
             lines_ = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
             return f"{self.name} does not answer: {lines_[-1] if lines_ else 'no message'}"
-        return ""
-
-    def status_note(self) -> str:
-        return ""
-
-    def improvement_hint(self) -> str:
         return ""
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:

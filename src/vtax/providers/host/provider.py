@@ -22,7 +22,7 @@ from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import cgroup
-from vtax.providers.base import LABEL, SCRATCH, Cluster, Leftover, Node, Options, Site, elsewhere
+from vtax.providers.base import LABEL, SCRATCH, Cluster, Leftover, Node, Options, Provider, Site, elsewhere
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 
@@ -35,7 +35,7 @@ class HostOptions(Options):
     mpi_transport: Literal["auto", "tcp"] = "auto"
 
 
-class Host:
+class Host(Provider):
     name = "host"
     options = HostOptions
     runners = ()
@@ -78,9 +78,6 @@ class Host:
 
     def status_note(self) -> str:
         return "" if os.geteuid() == 0 else "without root it pins CPUs, but cannot limit memory: the audit reports that"
-
-    def improvement_hint(self) -> str:
-        return ""
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         for name, nodes in _groups(shape):

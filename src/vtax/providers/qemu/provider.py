@@ -21,7 +21,7 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Leftover, Site, elsewhere
+from vtax.providers.base import Cluster, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
 from vtax.providers.guest.guest_config import addresses
 from vtax.providers.guest.shutdown import power_off
@@ -42,7 +42,7 @@ COMMAND_S = 120.0
 PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "taskset": "util-linux"}
 
 
-class Qemu:
+class Qemu(Provider):
     name = "qemu"
     options = QemuOptions
     runners = (lines.QEMU, "qemu-kvm")

@@ -14,7 +14,6 @@ MACHINE = re.compile(r'^"(.*)" \{([0-9a-f-]{36})\}$', re.MULTILINE)
 SETTING = re.compile(r'^("?)([^"=\n]+)\1=("?)(.*)\3$', re.MULTILINE)
 FIELD = re.compile(r"^([A-Z][A-Za-z ]*): +(.*)$", re.MULTILINE)
 ERROR = re.compile(r"^(?:VBoxManage|VBoxHeadless): error: (.*)$", re.MULTILINE | re.IGNORECASE)
-FORWARDED = re.compile(r"^ssh,tcp,127\.0\.0\.1,([0-9]+),[^,]*,22$")
 OURS = re.compile(r"(?:^|/)vtax-([^/]+)-(master|worker[0-9]+)(?:\.vdi$|/)")
 
 Version = tuple[int, int]
@@ -69,12 +68,6 @@ def serial_socket(machine: Mapping[str, str]) -> str:
     """The socket of the second serial port; "" when there is none."""
     kind, _, path = machine.get("uartmode2", "").partition(",")
     return path if kind == "server" else ""
-
-
-def forwarded_port(machine: Mapping[str, str]) -> int | None:
-    """The loopback port that leads to SSH."""
-    rules = (FORWARDED.match(value) for key, value in machine.items() if key.startswith("Forwarding("))
-    return next((int(rule[1]) for rule in rules if rule), None)
 
 
 def errors(text: str) -> str:

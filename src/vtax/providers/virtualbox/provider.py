@@ -22,7 +22,7 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Leftover, Site, elsewhere
+from vtax.providers.base import Cluster, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
 from vtax.providers.guest.guest_config import NAME, addresses
 from vtax.providers.guest.shutdown import power_off
@@ -42,7 +42,7 @@ GONE_S = 20.0  # for VirtualBox to release a machine that has ended
 SECTOR_UNIT = 2**20  # of a disk of VirtualBox's own format
 
 
-class VirtualBox:
+class VirtualBox(Provider):
     name = "virtualbox"
     options = VirtualBoxOptions
     runners = (threads.PROGRAM, "VirtualBoxVM")
@@ -100,9 +100,6 @@ class VirtualBox:
     def status_note(self) -> str:
         found = self._version()
         return f"VirtualBox {found[0]}.{found[1]}, its driver is loaded" if found else ""
-
-    def improvement_hint(self) -> str:
-        return ""
 
     def _version(self) -> listing.Version | None:
         try:
