@@ -37,14 +37,13 @@ def model_values(text: str) -> dict[str, object]:
     }
 
 
-TOPOLOGY = "/sys/devices/system/cpu/cpu[0-9]*"
-TOPOLOGY_NAMES = (
-    "topology/core_id",
-    "topology/physical_package_id",
-    "cache/index3/size",
-    "cache/index3/shared_cpu_list",
+TOPOLOGY_FILES = tuple(
+    f"/sys/devices/system/cpu/cpu[0-9]*/{name}"
+    for name in (
+        *("topology/core_id", "topology/physical_package_id"),
+        *("cache/index3/size", "cache/index3/shared_cpu_list"),
+    )
 )
-TOPOLOGY_FILES = tuple(f"{TOPOLOGY}/{name}" for name in TOPOLOGY_NAMES)
 PLACE = re.compile(r"/sys/devices/system/cpu/cpu([0-9]{1,6})/(?:topology|cache)/(.+)")
 CACHE = re.compile(r"([0-9]{1,9})([KM]?)", re.ASCII)
 CACHE_UNIT = {"": 1, "K": 2**10, "M": 2**20}

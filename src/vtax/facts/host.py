@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from vtax.facts import cgroup, nesting
-from vtax.facts.cpu import TOPOLOGY_NAMES, agreed, chosen, cpu_list, model_values, topology_values, turbo
-from vtax.facts.node import VULNERABILITIES, mounts
-from vtax.facts.sections import decimal, fields, kibibytes, present, whole
+from vtax.facts.cpu import TOPOLOGY_FILES, cpu_list, model_values, topology_values
+from vtax.facts.node import KERNEL_FILES, kernel_values, mounts
+from vtax.facts.sections import fields, kibibytes, present, whole
 from vtax.model.nodes import HostCapacity
 
 CPUS = "/sys/devices/system/cpu"
@@ -37,13 +37,9 @@ def host_facts(root: Path = Path("/"), runners: Mapping[str, str] | None = None)
             return ""
 
     values: dict[str, object] = {
-        "hostname": read("/proc/sys/kernel/hostname"),
-        "kernel": read("/proc/sys/kernel/osrelease"),
-        "os": fields(read("/etc/os-release"), "=").get("PRETTY_NAME", "").strip('"'),
+        **kernel_values(existing(root, read, KERNEL_FILES)),
         **cpu_values(root, read),
         **memory_values(root, read),
-        **state_values(read),
-        "mitigations": mitigations(root, read),
         **virtualization_values(root, read),
         "running": running(root, runners or {}),
         **user_values(read, name_of(os.geteuid()), os.geteuid()),
@@ -103,16 +99,15 @@ def cpu_values(root: Path, read: Read) -> dict[str, object]:
         **model,
         "cpus": cpus,
         "cpus_usable": sorted(os.sched_getaffinity(0)),
-        **topology_values(topology_files(read), tuple(sorted(os.sched_getaffinity(0)))),
-        "smt": read(f"{CPUS}/smt/control"),
+        **topology_values(existing(root, read, TOPOLOGY_FILES), tuple(sorted(os.sched_getaffinity(0)))),
         "virtualization_extensions": sorted({"vmx", "svm"} & set(flags)),
     }
 
 
-def topology_files(read: Read) -> dict[str, str]:
-    """The files that `topology_values` reads, of the CPUs that this process may use."""
-    paths = (f"{CPUS}/cpu{cpu}/{name}" for cpu in sorted(os.sched_getaffinity(0)) for name in TOPOLOGY_NAMES)
-    return {path: text for path in paths if (text := read(path))}
+def existing(root: Path, read: Read, patterns: Iterable[str]) -> dict[str, str]:
+    """Path -> content of the files that match and hold anything."""
+    found = (f"/{path.relative_to(root)}" for pattern in patterns for path in sorted(root.glob(pattern.lstrip("/"))))
+    return {path: text for path in found if (text := read(path))}
 
 
 def memory_values(root: Path, read: Read) -> dict[str, object]:
@@ -153,35 +148,6 @@ def inside_out(root: Path, mount: str, path: str) -> list[str]:
     while names and not (root / mount.lstrip("/")).joinpath(*names).is_dir():
         names = names[1:]
     return ["/".join((mount, *names[:depth])) for depth in range(len(names), -1, -1)]
-
-
-def state_values(read: Read) -> dict[str, object]:
-    """How the kernel is configured and how busy it is."""
-    pressure = fields(read("/proc/pressure/cpu").replace("avg10=", ":", 1)).get("some", "")
-    governors = [text for cpu in cpu_list(read(f"{CPUS}/online")) if (text := read(governor_of(cpu)))]
-    return {
-        "boot_id": read("/proc/sys/kernel/random/boot_id"),
-        "turbo": turbo(read(f"{CPUS}/intel_pstate/no_turbo"), read(f"{CPUS}/cpufreq/boost")),
-        "huge_pages": whole(read("/proc/sys/vm/nr_hugepages")),
-        "clock_source": read(f"{CLOCK}/current_clocksource"),
-        "governor": agreed(governors),
-        "thp": chosen(read("/sys/kernel/mm/transparent_hugepage/enabled")),
-        "aslr": read("/proc/sys/kernel/randomize_va_space"),
-        "tcp_congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
-        "load1": decimal(read("/proc/loadavg").partition(" ")[0]),
-        "psi_cpu_some_avg10": decimal(pressure.partition(" ")[0]),
-    }
-
-
-def governor_of(cpu: int) -> str:
-    """The file with the frequency policy of a CPU."""
-    return f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor"
-
-
-def mitigations(root: Path, read: Read) -> dict[str, str]:
-    """Vulnerability -> what the kernel does about it."""
-    names = sorted(path.name for path in (root / VULNERABILITIES.lstrip("/")).glob("*"))
-    return {name: text for name in names if (text := read(VULNERABILITIES + name))}
 
 
 def virtualization_values(root: Path, read: Read) -> dict[str, object]:

@@ -23,16 +23,19 @@ LIBRARY_HEAD_BYTES = 2**20  # holds the build id, and costs 1/40 of the whole li
 
 OVERRIDES = "^((OPENBLAS|GOTO|OMP|GOMP|KMP|MALLOC)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH|GLIBC_TUNABLES)="
 
+KERNEL_FILES = (  # that `kernel_values` reads, on nodes and on the host
+    *("/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/randomize_va_space"),
+    *("/proc/sys/kernel/random/boot_id", "/proc/sys/vm/nr_hugepages", "/proc/sys/vm/swappiness"),
+    *("/proc/sys/net/ipv4/tcp_congestion_control", "/proc/loadavg", "/proc/pressure/cpu", "/etc/os-release"),
+    *("/sys/devices/system/cpu/vulnerabilities/*", "/sys/devices/system/cpu/smt/control"),
+    *("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", "/sys/devices/system/cpu/cpufreq/boost"),
+    *("/sys/devices/system/cpu/intel_pstate/no_turbo", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    "/sys/devices/system/clocksource/clocksource0/*_clocksource",
+)
 SCRIPT = f"""\
 section files
-try grep -as '' /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/kernel/randomize_va_space \\
-  /proc/sys/net/ipv4/tcp_congestion_control /proc/loadavg /proc/pressure/cpu /etc/os-release \\
-  /sys/devices/system/cpu/vulnerabilities/* /sys/devices/system/cpu/smt/control \\
-  /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor \\
-  /sys/devices/system/clocksource/clocksource0/*_clocksource /sys/kernel/mm/transparent_hugepage/enabled \\
+try grep -as '' {" ".join(KERNEL_FILES)} \\
   /sys/class/dmi/id/product_name /sys/class/dmi/id/sys_vendor /sys/hypervisor/type /run/systemd/container \\
-  /proc/sys/kernel/random/boot_id /proc/sys/vm/nr_hugepages /proc/sys/vm/swappiness \\
-  /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost \\
   {" ".join(TOPOLOGY_FILES)} /sys/devices/system/node/node[0-9]*/cpulist \\
   /sys/block/*/dev /sys/block/*/*/dev /sys/block/*/queue/scheduler /sys/class/net/*/speed
 section status
