@@ -13,7 +13,7 @@ from vtax import __version__
 from vtax.analysis.order import benchmark_order, environment_orders
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
@@ -86,10 +86,9 @@ def _provider_problems(
 ) -> list[Problem]:
     """What cannot be as planned: environments without any work, sizes that a provider does not enforce."""
     problems = [
-        Problem(
-            severity=Severity.BLOCKER,
-            message=f"nothing of the study can run in environment {spec.name}",
-            remedy="add a benchmark with a scope that makes sense there, or leave the environment out",
+        Problem.blocker(
+            f"nothing of the study can run in environment {spec.name}",
+            "add a benchmark with a scope that makes sense there, or leave the environment out",
         )
         for spec in environments
         if not any(item.environment == spec.name for item in work)
@@ -97,10 +96,9 @@ def _provider_problems(
     free = [spec.name for spec in environments if not providers[spec.name].capabilities.limits_disk]
     if free:
         problems.append(
-            Problem(
-                severity=Severity.INFO,
-                message=f"the nodes' disk size is not enforced in {', '.join(free)}",
-                remedy="nothing to do: their files use the space of this machine's own file system",
+            Problem.info(
+                f"the nodes' disk size is not enforced in {', '.join(free)}",
+                "nothing to do: their files use the space of this machine's own file system",
             )
         )
     return problems

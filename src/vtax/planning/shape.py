@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role
 from vtax.model.study import Study
 from vtax.units import format_bytes
@@ -71,28 +71,25 @@ def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, 
     for node in nodes:
         if node.cpus > available:
             problems.append(
-                Problem(
-                    severity=Severity.BLOCKER,
-                    message=f"{node.name} needs {node.cpus} CPUs, but this machine offers {available}",
-                    remedy=f'set cpus to at most {available}, or to "auto"',
+                Problem.blocker(
+                    f"{node.name} needs {node.cpus} CPUs, but this machine offers {available}",
+                    f'set cpus to at most {available}, or to "auto"',
                 )
             )
     together = sum(node.cpus for node in nodes if node.role is Role.WORKER)
     if together > available and not problems:
         problems.append(
-            Problem(
-                severity=Severity.BLOCKER,
-                message=f"the workers need {together} CPUs together, but this machine offers {available}",
-                remedy="use fewer workers or fewer CPUs: workers that share CPUs disturb each other",
+            Problem.blocker(
+                f"the workers need {together} CPUs together, but this machine offers {available}",
+                "use fewer workers or fewer CPUs: workers that share CPUs disturb each other",
             )
         )
     shared = [node.name for node in nodes[1:] if set(node.cpu_ids) & set(nodes[0].cpu_ids)]
     if shared and not problems:
         problems.append(
-            Problem(
-                severity=Severity.WARNING,
-                message=f"master shares CPUs with {', '.join(shared)}: this machine offers only {available}",
-                remedy="results between master and these nodes include the sharing, equally in every environment",
+            Problem.warning(
+                f"master shares CPUs with {', '.join(shared)}: this machine offers only {available}",
+                "results between master and these nodes include the sharing, equally in every environment",
             )
         )
     return tuple(problems)
@@ -103,19 +100,17 @@ def _memory_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Proble
     wanted = sum(node.memory_bytes for node in nodes)
     if wanted > available:
         problems.append(
-            Problem(
-                severity=Severity.BLOCKER,
-                message=f"the nodes need {format_bytes(wanted)} together; this machine has {format_bytes(available)}",
-                remedy='reduce memory, or set it to "auto"',
+            Problem.blocker(
+                f"the nodes need {format_bytes(wanted)} together; this machine has {format_bytes(available)}",
+                'reduce memory, or set it to "auto"',
             )
         )
     for node in nodes:
         if node.memory_bytes < SMALLEST_MEMORY:
             problems.append(
-                Problem(
-                    severity=Severity.BLOCKER,
-                    message=f"{node.name} has {format_bytes(node.memory_bytes)} of memory",
-                    remedy=f"give it at least {format_bytes(SMALLEST_MEMORY)}",
+                Problem.blocker(
+                    f"{node.name} has {format_bytes(node.memory_bytes)} of memory",
+                    f"give it at least {format_bytes(SMALLEST_MEMORY)}",
                 )
             )
     return tuple(problems)

@@ -21,6 +21,7 @@ from vtax.transport.base import Transport
 
 LABEL = "vtax.campaign"  # on everything that is created; its value is the campaign's id
 RUNTIME_LABEL = "vtax.runtime"  # on what has labels: the run-time directory of the vtax that made it
+Commands = tuple[tuple[str, ...], ...]
 SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use local storage
 
 
@@ -135,9 +136,7 @@ class Provider(Protocol):
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
         ...
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         """What `create` runs, for the plan, with CAMPAIGN in place of the id, for nodes with this `kernel` of [image].
         Creates nothing."""
         ...

@@ -22,11 +22,11 @@ from vtax.errors import ProvisionError, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers.base import LABEL, RUNTIME_LABEL, Cluster, Leftover, Node, Provider, Site, elsewhere
+from vtax.providers.base import LABEL, RUNTIME_LABEL, Cluster, Commands, Leftover, Node, Provider, Site, elsewhere
 from vtax.providers.container import engine as lines
 from vtax.providers.container.engine import ContainerOptions, Owner
 from vtax.transport import process
@@ -76,15 +76,13 @@ class Container(Provider):
         interface = "lo" if options.host_network else "eth0"
         return Mpirun(interface=interface, transport=options.mpi_transport)
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         owner = Owner("CAMPAIGN", "RUNTIME")
         return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST")
 
     def _commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, owner: Owner, prefix: str, image: str
-    ) -> tuple[tuple[str, ...], ...]:
+    ) -> Commands:
         options = _options(spec)
         places = lines.addresses(prefix, tuple(node.name for node in shape.nodes))
         return (
@@ -96,7 +94,7 @@ class Container(Provider):
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
         if reason:
-            return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.install_hint)]
+            return [Problem.blocker(reason, self.install_hint)]
         return self.limit_problems()
 
     def limit_problems(self) -> Sequence[Problem]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape
 from vtax.paths import replacing
 from vtax.transport import process
@@ -35,10 +35,9 @@ def too_small(shape: ClusterShape) -> Iterator[Problem]:
     """Nodes whose disks are too small for the root file system."""
     for node in shape.nodes:
         if node.disk_bytes < SMALLEST:
-            yield Problem(
-                severity=Severity.BLOCKER,
-                message=f"{node.name} has a disk of {node.disk_bytes / 2**30:.1f} GiB; the system alone takes 1 GiB",
-                remedy="give it at least 2 GiB",
+            yield Problem.blocker(
+                f"{node.name} has a disk of {node.disk_bytes / 2**30:.1f} GiB; the system alone takes 1 GiB",
+                "give it at least 2 GiB",
             )
 
 

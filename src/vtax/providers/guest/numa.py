@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vtax.facts.cpu import cpu_list
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape
 
 NODES = Path("/sys/devices/system/node")
@@ -37,9 +37,8 @@ def spanned(shape: ClusterShape, known: Nodes) -> Iterator[Problem]:
     for node in shape.nodes:
         numbers = holding(node.cpu_ids, known)
         if len(numbers) > 1:
-            yield Problem(
-                severity=Severity.WARNING,
-                message=f"{node.name} has CPUs of the NUMA nodes {', '.join(map(str, numbers))}: part of its memory is "
+            yield Problem.warning(
+                f"{node.name} has CPUs of the NUMA nodes {', '.join(map(str, numbers))}: part of its memory is "
                 "remote, and its kernel cannot know",
-                remedy="use fewer CPUs per node, so that each fits into one NUMA node",
+                "use fewer CPUs per node, so that each fits into one NUMA node",
             )

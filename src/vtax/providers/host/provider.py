@@ -18,11 +18,11 @@ from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import cgroup
-from vtax.providers.base import LABEL, SCRATCH, Cluster, Leftover, Node, Options, Provider, Site, elsewhere
+from vtax.providers.base import LABEL, SCRATCH, Cluster, Commands, Leftover, Node, Options, Provider, Site, elsewhere
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 
@@ -54,9 +54,7 @@ class Host(Provider):
     def launcher(self, options: HostOptions) -> Mpirun:
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         site = Path("CAMPAIGN")
         groups = [tree / f"{cgroup.PREFIX}CAMPAIGN" / "worker1" for tree in self.groups.trees] if self.groups else ()
         cpus = shape.nodes[1].cpu_ids
@@ -65,7 +63,7 @@ class Host(Provider):
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
-        return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.install_hint)] if reason else []
+        return [Problem.blocker(reason, self.install_hint)] if reason else []
 
     def unavailable(self) -> str:
         for program in ("unshare", "taskset"):

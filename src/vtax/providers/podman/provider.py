@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.paths import replacing
 from vtax.providers.container.provider import Container
 from vtax.transport import process
@@ -51,7 +51,7 @@ class Podman(Container):
         if os.geteuid() == 0:
             return ()
         reason, remedy = undelegated(Path("/sys/fs/cgroup"), os.getuid())
-        return [Problem(severity=Severity.BLOCKER, message=reason, remedy=remedy)] if reason else ()
+        return [Problem.blocker(reason, remedy)] if reason else ()
 
 
 def undelegated(root: Path, uid: int) -> tuple[str, str]:

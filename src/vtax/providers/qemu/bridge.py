@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.providers.qemu import tap
 from vtax.providers.qemu.command import Accelerator, QemuOptions
 from vtax.transport import process
@@ -69,26 +69,26 @@ def refused(options: QemuOptions) -> Iterator[Problem]:
     """Why a bridge cannot be made here."""
     if options.network != "tap":
         if options.vhost == "on":
-            yield _blocker('vhost = "on" needs network = "tap"', 'set network = "tap", or leave `vhost` out')
+            yield Problem.blocker('vhost = "on" needs network = "tap"', 'set network = "tap", or leave `vhost` out')
         return
     switch = 'or network = "switch", which needs no rights'
     if os.geteuid() != 0:
-        yield _blocker('network = "tap" needs root, to make a bridge', f"run vtax as root, {switch}")
+        yield Problem.blocker('network = "tap" needs root, to make a bridge', f"run vtax as root, {switch}")
     elif not _opens(TUN):
-        yield _blocker(f'network = "tap": {TUN} cannot be opened', f"as root: modprobe tun; {switch}")
+        yield Problem.blocker(f'network = "tap": {TUN} cannot be opened', f"as root: modprobe tun; {switch}")
     missing = [package for program, package in PROGRAMS.items() if not process.installed(program)]
     if missing:
-        yield _blocker(
+        yield Problem.blocker(
             f'network = "tap" needs {" and ".join(PROGRAMS)}', f"apt-get install {' '.join(missing)}; {switch}"
         )
     if options.vhost == "on" and options.nic != "virtio":
-        yield _blocker(f'vhost = "on" is for virtio, not for {options.nic}', 'set nic = "virtio", or leave `vhost` out')
+        yield Problem.blocker(
+            f'vhost = "on" is for virtio, not for {options.nic}', 'set nic = "virtio", or leave `vhost` out'
+        )
     elif options.vhost == "on" and not VHOST.exists():
-        yield _blocker(f'vhost = "on", but {VHOST} does not exist', "as root: modprobe vhost_net; or leave `vhost` out")
-
-
-def _blocker(message: str, remedy: str) -> Problem:
-    return Problem(severity=Severity.BLOCKER, message=message, remedy=remedy)
+        yield Problem.blocker(
+            f'vhost = "on", but {VHOST} does not exist', "as root: modprobe vhost_net; or leave `vhost` out"
+        )
 
 
 def _opens(device: Path) -> bool:

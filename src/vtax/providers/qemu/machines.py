@@ -10,13 +10,11 @@ from pathlib import Path
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape
 from vtax.paths import replacing
-from vtax.providers.base import LABEL, Site
+from vtax.providers.base import LABEL, Commands, Site
 from vtax.providers.guest import disk, numa
 from vtax.providers.guest import initrd as guest_initrd
 from vtax.providers.qemu import bridge, switch
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version, started
-
-Commands = tuple[tuple[str, ...], ...]
 
 
 def machines_of(

@@ -18,10 +18,10 @@ from vtax.cluster.seed import seed
 from vtax.errors import EnvironmentMissing
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Leftover, Provider, Site, elsewhere
+from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
 from vtax.providers.guest.guest_config import addresses
 from vtax.providers.guest.shutdown import power_off
@@ -78,9 +78,7 @@ class Qemu(Provider):
         """A new answer, for `vtax doctor`."""
         return kvm.probe(self.runtime, again=True)
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = _options(spec)
@@ -92,7 +90,7 @@ class Qemu(Provider):
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
         if reason:
-            return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.install_hint)]
+            return [Problem.blocker(reason, self.install_hint)]
         options = _options(spec)
         return [
             *problems.emulation(spec.name, options, self.accelerator(options), self._broken(options)),

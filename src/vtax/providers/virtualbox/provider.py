@@ -19,10 +19,10 @@ from vtax.cluster.seed import seed
 from vtax.errors import CommandError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Leftover, Provider, Site, elsewhere
+from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
 from vtax.providers.guest.guest_config import NAME, addresses
 from vtax.providers.guest.shutdown import power_off
@@ -62,9 +62,7 @@ class VirtualBox(Provider):
     def launcher(self, options: VirtualBoxOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         image = Image(recipe="", digest="DIGEST", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = VirtualBoxOptions.model_validate(dict(spec.options))
@@ -74,7 +72,7 @@ class VirtualBox(Provider):
         options = VirtualBoxOptions.model_validate(dict(spec.options))
         found = self._version() if manage.program() else None
         return [
-            *(Problem(severity=Severity.BLOCKER, message=what, remedy=how) for what, how in self._missing(found)),
+            *(Problem.blocker(what, how) for what, how in self._missing(found)),
             *_unsupported(spec, shape, options, found),
             *disk.too_small(shape),
         ]
@@ -223,7 +221,7 @@ def _machines(site: Site, shape: ClusterShape, options: VirtualBoxOptions, port:
     )
 
 
-def _commands(machines: Sequence[Machine], options: VirtualBoxOptions) -> tuple[tuple[str, ...], ...]:
+def _commands(machines: Sequence[Machine], options: VirtualBoxOptions) -> Commands:
     return tuple(line for machine in machines for line in lines.commands(machine, options))
 
 
@@ -234,14 +232,14 @@ def _unsupported(
     for node in shape.nodes:
         if node.cpus > lines.MOST_CPUS:
             message = f"{node.name} has {node.cpus} CPUs, but a VirtualBox machine has {lines.MOST_CPUS} at most"
-            yield Problem(severity=Severity.BLOCKER, message=message, remedy="use smaller nodes")
+            yield Problem.blocker(message, "use smaller nodes")
     if options.engine == "interpreter":
         message = f"{spec.name} runs in software emulation; its results say nothing about virtualization"
         remedy = 'set engine = "default"; allow_emulation = true compares it anyway'
-        yield Problem(severity=Severity.WARNING, message=message, remedy=remedy)
+        yield Problem.warning(message, remedy)
     if options.disk == "nvme" and found is not None and found < NVME_INSIDE:
         message = f"NVMe disks need the extension pack in VirtualBox {found[0]}.{found[1]}"
-        yield Problem(severity=Severity.WARNING, message=message, remedy='install it, or set disk = "sata"')
+        yield Problem.warning(message, 'install it, or set disk = "sata"')
 
 
 def _free_port() -> int:
