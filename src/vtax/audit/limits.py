@@ -48,7 +48,10 @@ def not_applied(evidence: Evidence) -> Iterator[Finding | str]:
     for environment in evidence.environments:
         able = evidence.capabilities(environment)
         for node, values in observed(evidence, environment):
-            if node in shapes:
+            if able.kind is NodeKind.UNKNOWN:
+                missing = "whether its nodes have their own kernel is not recorded"
+                found.setdefault((environment, ""), unknown("C01", missing, environment))
+            elif node in shapes:
                 for finding in node_limits(environment, able, shapes[node], values):
                     found.setdefault((environment, f"{node} {finding.message}"), finding)
         told = values_of(evidence, environment, "cpus_allowed")
