@@ -8,7 +8,6 @@ The only module that knows several stages. Each stage reads what the one before 
 from __future__ import annotations
 
 import secrets
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +29,11 @@ from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.planning.preparation import Prepared, all_providers, image_of, prepare, refuse_impossible, resolve_engine
+from vtax.planning.preparation import Prepared, image_of, prepare, refuse_impossible, resolve
 from vtax.planning.shape import cluster_shape
 from vtax.planning.study import at_any_time
-from vtax.providers import CONTAINER_ENGINES, provider
-from vtax.providers.base import Provider
+from vtax.providers import all_providers, provider, runners
+from vtax.providers.base import Provider, WritesCompose
 from vtax.store import Campaign, refuse_occupied
 from vtax.units import format_seconds
 
@@ -100,7 +99,7 @@ def start(
         "id": secrets.token_hex(4),
         "vtax_version": __version__,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "host": {**host_facts(), **clock_fact()},
+        "host": {**host_facts(runners=runners()), **clock_fact()},
         "image": image.model_dump(mode="json"),
         **({"overrides": told} if told else {}),
     }
@@ -272,37 +271,28 @@ def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialR
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:
-    """The Compose file of a container environment. Raises UsageError for one that is none."""
-    from vtax.providers.container import engine
-
+    """The Compose file of an environment. Raises UsageError for one whose provider cannot write it."""
     found = [spec for spec in study.environments if spec.name == environment]
     if not found:
         names = ", ".join(spec.name for spec in study.environments)
         raise UsageError(f"the study has no environment {environment!r}", remedy=f"it has {names}")
-    spec = resolve_engine(found[0], paths)
-    if spec.provider not in CONTAINER_ENGINES:
+    spec = resolve(found[0], paths)
+    writer = provider(spec.provider, paths.runtime)
+    if not isinstance(writer, WritesCompose):
         raise UsageError(
-            f"environment {environment!r} has provider {spec.provider!r}, which has no Compose file",
-            remedy="choose an environment of containers",
+            f"environment {environment!r} has provider {spec.provider!r}, which cannot write a Compose file",
+            remedy="choose a container environment",
         )
     shape, _ = cluster_shape(study, capacity(host_facts()))
     image = build.cached(paths.images, recipe.recipe(study.image, build.find_machine_mirror()))
-    unbuilt = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
-    load = shlex.join(engine.import_image(spec.provider, image)) if image else unbuilt
-    options = engine.ContainerOptions.model_validate(dict(spec.options))
-    if options.network == "host":
-        raise UsageError(
-            f"environment {environment!r} is on this machine's own network, where a Compose file gives nodes no place",
-            remedy='choose one with network = "bridge"; `vtax up` makes this one',
-        )
-    return engine.compose(study.name, shape.nodes, options, load, engine.subnet(study.name, 0), study.shared_path)
+    return writer.compose_file(study.name, spec, shape, study.shared_path, image)
 
 
 def remove_image(key: str, paths: Paths) -> None:
     """Remove a root file system from the cache and from every engine's store. Raises UsageError when there is none."""
     for image in build.images(paths.images):
         if image.recipe == key:
-            for one in all_providers(paths).values():
+            for one in all_providers(paths.runtime).values():
                 if not one.unavailable():
                     one.remove_image(image)
     build.remove(paths.images, key)

@@ -28,6 +28,7 @@ from vtax.model.reading import TrialReading
 from vtax.model.record import Record
 from vtax.model.seal import Seal
 from vtax.model.trial import TrialRecord
+from vtax.paths import replacing
 
 ALIVE = "alive"
 READING = "measurements.json"
@@ -39,17 +40,13 @@ FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a f
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write under a temporary name, flush to the disk, rename. Raises StoreError; the old file is then untouched."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as stream:
+        with replacing(path) as temporary, temporary.open("wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise _unwritable(path, error) from error
 
 

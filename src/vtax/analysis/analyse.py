@@ -18,15 +18,16 @@ from vtax.analysis.records import VERDICT_FROM, Analysis, Level
 from vtax.analysis.scores import scores
 from vtax.analysis.sequential.anytime import wider
 from vtax.analysis.sequential.group_sequential import USUAL, Tables, calibration, level_of
+from vtax.model.capabilities import NodeKind
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction
 from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
+from vtax.providers.recorded import capabilities_of
 
 SEVERITIES = tuple(Severity)
-ONE_BOOT = frozenset({"host"})  # providers that cannot make a fresh instance for each cell
 
 
 def analyse(
@@ -103,7 +104,9 @@ def _environments(plan: Plan, measured: set[str]) -> tuple[str, ...]:
 
 def one_boot(plan: Plan) -> tuple[str, ...]:
     """Environments that are one instance for the whole campaign, so that claims are about that instance."""
-    return tuple(spec.name for spec in plan.environments if spec.provider in ONE_BOOT)
+    known = capabilities_of(plan)
+    named = [spec.name for spec in plan.environments if known[spec.name].kind is not NodeKind.UNKNOWN]
+    return tuple(name for name in named if not known[name].fresh_per_cell)
 
 
 def _wider(study: Study, rounds: int, adjusted: bool) -> float | None:

@@ -30,7 +30,7 @@ LABEL.METRIC[@ENVIRONMENT] differs by more than P%
 any primary slower than P%       (faster, differs likewise)
 blocker                          a blocker of the audit
 inconclusive                     a primary metric without a verdict, or another gate that is not resolved
-for example: "hpcc.HPL slower than 5%", "ping.rtt_avg@docker slower than 20%\""""
+for example: "hpcc.HPL slower than 5%", "ping.rtt_avg@container slower than 20%\""""
 EFFECT = re.compile(
     r"(?:(?P<any>any\s+primary)|(?P<label>[a-z][a-z0-9-]*)\.(?P<metric>[^@\s]+)(?:@(?P<environment>\S+))?)\s+"
     r"(?P<claim>slower|faster|differs(?:\s+by\s+more)?)\s+than\s+(?P<percent>\d+(?:\.\d+)?)\s*%"

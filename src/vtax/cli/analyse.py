@@ -83,7 +83,7 @@ def lines_of(made: Analysis) -> Iterator[str]:
 
 
 def step_of(rung: Rung) -> str:
-    """`host to docker +3.1 % [-1.2, +7.6]`, or that the two do not compare."""
+    """`host to container +3.1 % [-1.2, +7.6]`, or that the two do not compare."""
     from vtax.analysis.verdict import percent
 
     between = f"{rung.previous} to {rung.environment}"

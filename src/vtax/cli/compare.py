@@ -27,7 +27,7 @@ def compare(
     Their rounds are not paired, so a difference is stated with its interval and never attributed. What did other work
     is not compared. Gates look at B against A. Exit code 5 when one did not hold.
 
-    Example:  vtax compare campaigns/before campaigns/after --environment docker
+    Example:  vtax compare campaigns/before campaigns/after --environment container
     Example:  vtax compare campaigns/main campaigns/branch --fail-on "any primary slower than 5%"
     """
     from vtax import pipeline

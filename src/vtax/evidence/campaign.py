@@ -6,25 +6,19 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
-from vtax.model.capabilities import UNKNOWN, Capabilities, NodeKind
+from vtax.facts.nesting import EMULATION
+from vtax.model.capabilities import UNKNOWN, Capabilities
 from vtax.model.cluster import CellRecord
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Plan, Work
 from vtax.model.reading import TimeSeries, TrialReading
 from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
+from vtax.providers.recorded import capabilities_of, started_emulation
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
-KNOWN = {  # until plans record them
-    "host": Capabilities(kind=NodeKind.HOST, shares_machine=True),
-    "docker": Capabilities(kind=NodeKind.CONTAINER, shares_machine=True),
-    "podman": Capabilities(kind=NodeKind.CONTAINER, shares_machine=True),
-    "qemu": Capabilities(kind=NodeKind.VM, own_kernel=True, shares_machine=True),
-    "virtualbox": Capabilities(kind=NodeKind.VM, own_kernel=True, shares_machine=True),
-}
 SHOWN = 4  # values or names that a message lists before it says how many more
 
 
@@ -82,13 +76,13 @@ class Evidence:
         """The environments that are compared with the reference."""
         return tuple(name for name in self.environments if name != self.reference)
 
-    def provider(self, environment: str) -> str:
-        """The provider of an environment; "" when the plan has none of that name."""
-        return next((spec.provider for spec in self.plan.environments if spec.name == environment), "")
-
     def capabilities(self, environment: str) -> Capabilities:
         """What is recorded of an environment's provider; UNKNOWN when nothing is."""
-        return KNOWN.get(self.provider(environment), UNKNOWN)
+        return self._capabilities.get(environment, UNKNOWN)
+
+    @cached_property
+    def _capabilities(self) -> Mapping[str, Capabilities]:
+        return capabilities_of(self.plan)
 
     def option(self, environment: str, name: str) -> object:
         """An option of an environment as the plan has it; None when it has none of that name."""
@@ -249,17 +243,13 @@ def against_first(evidence: Evidence, told: Mapping[tuple[str, str], str]) -> It
 
 
 def emulated(evidence: Evidence, environment: str) -> bool:
-    """Whether an environment ran in software emulation: by the command lines that made it, or by what its nodes see."""
-    cells = [cell for cell in evidence.provisioned if cell.environment == environment]
-    accelerators = {
-        following.partition(",")[0]
-        for cell in cells
-        for line in cell.commands
-        for word, following in pairwise(line)
-        if word in ("-accel", "--vm-execution-engine")
-    }
-    inside = [layer for _, values in observed(evidence, environment) for layer in values.get("virtualization", ())]
-    return bool({"tcg", "interpreter"} & accelerators) or any("software emulation" in layer for layer in inside)
+    """Whether an environment ran in software emulation: as its provider recorded it, or as its nodes see it."""
+    nodes = [values for _, values in observed(evidence, environment)]
+    if any(values.get("emulated") or EMULATION in " ".join(values.get("virtualization", ())) for values in nodes):
+        return True
+    if any("emulated" in values for values in nodes):
+        return False
+    return any(started_emulation(cell.commands) for cell in evidence.provisioned if cell.environment == environment)
 
 
 def canonical(value: object) -> str:

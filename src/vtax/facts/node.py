@@ -1,7 +1,7 @@
-"""Everything one node says of itself, in one go: a POSIX shell script for its root file system, and a pure parser.
+"""The facts of one node, in one go: a POSIX shell script for its root file system, and a pure parser.
 
-The script needs coreutils, grep and sed; what other tools would tell is left out where they are missing. Commands that
-could wait for another machine have a time limit of their own, and none waits for input. It starts as few processes as
+The script needs coreutils, grep and sed; what other tools would show is left out where they are missing. Commands that
+could wait for another machine have their own time limit, and none waits for input. It starts as few processes as
 it can: where the CPU is emulated, each takes a twentieth of a second.
 """
 
@@ -23,16 +23,19 @@ LIBRARY_HEAD_BYTES = 2**20  # holds the build id, and costs 1/40 of the whole li
 
 OVERRIDES = "^((OPENBLAS|GOTO|OMP|GOMP|KMP|MALLOC)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH|GLIBC_TUNABLES)="
 
+KERNEL_FILES = (  # that `kernel_values` reads, on nodes and on the host
+    *("/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/randomize_va_space"),
+    *("/proc/sys/kernel/random/boot_id", "/proc/sys/vm/nr_hugepages", "/proc/sys/vm/swappiness"),
+    *("/proc/sys/net/ipv4/tcp_congestion_control", "/proc/loadavg", "/proc/pressure/cpu", "/etc/os-release"),
+    *("/sys/devices/system/cpu/vulnerabilities/*", "/sys/devices/system/cpu/smt/control"),
+    *("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", "/sys/devices/system/cpu/cpufreq/boost"),
+    *("/sys/devices/system/cpu/intel_pstate/no_turbo", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    "/sys/devices/system/clocksource/clocksource0/*_clocksource",
+)
 SCRIPT = f"""\
 section files
-try grep -as '' /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/kernel/randomize_va_space \\
-  /proc/sys/net/ipv4/tcp_congestion_control /proc/loadavg /proc/pressure/cpu /etc/os-release \\
-  /sys/devices/system/cpu/vulnerabilities/* /sys/devices/system/cpu/smt/control \\
-  /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor \\
-  /sys/devices/system/clocksource/clocksource0/*_clocksource /sys/kernel/mm/transparent_hugepage/enabled \\
+try grep -as '' {" ".join(KERNEL_FILES)} \\
   /sys/class/dmi/id/product_name /sys/class/dmi/id/sys_vendor /sys/hypervisor/type /run/systemd/container \\
-  /proc/sys/kernel/random/boot_id /proc/sys/vm/nr_hugepages /proc/sys/vm/swappiness \\
-  /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost \\
   {" ".join(TOPOLOGY_FILES)} /sys/devices/system/node/node[0-9]*/cpulist \\
   /sys/block/*/dev /sys/block/*/*/dev /sys/block/*/queue/scheduler /sys/class/net/*/speed
 section status
@@ -129,7 +132,7 @@ def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/share
 
 
 def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
-    """What the kernel says in files of one line each."""
+    """What the kernel shows in files of one line each."""
     release = fields(files.get("/etc/os-release", ""), "=")
     governors = [text for path, text in files.items() if path.endswith("/scaling_governor")]
     pressure = re.match(r"some avg10=([0-9.]+) ", files.get("/proc/pressure/cpu", ""))
@@ -158,7 +161,7 @@ def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
 
 
 def process_values(parts: Mapping[str, str]) -> dict[str, object]:
-    """What holds for the processes of the node: CPUs, rights, open files, memory of the machine."""
+    """What applies to the processes of the node: CPUs, rights, open files, memory of the machine."""
     status, memory = fields(parts.get("status", "")), fields(parts.get("memory", ""))
     allowed = status.get("Cpus_allowed_list", "")
     open_files = parts.get("limits", "").split()

@@ -74,28 +74,28 @@ GUEST = (
     *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c"),
 )
 LEAN = (
-    "--dpkgopt=force-unsafe-io",  # a build that is interrupted is thrown away
+    "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded
     "--aptopt=APT::Install-Recommends false",
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/doc/*",
     "--dpkgopt=path-include=/usr/share/doc/*/copyright",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
 )
-NO_RAM_DISK = "--dpkgopt=path-exclude=/etc/kernel/postinst.d/initramfs-tools"  # it would take long, and nobody boots it
-SERVED = ("http://", "https://", "file:")  # others (mirror+file:) lean on files that only this machine has
+NO_RAM_DISK = "--dpkgopt=path-exclude=/etc/kernel/postinst.d/initramfs-tools"  # it would take long, and is never booted
+SERVED = ("http://", "https://", "file:")  # others (mirror+file:) refer to files that only this machine has
 SOURCE_FIELD = re.compile(r"^(URIs|Suites|Components|Types|Enabled):\s*(.+)$", re.MULTILINE)
 SOURCE_LINE = re.compile(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+(.+)$", re.MULTILINE)
 
 
 class Recipe(Record):
-    """Everything that decides what the root file system holds; its hash names the cached image."""
+    """Everything that determines the content of the root file system; its hash names the cached image."""
 
     suite: str
     mirror: str  # "" is mmdebstrap's own choice for the suite
     components: tuple[str, ...]
     packages: tuple[str, ...]
     build_packages: tuple[str, ...]
-    guest: Mapping[str, str]  # name -> sha256 of our own files in it
+    guest: Mapping[str, str]  # name -> sha256 of vtax's own files in it
 
     @property
     def key(self) -> str:
@@ -104,7 +104,7 @@ class Recipe(Record):
 
 
 def guest_files() -> dict[str, bytes]:
-    """Our own files that go into the root file system, by name."""
+    """vtax's own files for the root file system, by name."""
     folder = files("vtax.image") / "guest"
     return {name: (folder / name).read_bytes() for name in GUEST}
 
@@ -115,12 +115,12 @@ def kernel_packages(machine: str, kernel: str = "cloud") -> tuple[str, ...]:
 
 
 def efi_packages(machine: str) -> tuple[str, ...]:
-    """What starts a kernel from firmware on this kind of processor, for virtual machines without QEMU's own way."""
+    """What starts a kernel from firmware on this kind of processor, for hypervisors that cannot be given a kernel."""
     return (EFI_STUBS[machine],) if machine in EFI_STUBS else ()
 
 
 def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
-    """The recipe for a study's image; `machine_mirror` stands in for mirror "auto"."""
+    """The recipe for a study's image; `machine_mirror` replaces mirror "auto"."""
     return Recipe(
         suite=spec.suite,
         mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
@@ -162,7 +162,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
 def machine_mirror(os_release: str, sources: Iterable[str]) -> str:
     """The mirror that this machine's own apt uses, from /etc/os-release and the texts of its apt sources.
 
-    Only a Debian machine has one that serves Debian suites; elsewhere "" leaves the choice to mmdebstrap.
+    Only a Debian machine has a mirror with Debian suites; elsewhere "" leaves the choice to mmdebstrap.
     """
     release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', os_release, re.MULTILINE))
     codename = release.get("VERSION_CODENAME", "")

@@ -23,6 +23,18 @@ class Problem(Record):
     message: str
     remedy: str = ""
 
+    @classmethod
+    def blocker(cls, message: str, remedy: str) -> Problem:
+        return cls(severity=Severity.BLOCKER, message=message, remedy=remedy)
+
+    @classmethod
+    def warning(cls, message: str, remedy: str) -> Problem:
+        return cls(severity=Severity.WARNING, message=message, remedy=remedy)
+
+    @classmethod
+    def info(cls, message: str, remedy: str) -> Problem:
+        return cls(severity=Severity.INFO, message=message, remedy=remedy)
+
 
 class Finding(Record):
     """Something the audit says about a campaign (METHOD section 3), and what it touches: empty fields touch all.

@@ -27,6 +27,7 @@ from vtax.model.nodes import Scope
 from vtax.model.plan import Cell, Plan, PlannedTrial, Work
 from vtax.model.trial import Status
 from vtax.planning.plan import ORCHESTRATION_S
+from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running.provision import KEYS, Ready, destroy, provision, remove_campaign
 from vtax.running.stopping import Looks
@@ -35,7 +36,7 @@ from vtax.store import Campaign, alive
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
-LOOK_S = 0.2  # that a new cluster rests at least, to see what else the machine does
+IDLE_S = 0.2  # minimum idle time of a new cluster, to measure what else the machine does
 INSTANCES = 2  # clusters that one cell may use: the first, and one more when a node dies during a trial
 
 
@@ -183,7 +184,7 @@ class _CellRun:
         except (ProvisionError, CommandError, EnvironmentMissing) as error:
             if isinstance(error, StoreError):
                 raise
-            failure = str(error)  # `provision` has tried again what may pass
+            failure = str(error)  # `provision` has retried transient errors
         for trial in todo:
             self._skip(trial, failure)
         self.listener(CellFinished(cell.id, "failed" if todo else "ok", failure if todo else ""))
@@ -212,9 +213,9 @@ class _CellRun:
         return failure
 
     def _settle(self) -> None:
-        """Wait, and count what the machine does meanwhile: nothing of ours runs."""
+        """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
         before, began = machine_counters(), time.monotonic()
-        time.sleep(max(self.plan.study.settle_s, LOOK_S))
+        time.sleep(max(self.plan.study.settle_s, IDLE_S))
         self.idle = {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
     def _provision(self) -> Ready:
@@ -238,7 +239,7 @@ class _CellRun:
                 record = run_trial(cluster, self.cell, trial, work, place, self.plan.sha256)
             self.readings.of(record)  # now that the raw output is safe
             todo.pop(0)
-            self._told(trial, record.status, record.failure, record.elapsed_s)
+            self._report(trial, record.status, record.failure, record.elapsed_s)
             if record.status is not Status.OK:
                 lost = _silent_nodes(cluster)
                 if lost:
@@ -246,7 +247,7 @@ class _CellRun:
         return ""
 
     def _keep_logs(self, consoles: Mapping[str, Path], attempt: str = "") -> None:
-        """What the nodes wrote to their consoles, before it goes with them."""
+        """Save what the nodes wrote to their consoles, before they are removed."""
         for node, path in consoles.items():
             if path.exists():
                 name = f"cells/{self.cell.id}.{self.instance}{attempt}.{node}.console.log"
@@ -255,9 +256,9 @@ class _CellRun:
     def _skip(self, trial: PlannedTrial, reason: str) -> None:
         with self.campaign.new_trial(trial.id) as place:
             record = not_run(self.cell, trial, self._work(trial), f"no cluster: {reason}", place, self.plan.sha256)
-        self._told(trial, record.status, record.failure, 0.0)
+        self._report(trial, record.status, record.failure, 0.0)
 
-    def _told(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
+    def _report(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
         self.clock.done(self.cell.id, elapsed_s, ran=status is not Status.NOT_RUN)
         look = next(look for look in self.plan.study.looks if look >= self.cell.round)
         left_s, look_s = self.clock.remaining_s(), self.clock.remaining_s(look)
@@ -279,7 +280,7 @@ class _CellRun:
                 provision_s=ready.elapsed_s if ready else max(0.0, time.time() - started),
                 commands=ready.cluster.commands if ready else (),
                 facts=ready.facts if ready else (),
-                host_facts=host_facts(),
+                host_facts=host_facts(runners=runners()),
                 checks=ready.checks if ready else (),
                 idle=self.idle,
             )

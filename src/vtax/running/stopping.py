@@ -1,7 +1,7 @@
-"""When a running campaign ends: at a planned look, at the last round, or with its budget.
+"""When a running campaign ends: at an interim analysis, at the last round, or with its budget.
 
 Results are looked at after the planned numbers of rounds and never in between, for every look has its share of the
-5 %. Each is noted with what was decided. The end of a budget is no look: it says nothing about the numbers.
+5 %. Each is recorded with its decision. The end of a budget is not an analysis: it says nothing about the results.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Looks:
         self._note(
             number - 1,
             Decision.BUDGET,
-            f"{format_seconds(spent_s)} of {format_seconds(self.budget_s)} are spent, "
+            f"{format_seconds(spent_s)} of {format_seconds(self.budget_s)} have been used, "
             f"and round {number} takes about {format_seconds(needed_s)}",
         )
         return True

@@ -37,7 +37,7 @@ class Snapshot(Record):
 
 
 class Watcher:
-    """Reads a campaign again and again; what has not changed is not analysed twice."""
+    """Reads a campaign repeatedly; what has not changed is not analysed again."""
 
     def __init__(self, directory: Path) -> None:
         self.campaign = Campaign.open(directory)
@@ -92,20 +92,20 @@ class Watcher:
 def remaining_s(plan: Plan, done: Mapping[str, TrialRecord]) -> float | None:
     """The planned time of what is left, at the pace of what is done; None before the first trial of a cell."""
     estimate = {(work.environment, work.id): work.estimate_s + ORCHESTRATION_S for work in plan.work}
-    said: dict[str, float] = {}
+    planned: dict[str, float] = {}
     took: dict[str, list[float]] = {}
     left: dict[str, float] = {}
     for cell in plan.cells:
         mine = [done[trial.id] for trial in cell.trials if trial.id in done]
         for trial in cell.trials:
             seconds = estimate[cell.environment, trial.work]
-            part = said if trial.id in done else left
+            part = planned if trial.id in done else left
             part[cell.environment] = part.get(cell.environment, 0.0) + seconds
         if mine:
             began, ended = min(one.started for one in mine), max(one.started + one.elapsed_s for one in mine)
             took.setdefault(cell.environment, []).append(ended - began)
     if not took:
         return None
-    typical = sum(map(sum, took.values())) / max(1e-9, sum(said.values()))
-    paces = {name: sum(took[name]) / said[name] for name in took if said.get(name)}
+    typical = sum(map(sum, took.values())) / max(1e-9, sum(planned.values()))
+    paces = {name: sum(took[name]) / planned[name] for name in took if planned.get(name)}
     return sum(seconds * paces.get(name, typical) for name, seconds in left.items())

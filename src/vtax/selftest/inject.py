@@ -20,7 +20,7 @@ from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
 from vtax.pipeline import Overrides
 from vtax.planning.study import parse
-from vtax.providers import CONTAINER_ENGINES, provider
+from vtax.providers import option_models, provider, provider_names
 
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis, Comparison
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LOST = 0.05  # share of the CPU time that the slowed environment does without, unless told
 EXCLUDED = 0.01  # p of "no difference" below which the baseline differs from itself
 SLOWED = "slowed"
+QUOTA = "cpu_share"  # the option that slows an environment
 METRIC = "events_rate"
 INJECTED = frozenset({"C02", "C03"})  # what the audit rightly says of the handicap itself
 STUDY = """\
@@ -88,22 +89,23 @@ class Injected(Record):
 
 
 def engine_of(wanted: str, paths: Paths) -> str:
-    """The container engine to use: the one that is named, else the first that works.
+    """The provider to use: the one that is named, else the first that works.
 
-    Raises EnvironmentMissing when it does not work, UsageError for one that cannot limit CPU time.
+    Raises EnvironmentMissing when it does not work, UsageError for one that cannot limit CPU time by a quota.
     """
-    if wanted and wanted not in CONTAINER_ENGINES:
-        raise UsageError(
-            f"{wanted!r} cannot limit CPU time by a quota", remedy=f"one of {', '.join(CONTAINER_ENGINES)}"
-        )
+    able = [name for name in provider_names() if QUOTA in option_models()[name].model_fields]
+    if wanted and wanted not in able:
+        raise UsageError(f"{wanted!r} cannot limit CPU time by a quota", remedy=f"choose one of {', '.join(able)}")
     reasons = []
-    for name in (wanted,) if wanted else CONTAINER_ENGINES:
+    for name in (wanted,) if wanted else able:
         reason = provider(name, paths.runtime).unavailable()
         if not reason:
             return name
         reasons.append(f"{name}: {reason}")
     raise EnvironmentMissing(
-        "no container engine works here", detail="\n".join(reasons), remedy="`vtax doctor` says how to mend it"
+        "no provider that limits CPU time by a quota works here",
+        detail="\n".join(reasons),
+        remedy="run `vtax doctor` to see how to fix it",
     )
 
 
@@ -139,7 +141,7 @@ def judged(analysis: Analysis, study: Study, trials: Sequence[TrialRecord], dire
     return Injected(
         engine=spec.provider,
         directory=directory,
-        expected_ratio=float(str(spec.options["cpu_share"])),
+        expected_ratio=float(str(spec.options[QUOTA])),
         throttled=throttled(trials),
         slowed=_seen(slowed),
         control=_seen(control),

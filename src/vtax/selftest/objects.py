@@ -19,7 +19,7 @@ from vtax.model.study import Study
 from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
-from vtax.providers import provider
+from vtax.providers import candidates, provider
 
 ENVIRONMENTS = ("base", "other")
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3), memory_bytes=32 * 2**30)
@@ -28,9 +28,9 @@ STUDY = """
 name = "simulated"
 baseline = "base"
 [environments.base]
-provider = "docker"
+provider = "container"
 [environments.other]
-provider = "docker"
+provider = "container"
 [nodes]
 cpus = 1
 memory = "1 GiB"
@@ -81,7 +81,7 @@ def plan_of(seed: int, looks: tuple[int, ...], iterations: int) -> Plan:
     entries = tuple(entry.model_copy(update={"iterations": iterations}) for entry in study.benchmarks)
     update = {"seed": seed, "rounds": looks[-1], "looks": looks, "benchmarks": entries}
     nowhere = Path("never-created")
-    providers = {name: provider("docker", nowhere) for name in ENVIRONMENTS}
+    providers = {spec.name: provider(candidates(spec.provider)[0], nowhere) for spec in study.environments}
     return make_plan(study.model_copy(update=update), MACHINE, providers)
 
 
