@@ -25,7 +25,7 @@ from vtax.audit import (
 )
 from vtax.evidence.campaign import Counters, Evidence
 from vtax.evidence.row import Row
-from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
+from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity, worst_first
 
 __all__ = ["CATALOGUE", "Counters", "Evidence", "Row", "audit", "findings_of"]
 
@@ -98,7 +98,6 @@ CATALOGUE: tuple[Row, ...] = (
     disturbance.collector,
     method.one_source,
 )
-SEVERITIES = tuple(Severity)  # declared from the worst to the mildest
 OUTCOMES = tuple(Outcome)  # declared in the order in which they are shown
 
 
@@ -106,7 +105,7 @@ def audit(evidence: Evidence) -> AuditReport:
     """Every row of the catalogue: failed ones first, the worst of them before others."""
 
     def key(row: AuditRow) -> tuple[int, int, str]:
-        worst = min((SEVERITIES.index(found.severity) for found in row.findings), default=len(SEVERITIES))
+        worst = min((found.severity.rank for found in row.findings), default=len(Severity))
         return OUTCOMES.index(row.outcome), worst, row.id
 
     return AuditReport(rows=tuple(sorted((row.look(evidence) for row in CATALOGUE), key=key)))
@@ -115,9 +114,4 @@ def audit(evidence: Evidence) -> AuditReport:
 def findings_of(rows: Sequence[AuditRow]) -> tuple[Finding, ...]:
     """Everything that rows found, the worst first. What could not be seen counts where it would have blocked."""
     every = [found for row in rows for found in row.findings]
-    counted = [found for found in every if not found.unknown or found.severity is not Severity.INFO]
-
-    def key(item: Finding) -> tuple[int, str, str, str, str]:
-        return SEVERITIES.index(item.severity), item.id, item.environment, item.benchmark, item.message
-
-    return tuple(sorted(counted, key=key))
+    return worst_first(found for found in every if not found.unknown or found.severity is not Severity.INFO)

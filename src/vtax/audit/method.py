@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
+from vtax.analysis.records import VERDICT_FROM
 from vtax.audit.network import ONE_MACHINE
 from vtax.evidence.campaign import Evidence, blocker, canonical, shown, unknown, unobserved, values_of, warning
 from vtax.evidence.row import row
 from vtax.model.finding import Finding, Severity
 from vtax.model.trial import Status, TrialRecord
-
-ROUNDS_FOR_A_VERDICT = 6  # below it no distribution-free 95 % interval exists for pairs
 
 
 @row(
@@ -20,18 +19,16 @@ ROUNDS_FOR_A_VERDICT = 6  # below it no distribution-free 95 % interval exists f
     Severity.BLOCKER,
     "fewer than six complete rounds",
     why="no distribution-free 95 % interval exists for fewer than six pairs, so this is a pilot",
-    remedy=f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign",
+    remedy=f"set rounds to {VERDICT_FROM} or more and run a new campaign",
     source="the records of the campaign; imported runs are no rounds",
 )
 def few_rounds(evidence: Evidence) -> Iterator[Finding | str]:
     """R01: fewer complete rounds of an entry than a verdict needs. Once for the campaign when no entry has enough."""
     planned = len({cell.round for cell in evidence.plan.cells})
     counts = complete_rounds(evidence)
-    short = {place: count for place, count in counts.items() if count < ROUNDS_FOR_A_VERDICT}
-    needed = (
-        f"a verdict needs {ROUNDS_FOR_A_VERDICT}, because no 95 % interval exists for fewer pairs, so this is a pilot"
-    )
-    remedy = f"set rounds to {ROUNDS_FOR_A_VERDICT} or more and run a new campaign"
+    short = {place: count for place, count in counts.items() if count < VERDICT_FROM}
+    needed = f"a verdict needs {VERDICT_FROM}, because no 95 % interval exists for fewer pairs, so this is a pilot"
+    remedy = f"set rounds to {VERDICT_FROM} or more and run a new campaign"
     if len(short) == len(counts):
         most = max(counts.values(), default=0)
         told = f"{'at most ' if len(set(counts.values())) > 1 else ''}{most} of {planned} planned rounds are complete"

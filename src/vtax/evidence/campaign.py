@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from vtax.analysis.prepared import Prepared, prepare
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
@@ -31,7 +32,13 @@ class Evidence:
     measurements: tuple[Measurement, ...] = ()
     counters: Mapping[str, Counters] = field(default_factory=dict)
     seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
+    prepared: Prepared | None = None  # what was computed of the measurements already; see `numbers`
     looks: tuple[int, ...] | None = None  # rounds after which somebody looked at results; None: no log was kept
+
+    @cached_property
+    def numbers(self) -> Prepared:
+        """The levels of the measurements and their pairs with the baseline."""
+        return self.prepared or prepare(self.measurements, plan=self.plan, trials=self.trials)
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:

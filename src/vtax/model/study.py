@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -59,6 +60,18 @@ class ScoreSpec(Record):
     weights: Mapping[str, float]
 
 
+class Equivalence(NamedTuple):
+    """What counts as equivalent: ratios from `low` to `high`, which is `delta` either way on the log scale."""
+
+    low: float
+    high: float
+    delta: float
+
+    @classmethod
+    def of(cls, margin: float) -> Equivalence:
+        return cls(1 / (1 + margin), 1 + margin, math.log1p(margin))
+
+
 class Study(Record):
     """A study file, validated, with every default filled in; sizes may still be "auto" (None).
 
@@ -104,6 +117,10 @@ class Study(Record):
     def names_of(self, benchmark: str, label: str) -> tuple[str, ...]:
         """What findings call an entry: its label, and the benchmark's name where no entry has that as its label."""
         return (label,) if any(entry.label == benchmark for entry in self.benchmarks) else (label, benchmark)
+
+    @property
+    def equivalence(self) -> Equivalence:
+        return Equivalence.of(self.margin)
 
     @property
     def control_name(self) -> str | None:

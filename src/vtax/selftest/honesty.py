@@ -11,7 +11,7 @@ from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.paired import exponential
 from vtax.analysis.records import Analysis, Comparison, Verdict
 from vtax.analysis.sequential.group_sequential import calibration
-from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, holm, looks_at
+from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, holm, last_interim
 from vtax.selftest.campaigns import differences, generator, times
 from vtax.selftest.check import Check
 from vtax.selftest.noise import BY_NAME, SCENARIOS
@@ -48,7 +48,7 @@ def same_bits(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
         values = times(scenario, generator(seed, 11, i), first, iterations=3, effect=DELTA * (i % 3))
         given = differences(values)
         level = calibration(LOOKS, adjusted=True)
-        seen = looks_at(given, first, LOOKS, level, DELTA)
+        seen = last_interim(given, first, LOOKS, level, DELTA)
         assert seen is not None
         word = adjusted_words(seen.word, holm(seen.p_sequential[:, None])[:, 0], seen.p_within_sequential)
         for campaign in range(i, campaigns, len(SCENARIOS)):
@@ -86,7 +86,7 @@ def _warns(made: Simulated, values: Floats, _: int) -> bool:
     logs = np.log(values.reshape(2, -1))
     away = np.abs(logs - np.median(logs, axis=1, keepdims=True))
     outliers = bool((away > 5 * 1.4826 * np.median(away, axis=1, keepdims=True)).any())
-    return outliers == bool(flagged) and all("covers their mean in 80 to 86 %" in message for message in flagged)
+    return outliers == bool(flagged) and all("covers its mean in only 80 to 86 %" in message for message in flagged)
 
 
 def _notices(made: Simulated, _: Floats, i: int) -> bool:

@@ -20,6 +20,7 @@ from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
 from vtax.providers import provider
+from vtax.tools import declared_metrics
 
 ENVIRONMENTS = ("base", "other")
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3), memory_bytes=32 * 2**30)
@@ -50,7 +51,7 @@ class Simulated:
 
     @property
     def analysis(self) -> Analysis:
-        return analyse(self.measurements, plan=self.plan, findings=(), trials=self.trials)
+        return analyse(self.measurements, plan=self.plan, findings=(), trials=self.trials, declared=declared_metrics())
 
     def without(self, trial: str) -> Simulated:
         """The same campaign, in which this trial failed."""

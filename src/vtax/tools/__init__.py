@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from vtax.errors import PLUGIN_FAILURES
+from vtax.model.metric import Metric
 from vtax.tools.benchmark import Benchmark
 
 BUILT_IN = {
@@ -50,6 +51,11 @@ def _found() -> tuple[Mapping[str, Benchmark], tuple[str, ...]]:
 def benchmarks() -> Mapping[str, Benchmark]:
     """Every benchmark by its name."""
     return _found()[0]
+
+
+def declared_metrics() -> dict[str, tuple[Metric, ...]]:
+    """The metrics that each benchmark may report."""
+    return {name: benchmark.metrics for name, benchmark in benchmarks().items()}
 
 
 def broken_plugins() -> tuple[str, ...]:

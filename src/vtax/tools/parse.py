@@ -9,13 +9,11 @@ from pydantic import ValidationError
 
 from vtax.errors import PLUGIN_FAILURES, ParseError
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind
 from vtax.model.trial import Status, TrialRecord
 from vtax.tools import benchmarks
 from vtax.tools.benchmark import source_of
 from vtax.tools.readers import measurements_of as imported_measurements
 
-MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf)(?![\w.])")
 REMEDY = "read the raw output; a metric that can be zero is declared as a count or a proportion"
 
@@ -41,7 +39,7 @@ def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
         value = error.errors()[0].get("input")
         raise refused(record, f"{value!r} is not a finite number", str(value)) from error
     for item in found:
-        if item.value <= 0 and item.kind not in MAY_BE_ZERO:
+        if item.value <= 0 and item.kind.has_ratio:
             what = f"{item.metric} is {item.value:g} {item.unit}, and a {item.kind} is above zero"
             raise refused(record, what, f"{item.value:g}", item.source)
     return found

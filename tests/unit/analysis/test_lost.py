@@ -65,7 +65,7 @@ def test_an_environment_that_never_succeeds_is_compared_and_holds_no_gate(status
     analysis = ended(made(), status, lambda trial: trial.environment == name).analysis
     found = only(analysis)
     assert (found.n, found.verdict, found.ratio, found.low, found.effect) == (0, Verdict.DATA_ONLY, None, None, None)
-    assert found.sentence == f"data only: no round has a number of it in {name} (10 {status})"
+    assert found.sentence == f"data only: no round has a result in {name} (10 {status})"
     assert found.planned
     assert {level.environment for level in analysis.levels} == {"base", "other"} - {name}
     assert results(analysis, SLOWER_5, "inconclusive") == [Result.NOT_RESOLVED, Result.FAILED]
@@ -75,15 +75,15 @@ def test_an_environment_that_never_succeeds_is_compared_and_holds_no_gate(status
 
 def test_what_always_ran_into_its_time_limit_is_bounded() -> None:
     found = only(ended(made(), Status.TIMED_OUT, lambda trial: trial.environment == "other").analysis)
-    assert "10 rounds of other and 0 of the baseline ran into their time limit" in note(found)
-    assert "it is slower beyond what the time limit lets be seen, sign test p 0.002" in note(found)  # 2 / 1024
+    assert "10 rounds of other and 0 of the baseline hit their time limit" in note(found)
+    assert "slower by more than the time limit can show; sign test p 0.002" in note(found)  # 2 / 1024
     assert found.timeouts is not None
     assert (found.timeouts.environment, found.timeouts.baseline) == (10, 0)
 
 
 def test_few_rounds_without_an_end_bound_nothing() -> None:
     found = only(ended(made(n=5), Status.TIMED_OUT, lambda trial: trial.environment == "other").analysis)
-    assert "these are too few rounds for bounds" in note(found)
+    assert "too few rounds for bounds" in note(found)
 
 
 def test_an_entry_that_failed_everywhere_is_told_by_the_metrics_that_its_benchmark_declares() -> None:
@@ -91,7 +91,7 @@ def test_an_entry_that_failed_everywhere_is_told_by_the_metrics_that_its_benchma
     found = only(analysis)
     assert (found.label, found.metric, found.n) == ("sysbench-cpu", "events_rate", 0)
     assert found.sentence == (
-        "data only: no round has a number of it in other (10 failed); no round has a number of it in base (10 failed)"
+        "data only: no round has a result in other (10 failed); no round has a result in base (10 failed)"
     )
     assert results(analysis, "inconclusive") == [Result.FAILED]
 
@@ -106,7 +106,7 @@ def test_what_the_plan_does_not_run_in_an_environment_stays_absent() -> None:
 def test_every_format_shows_it() -> None:
     lost = ended(made(), Status.FAILED, lambda trial: trial.environment == "other")
     analysis = lost.analysis
-    assert any("other against base: data only: no round has a number" in line for line in lines_of(analysis))
+    assert any("other against base: data only: no round has a result" in line for line in lines_of(analysis))
     assert r" & -- $\cdot$ \\" in tables(analysis)
     assert r"$\cdot$ data only" in tables(analysis)
     assert "– data only" in source(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
@@ -138,7 +138,7 @@ def test_an_equivalence_does_not_outlive_rounds_without_an_end() -> None:
     assert found.timeouts.high == pytest.approx(1.0, abs=0.01)
     assert found.companion is not None
     assert found.companion.low is None
-    assert found.remark.startswith("without 4 rounds in which other ran into its time limit")
+    assert found.remark.startswith("excluding 4 rounds in which other hit its time limit")
     assert found.more_rounds is None
     assert results(analysis, SLOWER_5, "any primary faster than 5%", "inconclusive") == [
         Result.NOT_RESOLVED,
@@ -211,10 +211,10 @@ def test_an_iteration_without_an_end_is_part_of_its_cell() -> None:
     assert level.cells[0].value == left[1]
     assert (level.cells[0].timed_out, level.cells[0].iterations, level.cells[0].mean) == (1, 2, None)
     assert only(one).n == 10
-    assert (only(one).mean_ratio, only(one).mean_without) == (None, "a run that met its time limit has no total time")
+    assert (only(one).mean_ratio, only(one).mean_without) == (None, "a run that hit its time limit has no total time")
     two = ended(whole, Status.TIMED_OUT, lambda t: t.environment == "other" and t.iteration < 3).analysis
     assert only(two).n == 0
-    assert "10 rounds of other and 0 of the baseline ran into their time limit" in note(only(two))
+    assert "10 rounds of other and 0 of the baseline hit their time limit" in note(only(two))
 
 
 # --- one record that is missing ------------------------------------------------------------------------------------

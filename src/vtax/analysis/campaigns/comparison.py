@@ -16,23 +16,31 @@ import numpy as np
 from scipy.stats import t as student
 
 from vtax.analysis import verdict
-from vtax.analysis.campaigns.missing_runs import Without
-from vtax.analysis.campaigns.records import Across, Change, Interval, Late, Outcome, Side, Unlike
-from vtax.analysis.campaigns.setup_differences import Recorded, unlike
-from vtax.analysis.estimate.columns import UNLOGGED
+from vtax.analysis.campaigns.missing_runs import MissingRuns
+from vtax.analysis.campaigns.records import (
+    CampaignComparison,
+    Change,
+    ChangeTimeouts,
+    Outcome,
+    RatioInterval,
+    SetupDifference,
+    Side,
+)
+from vtax.analysis.campaigns.setup_differences import Recorded, setup_differences
 from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, exponential
 from vtax.analysis.estimate.rank_sum import shift_interval
-from vtax.analysis.estimate.summary import Key, place_of_level, series_of
+from vtax.analysis.estimate.summary import Key, place_of_level
 from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.analysis.sequential.sequential_test import benjamini_hochberg, holm
 from vtax.errors import UsageError
 from vtax.model.finding import Severity
 from vtax.model.metric import Direction
+from vtax.model.study import Equivalence
 
 CONFIDENCE = 0.95
 CAUTION = (
     "Rounds of different campaigns are not paired: drift, temperature, neighbours and the boot of the machine are part "
-    "of every difference below, whatever the intervals say. They cover the noise of rounds inside a campaign only.",
+    "of every difference below, whatever the intervals say. Those cover only the noise between rounds of one campaign.",
     "So a difference is stated and never attributed. To attribute it, put both variants into one study as two "
     "environments; where that is impossible (two kernels), repeat the campaigns in the order A, B, B, A.",
     "The change of the tax compares each environment with its own baseline, paired inside its campaign: what moved "
@@ -80,27 +88,27 @@ def welch(a: Sequence[float], b: Sequence[float]) -> Estimate:
     return Estimate(mean, error, df, float(student.ppf((1 + CONFIDENCE) / 2, df)) * error)
 
 
-def across(a: Recorded, b: Recorded, environment: str = "") -> Across:
+def compare_campaigns(a: Recorded, b: Recorded, environment: str = "") -> CampaignComparison:
     """Campaign B against campaign A in the environments that both have, or in one of them.
 
     Raises UsageError when there is none.
     """
     names = common_environments(a, b, environment)
-    differences = unlike(a, b, names)
-    levels = [{(level.environment, series_of(level)): level for level in side.analysis.levels} for side in (a, b)]
+    differences = setup_differences(a, b, names)
+    levels = [{(level.environment, level.series): level for level in side.analysis.levels} for side in (a, b)]
     shared = _shared((a, b), levels, names)
     margin = max(a.plan.study.margin, b.plan.study.margin)
     found = {
         key: welch(_logs(levels[0][key]), _logs(levels[1][key]))
         for key, level in shared.items()
-        if level.kind not in UNLOGGED and key in levels[0] and key in levels[1]
+        if level.kind.has_ratio and key in levels[0] and key in levels[1]
     }
     blocks = {key: _blocker(a, b, level, differences) for key, level in shared.items()}
     adjusted = _adjusted(found, blocks, levels)
-    without = (Without.of(a), Without.of(b))
+    missing = (MissingRuns.of(a), MissingRuns.of(b))
     changes = tuple(
         _change(
-            _Both(key, level, levels[0].get(key), levels[1].get(key), without),
+            _Both(key, level, levels[0].get(key), levels[1].get(key), missing),
             found.get(key),
             blocks[key],
             adjusted.get(key),
@@ -109,7 +117,7 @@ def across(a: Recorded, b: Recorded, environment: str = "") -> Across:
         )
         for key, level in shared.items()
     )
-    return Across(
+    return CampaignComparison(
         a=_side(a),
         b=_side(b),
         margin=margin,
@@ -151,10 +159,10 @@ def pairing_gain(a: Recorded, b: Recorded) -> float | None:
     """How many times wider the intervals of these campaigns were, had their rounds not been paired: the median."""
     gains = []
     for side in (a, b):
-        levels = {(level.environment, series_of(level)): level for level in side.analysis.levels}
+        levels = {(level.environment, level.series): level for level in side.analysis.levels}
         for (name, series), level in levels.items():
             other = levels.get((side.analysis.baseline, series))
-            if name == side.analysis.baseline or other is None or level.kind in UNLOGGED:
+            if name == side.analysis.baseline or other is None or not level.kind.has_ratio:
                 continue
             paired = paired_differences(level, other)
             if len(paired) >= INTERVAL_FROM and (sd := statistics.stdev(paired)) > 0:
@@ -185,15 +193,14 @@ def _logs(level: Level) -> tuple[float, ...]:
     return tuple(sign * math.log(cell.value) for cell in level.cells)
 
 
-def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[Unlike]) -> str:
+def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[SetupDifference]) -> str:
     """Why the two do not compare: other work, other units, or a blocker of the audit in either; "" when nothing."""
     for item in differences:
         touches = item.environment in ("", level.environment) and item.label in ("", level.label)
         if item.severity is Severity.BLOCKER and touches:
             return f"{item.what} is {item.a} in A and {item.b} in B"
     for name, side in (("A", a), ("B", b)):
-        names = side.plan.names_of(level.benchmark, level.label)
-        found = verdict.blocker(side.analysis.findings, (level.environment, level.environment), level, names)
+        found = verdict.blocker(side.analysis.findings, (level.environment, level.environment), level, side.plan)
         if found is not None:
             return f"{found.id} in {name}: {found.message}"
     return ""
@@ -225,7 +232,7 @@ def _tax(a: Recorded, b: Recorded, key: Key, levels: Sequence[Mapping[Key, Level
         return None
     sides = []
     for side in levels:
-        if key not in side or (baselines[0], series) not in side or side[key].kind in UNLOGGED:
+        if key not in side or (baselines[0], series) not in side or not side[key].kind.has_ratio:
             return None
         sides.append(paired_differences(side[key], side[baselines[0], series]))
     return welch(sides[0], sides[1]) if all(sides) else None
@@ -239,7 +246,7 @@ class _Both:
     like: Level
     a: Level | None
     b: Level | None
-    without: tuple[Without, Without]
+    missing: tuple[MissingRuns, MissingRuns]
 
     @property
     def n(self) -> int:
@@ -247,8 +254,8 @@ class _Both:
 
     @property
     def late(self) -> tuple[int, int]:
-        """Cells of either that met their time limit."""
-        one, other = self.without
+        """Cells of either that hit their time limit."""
+        one, other = self.missing
         return one.cells(self.like, self.a), other.cells(self.like, self.b)
 
 
@@ -257,34 +264,27 @@ def _change(
 ) -> Change:
     like, a, b = both.like, both.a, both.b
     reach = None if found is None else _reach(both, found)
-    outcome = _outcome(found, reach, both.n, block, p_adjusted, math.log1p(margin))
+    outcome = _outcome(found, reach, both.n, block, p_adjusted, Equivalence.of(margin).delta)
     return Change(
+        **like.series_fields,
         environment=like.environment,
-        benchmark=like.benchmark,
-        label=like.label,
-        metric=like.metric,
-        unit=like.unit,
-        kind=like.kind,
-        direction=like.direction,
-        primary=like.primary,
-        labels=like.labels,
         n_a=0 if a is None else a.n,
         n_b=0 if b is None else b.n,
         typical_a=None if a is None else a.typical,
         typical_b=None if b is None else b.typical,
-        change=None if found is None else interval_of(found),
-        tax=None if tax is None else interval_of(tax),
+        change=None if found is None else ratio_interval(found),
+        tax=None if tax is None else ratio_interval(tax),
         p_value=None if found is None else found.p_value,
         p_adjusted=p_adjusted,
         outcome=outcome,
-        sentence=f"{outcome}: {block or _said(both, found)}",
-        tax_sentence="" if tax is None else f"the tax: {_words(tax, '')}",
-        timeouts=_late(both, reach),
+        sentence=f"{outcome}: {block or _change_text(both, found)}",
+        tax_sentence="" if tax is None else f"the tax: {_interval_text(tax, '')}",
+        timeouts=_timeouts(both, reach),
     )
 
 
 def _reach(both: _Both, found: Estimate) -> tuple[float, float] | None:
-    """The interval, as wide as cells leave it that met their time limit; None without an interval."""
+    """The interval, as wide as cells leave it that hit their time limit; None without an interval."""
     if found.low is None or found.high is None or both.a is None or both.b is None:
         return None
     if not any(both.late):
@@ -296,11 +296,11 @@ def _reach(both: _Both, found: Estimate) -> tuple[float, float] | None:
     return min(low, found.low), max(high, found.high)
 
 
-def _late(both: _Both, reach: tuple[float, float] | None) -> Late | None:
+def _timeouts(both: _Both, reach: tuple[float, float] | None) -> ChangeTimeouts | None:
     if not any(both.late):
         return None
     ends = [exponential(end) if math.isfinite(end) else None for end in reach or (-math.inf, math.inf)]
-    return Late(a=both.late[0], b=both.late[1], low=ends[0], high=ends[1])
+    return ChangeTimeouts(a=both.late[0], b=both.late[1], low=ends[0], high=ends[1])
 
 
 def _outcome(
@@ -325,29 +325,35 @@ def _outcome(
     return Outcome.NOT_RESOLVED
 
 
-def _said(both: _Both, found: Estimate | None) -> str:
+def _change_text(both: _Both, found: Estimate | None) -> str:
     """The change in words, or which of the two has no number."""
-    sides = (("A", both.a, both.without[0]), ("B", both.b, both.without[1]))
-    empty = [f"no round of {name} has a number of it{ends.told(both.like)}" for name, own, ends in sides if own is None]
+    sides = (("A", both.a, both.missing[0]), ("B", both.b, both.missing[1]))
+    empty = [
+        f"no round of {name} has a result{lost.endings_text(both.like)}" for name, own, lost in sides if own is None
+    ]
     if empty:
         return "; ".join(empty)
-    late = [f"{count} of {name}" for name, count in zip("AB", both.late, strict=True) if count]
-    beside = f"; without {' and '.join(late)} that ran into their time limit" if late else ""
-    return _words(found, "no ratio: a proportion") + beside
+    late = [
+        f"{count} cell{'s' if count != 1 else ''} of {name}"
+        for name, count in zip("AB", both.late, strict=True)
+        if count
+    ]
+    excluded = f"; excluding {' and '.join(late)} that hit their time limit" if late else ""
+    return _interval_text(found, "a proportion has no ratio") + excluded
 
 
-def interval_of(found: Estimate) -> Interval:
-    return Interval(
+def ratio_interval(found: Estimate) -> RatioInterval:
+    return RatioInterval(
         ratio=exponential(found.mean),
         low=None if found.low is None else exponential(found.low),
         high=None if found.high is None else exponential(found.high),
     )
 
 
-def _words(found: Estimate | None, otherwise: str) -> str:
+def _interval_text(found: Estimate | None, absent: str) -> str:
     if found is None:
-        return otherwise
-    made = interval_of(found)
+        return absent
+    made = ratio_interval(found)
     wide = not 1 / verdict.WIDE <= made.ratio <= verdict.WIDE
     words = verdict.factor if wide else verdict.percent
     bounds = "" if made.low is None or made.high is None else f" [{words(made.low)}, {words(made.high)}]"

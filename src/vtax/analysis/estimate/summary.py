@@ -1,4 +1,4 @@
-"""From columns to cells to levels (METHOD 1.1, 1.6): ranks and nodes collapse to one number an iteration, iterations
+"""From columns to cells to levels: ranks and nodes collapse to one number an iteration, iterations
 to one number a cell, cells to one level. The arithmetic takes arrays of any shape, its last axis being collapsed."""
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from vtax.analysis.estimate.columns import UNLOGGED, Columns, Floats, Group, Ints, Series, columns
+from vtax.analysis.estimate.columns import Columns, Floats, Group, Ints, columns
 from vtax.analysis.estimate.diagnostics import outliers, spread
-from vtax.analysis.estimate.failures import SPEEDS, Place, Timeouts
+from vtax.analysis.estimate.failures import SPEEDS, Place, TimeoutCounts
 from vtax.analysis.records import CellValue, Level
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind
+from vtax.model.metric import Kind, Series, SeriesRecord
 
-__all__ = ["UNLOGGED", "Series", "cell_mean", "cell_summary", "levels", "levels_of", "series_of", "typical"]
+__all__ = ["Series", "cell_mean", "cell_summary", "levels", "levels_of", "series_of", "typical"]
 
 TRIMMED_FROM = 3  # iterations in a cell from which the median is taken
 TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT})  # equal durations or tries: total over total
@@ -24,7 +24,7 @@ PER_PROCESS = "Star"  # HPCC's mark of figures of one process
 
 
 def series_of(item: Level) -> Series:
-    return Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
+    return item.series
 
 
 def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
@@ -37,8 +37,8 @@ def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
 
 
 def late_summary(values: Floats, late: int, kind: Kind) -> float | None:
-    """The number of a cell in which so many iterations beside `values` ran into their time limit: they are slower than
-    all others. None where its summary would be one of theirs, which nobody knows."""
+    """The number of a cell in which so many iterations besides `values` hit their time limit: they are slower than
+    all others. None where its summary would be one of theirs, which is unknown."""
     total = values.size + late
     if kind in TOTALS or total < TRIMMED_FROM:
         return None
@@ -86,7 +86,7 @@ Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cel
 
 
 def levels_of(
-    table: Columns, started: Mapping[str, float], timeouts: Timeouts | None = None
+    table: Columns, started: Mapping[str, float], timeouts: TimeoutCounts | None = None
 ) -> tuple[dict[Key, Level], dict[Key, tuple[tuple[Floats, ...], Floats]]]:
     """One level for each environment and series, and its iterations: the values of each cell, and when each began.
 
@@ -141,42 +141,23 @@ def levels_of(
     return made, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
 
 
-def _late(timeouts: Timeouts, group: Group, round_: int) -> int:
-    """How many iterations of a cell ran into their time limit, for metrics that say how fast something was."""
+def _late(timeouts: TimeoutCounts, group: Group, round_: int) -> int:
+    """How many iterations of a cell hit their time limit, for metrics that say how fast something was."""
     if group.kind not in SPEEDS:
         return 0
-    place = group.environment, group.series.label, target_of(group.series)
-    return timeouts.get(place, {}).get(round_, 0)
+    return timeouts.get(place_of_level(group), {}).get(round_, 0)
 
 
-def target_of(series: Series) -> str:
-    """The name of the nodes that a series was measured on; "" where it has none."""
-    return dict(series.labels).get("target", "")
-
-
-def place_of_level(level: Level) -> Place:
+def place_of_level(level: Level | Group) -> Place:
     """Where a level was measured: its environment, entry and nodes."""
-    return level.environment, level.label, target_of(series_of(level))
+    return level.environment, level.label, level.labels.get("target", "")
 
 
-def absent(level: Level, environment: str) -> Level:
-    """The same series in an environment that has no number of it."""
-    group = Group(environment, series_of(level), level.unit, level.kind, level.direction, level.primary)
-    return nothing_of(group)
-
-
-def nothing_of(group: Group) -> Level:
-    """A level without any cell, never shown: what it is, and NaN for what would be a number of it."""
+def empty_level(series: SeriesRecord, environment: str) -> Level:
+    """The series in an environment that has no number of it; never shown, with NaN for what would be a number."""
     return Level.model_construct(
-        environment=group.environment,
-        benchmark=group.series.benchmark,
-        label=group.series.label,
-        metric=group.series.metric,
-        unit=group.unit,
-        kind=group.kind,
-        direction=group.direction,
-        primary=group.primary,
-        labels=dict(group.series.labels),
+        **series.series_fields,
+        environment=environment,
         n=0,
         mean=math.nan,
         median=math.nan,
@@ -204,7 +185,7 @@ def _by_size(
     groups = table.group[rows[starts]]
     kinds = tuple(Kind)
     kind_of = np.array([kinds.index(group.kind) for group in table.groups])[groups]
-    apart = np.array([group.series.metric.startswith(PER_PROCESS) for group in table.groups])[groups]
+    apart = np.array([group.metric.startswith(PER_PROCESS) for group in table.groups])[groups]
     out = values[starts].copy()
     for kind, size, star in {*zip(kind_of.tolist(), sizes.tolist(), apart.tolist(), strict=True)}:
         if size == 1:
@@ -220,18 +201,11 @@ def _by_size(
 
 def _level(group: Group, cells: Sequence[CellValue], iterations: Floats) -> Level:
     values = [cell.value for cell in cells]
-    logs = np.log(values) if group.kind not in UNLOGGED else np.empty(0)
+    logs = np.log(values) if group.kind.has_ratio else np.empty(0)
     varies = spread(logs)
     return Level(
+        **group.series_fields,
         environment=group.environment,
-        benchmark=group.series.benchmark,
-        label=group.series.label,
-        metric=group.series.metric,
-        unit=group.unit,
-        kind=group.kind,
-        direction=group.direction,
-        primary=group.primary,
-        labels=dict(group.series.labels),
         n=len(cells),
         mean=statistics.fmean(values),
         sd=statistics.stdev(values) if len(values) > 1 else None,
@@ -241,7 +215,7 @@ def _level(group: Group, cells: Sequence[CellValue], iterations: Floats) -> Leve
         cv=varies.sd if varies else None,
         cv_low=varies.low if varies else None,
         cv_high=varies.high if varies else None,
-        outliers=None if group.kind in UNLOGGED else int(outliers(np.log(iterations)).sum()),
+        outliers=int(outliers(np.log(iterations)).sum()) if group.kind.has_ratio else None,
         runs=iterations.size,
         typical=typical(values, group.kind),
         cells=tuple(cells),

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from vtax.audit.imported.rows import TITLES, LogRow, of
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.row import Row
-from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
+from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity, worst_first
 
 FROM_TEXT = frozenset(  # rows of the catalogue that read raw output, or values, and so hold for logs too
     "N01 N03 N04 N06 N07 N08 M03 M04 H01 H04 H05 H06 H07 O01 D01 D02 D03 S03 U03 R07".split()  # noqa: SIM905
 )
 OWN_ONLY = frozenset({"R08", "R09"})  # about what vtax does when it runs a campaign: nothing of that happened
 UNSEEN = "logs do not tell: only a campaign that vtax runs itself records what this needs"
-SEVERITIES = tuple(Severity)
 OUTCOMES = tuple(Outcome)
 
 
@@ -26,7 +25,7 @@ def audit(evidence: Evidence, catalogue: Sequence[Row]) -> AuditReport:
     """Every row of the catalogue, as far as logs can tell: failed ones first, the worst of them before others."""
 
     def key(row: AuditRow) -> tuple[int, int, str]:
-        worst = min((SEVERITIES.index(found.severity) for found in row.findings), default=len(SEVERITIES))
+        worst = min((found.severity.rank for found in row.findings), default=len(Severity))
         return OUTCOMES.index(row.outcome), worst, row.id
 
     return AuditReport(rows=tuple(sorted((_look(row, evidence) for row in catalogue), key=key)))
@@ -79,7 +78,7 @@ def _findings(row: Row, mine: Iterable[LogRow], general: AuditRow | None, eviden
     for found in (*own, *kept):
         if found not in every:
             every.append(found)
-    return tuple(sorted(every, key=_worst_first))
+    return worst_first(every)
 
 
 def _covers(one: str, other: str) -> bool:
@@ -89,11 +88,7 @@ def _covers(one: str, other: str) -> bool:
 
 def findings_of(report: AuditReport) -> tuple[Finding, ...]:
     """Everything that the rows found, the worst first."""
-    return tuple(sorted((found for row in report.rows for found in row.findings), key=_worst_first))
-
-
-def _worst_first(item: Finding) -> tuple[int, str, str, str, str]:
-    return SEVERITIES.index(item.severity), item.id, item.environment, item.benchmark, item.message
+    return worst_first(found for row in report.rows for found in row.findings)
 
 
 def _unseen(finding: Finding) -> bool:

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from statistics import fmean
 
+from vtax.analysis.records import VERDICT_FROM
 from vtax.audit.imported.evidence import environments, runs, where
 from vtax.evidence.campaign import Evidence, blocker, shown, warning
 from vtax.model.finding import Finding
-from vtax.model.metric import Kind
 
-ROUNDS_FOR_A_VERDICT = 6
 FACTORS = (1024.0, 1.048576, 1.073741824, 1000.0, 1e6)
 OF_BITS = (8.0,)  # only of figures that count bits or bytes
 BITS = frozenset({"bit", "byte"})
@@ -36,7 +35,7 @@ def unit_factors(evidence: Evidence) -> Iterator[Finding]:
     """U01: the same factor of units between two environments in several values of one benchmark."""
     means: dict[tuple[str, str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in evidence.measurements:
-        if one.kind not in (Kind.COUNT, Kind.PROPORTION):
+        if one.kind.has_ratio:
             series = one.benchmark, one.metric, str(sorted(one.labels.items())), one.unit
             means[series][one.environment].append(one.value)
     ratios: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
@@ -121,7 +120,7 @@ def few_runs(evidence: Evidence) -> Iterator[Finding]:
     said = shown([f"at most {count} in {name}" for name, count in most.items()])
     message = (
         f"these are runs of the same work ({said}), not fresh instances in randomised rounds; a verdict needs "
-        f"{ROUNDS_FOR_A_VERDICT} of those, so this is a pilot"
+        f"{VERDICT_FROM} of those, so this is a pilot"
     )
     yield blocker("R01", message, "`vtax run` makes fresh clusters in randomised rounds")
 

@@ -70,7 +70,6 @@ WORDS = {
     "R08": "a difference between identical environments",
     "R09": "the cost of looking",
     "R10": "different root file systems",
-    "INVALID_AA": "a control arm that differs from the baseline",
 }
 
 
