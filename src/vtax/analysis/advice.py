@@ -143,7 +143,7 @@ def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord]
 
 
 def _cell_costs(trials: Sequence[TrialRecord]) -> dict[str, tuple[float, float]]:
-    """For each entry: what a cell costs beside its measured iterations of it, and what one iteration costs, s."""
+    """For each entry: what a cell costs besides its measured iterations of it, and what one iteration costs, s."""
     cells: dict[str, list[TrialRecord]] = defaultdict(list)
     for trial in trials:
         cells[trial.cell].append(trial)

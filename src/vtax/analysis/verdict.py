@@ -68,7 +68,7 @@ def _depth(finding: Finding, environment: str) -> tuple[bool, bool, bool, bool]:
 
 
 def caveat(findings: Sequence[Finding], environments: tuple[str, str]) -> str:
-    """What must stand beside every number of a comparison of two environments that a study allowed all the same."""
+    """What must accompany every number of a comparison of two environments that a study allowed all the same."""
     allowed = {finding.id for finding in findings if finding.environment in environments}
     return "; ".join(f"{word} ({name})" for name, word in CAVEATS.items() if name in allowed)
 

@@ -1,4 +1,4 @@
-"""What somebody wants to know: environments, benchmarks, rounds; validated, with every default filled in."""
+"""What a user wants to know: environments, benchmarks, rounds; validated, with every default filled in."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BenchmarkSpec(Record):
     nodes: tuple[str, ...] = ()  # only these, in the scopes that take nodes one by one; () is all
     warmup: int = 0
     iterations: int = 1
-    load: str = ""  # label of the entry that runs beside it, as a disturbance
+    load: str = ""  # label of the entry that runs at the same time, as a disturbance
     alone: bool = True  # False: only the load of others
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class Equivalence(NamedTuple):
 class Study(Record):
     """A study file, validated, with every default filled in; sizes may still be "auto" (None).
 
-    `looks` are the numbers of complete rounds after which the results may be looked at, the last one being `rounds`.
+    `looks` are the numbers of complete rounds after which the results may be analysed, the last one being `rounds`.
     A study that looks once, at its end, has a fixed number of rounds.
     """
 

@@ -1,4 +1,4 @@
-"""Many simulated campaigns at once, as arrays: the plan's orders, cells, differences, looks (METHOD 1.3 to 1.10).
+"""Many simulated campaigns at once, as arrays: the plan's orders, cells, differences, looks.
 
 Environment 0 is the baseline, environment 1 what is compared with it. Values are times, so more is slower.
 """

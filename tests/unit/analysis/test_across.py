@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from builders.measurements import measurement
+from builders.measurements import measurement, simulated_rounds
 from builders.synthetic import campaign, plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.campaigns.comparison import compare_campaigns, welch
@@ -29,7 +29,6 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
-from vtax.selftest.objects import plan_of, simulated
 
 ABOUT: Mapping[str, Any] = {"created": "2026-01-01", "image": {"digest": "d", "versions": {"sysbench": "1.0"}}}
 SIX = (100.0, 102.0, 98.0, 101.0, 99.0, 100.0)
@@ -69,12 +68,8 @@ def test_a_change_inside_the_margin_fails_a_strict_gate_when_it_is_proven() -> N
 
 def simulated_campaign(status: Status, which: Callable[[TrialRecord], bool]) -> Recorded:
     """Ten quiet rounds of `base` and `other`, in which these trials ended like that."""
-    random = np.random.Generator(np.random.PCG64(7))
-    whole = simulated(plan_of(3, (6, 10), 1), np.exp(0.001 * random.normal(size=(2, 10, 1))))
-    gone = {trial.id for trial in whole.trials if which(trial)}
-    trials = tuple(t.model_copy(update={"status": status}) if t.id in gone else t for t in whole.trials)
-    kept = tuple(m for m in whole.measurements if m.trial not in gone)
-    return Recorded("dir", whole.plan, ABOUT, (), analyse(kept, plan=whole.plan, findings=(), trials=trials))
+    made = simulated_rounds(noise=0.001, n=10, looks=(6, 10), seed=7).ended(status, which)
+    return Recorded("dir", made.plan, ABOUT, (), made.analysis)
 
 
 WHOLE = simulated_campaign(Status.OK, lambda _: False)

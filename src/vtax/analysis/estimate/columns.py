@@ -163,7 +163,7 @@ def _refuse_impossible(table: Columns) -> None:
 
 
 def _refuse_two_units(table: Columns) -> None:
-    """A series has one unit, kind and direction in all environments; otherwise a ratio would be one of units."""
+    """A series has one unit, kind and direction in all environments, or a ratio would be one of units."""
     seen: dict[Series, int] = {}
     for place, group in enumerate(table.groups):
         first = table.groups[seen.setdefault(group.series, place)]

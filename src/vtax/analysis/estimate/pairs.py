@@ -111,7 +111,7 @@ def estimate(
     plain: bool = False,
 ) -> Estimate:
     """The effect, adjusted for the order where that is possible, and the last look; `plain` ones have no look. `slow`
-    are rounds beside those of `differences`, see `Pair`."""
+    are rounds besides those of `differences`, see `Pair`."""
     study = context.study
     first = _first(rounds, environment, context)
     if not study.order_adjust or not adjustable(first):
