@@ -9,7 +9,9 @@ import numpy as np
 
 from builders.synthetic import plan
 from vtax.analysis.analyse import analyse
-from vtax.analysis.records import Analysis, Comparison
+from vtax.analysis.estimate.columns import columns
+from vtax.analysis.estimate.summary import Key, levels_of
+from vtax.analysis.records import Analysis, Comparison, Level
 from vtax.model.finding import Finding
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
@@ -79,6 +81,11 @@ def analysed(
 ) -> Analysis:
     """With a plan of three rounds and a margin of 2 %, and no record of any trial."""
     return analyse(measurements, plan=plan(environments), findings=findings, trials=())
+
+
+def levels(measurements: Sequence[Measurement]) -> dict[Key, Level]:
+    """Without knowing when runs began, or which had no end."""
+    return levels_of(columns(measurements), {})[0]
 
 
 def only(analysis: Analysis) -> Comparison:

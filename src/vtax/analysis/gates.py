@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vtax.analysis.campaigns.records import CampaignComparison, Change, ChangeTimeouts, Outcome
+from vtax.analysis.campaigns.records import CampaignComparison, Change, ChangeTimeouts, Outcome, RatioInterval
 from vtax.analysis.estimate.context import Declared
 from vtax.analysis.estimate.paired import LEVEL
-from vtax.analysis.records import CONCLUSIVE, Analysis, Comparison, TimeoutBounds, Verdict
+from vtax.analysis.records import Analysis, Comparison, TimeoutBounds, Verdict
 from vtax.errors import UsageError
 from vtax.model.finding import Finding, Severity
 from vtax.model.metric import Direction
@@ -34,6 +34,8 @@ EFFECT = re.compile(
     r"(?:(?P<any>any\s+primary)|(?P<label>[a-z][a-z0-9-]*)\.(?P<metric>[^@\s]+)(?:@(?P<environment>\S+))?)\s+"
     r"(?P<claim>slower|faster|differs(?:\s+by\s+more)?)\s+than\s+(?P<percent>\d+(?:\.\d+)?)\s*%"
 )
+
+Ends = tuple[float | None, float | None]
 
 
 class Claim(StrEnum):
@@ -210,80 +212,56 @@ def _worst(cases: Sequence[Case]) -> Result:
 # --- what gates judge -----------------------------------------------------------------------------------------------
 
 
+DIFFERS: frozenset[str] = frozenset({Verdict.FASTER, Verdict.SLOWER, Outcome.DIFFERS})
+INSIDE: frozenset[str] = frozenset({Verdict.TRIVIAL, Outcome.WITHIN})  # may be beyond the limit of a strict gate
+SETTLED: frozenset[str] = DIFFERS | INSIDE | {Verdict.EQUIVALENT, Verdict.DIFFERENCE_ONLY}
+JUDGED: frozenset[str] = (
+    DIFFERS
+    | INSIDE
+    | {
+        Verdict.EQUIVALENT,
+        Verdict.INCONCLUSIVE,
+        Verdict.UNADJUSTED,
+        Outcome.NOT_RESOLVED,
+    }
+)
+
+
 def subjects_of(analysis: Analysis) -> tuple[Subject, ...]:
     """The comparisons of a campaign with its baseline, without the control arm."""
     return tuple(
-        _subject(item, *_reach(item.low, item.high, item.timeouts), _confirmed(item), _refusal(item))
-        for item in analysis.comparisons
-        if not item.control
+        _subject(item, item.verdict, _reach(item, item.timeouts)) for item in analysis.comparisons if not item.control
     )
-
-
-def _reach(
-    low: float | None, high: float | None, late: TimeoutBounds | ChangeTimeouts | None
-) -> tuple[float | None, float | None]:
-    """The interval, as wide as rounds leave it in which one of the two hit its time limit."""
-    if low is None or high is None or late is None:
-        return low, high
-    return 0.0 if late.low is None else late.low, math.inf if late.high is None else late.high
-
-
-def _confirmed(item: Comparison) -> bool:
-    """Whether a difference is claimed. One inside the margin may still be beyond the limit of a strict gate."""
-    proven = item.p_adjusted is not None and item.p_adjusted <= LEVEL
-    return item.verdict in (Verdict.FASTER, Verdict.SLOWER) or (item.verdict is Verdict.TRIVIAL and proven)
-
-
-def _refusal(item: Comparison) -> str:
-    judged = item.verdict in CONCLUSIVE | {Verdict.INCONCLUSIVE, Verdict.UNADJUSTED}
-    return "" if judged else item.sentence
 
 
 def subjects_of_changes(compared: CampaignComparison) -> tuple[Subject, ...]:
     """The changes between two campaigns."""
-    judged = (Outcome.DIFFERS, Outcome.WITHIN, Outcome.NOT_RESOLVED)
-    return tuple(
-        _subject(
-            item,
-            *(_reach(item.change.low, item.change.high, item.timeouts) if item.change else (None, None)),
-            _moved(item),
-            "" if item.outcome in judged else item.sentence,
-        )
-        for item in compared.changes
-    )
+    return tuple(_subject(item, item.outcome, _reach(item.change, item.timeouts)) for item in compared.changes)
 
 
-def _moved(item: Change) -> bool:
-    """Whether a difference is claimed, also one inside the margin."""
+def _reach(found: Comparison | RatioInterval | None, late: TimeoutBounds | ChangeTimeouts | None) -> Ends:
+    """The interval, as wide as rounds leave it in which one of the two hit its time limit."""
+    if found is None or found.low is None or found.high is None or late is None:
+        return (None, None) if found is None else (found.low, found.high)
+    return 0.0 if late.low is None else late.low, math.inf if late.high is None else late.high
+
+
+def _subject(item: Comparison | Change, word: Verdict | Outcome, ends: Ends) -> Subject:
     proven = item.p_adjusted is not None and item.p_adjusted <= LEVEL
-    return item.outcome is Outcome.DIFFERS or (item.outcome is Outcome.WITHIN and proven)
-
-
-SETTLED = frozenset({*map(str, CONCLUSIVE), str(Verdict.DIFFERENCE_ONLY), str(Outcome.DIFFERS), str(Outcome.WITHIN)})
-
-
-def _subject(
-    item: Comparison | Change, low: float | None, high: float | None, confirmed: bool, refuses: str
-) -> Subject:
-    word = item.verdict if isinstance(item, Comparison) else item.outcome
+    where = " ".join(f"{key}={value}" for key, value in item.series.labels)
     return Subject(
-        name=name_of(item),
+        name=f"{item.label}.{item.metric}@{item.environment}" + (f" ({where})" if where else ""),
         label=item.label,
         metric=item.metric,
         environment=item.environment,
         primary=item.primary,
-        low=low,
-        high=high,
-        confirmed=confirmed,
-        settled=str(word) in SETTLED,
-        refuses=refuses,
+        low=ends[0],
+        high=ends[1],
+        confirmed=word in DIFFERS or (word in INSIDE and proven),
+        settled=word in SETTLED,
+        refuses="" if word in JUDGED else item.sentence,
         sentence=item.sentence,
     )
-
-
-def name_of(item: Comparison | Change) -> str:
-    where = " ".join(f"{key}={value}" for key, value in item.series.labels)
-    return f"{item.label}.{item.metric}@{item.environment}" + (f" ({where})" if where else "")
 
 
 def blockers_of_changes(compared: CampaignComparison) -> tuple[Finding, ...]:

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders.measurements import analysed, measurement, only, rounds, simulated_rounds
+from builders.measurements import analysed, levels, measurement, only, rounds, simulated_rounds
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate.columns import columns
-from vtax.analysis.estimate.summary import levels
 from vtax.analysis.records import Analysis, Verdict, settled
 from vtax.errors import ParseError
 from vtax.model.measurement import Measurement

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from builders.measurements import measurement
-from vtax.analysis.estimate.summary import cell_summary, levels, series_of, typical
+from builders.measurements import levels, measurement
+from vtax.analysis.estimate.summary import cell_summary, series_of, typical
 from vtax.errors import ParseError
 from vtax.model.metric import Kind
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from vtax.analysis.estimate.columns import Columns, Floats, Group, Ints, columns
+from vtax.analysis.estimate.columns import Columns, Floats, Group, Ints
 from vtax.analysis.estimate.diagnostics import outliers, spread
 from vtax.analysis.estimate.failures import SPEEDS, Place, TimeoutCounts
 from vtax.analysis.records import CellValue, Level
-from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Series, SeriesRecord
 
-__all__ = ["Series", "cell_mean", "cell_summary", "levels", "levels_of", "series_of", "typical"]
+__all__ = ["Series", "cell_mean", "cell_summary", "levels_of", "series_of", "typical"]
 
 TRIMMED_FROM = 3  # iterations in a cell from which the median is taken
 TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT})  # equal durations or tries: total over total
@@ -76,18 +75,13 @@ def typical(values: Sequence[float], kind: Kind) -> float:
     return float(cell_mean(values, kind))
 
 
-def levels(measurements: Iterable[Measurement]) -> dict[tuple[str, Series], Level]:
-    """One level for each environment and series. Warm-ups are left out. Raises ParseError as `columns` does."""
-    return levels_of(columns(measurements), {})[0]
-
-
 Key = tuple[str, Series]
 Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cell, when each began
 
 
 def levels_of(
     table: Columns, started: Mapping[str, float], timeouts: TimeoutCounts | None = None
-) -> tuple[dict[Key, Level], dict[Key, tuple[tuple[Floats, ...], Floats]]]:
+) -> tuple[dict[Key, Level], Runs]:
     """One level for each environment and series, and its iterations: the values of each cell, and when each began.
 
     `started` is when trials began (Unix time, s); NaN stands for one that is not known. `timeouts` are runs that belong
@@ -105,8 +99,7 @@ def levels_of(
     summaries = _by_size(table, rows, cells, values, collapsing=False)
     means = _by_size(table, rows, cells, values, collapsing=False, trimmed=False)
     counts = np.diff(np.append(cells, rows.size))
-    began = np.array([started.get(name, np.nan) for name in table.trials])
-    times = began[table.trial[rows]]
+    times = np.array([started.get(name, np.nan) for name in table.trials])[table.trial[rows]]
     found: dict[Key, list[CellValue]] = {}
     runs: dict[Key, tuple[list[Floats], list[Floats]]] = {}
     ends = np.append(cells, rows.size)
@@ -136,9 +129,9 @@ def levels_of(
         values_of, times_of = runs.setdefault(key, ([], []))
         values_of.append(values[mine])
         times_of.append(times_s)
-    by_key = {(group.environment, group.series): group for group in table.groups}
-    made = {key: _level(by_key[key], several, np.concatenate(runs[key][0])) for key, several in found.items()}
-    return made, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
+    groups = {(group.environment, group.series): group for group in table.groups}
+    levels = {key: _level(groups[key], several, np.concatenate(runs[key][0])) for key, several in found.items()}
+    return levels, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
 
 
 def _late(timeouts: TimeoutCounts, group: Group, round_: int) -> int:
