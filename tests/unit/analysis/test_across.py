@@ -16,10 +16,11 @@ from scipy.stats import ttest_ind
 from builders.measurements import measurement, simulated_rounds
 from builders.synthetic import campaign, plan
 from vtax.analysis.analyse import analyse
-from vtax.analysis.campaigns.comparison import compare_campaigns, welch
+from vtax.analysis.campaigns.comparison import compare_campaigns
 from vtax.analysis.campaigns.records import CampaignComparison, Change, Outcome
 from vtax.analysis.campaigns.setup_differences import Recorded
 from vtax.analysis.estimate.rank_sum import bound_rank, shift_interval, u_distribution
+from vtax.analysis.estimate.welch import welch
 from vtax.analysis.gates import Result, judge, parse_gates, subjects_of_changes
 from vtax.cli.compare import lines_of
 from vtax.errors import UsageError
