@@ -153,7 +153,7 @@ def _verdict(one: Pair, claim: Claim | None, around: ComparisonContext) -> tuple
         return Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: {_no_pairs_text(one, around.numbers.context)}"
     if not one.has_ratio:
         return Verdict.DIFFERENCE_ONLY, f"{Verdict.DIFFERENCE_ONLY}: {verdict.difference_text(found)}"
-    word = verdict.early(found) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
+    word = verdict.few_rounds_verdict(found) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
     sentence = verdict.sentence_of(word, found, study.margin)
     if word in CONCLUSIVE and {one.level.environment, study.baseline} & around.one_boot:
         sentence = f"{sentence}, for this one boot"

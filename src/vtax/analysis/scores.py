@@ -56,7 +56,9 @@ def _candidates(pairs: Sequence[Pair], numbers: Prepared) -> Iterator[_Candidate
             members = {metric: _members(metric, environment, pairs) for metric in spec.weights}
             every = [one for several in members.values() for one in several]
             missing = [m for m, several in members.items() if not _complete(m, several, numbers.levels, study.baseline)]
-            blocked = next((f"{name_of(one)}: {one.blocker.message}" for one in every if one.blocker is not None), "")
+            blocked = next(
+                (f"{metric_name(one)}: {one.blocker.message}" for one in every if one.blocker is not None), ""
+            )
             refused = blocked or numbers.control.excluded
             if missing:
                 refused = f"{missing[0]} was not measured in the same way in {environment} and {study.baseline}"
@@ -64,12 +66,14 @@ def _candidates(pairs: Sequence[Pair], numbers: Prepared) -> Iterator[_Candidate
             yield _Candidate(spec, environment, combined, refused)
 
 
-def name_of(one: Pair) -> str:
+def metric_name(one: Pair) -> str:
     return f"{one.level.label}.{one.level.metric}"
 
 
 def _members(metric: str, environment: str, pairs: Sequence[Pair]) -> list[Pair]:
-    return [one for one in pairs if one.level.environment == environment and name_of(one) == metric and one.has_ratio]
+    return [
+        one for one in pairs if one.level.environment == environment and metric_name(one) == metric and one.has_ratio
+    ]
 
 
 def _complete(metric: str, members: Sequence[Pair], found: Iterable[Key], baseline: str) -> bool:
@@ -119,7 +123,7 @@ def _score(
     elif effect is None:
         word, sentence = Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: no round has results for all of it in both"
     else:
-        word = verdict.early(effect) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
+        word = verdict.few_rounds_verdict(effect) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
         sentence = verdict.sentence_of(word, effect, study.margin)
     if word in CONCLUSIVE and {environment, study.baseline} & one_boot:
         sentence = f"{sentence}, for this one boot"

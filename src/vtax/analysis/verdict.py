@@ -73,7 +73,7 @@ def caveat(findings: Sequence[Finding], environments: tuple[str, str]) -> str:
     return "; ".join(f"{word} ({name})" for name, word in CAVEATS.items() if name in allowed)
 
 
-def early(found: Effect) -> Verdict | None:
+def few_rounds_verdict(found: Effect) -> Verdict | None:
     """The word for too few rounds; None from six rounds on."""
     if found.n >= VERDICT_FROM:
         return None
@@ -86,7 +86,7 @@ def sentence_of(word: Verdict, found: Effect, margin: float) -> str:
     change = signed(ratio, bounds)
     within = f"{100 * margin:g} %"
     if word in (Verdict.FASTER, Verdict.SLOWER):
-        return f"{word}{by(ratio, bounds)}"
+        return f"{word}{size_text(ratio, bounds)}"
     if word is Verdict.EQUIVALENT:
         return f"equivalent within {within}: {change}"
     if word is Verdict.TRIVIAL:
@@ -115,7 +115,7 @@ def signed(ratio: float, bounds: tuple[float, float] | None) -> str:
     return f"{percent(ratio)} %{_bracket(bounds, percent)}"
 
 
-def by(ratio: float, bounds: tuple[float, float] | None) -> str:
+def size_text(ratio: float, bounds: tuple[float, float] | None) -> str:
     """` by 8.3 % [5.1, 11.6]`, the way that the verdict points; a factor where percent would mislead."""
     if not 1 / WIDE <= ratio <= WIDE:
         return f": {signed(ratio, bounds)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -15,15 +15,11 @@ from vtax.analysis.estimate.failures import SPEEDS, Place, TimeoutCounts
 from vtax.analysis.records import CellValue, Level
 from vtax.model.metric import Kind, Series, SeriesRecord
 
-__all__ = ["Series", "cell_mean", "cell_summary", "levels_of", "series_of", "typical"]
+__all__ = ["Series", "cell_mean", "cell_summary", "levels_of", "typical"]
 
 TRIMMED_FROM = 3  # iterations in a cell from which the median is taken
 TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT})  # equal durations or tries: total over total
 PER_PROCESS = "Star"  # HPCC's mark of figures of one process
-
-
-def series_of(item: Level) -> Series:
-    return item.series
 
 
 def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
@@ -85,11 +81,30 @@ def levels_of(
     """One level for each environment and series, and its iterations: the values of each cell, and when each began.
 
     `started` is when trials began (Unix time, s); NaN stands for one that is not known. `timeouts` are runs that belong
-    to cells and have no number: a cell that they leave without one is no part of its level.
+    to cells and have no number: a cell that they leave without one is not part of its level.
     """
+    groups: dict[Key, Group] = {}
+    found: dict[Key, list[tuple[CellValue, Floats, Floats]]] = {}
+    for group, cell, own, began in _cells(table, started, timeouts or {}):
+        key = (group.environment, group.series)
+        groups[key] = group
+        found.setdefault(key, []).append((cell, own, began))
+    levels: dict[Key, Level] = {}
+    runs: dict[Key, tuple[tuple[Floats, ...], Floats]] = {}
+    for key, several in found.items():
+        cells, values, times_s = zip(*several, strict=True)
+        levels[key] = _level(groups[key], cells, np.concatenate(values))
+        runs[key] = (values, np.concatenate(times_s))
+    return levels, runs
+
+
+def _cells(
+    table: Columns, started: Mapping[str, float], timeouts: TimeoutCounts
+) -> Iterator[tuple[Group, CellValue, Floats, Floats]]:
+    """Every cell with a number, with the values of its iterations and when each began."""
     measured = np.flatnonzero(~table.warmup)
     if not measured.size:
-        return {}, {}
+        return
     # rows of one iteration: ranks and nodes
     first = _starts(table.group[measured], table.trial[measured])
     values = _by_size(table, measured, first, table.value[measured], collapsing=True)
@@ -98,40 +113,27 @@ def levels_of(
     cells = _starts(table.group[rows], table.round[rows])
     summaries = _by_size(table, rows, cells, values, collapsing=False)
     means = _by_size(table, rows, cells, values, collapsing=False, trimmed=False)
-    counts = np.diff(np.append(cells, rows.size))
     times = np.array([started.get(name, np.nan) for name in table.trials])[table.trial[rows]]
-    found: dict[Key, list[CellValue]] = {}
-    runs: dict[Key, tuple[list[Floats], list[Floats]]] = {}
     ends = np.append(cells, rows.size)
     bounds = np.append(measured.searchsorted(rows[cells]), measured.size)
     for i, start in enumerate(cells):
-        row = rows[start]
-        group = table.groups[table.group[row]]
-        mine, times_s = slice(start, ends[i + 1]), times[start : ends[i + 1]]
-        value: float | None = float(summaries[i])
-        late = _late(timeouts or {}, group, int(table.round[row]))
-        if late:
-            value = late_summary(values[mine], late, group.kind)
+        group, number = table.groups[table.group[rows[start]]], int(table.round[rows[start]])
+        mine, times_s = values[start : ends[i + 1]], times[start : ends[i + 1]]
+        late = _late(timeouts, group, number)
+        value = late_summary(mine, late, group.kind) if late else float(summaries[i])
         if value is None:
             continue
         places = table.source[measured[bounds[i] : bounds[i + 1]]].tolist()
         cell = CellValue.model_construct(
-            round=int(table.round[row]),
+            round=number,
             value=value,
             mean=None if late else float(means[i]),
-            iterations=int(counts[i]),
+            iterations=mine.size,
             timed_out=late,
             started=None if np.isnan(times_s).any() else float(times_s.min()),
             sources=tuple(table.sources[j] for j in dict.fromkeys(places)),
         )
-        key = (group.environment, group.series)
-        found.setdefault(key, []).append(cell)
-        values_of, times_of = runs.setdefault(key, ([], []))
-        values_of.append(values[mine])
-        times_of.append(times_s)
-    groups = {(group.environment, group.series): group for group in table.groups}
-    levels = {key: _level(groups[key], several, np.concatenate(runs[key][0])) for key, several in found.items()}
-    return levels, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
+        yield group, cell, mine, times_s
 
 
 def _late(timeouts: TimeoutCounts, group: Group, round_: int) -> int:
