@@ -56,10 +56,8 @@ def _candidates(pairs: Sequence[Pair], numbers: Prepared) -> Iterator[_Candidate
             members = {metric: _members(metric, environment, pairs) for metric in spec.weights}
             every = [one for several in members.values() for one in several]
             missing = [m for m, several in members.items() if not _complete(m, several, numbers.levels, study.baseline)]
-            blocked = next(
-                (f"{metric_name(one)}: {one.blocker.message}" for one in every if one.blocker is not None), ""
-            )
-            refused = blocked or numbers.control.excluded
+            blocked = (f"{metric_name(one)}: {one.blocker.message}" for one in every if one.blocker is not None)
+            refused = next(blocked, numbers.control.excluded)
             if missing:
                 refused = f"{missing[0]} was not measured in the same way in {environment} and {study.baseline}"
             combined = None if missing else _estimate(spec, members, environment, numbers.context)
@@ -71,9 +69,8 @@ def metric_name(one: Pair) -> str:
 
 
 def _members(metric: str, environment: str, pairs: Sequence[Pair]) -> list[Pair]:
-    return [
-        one for one in pairs if one.level.environment == environment and metric_name(one) == metric and one.has_ratio
-    ]
+    mine = (one for one in pairs if one.level.environment == environment and one.has_ratio)
+    return [one for one in mine if metric_name(one) == metric]
 
 
 def _complete(metric: str, members: Sequence[Pair], found: Iterable[Key], baseline: str) -> bool:

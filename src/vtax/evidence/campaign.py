@@ -7,15 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vtax.analysis.prepared import Prepared, prepare
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Plan, Work
 from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
+
+if TYPE_CHECKING:
+    from vtax.analysis.prepared import Prepared
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
 UNKNOWN_REMEDY = "take it into account: this campaign's records do not tell, so the condition cannot be excluded"
@@ -38,6 +40,8 @@ class Evidence:
     @cached_property
     def numbers(self) -> Prepared:
         """The levels of the measurements and their pairs with the baseline."""
+        from vtax.analysis.prepared import prepare  # numpy and scipy take a while to load
+
         return self.prepared or prepare(self.measurements, plan=self.plan, trials=self.trials)
 
     @property
