@@ -38,7 +38,7 @@ from vtax.store import Campaign, refuse_occupied
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
-    from vtax.analysis.campaigns.records import Across
+    from vtax.analysis.campaigns.records import CampaignComparison
     from vtax.analysis.records import Analysis
 
 
@@ -223,9 +223,9 @@ def analysed(directory: Path) -> Analysis:
     return Campaign.open(directory).read("analysis.json", Analysis)
 
 
-def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> Across:
+def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> CampaignComparison:
     """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
-    from vtax.analysis.campaigns.comparison import across
+    from vtax.analysis.campaigns.comparison import compare_campaigns
     from vtax.analysis.campaigns.setup_differences import Recorded
 
     if a.resolve() == b.resolve():
@@ -236,7 +236,7 @@ def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) 
         analysis = evaluate(campaign, cache=cache, readings=Readings(campaign, keep=False)).analysis
         return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
 
-    return across(recorded(a), recorded(b), environment)
+    return compare_campaigns(recorded(a), recorded(b), environment)
 
 
 def report(directory: Path, cache: Path | None = None) -> Path:

@@ -16,6 +16,7 @@ from vtax.model.reading import TrialReading
 from vtax.model.seal import Seal
 from vtax.model.trial import TrialRecord
 from vtax.store import Campaign
+from vtax.tools import declared_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +53,8 @@ def evaluate(
     `cache` is the directory that keeps the levels of unusual looks once they are simulated; `readings` what was read
     from the campaign's output already.
     """
-    from vtax.analysis.analyse import analyse
+    from vtax.analysis.analyse import analysis_of
+    from vtax.analysis.prepared import prepare
     from vtax.audit import audit, findings_of
     from vtax.evaluation.calibration_cache import tables_of
     from vtax.evidence.campaign import Evidence
@@ -69,6 +71,7 @@ def evaluate(
     measurements = tuple(value for one in read for value in one.measurements)
     by_trial = {one.record.id: one.reading for one in read}
     seal = campaign.seal(trials)
+    tables = {} if plan.origin is Origin.IMPORTED else tables_of(plan.study, cache)
     evidence = Evidence(
         plan=plan,
         cells=cells,
@@ -77,17 +80,12 @@ def evaluate(
         readings=by_trial,
         counters={trial.id: trial.counters for trial in trials},
         seal=seal,
+        prepared=prepare(measurements, plan=plan, trials=trials, tables=tables, declared=declared_metrics()),
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
     rows = audit(evidence)
-    findings = tuple(finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
-    if plan.origin is Origin.IMPORTED:
-        from vtax.analysis.imported import analyse as compared
-
-        made = compared(measurements, plan=plan, findings=findings, trials=trials)
-    else:
-        tables = tables_of(plan.study, cache)
-        made = analyse(measurements, plan=plan, findings=findings, trials=trials, tables=tables)
+    findings = (finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
+    made = analysis_of(evidence.numbers, findings)
     if log is not None and until is None and _is_over(log):
         last = log.looks[-1]
         made = made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})

@@ -62,7 +62,7 @@ class InterimAnalysis:
 
     def report(self, rounds: int) -> None:
         """Report where the intervals are, from the third round on, unless that has taken too much time so far."""
-        from vtax.analysis.estimate.intervals import intervals
+        from vtax.analysis.estimate.intervals import interim_intervals
         from vtax.analysis.records import waiting
 
         if rounds < FROM or self.spent_s > SHARE * (self.clock() - self.started):
@@ -72,4 +72,4 @@ class InterimAnalysis:
         except VtaxError as error:  # the decision to stop and the report give it in full
             self.listener(Notice(f"no intervals after round {rounds}: {str(error).splitlines()[0]}"))
             return
-        self.listener(IntervalsNow(rounds, made.baseline, intervals(made), waiting(made)))
+        self.listener(IntervalsNow(rounds, made.baseline, interim_intervals(made), waiting(made)))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
@@ -36,7 +37,6 @@ from vtax.units import parse_bytes, parse_seconds
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 CONTROL = "control"  # the environment that repeats the baseline
-FIRST_LOOK = 6  # complete rounds: no distribution-free 95 % interval exists for fewer pairs
 
 
 def _size(value: Any) -> Any:
@@ -221,7 +221,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
 
 def every_round(rounds: int) -> tuple[int, ...]:
     """The interim analyses of a study whose intervals are valid after every round."""
-    return tuple(range(FIRST_LOOK, rounds + 1))
+    return tuple(range(VERDICT_FROM, rounds + 1))
 
 
 def at_any_time(study: Study, rounds: int | None = None) -> Study:
@@ -230,10 +230,10 @@ def at_any_time(study: Study, rounds: int | None = None) -> Study:
     Raises UsageError where that leaves no analysis before the end.
     """
     most = study.rounds if rounds is None else rounds
-    if most <= FIRST_LOOK:
+    if most <= VERDICT_FROM:
         raise UsageError(
-            f"--anytime analyses after every round from {FIRST_LOOK} on, but only {most} rounds are planned",
-            remedy=f"plan more than {FIRST_LOOK}: `rounds = 60` in the study, or --rounds 60; it may end earlier",
+            f"--anytime analyses after every round from {VERDICT_FROM} on, but only {most} rounds are planned",
+            remedy=f"plan more than {VERDICT_FROM}: `rounds = 60` in the study, or --rounds 60; it may end earlier",
         )
     return study.model_copy(update={"rounds": most, "looks": every_round(most), "anytime": True})
 
@@ -359,14 +359,14 @@ def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]
 
 
 def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
-    looks, rounds = raw.get("looks"), raw.get("rounds", FIRST_LOOK)
+    looks, rounds = raw.get("looks"), raw.get("rounds", VERDICT_FROM)
     if raw.get("anytime") is True and looks:
         yield Mistake(
             "anytime",
             "it already analyses after every round; it cannot be combined with `looks`",
             "leave one of them out",
         )
-    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= FIRST_LOOK:
+    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= VERDICT_FROM:
         hint = "such as `rounds = 60`: the maximum, since the campaign may end earlier"
         yield Mistake("rounds", f"{rounds} rounds leave no interim analysis before the end", hint)
     if not isinstance(looks, list) or not all(isinstance(look, int) for look in looks):
@@ -378,8 +378,8 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
         yield Mistake(
             "looks", f"{looks} does not increase", "list rounds after which to analyse, such as [6, 10, 16, 24]"
         )
-    elif looks[0] < FIRST_LOOK:
-        hint = f"start at {FIRST_LOOK} or later: fewer rounds cannot support a verdict"
+    elif looks[0] < VERDICT_FROM:
+        hint = f"start at {VERDICT_FROM} or later: fewer rounds cannot support a verdict"
         yield Mistake("looks", f"the first analysis is after {looks[0]} rounds", hint)
     if "rounds" in raw and raw["rounds"] != looks[-1]:
         hint = "leave `rounds` out, because the last of `looks` ends the campaign; or leave `looks` out"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from vtax.analysis.estimate.intervals import Interval, intervals
+from vtax.analysis.estimate.intervals import InterimInterval, interim_intervals
 from vtax.errors import VtaxError
 from vtax.evaluation.evaluate import evaluate
 from vtax.evaluation.readings import Readings
@@ -32,7 +32,7 @@ class Snapshot(Record):
     elapsed_s: float
     remaining_s: float | None
     baseline: str
-    intervals: tuple[Interval, ...]
+    intervals: tuple[InterimInterval, ...]
     note: str = ""  # why there are no intervals
 
 
@@ -44,7 +44,7 @@ class Watcher:
         self.readings = Readings(self.campaign, keep=False)
         self.plan = self.campaign.plan()
         self.seen = -1
-        self.intervals: tuple[Interval, ...] = ()
+        self.intervals: tuple[InterimInterval, ...] = ()
         self.note = ""
 
     def snapshot(self, now: float | None = None) -> Snapshot:
@@ -86,7 +86,7 @@ class Watcher:
             self.intervals, self.note = (), str(error).splitlines()[0]
             return
         self.note = ""
-        self.intervals = intervals(analysis)
+        self.intervals = interim_intervals(analysis)
 
 
 def remaining_s(plan: Plan, done: Mapping[str, TrialRecord]) -> float | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from vtax.errors import PLUGIN_FAILURES
 
 if TYPE_CHECKING:
+    from vtax.model.metric import Metric
     from vtax.tools.benchmark import Benchmark
     from vtax.tools.tool import LogFormat, Tool
 
@@ -92,6 +93,11 @@ def programs() -> tuple[str, ...]:
 def commands() -> tuple[str, ...]:
     """The names under which programs of tools are started, in logs of others too."""
     return tuple(dict.fromkeys(name for tool in tools() for name in (*tool.programs, *tool.commands)))
+
+
+def declared_metrics() -> dict[str, tuple[Metric, ...]]:
+    """The metrics that each benchmark may report."""
+    return {name: benchmark.metrics for name, benchmark in benchmarks().items()}
 
 
 def broken_plugins() -> tuple[str, ...]:
