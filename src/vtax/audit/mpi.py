@@ -41,7 +41,7 @@ ONE_WORKED = 0.9  # of two threads: the share of the events by which they differ
     needs=(
         Needs("the verified placement of MPI ranks", checks="mpi placement", origin=Origin.RUN),
         Needs(
-            "the nodes of the ranks (stress-ng --verbose), or their number and P x Q",
+            "the nodes of the ranks, or their number and P x Q",
             facts=("ranks_on_nodes", "systems"),
             origin=Origin.IMPORTED,
         ),
@@ -64,9 +64,7 @@ def placement(evidence: Evidence) -> Iterator[Result]:
         if isinstance(p, int) and isinstance(q, int) and isinstance(ranks, int):
             used = f"{p * q} of {ranks} processes (P x Q = {p} x {q})"
             if p * q < ranks:
-                message = (
-                    f"{where}: HPL and PTRANS ran on {used}; the others were idle, and nothing crossed the network"
-                )
+                message = f"{where}: the problem was solved on {used}; the others were idle"
                 remedy = "choose P x Q = the number of processes"
                 yield Failed(message, trial.environment, trial.label, Severity.WARNING, remedy)
             else:

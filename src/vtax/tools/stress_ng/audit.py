@@ -24,7 +24,7 @@ NEVER_WAIT = ("cpu", "vm", "io")  # stressors whose workers never wait for a dev
     why="a bogo operation is whatever one stressor's loop does in one version; stress-ng is not a precise benchmark "
     "and says so",
     remedy="give all environments the same stress-ng, stressor, method, number of workers and time",
-    source="stress-ng's log (the version needs --verbose); also in imported logs",
+    source="stress-ng's log (the version needs --verbose)",
     benchmarks=("stress-ng",),
     needs=Needs("versions and methods", facts=("stress_ng_version", "settings")),
 )
