@@ -63,6 +63,11 @@ class Section(NamedTuple):
     def last(self) -> int:
         return self.lines[-1].number if self.lines else 1
 
+    @property
+    def end(self) -> int:
+        """The number of its last line that is not empty: where an output that was cut off ends."""
+        return next((line.number for line in reversed(self.lines) if line.text), self.first)
+
 
 class Value(NamedTuple):
     """One number as the log has it, in base units. `rank` is "" when the log does not prove whose it is."""

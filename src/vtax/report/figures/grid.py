@@ -12,7 +12,7 @@ from vtax.report.document.tables import Results
 from vtax.report.figures.chart import scaled
 from vtax.report.figures.svg import Scale, log_around
 from vtax.report.records import ReportInput
-from vtax.tools.iozone.benchmark import ALL, HEADLINES
+from vtax.tools.iozone.metrics import ALL, HEADLINES
 
 FILE, RECORD, OPERATION = "file_bytes", "record_bytes", "operation"
 METRIC = "throughput"

@@ -1,19 +1,26 @@
 """iozone: rates of file operations."""
 
-from vtax.tools.iozone import log_reader, logs
+from vtax.evidence.row import Row
+from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
+from vtax.tools.iozone.reader import headerless, read
 from vtax.tools.tool import LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.iozone.audit import ROWS
+
+    return ROWS
+
 
 TOOL = Tool(
     name="iozone",
-    benchmarks=(Iozone(),),  # type: ignore[arg-type]
+    benchmarks=(Iozone(),),
     logs=(
-        LogFormat(
-            "iozone", log_reader.read, logs.starts, first='\t "I', begins=logs.starts, ends=logs.ends, together=True
-        ),
+        LogFormat("iozone", read, logs.starts, first='\t "I', begins=logs.starts, ends=logs.ends, together=True),
         LogFormat(
             "iozone, no header",
-            log_reader.headerless,
+            headerless,
             logs.starts_headerless,
             first='0123456789 \t\v\f,;"Ww',
             outside=True,
@@ -22,4 +29,5 @@ TOOL = Tool(
     packages=("iozone3",),
     programs=("iozone",),
     versions={"iozone_version": "iozone"},
+    audit=_audit,
 )

@@ -1,6 +1,6 @@
 """iperf3: throughput of TCP and UDP between two nodes."""
 
-from vtax.evidence.row import Row
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.iperf3 import logs
 from vtax.tools.iperf3.benchmark import Iperf3
 from vtax.tools.iperf3.reader import read
@@ -8,9 +8,9 @@ from vtax.tools.tool import LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.iperf3.audit import ROWS
+    from vtax.tools.iperf3 import audit
 
-    return ROWS
+    return rows_of(audit)
 
 
 TOOL = Tool(
@@ -32,6 +32,6 @@ TOOL = Tool(
     programs=("iperf3",),
     commands=("iperf",),
     versions={"iperf3_version": "iperf3"},
-    file_names={"protocol": {"tcp": "tcp", "udp": "udp"}},
     audit=_audit,
+    file_names={"protocol": {"tcp": "tcp", "udp": "udp"}},
 )

@@ -98,7 +98,7 @@ SIDES = ("client", "server")
     source="iperf3's JSON, or the closing lines of a text log",
     benchmarks=("iperf3",),
     needs=(Needs("the count of retransmits", facts=("segments_resent",)),),
-    applies=lambda evidence: "" if any(True for _ in _tcp(evidence)) else "no TCP in this campaign",
+    about=lambda trial: trial.params.get("protocol") != "udp",
 )
 def retransmits(evidence: Evidence) -> Iterator[Result]:
     """N06: retransmits, and slow start."""
@@ -168,6 +168,3 @@ def sender_side(evidence: Evidence) -> Iterator[Result]:
 
 def _counted_by(facts: list[Mapping[str, Any]]) -> set[str]:
     return {side for one in facts for side in one.get("counted_by", ())}
-
-
-ROWS = (udp_rate, cpu_bound, retransmits, sender_side)

@@ -16,7 +16,7 @@ from vtax.tools.iperf3.metrics import JITTER, LOST, RETRANSMITS, THROUGHPUT
 from vtax.tools.iperf3.session import SHORTEST_S, connected, describe, labels_of
 from vtax.tools.reading import Reading, Section, Value
 
-ENDS = ("local", "remote")
+FIRST_STREAM = ("start", "connected", 0)
 SHORTEST = 0.1  # of the longest interval: a last one of a few ms has an absurd rate
 RECEIVED = ("end", "sum_received")
 
@@ -86,13 +86,11 @@ def _intervals(intervals: Any) -> tuple[tuple[float, float, float], ...]:
 def _session(reading: Reading, document: Document) -> None:
     """Both ends, what was tested, and the values. Raises Unfit."""
     streams = document.at("start", "connected")
-    pairs = [
-        [(str(document.at(*place, f"{end}_host"))[:200], str(document.at(*place, f"{end}_port"))) for end in ENDS]
-        for place in (("start", "connected", index) for index in range(len(streams)))
-    ]
-    if not pairs:
-        raise Unfit(document.line("start", "connected"), "no connection was made")
-    connected(reading, pairs)
+    ours, theirs = (
+        (str(document.at(*FIRST_STREAM, f"{end}_host"))[:200], str(document.at(*FIRST_STREAM, f"{end}_port")))
+        for end in ("local", "remote")
+    )
+    connected(reading, ours, theirs)
     protocol = str(document.at("start", "test_start", "protocol")).lower()
     if error := document.get("error"):
         raise Unfit(document.line("error"), f"iperf3 says: {str(error)[:100]}")
@@ -100,7 +98,7 @@ def _session(reading: Reading, document: Document) -> None:
         raise Unfit(document.line("start", "test_start", "protocol"), f"a {protocol} test")
     test = document.at("start", "test_start")
     reverse = "reverse" in test and document.number("start", "test_start", "reverse") > 0
-    describe(reading, protocol, reverse, len(pairs))
+    describe(reading, protocol, reverse, len(streams))
     if document.get("start", "test_start", "bidir"):
         raise Unfit(document.line("start", "test_start", "bidir"), "a test in both directions at once")
     _values(reading, document, protocol)

@@ -114,7 +114,7 @@ def _facts(
     """What the session says besides its values, each where it is there."""
     reading.facts["side"] = "server" if server else "client"
     if peers:
-        connected(reading, [((own, port), (peer, peer_port)) for own, port, peer, peer_port in map(_groups, peers)])
+        connected(reading, (peers[0][1], peers[0][2]), (peers[0][3], peers[0][4]))
     if version := next((match[1] for line in lines if (match := VERSION.match(line.text))), ""):
         reading.facts["iperf3_version"] = version
     if totals:
@@ -123,11 +123,6 @@ def _facts(
     for total in totals:
         if total.side == "sender" and total.extra.isdecimal() and several == (total.stream == "SUM"):
             reading.facts |= {"segments_resent": int(total.extra), "sent_bytes": total.moved}
-
-
-def _groups(found: re.Match[str]) -> tuple[str, str, str, str]:
-    own, port, peer, peer_port = found.groups()
-    return own, port, peer, peer_port
 
 
 def _close(reading: Reading, section: Section, totals: list[Total], udp: bool, streams: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from vtax.tools.commands import option, words_of
 from vtax.tools.reading import Reading
@@ -15,15 +14,13 @@ DECIMAL = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 End = tuple[str, str]  # address and port
 
 
-def connected(reading: Reading, streams: Sequence[Sequence[End]]) -> None:
-    """Addresses and ports of both ends, from (own, peer's) end of every stream and the side that says so."""
-    pairs = [tuple(ends) if reading.facts["side"] == "client" else tuple(ends)[::-1] for ends in streams]
-    client, server = pairs[0]
+def connected(reading: Reading, ours: End, theirs: End) -> None:
+    """Addresses and ports of both ends of the first stream; `side` of the facts says which is which."""
+    client, server = (ours, theirs) if reading.facts["side"] == "client" else (theirs, ours)
     reading.nodes = (client[0], server[0])
     reading.facts |= {
         "client_address": client[0],
         "server_address": server[0],
-        "connections": [[one[0], other[0]] for one, other in pairs],
         "connection": " ".join(sorted([":".join(client), ":".join(server)])),
     }
 

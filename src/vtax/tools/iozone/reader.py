@@ -1,8 +1,13 @@
 """iozone: its table, the report for spreadsheets (`-R`), throughput mode (`-t`), plain or saved by a spreadsheet.
 
-The unit stands in the header only: kB are 1024 bytes; with `-O` the same table holds operations per second. A table
-without its header has no unit and gets none. 0 means "not run". Ranks of an mpirun each have a header; a size then
-stands there once for each of them, and whose row is whose is not known.
+Only the header says the unit: kB are 1024 bytes; with `-O` the same table holds operations per second. A table
+without its header has no unit and gets none. 0 means "not run". Columns of tests that were not asked for are blank, and
+their widths differ between versions, so the command line that iozone echoes says which columns are there. Ranks of an
+mpirun each have a header; a size then appears once for each of them, and whose row is whose is not known.
+
+Facts: `unit` ("kBytes/sec", "operations per second" or "unknown") and `unit_problem`, `iozone_version`,
+`iozone_command` (its options), `direct_io`, `fsync_timed` and `close_timed` (whether it bypassed the page cache, and
+whether fsync and close are in the time of writes), `file_bytes` (of the largest file).
 """
 
 from __future__ import annotations
@@ -13,13 +18,15 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from vtax.tools.commands import command_facts
-from vtax.tools.iozone.benchmark import ALL, HEADLINES, KIB, OPERATIONS, PRIMARY, SELECTED, TESTS, THROUGHPUT
+from vtax.tools.iozone.metrics import ALL, HEADLINES, KIB, OPERATIONS, PRIMARY, TESTS, THROUGHPUT
 from vtax.tools.reading import Line, Reading, Section, Value, agree
 
 WORDS = re.compile(r"[^\s,;\"]+")
+LONGEST_NUMBER = 18  # digits
 KBYTES, OPS = "kBytes/sec", "operations per second"
 UNIT = re.compile(r"Output is in (.{1,60}?)\.?$")
 COMMAND = re.compile(r"^Command line used: (.{1,2000})$")
+SELECTED = re.compile(r"(?<=\s)-i\s*(\S+)")
 VERSION = re.compile(r"^Version \$Revision: (\d{1,2}\.\d{1,4})")
 BEGAN = re.compile(r"^Run began: \w{3} (\w{3}) (\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})$")
 HEAD = (
@@ -79,7 +86,8 @@ def split(line: Line) -> Split:
         if mark in text:
             text = text.replace(mark, " ")
     words = text.split()
-    return Split(line, words, " ".join(words), text.isascii() and "".join(words).isdecimal() and len(text) < 2000)
+    whole = text.isascii() and "".join(words).isdecimal() and max(map(len, words)) <= LONGEST_NUMBER
+    return Split(line, words, " ".join(words), whole)
 
 
 def read(section: Section) -> Reading:
@@ -92,12 +100,13 @@ def read(section: Section) -> Reading:
         reading.params["ranks"] = reading.ranks
     unit = _header(reading, lines)
     if not unit:
-        reading.refuse(section.first, "all values of this run", str(reading.facts["unit_problem"]), count_cells(lines))
+        reading.refuse(0, "all values of this run", str(reading.facts["unit_problem"]), count_cells(lines))
         return reading
     ended = sum(one.joined.endswith("iozone test complete.") for one in lines)
     if ended < reading.ranks:
         reason = f"{reading.ranks} began, {ended} ended: what is missing is not known"
-        reading.refuse(section.last, "later values of this run", reason, 0)
+        reading.refuse(section.end, "later values of this run", reason, 0)
+    reading.ended = ended == reading.ranks
     if reading.params["mode"] == "throughput":
         _throughput(reading, lines)
         return reading
@@ -142,7 +151,7 @@ def _header(reading: Reading, lines: list[Split]) -> str:
             day, clock = (int(found[6]), MONTHS.find(found[1]) // 4 + 1, int(found[2])), map(int, found.group(3, 4, 5))
             reading.started = float(calendar.timegm((*day, *clock)))
     texts = {one.joined for one in lines}
-    facts["direct"] = "O_DIRECT feature enabled" in texts
+    facts["direct_io"] = "O_DIRECT feature enabled" in texts
     facts["fsync_timed"] = "Include fsync in write timing" in texts
     facts["close_timed"] = "Include close in write timing" in texts
     if commands:
@@ -151,8 +160,8 @@ def _header(reading: Reading, lines: list[Split]) -> str:
     params["mode"] = "throughput" if throughput else "auto" if "Auto Mode" in texts else "sizes"
     if "Network distribution mode enabled." in texts:
         params["distributed"] = True
-    for name in ("direct", "fsync_timed", "close_timed"):
-        if facts[name]:
+    for name, fact in (("direct", "direct_io"), ("fsync_timed", "fsync_timed"), ("close_timed", "close_timed")):
+        if facts[fact]:
             params[name] = True
     return _unit(reading, units)
 
@@ -166,7 +175,7 @@ def _unit(reading: Reading, units: set[str]) -> str:
         return ""
     (unit,) = units
     if unit not in known:
-        reading.facts["unit_problem"] = f"values in {unit}, which is no rate that vtax compares"
+        reading.facts["unit_problem"] = f"values in {unit}, which is not a rate that vtax compares"
         return ""
     reading.facts["unit"] = known[unit]
     reading.params["unit"] = "operations" if known[unit] == OPS else "bytes"
@@ -175,9 +184,7 @@ def _unit(reading: Reading, units: set[str]) -> str:
 
 def _table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
     """The cells of all rows below the heads of tables."""
-    command = str(reading.facts.get("iozone_command", ""))
-    selected = sorted({int(test) for test in SELECTED.findall(command)} & set(TESTS))
-    columns = [column for test in selected for column in TESTS[test]] if "#NAME?" not in command else []
+    columns = _selected(reading, lines)
     heads = {place for place, one in enumerate(lines) if one.words[1:] == HEAD and one.words[0] in ("kB", "KB")}
     start = min(heads, default=len(lines))
     rows: list[Split] = []
@@ -186,7 +193,7 @@ def _table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
             break
         if len(one.words) >= 3 and one.whole:
             rows.append(one)
-        elif len(one.words) >= 3 and one.words[0].isdecimal() and one.words[1].isdecimal():
+        elif len(one.words) >= 3 and 2 * sum(map(str.isdecimal, one.words)) > len(one.words):
             reading.refuse(one.line.number, one.joined, "a row with something else than numbers in it")
     spreadsheet = any("\t" in one.line.text for one in rows)
     widths = Counter(len(one.line.text.rstrip()) for one in rows)
@@ -206,6 +213,21 @@ def _table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
         for name, rate in zip(names, rates, strict=True):
             cells[file_kb, record_kb, name].append((line, rate, one.line.rank))
     return cells
+
+
+def _selected(reading: Reading, lines: list[Split]) -> list[str]:
+    """The columns of the tests that the command asks for, all when it asks for none; none when that is not known."""
+    commands = [one for one in lines if COMMAND.match(one.joined)]
+    if not commands or any("#NAME?" in one.joined for one in commands):
+        return []
+    tests = SELECTED.findall(commands[0].joined)
+    for test in tests:
+        if not (test.isascii() and test.isdecimal()):
+            reason = f"{test!r} is not the number of a test: which columns a row has is not known"
+            reading.refuse(commands[0].line.number, commands[0].joined, reason, 0)
+            return []
+    selected = {int(test[:9]) for test in tests} & set(TESTS) or TESTS
+    return [column for test in sorted(selected) for column in TESTS[test]]
 
 
 def below(head: Split, row: Split) -> list[str]:
@@ -279,7 +301,7 @@ def _values(reading: Reading, unit: str, table: Cells, report: Cells) -> None:
     for reason, places in bad.items():
         reading.refuse(places[0][0], ", ".join(where for _, where in places[:3]), reason, len(places))
     if source:
-        reading.facts["largest_file_bytes"] = max(file for file, _, _ in source) * KIB
+        reading.facts["file_bytes"] = max(file for file, _, _ in source) * KIB
     elif not reading.refusals:
         reading.refuse(reading_first(table, report), "all values of this run", "it has no table: aborted", 0)
 
@@ -324,4 +346,4 @@ def _throughput(reading: Reading, lines: list[Split]) -> None:
         else:
             reading.values.append(Value(metric, total * KIB, one.line.number, labels))
     if sizes[0]:
-        reading.facts["largest_file_bytes"] = sizes[0]
+        reading.facts["file_bytes"] = sizes[0]
