@@ -40,16 +40,11 @@ class Failed:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Undecided:
+class Undecided(Failed):
     """What was recorded, and still does not decide the matter."""
 
-    message: str
-    environment: str = ""
-    entry: str = ""
 
-
-Result = Failed | Undecided | Finding | str
+Result = Failed | str
 Check = Callable[[Evidence], Iterable[Result]]
 
 
@@ -142,37 +137,22 @@ class Row:
         where = f"{entry} in {environment}: " if entry else f"{environment}: " if environment else ""
         return self._finding(Undecided(f"{where}not recorded: {needs.what}", environment, entry))
 
-    def _finding(self, one: Failed | Undecided | Finding) -> Finding:
+    def _finding(self, one: Failed) -> Finding:
         """What every finding of a row has in common. What is not known is a warning where it would block."""
-        if isinstance(one, Finding):
-            severity = self._unknown if one.unknown else one.severity
-            return one.model_copy(update={"why": self.why, "remedy": one.remedy or self.remedy, "severity": severity})
-        if isinstance(one, Undecided):
-            return Finding(
-                id=self.id,
-                severity=self._unknown,
-                message=one.message,
-                remedy=UNKNOWN_REMEDY,
-                why=self.why,
-                environment=one.environment,
-                benchmark=one.entry,
-                unknown=True,
-            )
+        unknown = isinstance(one, Undecided)
+        mild = Severity.WARNING if self.severity is Severity.BLOCKER else Severity.INFO
         return Finding(
             id=self.id,
-            severity=one.severity or self.severity,
+            severity=mild if unknown else one.severity or self.severity,
             message=one.message,
-            remedy=one.remedy or self.remedy,
+            remedy=UNKNOWN_REMEDY if unknown else one.remedy or self.remedy,
             why=self.why,
             environment=one.environment,
             benchmark=one.entry,
             metrics=one.metrics,
             labels=one.labels,
+            unknown=unknown,
         )
-
-    @property
-    def _unknown(self) -> Severity:
-        return Severity.WARNING if self.severity is Severity.BLOCKER else Severity.INFO
 
     def _row(self, outcome: Outcome, findings: tuple[Finding, ...], seen: tuple[str, ...]) -> AuditRow:
         return AuditRow(

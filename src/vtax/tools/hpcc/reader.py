@@ -4,9 +4,9 @@ hpcc appends to its file, so it may hold several runs, aborted ones among them. 
 counts only when the section of its own test says the same.
 
 Facts, besides those of `systems`: `hpcc_version`, `hpcc_release` (`1.5.0.f`, of the summary), `hpcc_compiled` (date),
-`host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's own verdict on its results), `residual_missing` (no check of HPL's solution, or a failed one),
-`counts` (its counts, errors and residuals by their keys), `MPI_Wtick` (s), `STREAM_Threads`, `omp_get_max_threads`,
-`HPLMaxProcs`, `FFT_API`, `MPIRandomAccess_Algorithm`.
+`host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's own verdict on its results), `residual_missing` (no
+check of HPL's solution, or a failed one), `counts` (its counts, errors and residuals by their keys), `MPI_Wtick` (s),
+`STREAM_Threads`, `omp_get_max_threads`, `HPLMaxProcs`, `FFT_API`, `MPIRandomAccess_Algorithm`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """stress-ng: synthetic load, counted in bogus operations."""
 
-from vtax.evidence.row import Row
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.stress_ng.benchmark import StressNg
 from vtax.tools.stress_ng.messages import begins, ends, restarts, starts
 from vtax.tools.stress_ng.reader import read
@@ -8,9 +8,9 @@ from vtax.tools.tool import Build, LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.stress_ng.audit import ROWS
+    from vtax.tools.stress_ng import audit
 
-    return ROWS
+    return rows_of(audit)
 
 
 TOOL = Tool(

@@ -90,6 +90,3 @@ def shared_cpus(evidence: Evidence) -> Iterator[Result]:
                     yield Failed(message, trial.environment, trial.label)
                 else:
                     yield f"{trial.label} in {trial.environment}: {said}"
-
-
-ROWS = (bogo_operations, cpu_time_rate)

@@ -1,6 +1,6 @@
 """sysbench: prime numbers, memory, files."""
 
-from vtax.evidence.row import Row
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
 from vtax.tools.sysbench.lines import ends, starts
 from vtax.tools.sysbench.reader import read
@@ -9,9 +9,9 @@ from vtax.tools.tool import Build, LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.sysbench.audit import ROWS
+    from vtax.tools.sysbench import audit
 
-    return ROWS
+    return rows_of(audit)
 
 
 TOOL = Tool(

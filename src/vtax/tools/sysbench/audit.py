@@ -35,6 +35,3 @@ def settings(evidence: Evidence) -> Iterator[Result]:
     for benchmark in BENCHMARKS:
         yield from alone(evidence, benchmark)
     yield from sentences(known)
-
-
-ROWS = (settings,)
