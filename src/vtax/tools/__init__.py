@@ -79,6 +79,11 @@ def log_formats() -> Mapping[str, LogFormat]:
     return {known.name: known for tool in tools() for known in tool.logs}
 
 
+def versions() -> Mapping[str, str]:
+    """Fact of a log -> the package whose version it is."""
+    return {fact: package for tool in tools() for fact, package in tool.versions.items()}
+
+
 def packages() -> tuple[str, ...]:
     """The Debian packages of all tools, each once."""
     return tuple(dict.fromkeys(package for tool in tools() for package in tool.packages))

@@ -6,7 +6,7 @@ their widths differ between versions, so the command line that iozone echoes say
 mpirun each have a header; a size then appears once for each of them, and whose row is whose is not known.
 
 Facts: `unit` ("kBytes/sec", "operations per second" or "unknown") and `unit_problem`, `iozone_version`,
-`iozone_command` (its options), `direct_io`, `fsync_timed` and `close_timed` (whether it bypassed the page cache, and
+`invoked` (its options), `direct_io`, `fsync_timed` and `close_timed` (whether it bypassed the page cache, and
 whether fsync and close are in the time of writes), `file_bytes` (of the largest file).
 """
 
@@ -155,7 +155,7 @@ def _header(reading: Reading, lines: list[Split]) -> str:
     facts["fsync_timed"] = "Include fsync in write timing" in texts
     facts["close_timed"] = "Include close in write timing" in texts
     if commands:
-        facts["iozone_command"] = commands[0]
+        facts["invoked"] = commands[0]
     throughput = any(text.startswith(("Throughput test with", "Children see throughput")) for text in texts)
     params["mode"] = "throughput" if throughput else "auto" if "Auto Mode" in texts else "sizes"
     if "Network distribution mode enabled." in texts:
