@@ -19,6 +19,7 @@ from vtax.model.seal import Seal
 from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.model.trial import Status, StepRecord, TrialRecord
 from vtax.tools import benchmarks
+from vtax.tools.hpcc.linpack import OUTPUT
 from vtax.tools.trials import collected
 
 GIB = 2**30
@@ -189,6 +190,7 @@ def trial(where: Cell, planned: PlannedTrial, started: float, params: Mapping[st
         elapsed_s=90.0,
         stdout="0.worker1.stdout",
         stderr="0.worker1.stderr",
+        outputs={OUTPUT: "0.worker1.stdout"} if planned.work == "hpcc" else {},
     )
     return TrialRecord(
         id=planned.id,
@@ -291,7 +293,11 @@ def logged(
         if one.label == "hpcc" or one.environment not in texts:
             continue
         step = one.steps[0].model_copy(
-            update={"argv": (argv or {}).get(one.environment, ("run",)), "elapsed_s": elapsed_s}
+            update={
+                "argv": (argv or {}).get(one.environment, ("run",)),
+                "elapsed_s": elapsed_s,
+                "outputs": {OUTPUT: one.steps[0].stdout} if benchmark in ("hpcc", "hpl") else {},
+            }
         )
         told = {step.stdout: texts[one.environment], step.stderr: f"{one.id}\n"}
         changed = {

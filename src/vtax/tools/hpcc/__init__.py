@@ -10,9 +10,9 @@ from vtax.tools.tool import Build, LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.hpcc import blas
+    from vtax.tools.hpcc import audit, audit_linpack, blas
 
-    return rows_of(blas)
+    return rows_of(audit, audit_linpack, blas)
 
 
 TOOL = Tool(

@@ -10,8 +10,7 @@ from vtax.evidence.row import Failed, Result, row
 from vtax.facts.blas import AVX2_CORES, AVX512_CORES
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
-
-BENCHMARKS = ("hpcc", "hpl")
+from vtax.tools.hpcc.audit import PROGRAMS
 
 
 @row(
@@ -22,12 +21,17 @@ BENCHMARKS = ("hpcc", "hpl")
     why="which kernel runs decides HPL by up to a factor of five, with the same library and the same CPU",
     remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
     source="`vtax-blas` on every node",
-    benchmarks=BENCHMARKS,
-    needs=Needs("which kernel the BLAS chose (vtax-blas is in the image)", node=("blas_core",), origin=Origin.RUN),
+    benchmarks=PROGRAMS,
+    needs=Needs(
+        "the kernel that the BLAS chose (by vtax-blas in the image)",
+        node=("blas_core",),
+        each="entry",
+        origin=Origin.RUN,
+    ),
 )
 def blas_core(evidence: Evidence) -> Iterator[Result]:
     """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
-    labels = evidence.labels_of(*BENCHMARKS)
+    labels = evidence.labels_of(*PROGRAMS)
     for one in differences(evidence, "blas_core"):
         message = (
             f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
@@ -39,7 +43,8 @@ def blas_core(evidence: Evidence) -> Iterator[Result]:
         cores = {str(core) for seen in values_of(evidence, environment, "blas_core").values() for core in seen}
         every = values_of(evidence, environment, "cpu_flags").values()
         flags = {flag for values in every for value in values for flag in value}
-        yield f"{environment}: {shown(sorted(cores))}"
+        if cores:
+            yield f"{environment}: {shown(sorted(cores))}"
         for core in sorted(cores):
             yield from (one for label in labels for one in unfit(environment, label, core, flags))
 

@@ -1,9 +1,17 @@
 """iozone: rates of file operations."""
 
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
 from vtax.tools.iozone.reader import headerless, read
 from vtax.tools.tool import LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.iozone import audit
+
+    return rows_of(audit)
+
 
 TOOL = Tool(
     name="iozone",
@@ -21,4 +29,5 @@ TOOL = Tool(
     packages=("iozone3",),
     programs=("iozone",),
     versions={"iozone_version": "iozone"},
+    audit=_audit,
 )

@@ -1,0 +1,54 @@
+"""D01: whether iozone's numbers are bytes or operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vtax.evidence.campaign import Evidence, shown
+from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.model.finding import Severity
+from vtax.model.plan import Origin
+from vtax.model.trial import Status
+from vtax.tools.iozone.reader import OPS
+
+
+@row(
+    "D01",
+    Severity.BLOCKER,
+    "iozone's operations per second read as kB/s",
+    short="a misread unit of iozone",
+    why="the same table holds either, and only the line above it tells which",
+    remedy="keep iozone's header with its table; without it the unit is unknown and stays so",
+    source="the line above iozone's table, and its command line; also in imported logs",
+    benchmarks=("iozone",),
+)
+def unit(evidence: Evidence) -> Iterator[Result]:
+    """D01: what the numbers of iozone are."""
+    entries: dict[tuple[str, str], list[str]] = {}
+    commands: dict[tuple[str, str], list[str]] = {}
+    problems: dict[tuple[str, str], str] = {}
+    for trial in evidence.trials:
+        if trial.benchmark == "iozone" and trial.status is not Status.NOT_RUN and not trial.warmup:
+            where = (trial.environment, trial.label)
+            entries.setdefault(where, []).extend(facts["unit"] for facts in evidence.facts((trial,), "unit"))
+            for facts in evidence.facts((trial,), "unit_problem"):
+                problems[where] = str(facts["unit_problem"])
+            told = evidence.facts((trial,), "iozone_command")
+            commands.setdefault(where, []).extend(facts["iozone_command"] for facts in told)
+    for (environment, label), several in entries.items():
+        units, of = sorted(set(several)), f"{label} in {environment}"
+        by_command = any("-O" in command.split() for command in commands[environment, label])
+        if not units:
+            yield Undecided(f"{of}: its output is missing", environment, label)
+        elif "unknown" in units:
+            why = problems.get((environment, label), "their header is missing")
+            yield Failed(f"tables of {of} have no unit and are not used: {why}", environment, label)
+        elif by_command and OPS not in units:
+            yield Failed(f"{of} ran with -O, and its table says {shown(units)}", environment, label)
+        elif len(units) > 1:
+            yield Failed(f"{of} mixes {shown(units)}", environment, label)
+        elif evidence.plan.origin is Origin.IMPORTED and OPS in units:
+            message, remedy = f"{of} is in operations a second (-O), not kB/s: read as such", "leave -O out to get kB/s"
+            yield Failed(message, environment, label, Severity.INFO, remedy)
+        else:
+            yield f"{of}: {shown(units)}"
