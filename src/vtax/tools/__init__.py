@@ -94,6 +94,11 @@ def programs() -> tuple[str, ...]:
     return tuple(dict.fromkeys(program for tool in tools() for program in tool.programs))
 
 
+def hashed() -> tuple[str, ...]:
+    """The programs of all tools whose contents are recorded, each once."""
+    return tuple(dict.fromkeys(program for tool in tools() for program in tool.hashed))
+
+
 def commands() -> tuple[str, ...]:
     """The names under which programs of tools are started, in logs of others too."""
     return tuple(dict.fromkeys(name for tool in tools() for name in (*tool.programs, *tool.commands)))
