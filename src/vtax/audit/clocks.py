@@ -29,7 +29,7 @@ COARSE_S = 1e-6  # message latencies are of microseconds
     "clock; the tick of MPI's timer where hpcc prints it",
     needs=(
         Needs("the clocks of its nodes and of the host, read together", origin=Origin.RUN),
-        Needs("the tick of MPI's timer", facts=("MPI_Wtick",), by_environment=True, origin=Origin.IMPORTED),
+        Needs("the tick of MPI's timer", facts=("MPI_Wtick",), each="environment", origin=Origin.IMPORTED),
     ),
 )
 def clock(evidence: Evidence) -> Iterator[Result]:

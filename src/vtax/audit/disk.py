@@ -69,7 +69,7 @@ def has_shared(evidence: Evidence) -> str:
     "stress-ng --verbose",
     needs=(
         Needs("the type of the shared file system", node=("shared_filesystem",), origin=Origin.RUN),
-        Needs("types of file systems", facts=("filesystem",), by_environment=True, origin=Origin.IMPORTED),
+        Needs("types of file systems", facts=("filesystem",), each="environment", origin=Origin.IMPORTED),
     ),
     applies=has_shared,
 )

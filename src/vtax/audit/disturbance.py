@@ -33,8 +33,8 @@ HUGE_PAGES = {"thp": "transparent_hugepage", "huge_pages": "nr_hugepages"}
     source="/proc/vmstat and control groups of the nodes around every trial; what a tool reports about killed workers "
     "(stress-ng --verbose)",
     needs=(
-        Needs("swapping and OOM kills", counters=tuple(PRESSURE), by_environment=True, origin=Origin.RUN),
-        Needs("messages about killed workers", facts=("oom_kills",), by_environment=True),
+        Needs("swapping and OOM kills", counters=tuple(PRESSURE), each="environment", origin=Origin.RUN),
+        Needs("messages about killed workers", facts=("oom_kills",), each="environment"),
     ),
 )
 def memory_pressure(evidence: Evidence) -> Iterator[Result]:

@@ -148,7 +148,7 @@ def frequency_policy(evidence: Evidence) -> Iterator[Result]:
     needs=Needs(
         "the machine's clock and throttling",
         counters=("cpu_mhz", "throttle_events"),
-        by_environment=True,
+        each="environment",
         origin=Origin.RUN,
     ),
 )

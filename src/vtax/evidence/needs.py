@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from vtax.evidence.campaign import Evidence, observed
 from vtax.model.plan import Origin
@@ -31,17 +32,19 @@ class Needs:
     facts: tuple[str, ...] = ()  # facts that the output of a run tells
     metrics: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()  # counted on a node, or on the machine, during a trial
-    by_environment: bool = False  # it is enough that any run of an environment has them
+    each: Literal["", "environment", "entry"] = ""  # what must have them, where that is not as above
     compares: bool = False
     origin: Origin | None = None  # only of campaigns that vtax ran, or only of imported logs
 
     @property
     def of_campaign(self) -> bool:
-        return bool(self.host) and not (self.node or self.idle or self.commands or self.checks or self.of_entries)
+        others = self.node or self.idle or self.commands or self.checks or self.of_entries
+        return bool(self.host) and not (self.each or others)
 
     @property
     def of_entries(self) -> bool:
-        return not self.by_environment and bool(self.programs or self.facts or self.metrics or self.counters)
+        of_runs = bool(self.programs or self.facts or self.metrics or self.counters)
+        return self.each == "entry" or (not self.each and of_runs)
 
     def met(self, evidence: Evidence, scope: Scope, trials: Sequence[TrialRecord]) -> bool:
         """Whether the facts are known of an environment, or of an entry in it, and its runs."""

@@ -177,7 +177,7 @@ def test_ranks_of_the_host_are_on_one_machine() -> None:
         ("mpi placement workers: worker1=4", Severity.BLOCKER, "4 of 4 ranks on worker1; expected 2"),
         ("mpi placement workers: worker1=3 worker2=1", Severity.BLOCKER, "3 of 4 ranks on worker1; expected 2"),
         ("mpi placement workers: host=3 on CPUs 0 1 2", Severity.BLOCKER, "3 ranks on host; expected 4"),
-        ("SSH between all 9 pairs of nodes", Severity.WARNING, "no verified placement"),
+        ("SSH between all 9 pairs of nodes", Severity.WARNING, "not recorded: the verified placement"),
     ],
 )
 def test_misplaced_ranks(check: str, severity: Severity, words: str) -> None:

@@ -49,7 +49,7 @@ def test_other_programs(facts: dict[str, object], words: str) -> None:
 def test_programs_that_nobody_hashed_are_unknown() -> None:
     finding = only(programs.different(evidence({"container": {"binary_sha256": None}})))
     assert finding.severity is Severity.WARNING
-    assert "cannot be checked: no hashes" in finding.message
+    assert "not recorded: the hashes of its programs" in finding.message
 
 
 def test_a_kernel_that_the_blas_chose_is_not_its_build() -> None:
@@ -79,7 +79,7 @@ def test_a_kernel_too_wide_for_the_cpu() -> None:
 
 def test_an_unknown_kernel() -> None:
     finding = only(blas.blas_core(evidence({"container": {"blas_core": None}})))
-    assert "cannot be checked: which kernel the BLAS chose" in finding.message
+    assert "not recorded: the kernel that the BLAS chose" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_flags_that_only_kernels_use_may_be_hidden() -> None:
 
 def test_unknown_flags() -> None:
     finding = only(environment.hidden_flags(evidence({"container": {"cpu_flags": None}})))
-    assert "cannot be checked: no node told its CPU flags" in finding.message
+    assert "not recorded: the CPU flags of the host and of its nodes" in finding.message
     assert len(environment.hidden_flags(evidence(host_facts={}))) == 2
 
 
@@ -211,19 +211,17 @@ def test_disks_that_the_host_caches_too() -> None:
     assert disk.host_cache(disks("unsafe", benchmark="ping")) == ()
 
 
-# --- what nobody told ------------------------------------------------------------------------------------------------
+# --- what is not recorded ----------------------------------------------------------------------------------------------
 
 
 def blind(*facts: str, **more: Any) -> Evidence:
-    """A campaign of which no node told these facts."""
+    """A campaign of which no node recorded these facts."""
     return evidence({name: dict.fromkeys(facts) for name in ("host", "container")}, **more)
 
 
-def test_what_no_node_told_is_unknown() -> None:
+def test_what_no_node_recorded_is_unknown() -> None:
     assert unknown(environment.different, blind("kernel", "libc", "microcode", "mitigations"))
-    assert (
-        "what its nodes run inside of is not known" in unknown(environment.emulation, blind("virtualization")).message
-    )
+    assert "the virtualization that its nodes detect" in unknown(environment.emulation, blind("virtualization")).message
     assert unknown(environment.nested, evidence(host_facts={"cpu_flags": FLAGS}))
     assert unknown(environment.hidden_flags, blind("cpu_flags"))
     assert unknown(programs.different, blind("binary_sha256"))
@@ -233,7 +231,7 @@ def test_what_no_node_told_is_unknown() -> None:
     assert unknown(disk.shared_filesystem, replace(shared, trials=trials))
 
 
-def test_what_was_seen_and_is_right_is_told() -> None:
+def test_what_was_seen_and_is_right_is_reported() -> None:
     campaign = evidence()
     assert passed(programs.different, campaign)[0] == "host: hashes of hpcc, xhpl"
     assert passed(environment.different, campaign)[0] == "host: kernel 6.12.0"

@@ -117,7 +117,7 @@ def other_programs(campaign: Evidence) -> Evidence:
 def test_u01_one_program_and_one_parser_have_one_unit(ratios: tuple[float, ...]) -> None:
     (found,) = failed(units.unit_factors, measured(ratios))
     assert (found.severity, found.environment) == (Severity.WARNING, "container")
-    assert "by the same program and the same parser" in found.message
+    assert "by the same program and the same reader" in found.message
 
 
 @pytest.mark.parametrize("told", [None, "e" * 64])

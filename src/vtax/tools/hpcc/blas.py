@@ -22,7 +22,12 @@ from vtax.tools.hpcc.audit import PROGRAMS
     remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
     source="`vtax-blas` on every node",
     benchmarks=PROGRAMS,
-    needs=Needs("which kernel the BLAS chose (vtax-blas is in the image)", node=("blas_core",), origin=Origin.RUN),
+    needs=Needs(
+        "the kernel that the BLAS chose (by vtax-blas in the image)",
+        node=("blas_core",),
+        each="entry",
+        origin=Origin.RUN,
+    ),
 )
 def blas_core(evidence: Evidence) -> Iterator[Result]:
     """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
@@ -38,7 +43,8 @@ def blas_core(evidence: Evidence) -> Iterator[Result]:
         cores = {str(core) for seen in values_of(evidence, environment, "blas_core").values() for core in seen}
         every = values_of(evidence, environment, "cpu_flags").values()
         flags = {flag for values in every for value in values for flag in value}
-        yield f"{environment}: {shown(sorted(cores))}"
+        if cores:
+            yield f"{environment}: {shown(sorted(cores))}"
         for core in sorted(cores):
             yield from (one for label in labels for one in unfit(environment, label, core, flags))
 
