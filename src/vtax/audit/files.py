@@ -86,6 +86,8 @@ def page_cache(evidence: Evidence) -> Iterator[Result]:
 def largest_file(evidence: Evidence, trials: Sequence[TrialRecord]) -> int | None:
     """Bytes of the largest file, or of all files of a test that reads and writes several."""
     sizes = [int(facts["file_bytes"]) for facts in evidence.facts(trials, "file_bytes")]
+    mine = (one for trial in trials for one in evidence.measured.get(trial.id, ()))
+    sizes += [int(one.labels["file_bytes"]) for one in mine if "file_bytes" in one.labels]
     sizes += [int(total) for one in trials if isinstance(total := one.params.get("total_size"), int) and total]
     return max(sizes, default=None)
 

@@ -9,6 +9,7 @@ from typing import Any
 from vtax.evidence.campaign import Evidence, differences, observed, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.evidence.stolen import THROTTLED
 from vtax.facts.cpu import cpu_list
 from vtax.facts.memory import kernel_keeps
 from vtax.model.capabilities import Capabilities, NodeKind
@@ -19,7 +20,6 @@ from vtax.units import format_bytes
 
 MEMORY_TOLERANCE = 0.01  # limits are rounded to pages
 DURING = "during the trials"
-THROTTLED = 0.01  # of all periods
 TOPOLOGY = {"cores": "cores", "numa_nodes": "NUMA nodes"}
 
 

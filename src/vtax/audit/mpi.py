@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from statistics import median
 
-from vtax.audit.subjects import MPI
+from vtax.audit.subjects import MPI, STORAGE
 from vtax.evidence.campaign import Evidence, against_first, observed, shown
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -253,7 +253,7 @@ def threads(evidence: Evidence) -> Iterator[Result]:
 def bound_threads(evidence: Evidence, trial: TrialRecord) -> Iterator[Result]:
     """Of a log: more threads than the CPUs that a rank is bound to, or that it got."""
     count = trial.params.get("threads")
-    if not isinstance(count, int):
+    if not isinstance(count, int) or trial.benchmark in STORAGE:  # threads that wait for disks do not need CPUs
         return
     for facts in evidence.facts_of(trial):
         bind_to, imbalance = facts.get("bind_to"), facts.get("thread_imbalance", 0.0)

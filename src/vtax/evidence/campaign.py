@@ -11,7 +11,6 @@ from typing import Any
 
 from vtax.model.capabilities import UNKNOWN, Capabilities, NodeKind
 from vtax.model.cluster import CellRecord
-from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Plan, Work
 from vtax.model.reading import TimeSeries, TrialReading
@@ -19,7 +18,6 @@ from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
-UNKNOWN_REMEDY = "take it into account: this campaign's records do not tell, so the condition cannot be excluded"
 KNOWN = {  # until plans record them
     "host": Capabilities(kind=NodeKind.HOST, shares_machine=True),
     "docker": Capabilities(kind=NodeKind.CONTAINER, shares_machine=True),
@@ -246,11 +244,6 @@ def against_first(evidence: Evidence, told: Mapping[tuple[str, str], str]) -> It
                 yield name, label, told[name, label], first, told[first, label]
 
 
-def unobserved(evidence: Evidence, fact: str) -> tuple[str, ...]:
-    """The environments that came up, but in which no node told a fact."""
-    return tuple(name for name in evidence.environments if not values_of(evidence, name, fact))
-
-
 def emulated(evidence: Evidence, environment: str) -> bool:
     """Whether an environment ran in software emulation: by the command lines that made it, or by what its nodes see."""
     cells = [cell for cell in evidence.provisioned if cell.environment == environment]
@@ -275,53 +268,3 @@ def shown(values: tuple[Any, ...] | list[Any]) -> str:
     texts = [str(value) for value in values]
     more = len(texts) - SHOWN
     return ", ".join(texts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def blocker(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    """`scope` is `metrics` or `labels` of the finding; an empty remedy is that of the row."""
-    return made(check, Severity.BLOCKER, message, remedy, environment, benchmark, **scope)
-
-
-def warning(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    return made(check, Severity.WARNING, message, remedy, environment, benchmark, **scope)
-
-
-def info(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    return made(check, Severity.INFO, message, remedy, environment, benchmark, **scope)
-
-
-def unknown(check: str, missing: str, environment: str = "", benchmark: str = "", **scope: Any) -> Finding:
-    """What could not be looked at. Its row makes it a warning where the condition would block."""
-    where = f"{environment}: " if environment else ""
-    message = f"{where}cannot be checked: {missing}"
-    return made(check, Severity.WARNING, message, UNKNOWN_REMEDY, environment, benchmark, unknown=True, **scope)
-
-
-def made(
-    check: str,
-    severity: Severity,
-    message: str,
-    remedy: str,
-    environment: str,
-    benchmark: str,
-    metrics: tuple[str, ...] = (),
-    labels: Mapping[str, tuple[str, ...]] | None = None,
-    unknown: bool = False,
-) -> Finding:
-    return Finding(
-        id=check,
-        severity=severity,
-        message=message,
-        remedy=remedy,
-        environment=environment,
-        benchmark=benchmark,
-        metrics=metrics,
-        labels=labels or {},
-        unknown=unknown,
-    )

@@ -40,17 +40,16 @@ class Failed:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Undecided:
+class Undecided(Failed):
     """What was recorded, and still does not decide the matter."""
 
-    message: str
-    environment: str = ""
-    entry: str = ""
 
-
-Result = Failed | Undecided | Finding | str
+Result = Failed | str
 Check = Callable[[Evidence], Iterable[Result]]
+
+
+def every(_trial: TrialRecord) -> bool:
+    return True
 
 
 def always(_evidence: Evidence) -> str:
@@ -72,6 +71,7 @@ class Row:
     benchmarks: tuple[str, ...] = ()  # it applies only to campaigns that run one of them
     scopes: tuple[Scope, ...] = ()  # it is about runs of these scopes alone
     needs: tuple[Needs, ...] = ()  # any of them is enough
+    about: Callable[[TrialRecord], bool] = every  # it is about these runs alone
     applies: Callable[[Evidence], str] = always  # "" or why it does not
 
     def __call__(self, evidence: Evidence) -> tuple[Finding, ...]:
@@ -82,7 +82,8 @@ class Row:
         """What the row came to."""
         if reason := self.inapplicable_because(evidence):
             return self._row(Outcome.NOT_APPLICABLE, (), (reason,))
-        if self.benchmarks or self.scopes:
+        any_trials = bool(evidence.trials)
+        if self.benchmarks or self.scopes or self.about is not every:
             evidence = evidence.part(self.covers)
         imported = evidence.plan.origin is Origin.IMPORTED
         missing: tuple[Finding, ...] = ()
@@ -98,31 +99,29 @@ class Row:
             if unknown:
                 missing = () if imported else tuple(self._missing(needs[0], scope) for scope in unknown)
                 evidence = evidence.part(self.covers, unknown)
-            if not known:
-                return self._judged(evidence, missing, (), decided=False)
+            if unknown and not known:
+                return self._row(Outcome.UNKNOWN, missing, ())
         said = list(self.check(evidence))
-        findings = tuple(self._finding(one) for one in said if not isinstance(one, str))
-        if imported:  # most logs lack most facts: a log that does not decide says no more than one that is silent
-            findings = tuple(one for one in findings if not one.unknown)
         seen = tuple(dict.fromkeys(one for one in said if isinstance(one, str)))
-        return self._judged(evidence, (*findings, *missing), seen, decided=bool(findings or seen or not said))
-
-    def covers(self, trial: TrialRecord) -> bool:
-        """Whether the row is about a trial."""
-        return (not self.benchmarks or trial.benchmark in self.benchmarks) and (
-            not self.scopes or trial.scope in self.scopes
-        )
-
-    def _judged(
-        self, evidence: Evidence, findings: tuple[Finding, ...], seen: tuple[str, ...], decided: bool
-    ) -> AuditRow:
+        findings = (*(self._finding(one) for one in said if not isinstance(one, str)), *missing)
+        if imported:  # most logs lack most facts: one that does not decide is no finding
+            seen = seen or tuple(dict.fromkeys(one.message for one in findings if one.unknown))
+            findings = tuple(one for one in findings if not one.unknown)
         if any(not one.unknown for one in findings):
             outcome = Outcome.FAIL
-        elif findings or not evidence.trials or not decided:
+        elif findings or not any_trials or (said and not any(isinstance(one, str) for one in said)):
             outcome = Outcome.UNKNOWN
         else:
             outcome = Outcome.PASS if seen else Outcome.NOT_APPLICABLE
         return self._row(outcome, findings, seen)
+
+    def covers(self, trial: TrialRecord) -> bool:
+        """Whether the row is about a trial."""
+        return (
+            (not self.benchmarks or trial.benchmark in self.benchmarks)
+            and (not self.scopes or trial.scope in self.scopes)
+            and self.about(trial)
+        )
 
     def inapplicable_because(self, evidence: Evidence) -> str:
         """Why the row does not apply to a campaign; "" when it does."""
@@ -138,37 +137,22 @@ class Row:
         where = f"{entry} in {environment}: " if entry else f"{environment}: " if environment else ""
         return self._finding(Undecided(f"{where}not recorded: {needs.what}", environment, entry))
 
-    def _finding(self, one: Failed | Undecided | Finding) -> Finding:
+    def _finding(self, one: Failed) -> Finding:
         """What every finding of a row has in common. What is not known is a warning where it would block."""
-        if isinstance(one, Finding):
-            severity = self._unknown if one.unknown else one.severity
-            return one.model_copy(update={"why": self.why, "remedy": one.remedy or self.remedy, "severity": severity})
-        if isinstance(one, Undecided):
-            return Finding(
-                id=self.id,
-                severity=self._unknown,
-                message=one.message,
-                remedy=UNKNOWN_REMEDY,
-                why=self.why,
-                environment=one.environment,
-                benchmark=one.entry,
-                unknown=True,
-            )
+        unknown = isinstance(one, Undecided)
+        mild = Severity.WARNING if self.severity is Severity.BLOCKER else Severity.INFO
         return Finding(
             id=self.id,
-            severity=one.severity or self.severity,
+            severity=mild if unknown else one.severity or self.severity,
             message=one.message,
-            remedy=one.remedy or self.remedy,
+            remedy=UNKNOWN_REMEDY if unknown else one.remedy or self.remedy,
             why=self.why,
             environment=one.environment,
             benchmark=one.entry,
             metrics=one.metrics,
             labels=one.labels,
+            unknown=unknown,
         )
-
-    @property
-    def _unknown(self) -> Severity:
-        return Severity.WARNING if self.severity is Severity.BLOCKER else Severity.INFO
 
     def _row(self, outcome: Outcome, findings: tuple[Finding, ...], seen: tuple[str, ...]) -> AuditRow:
         return AuditRow(
@@ -188,13 +172,16 @@ def row(
     benchmarks: tuple[str, ...] = (),
     scopes: tuple[Scope, ...] = (),
     needs: Needs | tuple[Needs, ...] = (),
+    about: Callable[[TrialRecord], bool] = every,
     applies: Callable[[Evidence], str] = always,
 ) -> Callable[[Check], Row]:
     """Makes a row of a check."""
     alternatives = (needs,) if isinstance(needs, Needs) else needs
 
     def made(check: Check) -> Row:
-        return Row(id, severity, title, short, why, remedy, source, check, benchmarks, scopes, alternatives, applies)
+        return Row(
+            id, severity, title, short, why, remedy, source, check, benchmarks, scopes, alternatives, about, applies
+        )
 
     return made
 

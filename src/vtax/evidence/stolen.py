@@ -8,6 +8,7 @@ from vtax.evidence.campaign import Evidence
 from vtax.model.trial import TrialRecord
 
 STOLEN = 0.005  # of all CPU time: less is noise
+THROTTLED = 0.01  # of all periods of a quota
 
 
 def stolen(evidence: Evidence, trials: Sequence[TrialRecord]) -> float | None:

@@ -30,25 +30,14 @@ SHOWN_LINES = 8
 def read_trial(record: TrialRecord, reader: str = "") -> TrialReading:
     """All that the output of a trial says. What cannot be accepted is the reading's `failure`, never an error."""
     if record.status is not Status.OK:
-        return TrialReading(trial=record.id, reader=reader, outputs=_refused(record))
+        return TrialReading(trial=record.id, reader=reader, outputs=_said(record))
     try:
         return accepted(record).model_copy(update={"reader": reader})
     except ParseError as error:
         failure = str(error)
     except PLUGIN_FAILURES as error:
         failure = f"the reader of {record.benchmark} failed: {type(error).__name__}: {error}"
-    return TrialReading(trial=record.id, reader=reader, outputs=_refused(record), failure=failure)
-
-
-def _refused(record: TrialRecord) -> tuple[ReadOutput, ...]:
-    """What outputs say of which no value counts: the audit asks why a run failed, such as a wrong result."""
-    known = benchmarks().get(record.benchmark)
-    if known is None or record.imported is not None or not record.texts or hasattr(known, "parse"):
-        return ()
-    try:
-        return collected(record, known.read(record)).outputs
-    except (ParseError, *PLUGIN_FAILURES):
-        return ()
+    return TrialReading(trial=record.id, reader=reader, outputs=_said(record), failure=failure)
 
 
 def accepted(record: TrialRecord) -> TrialReading:
@@ -60,6 +49,17 @@ def accepted(record: TrialRecord) -> TrialReading:
             raise
         message = f"{source_of(record)}: {error.message}"
         raise ParseError(message, detail=error.detail, remedy=error.remedy) from error
+
+
+def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
+    """What the outputs of a trial that failed or was refused say besides values: why it did may be among it."""
+    known = benchmarks().get(record.benchmark)
+    if known is None or hasattr(known, "parse") or record.imported is not None:
+        return ()
+    try:
+        return tuple(_output(one.file, one.reading, one.labels) for one in known.read(record))
+    except (ParseError, *PLUGIN_FAILURES):  # an output is missing
+        return ()
 
 
 def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:

@@ -167,7 +167,7 @@ def test_a_log_that_tells_of_killed_workers() -> None:
     text = "stress-ng: debug: [1307] vm: assuming killed by OOM killer, restarting again (instance 0)\n"
     found = failed(disturbance.memory_pressure, logged("stress-ng", both(text), scope=Scope.NODE))
     assert found[0].severity is Severity.BLOCKER
-    assert "its log tells of 6 processes killed for lack of memory" in found[0].message
+    assert "its output reports 6 workers killed for lack of memory" in found[0].message
 
 
 def test_pages_of_a_balloon() -> None:

@@ -211,7 +211,7 @@ def test_disks_that_the_host_caches_too() -> None:
     assert disk.host_cache(disks("unsafe", benchmark="ping")) == ()
 
 
-# --- what is not recorded ----------------------------------------------------------------------------------------------
+# --- what is not recorded ---------------------------------------------------------------------------------------------
 
 
 def blind(*facts: str, **more: Any) -> Evidence:

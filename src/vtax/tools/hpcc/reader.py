@@ -4,9 +4,9 @@ hpcc appends to its file, so it may hold several runs, aborted ones among them. 
 counts only when the section of its own test says the same.
 
 Facts, besides those of `systems`: `hpcc_version`, `hpcc_release` (`1.5.0.f`, of the summary), `hpcc_compiled` (date),
-`host`, `success` (hpcc's own verdict on its results), `residual_missing` (no check of HPL's solution, or a failed one),
-`counts` (its counts, errors and residuals by their keys), `MPI_Wtick` (s), `STREAM_Threads`, `omp_get_max_threads`,
-`HPLMaxProcs`, `FFT_API`, `MPIRandomAccess_Algorithm`.
+`host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's own verdict on its results), `residual_missing` (no
+check of HPL's solution, or a failed one), `counts` (its counts, errors and residuals by their keys), `MPI_Wtick` (s),
+`STREAM_Threads`, `omp_get_max_threads`, `HPLMaxProcs`, `FFT_API`, `MPIRandomAccess_Algorithm`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from vtax.tools.reading import Line, Reading, Section, Value, first, near_miss, 
 BEGIN, END = "Begin of Summary section.", "End of Summary section."
 VERSION = re.compile(r"HPC Challenge Benchmark version (\d{1,3}\.\d{1,3}\.\d{1,3}\w?)")
 COMPILED = re.compile(r"^Compiled on (.{1,40})$")
+GRANULARITY = re.compile(r"clock granularity/precision appears to be (\d{1,9}) microseconds")
 HOST = re.compile(r"^Hostname: '(.{1,80})'$")
 TIME = re.compile(r"^Current time \((\d{1,12})\) is ")
 SECTION = re.compile(r"^(Begin|End) of (\w{1,40}) section\.$")
@@ -66,6 +67,8 @@ def read(section: Section) -> Reading:
     for name, pattern in (("hpcc_version", VERSION), ("hpcc_compiled", COMPILED), ("host", HOST)):
         if match := first(pattern, lines):
             reading.facts[name] = match[1]
+    if match := first(GRANULARITY, lines):
+        reading.facts["clock_granularity_s"] = int(match[1]) / 1e6
     times = [int(match[1]) for line in lines if (match := TIME.match(line.text))]
     if times:
         reading.started, reading.elapsed_s = float(times[0]), float(max(times) - times[0])

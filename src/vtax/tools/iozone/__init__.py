@@ -1,6 +1,6 @@
 """iozone: rates of file operations."""
 
-from vtax.evidence.row import Row
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
 from vtax.tools.iozone.reader import headerless, read
@@ -8,9 +8,9 @@ from vtax.tools.tool import LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.iozone.audit import ROWS
+    from vtax.tools.iozone import audit
 
-    return ROWS
+    return rows_of(audit)
 
 
 TOOL = Tool(

@@ -52,6 +52,3 @@ def unit(evidence: Evidence) -> Iterator[Result]:
             yield Failed(message, environment, label, Severity.INFO, remedy)
         else:
             yield f"{of}: {shown(units)}"
-
-
-ROWS = (unit,)

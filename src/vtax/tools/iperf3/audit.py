@@ -98,7 +98,7 @@ SIDES = ("client", "server")
     source="iperf3's JSON, or the closing lines of a text log",
     benchmarks=("iperf3",),
     needs=(Needs("the count of retransmits", facts=("segments_resent",)),),
-    applies=lambda evidence: "" if any(True for _ in _tcp(evidence)) else "no TCP in this campaign",
+    about=lambda trial: trial.params.get("protocol") != "udp",
 )
 def retransmits(evidence: Evidence) -> Iterator[Result]:
     """N06: retransmits, and slow start."""

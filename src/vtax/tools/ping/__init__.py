@@ -1,15 +1,15 @@
 """ping of iputils: round-trip times and packet loss between two nodes."""
 
-from vtax.evidence.row import Row
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.ping.benchmark import Ping
 from vtax.tools.ping.reader import read, starts
 from vtax.tools.tool import LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.ping.audit import ROWS
+    from vtax.tools.ping import audit
 
-    return ROWS
+    return rows_of(audit)
 
 
 TOOL = Tool(

@@ -107,11 +107,13 @@ def _settings(reading: Reading, messages: Sequence[Message], work: list[str]) ->
     times = [found[1] for one in messages if (found := RUN_TIME.match(one.text))]
     if times and (seconds := seconds_of(times[0])) is not None:
         reading.params["time"] = format_seconds(seconds)
-        reading.elapsed_s = settings["time_s"] = seconds
+        reading.elapsed_s, settings["time"] = seconds, f"{seconds:g} s"
     if reading.ranks > 1:
         reading.params["ranks"] = reading.ranks
     if "method" in reading.facts:
         settings["method"] = reading.facts["method"]
+    if "stress_ng_version" not in reading.facts and "stress_ng_wording" in reading.facts:
+        settings["wording"] = reading.facts["stress_ng_wording"]  # versions word this line differently
     if settings:
         reading.facts |= {"settings": settings, "ranks": reading.ranks}
     taken = [seconds_of(found[1]) for one in messages if (found := END.match(one.text))]

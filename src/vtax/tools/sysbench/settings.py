@@ -79,7 +79,11 @@ def facts_of(run: Run, benchmark: str, params: dict[str, JsonValue]) -> dict[str
         settings["scope"] = found["scope"][0].groups[0]
     if benchmark == "sysbench-fileio":
         each, end = found["fsync_each"], bool(found["fsync_end"])
-        settings |= {"fsync_every": int(each[0].groups[0]) if each else 0, "fsync_end": end}
+        settings |= {
+            "flags": facts.get("file_flags", ""),
+            "fsync_every": int(each[0].groups[0]) if each else 0,
+            "fsync_end": end,
+        }
         facts |= {"direct_io": "direct" in str(facts.get("file_flags")), "fsync_timed": bool(each) or end}
         if found["file_total"]:
             facts["file_bytes"] = bytes_of(*found["file_total"][0].groups)
