@@ -52,17 +52,6 @@ def accepted(record: TrialRecord) -> TrialReading:
         raise ParseError(message, detail=error.detail, remedy=error.remedy) from error
 
 
-def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
-    """What the outputs of a trial that failed or was refused say besides values: why it did may be among it."""
-    known = benchmarks().get(record.benchmark)
-    if known is None or hasattr(known, "parse") or record.imported is not None:
-        return ()
-    try:
-        return tuple(_output(one.file, one.reading, one.labels) for one in known.read(record))
-    except (ParseError, *PLUGIN_FAILURES):  # an output is missing
-        return ()
-
-
 def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:
     """The values of a reading as measurements of its trial."""
     if record.imported is not None and record.imported.reader == TABLE:
@@ -90,8 +79,6 @@ def _own(record: TrialRecord) -> TrialReading:
             f"trials/{record.id}: no benchmark {record.benchmark!r} is known here",
             remedy="install the plug-in that the campaign was run with",
         )
-    if hasattr(known, "parse"):
-        return _parsed(known, record)
     outputs = known.read(record)
     for output in outputs:
         _accept(record, output)
@@ -114,29 +101,6 @@ def collected(record: TrialRecord, outputs: Iterable[Output]) -> TrialReading:
         ),
         outputs=tuple(_output(output.file, output.reading, output.labels) for output in several),
     )
-
-
-def _parsed(known: Any, record: TrialRecord) -> TrialReading:
-    """A tool whose parser has not become its reader yet."""
-    found = known.parse(record)
-    for item in found:
-        if item.value <= 0 and item.kind not in MAY_BE_ZERO:
-            raise ParseError(
-                f"{item.source}: {item.metric} is {item.value:g} {item.unit}, and a {item.kind} is above zero"
-            )
-    values = tuple(
-        ReadValue(
-            metric=item.metric,
-            value=item.value,
-            unit=item.unit,
-            kind=item.kind,
-            primary=item.primary,
-            labels=item.labels,
-            file=item.source.rpartition("/")[2],
-        )
-        for item in found
-    )
-    return TrialReading(trial=record.id, reader="", values=values)
 
 
 def _accept(record: TrialRecord, output: Output) -> None:
