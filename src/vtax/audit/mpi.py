@@ -172,7 +172,7 @@ def transport(evidence: Evidence) -> Iterator[Result]:
     for (environment, label), trials in evidence.entries().items():
         if known := {path for trial in trials for step in trial.steps if (path := path_of(step.argv))}:
             paths[environment, label] = shown(sorted(known))
-        if any(facts["single_copy_failures"] for facts in evidence.facts(trials, "single_copy_failures")):
+        if evidence.facts(trials, "single_copy_failed"):
             message = (
                 f"{label} in {environment}: Open MPI could not copy between ranks directly and fell back to two copies"
             )

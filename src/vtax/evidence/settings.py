@@ -39,16 +39,16 @@ def differing(evidence: Evidence, settings: Settings) -> Iterator[Failed]:
                 yield Failed(f"{label} has {there} in {environment}, and {here} in {first}", environment, label)
 
 
-def alone(evidence: Evidence, *benchmarks: str) -> Iterator[Failed]:
-    """Work of these benchmarks that only the reference or only the other environment has."""
+def alone(evidence: Evidence, benchmark: str) -> Iterator[Failed]:
+    """Work of a benchmark that only the reference or only the other environment has."""
     labels: dict[str, set[str]] = {}
-    for work in works(evidence, *benchmarks):
+    for work in works(evidence, benchmark):
         labels.setdefault(work.environment, set()).add(work.label)
     ours = labels.get(evidence.reference)
     for environment, theirs in labels.items():
         if ours and (missing := sorted(theirs ^ ours)):
             message = f"only one of {environment} and {evidence.reference} has {shown(missing)}"
-            yield Failed(message, environment, severity=Severity.WARNING)
+            yield Failed(message, environment, benchmark, Severity.WARNING)
 
 
 def sentences(settings: Settings) -> Iterator[str]:
