@@ -52,6 +52,17 @@ def accepted(record: TrialRecord) -> TrialReading:
         raise ParseError(message, detail=error.detail, remedy=error.remedy) from error
 
 
+def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
+    """What the outputs of a trial that failed or was refused say besides values: why it did may be among it."""
+    known = benchmarks().get(record.benchmark)
+    if known is None or not record.texts or record.imported is not None:
+        return ()
+    try:
+        return tuple(_output(one.file, one.reading, one.labels) for one in known.read(record))
+    except (ParseError, *PLUGIN_FAILURES):  # an output is missing
+        return ()
+
+
 def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:
     """The values of a reading as measurements of its trial."""
     if record.imported is not None and record.imported.reader == TABLE:
