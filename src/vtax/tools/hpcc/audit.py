@@ -55,7 +55,9 @@ def residuals(evidence: Evidence) -> Iterator[Result]:
         unread = [one for one in silent if not evidence.facts_of(one)]
         of_all = f"of {len(trials)} runs of {label} in {environment}"
         if wrong:
-            yield Failed(f"{len(wrong)} {of_all} failed their own check of the result", environment, label)
+            logs = [evidence.name_of(one) for one in wrong if one.imported is not None]
+            message = f"{len(wrong)} {of_all} failed their own check of the result{f' ({shown(logs)})' if logs else ''}"
+            yield Failed(message, environment, label)
         if len(silent) > len(unread):
             yield Failed(f"{len(silent) - len(unread)} {of_all} print no check of the result", environment, label)
         elif unread:

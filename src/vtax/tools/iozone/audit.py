@@ -31,8 +31,10 @@ def unit(evidence: Evidence) -> Iterator[Result]:
         if trial.benchmark == "iozone" and trial.status is not Status.NOT_RUN and not trial.warmup:
             where = (trial.environment, trial.label)
             entries.setdefault(where, []).extend(facts["unit"] for facts in evidence.facts((trial,), "unit"))
-            for facts in evidence.facts((trial,), "unit_problem"):
-                problems[where] = str(facts["unit_problem"])
+            for facts in evidence.facts((trial,), "unit"):
+                if facts["unit"] == "unknown":
+                    why = facts.get("unit_problem", "its header is missing")
+                    problems.setdefault(where, f"{evidence.name_of(trial)}: {why}")
             told = evidence.facts((trial,), "iozone_command")
             commands.setdefault(where, []).extend(facts["iozone_command"] for facts in told)
     for (environment, label), several in entries.items():
@@ -41,8 +43,8 @@ def unit(evidence: Evidence) -> Iterator[Result]:
         if not units:
             yield Undecided(f"{of}: its output is missing", environment, label)
         elif "unknown" in units:
-            why = problems.get((environment, label), "their header is missing")
-            yield Failed(f"tables of {of} have no unit and are not used: {why}", environment, label)
+            message = f"tables of {of} have no unit and are not used ({problems[environment, label]})"
+            yield Failed(message, environment, label)
         elif by_command and OPS not in units:
             yield Failed(f"{of} ran with -O, and its table says {shown(units)}", environment, label)
         elif len(units) > 1:
