@@ -39,7 +39,7 @@ from vtax.tools.trials import read_all
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
-    from vtax.analysis.campaigns.records import Across
+    from vtax.analysis.campaigns.records import CampaignComparison
     from vtax.analysis.records import Analysis
 
 
@@ -240,9 +240,9 @@ def analysed(directory: Path) -> Analysis:
     return Campaign.open(directory).read("analysis.json", Analysis)
 
 
-def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> Across:
+def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> CampaignComparison:
     """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
-    from vtax.analysis.campaigns.comparison import across
+    from vtax.analysis.campaigns.comparison import compare_campaigns
     from vtax.analysis.campaigns.setup_differences import Recorded
 
     if a.resolve() == b.resolve():
@@ -253,7 +253,7 @@ def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) 
         analysis, _ = judged(campaign, cache=cache)
         return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
 
-    return across(recorded(a), recorded(b), environment)
+    return compare_campaigns(recorded(a), recorded(b), environment)
 
 
 def report(directory: Path, cache: Path | None = None) -> Path:

@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 
 from vtax.evidence.campaign import Counters, Evidence
 from vtax.evidence.row import Row, rows_of
-from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity
+from vtax.model.finding import AuditReport, AuditRow, Finding, Outcome, Severity, worst_first
 from vtax.tools import tools
 
 __all__ = ["CATALOGUE", "Counters", "Evidence", "Row", "audit", "findings_of", "short_of"]
@@ -22,7 +22,6 @@ CATALOGUE: tuple[Row, ...] = tuple(
     sorted((*rows_of(*TOPICS), *(row for tool in tools() for row in tool.audit())), key=lambda row: row.id)
 )
 SHORT = {row.id: row.short for row in CATALOGUE}
-SEVERITIES = tuple(Severity)  # declared from the worst to the mildest
 OUTCOMES = tuple(Outcome)  # declared in the order in which they are shown
 
 
@@ -30,7 +29,7 @@ def audit(evidence: Evidence) -> AuditReport:
     """Every row of the catalogue: failed ones first, the worst of them before others."""
 
     def key(row: AuditRow) -> tuple[int, int, str]:
-        worst = min((SEVERITIES.index(found.severity) for found in row.findings), default=len(SEVERITIES))
+        worst = min((found.severity.rank for found in row.findings), default=len(Severity))
         return OUTCOMES.index(row.outcome), worst, row.id
 
     return AuditReport(rows=tuple(sorted((row.look(evidence) for row in CATALOGUE), key=key)))
@@ -39,12 +38,7 @@ def audit(evidence: Evidence) -> AuditReport:
 def findings_of(rows: Iterable[AuditRow]) -> tuple[Finding, ...]:
     """Everything that rows found, the worst first. What is not known counts where it would have blocked."""
     every = [found for row in rows for found in row.findings]
-    counted = [found for found in every if not found.unknown or found.severity is not Severity.INFO]
-
-    def key(item: Finding) -> tuple[int, str, str, str, str]:
-        return SEVERITIES.index(item.severity), item.id, item.environment, item.benchmark, item.message
-
-    return tuple(sorted(counted, key=key))
+    return worst_first(found for found in every if not found.unknown or found.severity is not Severity.INFO)
 
 
 def short_of(id: str) -> str:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
-from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate import diagnostics
-from vtax.analysis.estimate.columns import Floats, columns
-from vtax.analysis.estimate.summary import Key, levels_of
-from vtax.analysis.multiplicity import INVALID_BELOW
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.estimate.summary import Key, Runs
+from vtax.analysis.multiplicity import CONTROL_ROW
 from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Direction
 
-UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
 TAIL = 0.05  # share of outliers from which an environment has a tail
-
-Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]
 
 
 def primary(evidence: Evidence) -> tuple[dict[Key, Level], Runs]:
     """Levels and runs of the primary metrics that have logarithms."""
-    chosen = [one for one in evidence.measurements if one.primary and one.kind not in UNLOGGED]
-    if not chosen:
-        return {}, {}
-    return levels_of(columns(chosen), {trial.id: trial.started for trial in evidence.trials})
+    numbers = evidence.numbers
+    return {key: one for key, one in numbers.levels.items() if one.primary and one.kind.has_ratio}, numbers.runs
 
 
 def name_of(level: Level) -> str:
@@ -132,7 +126,7 @@ def has_control(evidence: Evidence) -> str:
 
 
 @row(
-    "R08",
+    CONTROL_ROW,
     Severity.BLOCKER,
     "the instrument sees a difference between two identical environments",
     short="a difference between identical environments",
@@ -143,15 +137,11 @@ def has_control(evidence: Evidence) -> str:
 )
 def control(evidence: Evidence) -> Iterator[Result]:
     """R08: the baseline against itself."""
-    analysis = analyse(evidence.measurements, plan=evidence.plan, findings=(), trials=evidence.trials)
-    arms = [one for one in analysis.comparisons if one.control and one.primary]
-    known = [one for one in arms if one.p_adjusted is not None]
-    worst = min(known, key=lambda one: one.p_adjusted or 0.0, default=None)
-    if worst is None:
+    arm = evidence.numbers.control
+    if not arm.tested:
         yield Undecided("the control arm has too few rounds for a test")
-    elif worst.p_adjusted is not None and worst.p_adjusted < INVALID_BELOW:
-        message = f"{worst.label} {worst.metric} of the control arm is {worst.ratio:.4g} times that of the baseline"
-        yield Failed(f"{message} (adjusted p {worst.p_adjusted:.2g})")
+    elif arm.excluded:
+        yield Failed(arm.excluded)
     else:
-        resolution = "" if analysis.resolution is None else f"; the widest interval is ± {analysis.resolution:.1%}"
-        yield f"{len(known)} primary metrics of the control arm agree with the baseline{resolution}"
+        resolution = "" if arm.resolution is None else f"; the widest interval is ± {arm.resolution:.1%}"
+        yield f"{arm.tested} primary metrics of the control arm agree with the baseline{resolution}"

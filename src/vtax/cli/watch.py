@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from vtax.analysis.estimate.intervals import Interval
+    from vtax.analysis.estimate.intervals import InterimInterval
     from vtax.running.watch import Snapshot
 
 POLL_S = 2.0
@@ -81,13 +81,13 @@ def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> Renderabl
     return Group(Text("\n".join(lines)), Text("\n".join(found), no_wrap=True))
 
 
-def table(several: Sequence[Interval], baseline: str, most: int, width: int) -> tuple[str, ...]:
+def table(several: Sequence[InterimInterval], baseline: str, most: int, width: int) -> tuple[str, ...]:
     """At most `most` lines of intervals below a title, how many are left out, and on a narrow terminal what the marks
     of the verdicts mean; none longer than `width`."""
-    from vtax.analysis.estimate.intervals import shown
+    from vtax.analysis.estimate.intervals import selected
     from vtax.report.figures.palette import mark_of
 
-    some, more = shown(several, most)
+    some, more = selected(several, most)
     if not some:
         return ()
     wide = width >= WIDE
@@ -143,7 +143,7 @@ def cut(text: str, width: int) -> str:
     return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
 
 
-def widest(several: Sequence[Interval]) -> str:
+def widest(several: Sequence[InterimInterval]) -> str:
     """`; widest 0.91 to 1.10: hpl HPL, box`; "" without an interval."""
     known = [one for one in several if one.low is not None and one.high is not None]
     if not known:
@@ -152,7 +152,7 @@ def widest(several: Sequence[Interval]) -> str:
     return f"; widest interval {one.low:.3g} to {one.high:.3g}: {one.name}, {one.environment}"
 
 
-def drawn(one: Interval, width: int = WIDTH) -> str:
+def drawn(one: InterimInterval, width: int = WIDTH) -> str:
     """An interval on a logarithmic line: `--o--` around its ratio, `|` at one, arrows beyond the ends; one instead of
     the `o` where the ratio itself is beyond."""
     from math import log

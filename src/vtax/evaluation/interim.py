@@ -37,7 +37,7 @@ class Narrowing:
 
     def tell(self, rounds: int) -> None:
         """Say where the intervals stand, from the third round on, unless that has cost too much so far."""
-        from vtax.analysis.estimate.intervals import intervals
+        from vtax.analysis.estimate.intervals import interim_intervals
         from vtax.analysis.records import waiting
 
         if rounds < FROM or self.spent_s > SHARE * (time.monotonic() - self.started):
@@ -47,4 +47,4 @@ class Narrowing:
         except VtaxError as error:  # a look and the report tell it in full
             self.listener(Notice(f"no intervals after round {rounds}: {str(error).splitlines()[0]}"))
             return
-        self.listener(IntervalsNow(rounds, made.baseline, intervals(made), waiting(made)))
+        self.listener(IntervalsNow(rounds, made.baseline, interim_intervals(made), waiting(made)))

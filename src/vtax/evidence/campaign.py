@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vtax.model.capabilities import UNKNOWN, Capabilities, NodeKind
 from vtax.model.cluster import CellRecord
@@ -16,6 +16,9 @@ from vtax.model.plan import Plan, Work
 from vtax.model.reading import TimeSeries, TrialReading
 from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
+
+if TYPE_CHECKING:
+    from vtax.analysis.prepared import Prepared
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
 KNOWN = {  # until plans record them
@@ -39,6 +42,7 @@ class Evidence:
     readings: Mapping[str, TrialReading] = field(default_factory=dict)  # trial -> what its output says
     counters: Mapping[str, Counters] = field(default_factory=dict)
     seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
+    prepared: Prepared | None = None  # what was computed of the measurements already; see `numbers`
     looks: tuple[int, ...] | None = None  # rounds after which there was an interim analysis; None: no log was kept
     compared_with: str = ""  # the reference, where this is a part of a campaign that may lack it
 
@@ -55,8 +59,16 @@ class Evidence:
             ),
             compared_with=self.reference,
         )
-        vars(made).update({name: vars(self)[name] for name in ("measured", "_values") if name in vars(self)})
+        # the measurements are the same, so what was worked out of them is too
+        vars(made).update({name: vars(self)[name] for name in ("measured", "numbers", "_values") if name in vars(self)})
         return made
+
+    @cached_property
+    def numbers(self) -> Prepared:
+        """The levels of the measurements and their pairs with the baseline."""
+        from vtax.analysis.prepared import prepare  # numpy and scipy take a while to load
+
+        return self.prepared or prepare(self.measurements, plan=self.plan, trials=self.trials)
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:

@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 
 from vtax.errors import UsageError
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 from vtax.tools.trials import TABLE
 
 TRIAL = re.compile(r"[A-Za-z0-9][\w.+-]{0,150}/[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)
-MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
 ALIKE = ("environment", "round", "cell", "iteration", "warmup", "benchmark", "label")  # in all rows of one trial
 RESERVED = "record.json"
 
@@ -69,7 +67,7 @@ def _problem(row: Measurement, first: Measurement) -> str:
             return f"{getattr(row, name)!r} is not a name of {'a cell' if name == 'cell' else 'an environment'}"
     if row.round < 1 or row.iteration < 1:
         return "rounds and iterations count from 1"
-    if row.value <= 0 and row.kind not in MAY_BE_ZERO:
+    if row.value <= 0 and row.kind.has_ratio:
         return f"{row.metric} is {row.value:g} {row.unit}, and a {row.kind} is above zero"
     other = [name for name in ALIKE if getattr(row, name) != getattr(first, name)]
     return f"trial {row.trial} has another {other[0]} in a row above" if other else ""

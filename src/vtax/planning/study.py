@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
@@ -36,7 +37,6 @@ from vtax.units import parse_bytes, parse_seconds
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 CONTROL = "control"  # the environment that repeats the baseline
-FIRST_LOOK = 6  # complete rounds: no distribution-free 95 % interval exists for fewer pairs
 
 
 def _size(value: Any) -> Any:
@@ -221,7 +221,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
 
 def every_round(rounds: int) -> tuple[int, ...]:
     """The looks of a study whose intervals hold at any of them."""
-    return tuple(range(FIRST_LOOK, rounds + 1))
+    return tuple(range(VERDICT_FROM, rounds + 1))
 
 
 def at_any_time(study: Study, rounds: int | None = None) -> Study:
@@ -230,10 +230,10 @@ def at_any_time(study: Study, rounds: int | None = None) -> Study:
     Raises UsageError where that leaves nothing to look at before the end.
     """
     most = study.rounds if rounds is None else rounds
-    if most <= FIRST_LOOK:
+    if most <= VERDICT_FROM:
         raise UsageError(
-            f"--anytime looks after every round from {FIRST_LOOK} on, and {most} rounds are planned",
-            remedy=f"plan more than {FIRST_LOOK}: `rounds = 60` in the study, or --rounds 60; it ends by itself",
+            f"--anytime looks after every round from {VERDICT_FROM} on, and {most} rounds are planned",
+            remedy=f"plan more than {VERDICT_FROM}: `rounds = 60` in the study, or --rounds 60; it ends by itself",
         )
     return study.model_copy(update={"rounds": most, "looks": every_round(most), "anytime": True})
 
@@ -355,10 +355,10 @@ def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]
 
 
 def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
-    looks, rounds = raw.get("looks"), raw.get("rounds", FIRST_LOOK)
+    looks, rounds = raw.get("looks"), raw.get("rounds", VERDICT_FROM)
     if raw.get("anytime") is True and looks:
         yield Mistake("anytime", "it looks after every round, and `looks` plans some", "leave one of the two out")
-    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= FIRST_LOOK:
+    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= VERDICT_FROM:
         hint = "such as `rounds = 60`: the most that may be needed, since the campaign ends by itself"
         yield Mistake("rounds", f"{rounds} leave nothing to look at before the end", hint)
     if not isinstance(looks, list) or not all(isinstance(look, int) for look in looks):
@@ -368,8 +368,8 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
         return
     if any(later <= earlier for earlier, later in pairwise(looks)):
         yield Mistake("looks", f"{looks} does not rise", "complete rounds after which to look, such as [6, 10, 16, 24]")
-    elif looks[0] < FIRST_LOOK:
-        hint = f"the first at {FIRST_LOOK} or later: fewer rounds cannot support a verdict"
+    elif looks[0] < VERDICT_FROM:
+        hint = f"the first at {VERDICT_FROM} or later: fewer rounds cannot support a verdict"
         yield Mistake("looks", f"a look after {looks[0]} rounds", hint)
     if "rounds" in raw and raw["rounds"] != looks[-1]:
         hint = "leave `rounds` out, the last look ends the campaign; or leave `looks` out for a fixed number"

@@ -1,13 +1,13 @@
-"""When a running campaign ends: at a planned look, at the last round, or with its budget (METHOD 1.8).
+"""When a running campaign ends: at a planned look, at the last round, or with its budget.
 
-Results are looked at after the planned numbers of rounds and never in between, for every look has its share of the
-5 %. Each is noted with what was decided. The end of a budget is no look: it says nothing about the numbers.
+Results are analysed after the planned numbers of rounds and never in between, because every planned look has its share
+of the 5 %. Each is logged with what was decided. The end of a budget is not a look: it says nothing about the numbers.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from vtax.events import Listener, LookTaken
 from vtax.model.look import Decision, Look
@@ -88,13 +88,3 @@ def spent_s(campaign: Campaign, plan: Plan) -> float:
     trials = campaign.trials(texts=False)
     settled_s = plan.study.settle_s * sum(cell.provision_s > 0 for cell in cells)
     return settled_s + sum(cell.provision_s for cell in cells) + sum(trial.elapsed_s for trial in trials)
-
-
-def rounds_over(plan: Plan, recorded: Sequence[str]) -> int:
-    """How many rounds, from the first on, have a record of every trial, whatever became of it."""
-    done, over = set(recorded), 0
-    for number in sorted({cell.round for cell in plan.cells}):
-        if any(trial.id not in done for cell in plan.cells if cell.round == number for trial in cell.trials):
-            break
-        over = number
-    return over

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from vtax.analysis.estimate.intervals import Interval, intervals
+from vtax.analysis.estimate.intervals import InterimInterval, interim_intervals
 from vtax.errors import VtaxError
 from vtax.evaluation.evaluate import judged
 from vtax.model.plan import Plan
@@ -31,7 +31,7 @@ class Snapshot(Record):
     elapsed_s: float
     remaining_s: float | None
     baseline: str
-    intervals: tuple[Interval, ...]
+    intervals: tuple[InterimInterval, ...]
     note: str = ""  # why there are no intervals
 
 
@@ -42,7 +42,7 @@ class Watcher:
         self.campaign = Campaign.open(directory)
         self.plan = self.campaign.plan()
         self.seen = -1
-        self.intervals: tuple[Interval, ...] = ()
+        self.intervals: tuple[InterimInterval, ...] = ()
         self.note = ""
 
     def snapshot(self, now: float | None = None) -> Snapshot:
@@ -84,7 +84,7 @@ class Watcher:
             self.intervals, self.note = (), str(error).splitlines()[0]
             return
         self.note = ""
-        self.intervals = intervals(analysis)
+        self.intervals = interim_intervals(analysis)
 
 
 def remaining_s(plan: Plan, done: Mapping[str, TrialRecord]) -> float | None:

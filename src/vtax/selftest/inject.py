@@ -1,7 +1,7 @@
 """The self-test on a real provider: a handicap of a known size must be found, and identical clusters must not differ.
 
 It is a study like any other, run by the same code: one environment has 5 % less CPU time by a quota, another repeats
-the baseline (METHOD 1.12).
+the baseline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vtax.providers import CONTAINER_ENGINES, provider
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis, Comparison
 
-LOST = 0.05  # share of the CPU time that the slowed environment does without, unless told
+LOST = 0.05  # share of the CPU time that the slowed environment loses, by default
 EXCLUDED = 0.01  # p of "no difference" below which the baseline differs from itself
 SLOWED = "slowed"
 METRIC = "events_rate"
@@ -70,7 +70,7 @@ class Seen(Record):
 
 
 class Injected(Record):
-    """What came of it. `expected_ratio` is what the quota leaves: 1 without loss.
+    """The result. `expected_ratio` is what the quota leaves: 1 without loss.
 
     `throttled` is the share of the periods in which the quota stopped the slowed environment: near 0, other programs
     had the CPU, and there was no handicap to find. Absent where nothing counted.
@@ -103,7 +103,9 @@ def engine_of(wanted: str, paths: Paths) -> str:
             return name
         reasons.append(f"{name}: {reason}")
     raise EnvironmentMissing(
-        "no container engine works here", detail="\n".join(reasons), remedy="`vtax doctor` says how to mend it"
+        "no container engine works here",
+        detail="\n".join(reasons),
+        remedy="run `vtax doctor` to see what is missing and how to fix it",
     )
 
 
@@ -125,7 +127,7 @@ def inject(
 
 
 def judged(analysis: Analysis, study: Study, trials: Sequence[TrialRecord], directory: str) -> Injected:
-    """Detected: the verdict "slower". Quiet: the control arm does not differ at 1 % (METHOD 1.12)."""
+    """Detected: the verdict "slower". Quiet: the control arm does not differ at 1 %."""
     found = {item.environment: item for item in analysis.comparisons if item.metric == METRIC}
     slowed, control = found.get(SLOWED), found.get(analysis.control or "")
     if slowed is None or control is None:

@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from vtax.errors import PLUGIN_FAILURES
+from vtax.model.metric import Metric
 
 if TYPE_CHECKING:
     from vtax.tools.benchmark import Benchmark
@@ -102,6 +103,11 @@ def hashed() -> tuple[str, ...]:
 def commands() -> tuple[str, ...]:
     """The names under which programs of tools are started, in logs of others too."""
     return tuple(dict.fromkeys(name for tool in tools() for name in (*tool.programs, *tool.commands)))
+
+
+def declared_metrics() -> dict[str, tuple[Metric, ...]]:
+    """The metrics that each benchmark may report."""
+    return {name: benchmark.metrics for name, benchmark in benchmarks().items()}
 
 
 def broken_plugins() -> tuple[str, ...]:

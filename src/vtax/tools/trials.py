@@ -15,14 +15,13 @@ from pydantic import ValidationError
 
 from vtax.errors import PLUGIN_FAILURES, ParseError
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind, Metric
+from vtax.model.metric import Metric
 from vtax.model.reading import ReadOutput, ReadValue, TrialReading
 from vtax.model.trial import Status, TrialRecord
 from vtax.tools import benchmarks, log_formats, ranks
 from vtax.tools.benchmark import source_of
 from vtax.tools.reading import Line, Output, Reading, Section, clean
 
-MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
 REMEDY = "the raw output is kept; read it, and report it if the tool succeeded"
 SHOWN_LINES = 8
 TABLE = "vtax table"  # the `reader` of trials that are rows of an exported table
@@ -126,7 +125,7 @@ def _accept(record: TrialRecord, output: Output) -> None:
         what = f"{metric.name} is {value.value:g} {metric.unit}"
         if not math.isfinite(value.value):
             raise refused(record, output.file, value.line, f"{what}, which is not a finite number")
-        if value.value <= 0 and metric.kind not in MAY_BE_ZERO:
+        if value.value <= 0 and metric.kind.has_ratio:
             raise refused(record, output.file, value.line, f"{what}, and a {metric.kind} is above zero")
 
 

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from builders.measurements import only
 from builders.pages import report_input
 from builders.synthetic import campaign
 from vtax.analysis.estimate.paired import fit
-from vtax.analysis.records import Analysis, Comparison, Verdict, settled
+from vtax.analysis.records import Analysis, Verdict, settled
 from vtax.analysis.sequential.anytime import ANYTIME, Anytime, p_away, wider
 from vtax.analysis.sequential.group_sequential import USUAL, calibration, level_of
 from vtax.cli.analyse import lines_of
@@ -91,11 +92,6 @@ def made(n: int, effect: float = 0.0, noise: float = 0.005) -> Simulated:
     values = np.exp(noise * random(2).normal(size=(2, n, 1)))
     values[1] *= math.exp(effect)
     return simulated(plan(), values)
-
-
-def only(analysis: Analysis) -> Comparison:
-    (found,) = analysis.comparisons
-    return found
 
 
 def test_every_round_from_six_on_is_a_look() -> None:

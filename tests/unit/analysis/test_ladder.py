@@ -110,7 +110,7 @@ def test_a_control_arm_that_differs_forbids_every_step() -> None:
         EnvironmentSpec(name="box", provider="docker"),
     )
     (found,) = climbed(values, steps=("host", "box"), specs=specs).ladder
-    assert found.total.blocker.startswith("INVALID_AA, the control arm differs")
+    assert found.total.blocker.startswith("tool elapsed of the control arm is 0.8999 times that of the baseline")
 
 
 TEXT = """

@@ -114,7 +114,10 @@ def test_a_blocker_of_any_metric_makes_it_not_comparable() -> None:
 def test_what_only_one_of_both_has_is_not_comparable() -> None:
     fewer = tuple(m for m in CAMPAIGN.measurements if not _first_pair(m) or m.environment == "host")
     found = only(judged(replace(CAMPAIGN, measurements=fewer)))
-    assert found.sentence == "not comparable: ping.rtt_avg was not measured alike in container and host (exploratory)"
+    assert (
+        found.sentence
+        == "not comparable: ping.rtt_avg was not measured in the same way in container and host (exploratory)"
+    )
     assert (found.ratio, found.low) == (None, None)
 
 

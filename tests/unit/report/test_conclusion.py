@@ -11,8 +11,7 @@ from builders.measurements import analysed, rounds
 from builders.pages import report_input, whole
 from builders.synthetic import campaign
 from vtax.analysis.analyse import analyse
-from vtax.analysis.multiplicity import INVALID
-from vtax.analysis.records import Analysis, Comparison, Ladder, Rung, Verdict, waiting
+from vtax.analysis.records import Analysis, Comparison, Ladder, LadderStep, Verdict, waiting
 from vtax.audit import CATALOGUE
 from vtax.model.finding import Finding, Severity
 from vtax.report.document.answers import answers, clause, percent, resolution
@@ -116,7 +115,7 @@ def test_what_the_baseline_lacks_has_no_counterpart_whatever_rules_it_out(judged
 
 
 def test_every_row_of_the_audit_has_words_for_a_sentence() -> None:
-    assert {row.id for row in CATALOGUE} == set(WORDS) - {INVALID}
+    assert {row.id for row in CATALOGUE} == set(WORDS)
     assert all(len(words.split()) < 12 for words in WORDS.values())
     assert (cause("C05"), cause("no row")) == ("CPU time stolen, C05", "no row")
     assert [named("C05"), named("C05", 3)] == ["CPU time stolen (C05)", "CPU time stolen (C05, 3 times)"]
@@ -184,14 +183,14 @@ def test_too_few_rounds_are_said() -> None:
 
 def rung(
     previous: str, environment: str, ratio: float, low: float | None, high: float | None, blocker: str = ""
-) -> Rung:
+) -> LadderStep:
     effect = math.log(ratio)
-    return Rung(
+    return LadderStep(
         previous=previous, environment=environment, effect=effect, ratio=ratio, low=low, high=high, blocker=blocker
     )
 
 
-def with_ladder(judged: ReportInput, *rungs: Rung) -> Analysis:
+def with_ladder(judged: ReportInput, *rungs: LadderStep) -> Analysis:
     """The analysis with one ladder, of HPL."""
     one = next(item for item in judged.analysis.comparisons if item.metric == "HPL")
     ladder = Ladder(

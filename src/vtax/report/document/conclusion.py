@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vtax.analysis.imported import KNOWN
 from vtax.analysis.records import Comparison, Verdict
-from vtax.analysis.verdict import FEW_ROUNDS
+from vtax.analysis.verdict import FEW_ROUNDS, UNPLANNED
 from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
 from vtax.report.document.answers import CLAIMS, NBSP, WITHIN, is_control
@@ -78,7 +77,7 @@ def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[st
 def _blockers(report: ReportInput, met: Sequence[Comparison]) -> list[str]:
     """What rules out comparisons of an environment and what to do about it, and what would if that were mended."""
     counts = Counter(item.ruled_out_by for item in met if item.ruled_out_by)
-    besides = KNOWN if report.plan.origin is Origin.IMPORTED else {FEW_ROUNDS}
+    besides = UNPLANNED if report.plan.origin is Origin.IMPORTED else {FEW_ROUNDS}
     touched: dict[str, set[int]] = {id: set() for id, _ in counts.most_common()}
     remedies: dict[str, dict[str, None]] = {}
     for finding in report.analysis.findings:

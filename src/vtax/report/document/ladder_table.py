@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vtax.analysis.records import Analysis, Rung
+from vtax.analysis.records import Analysis, LadderStep
 from vtax.report.document.numbers import ABSENT, labels_text, ratio_text
 from vtax.report.document.tables import Cell, Column, Row, Table
 
@@ -25,7 +25,7 @@ def rung_table(analysis: Analysis) -> Table:
     return Table("What each step of the ladder costs", tuple(map(Column, titles)), tuple(rows), NOTE)
 
 
-def _cell(rung: Rung | None) -> Cell:
+def _cell(rung: LadderStep | None) -> Cell:
     if rung is None:
         return Cell(ABSENT)
     ends = [ratio_text(end) for end in (rung.low, rung.high) if end is not None]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from vtax.analysis.estimate.summary import Series, series_of
+from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Level, Verdict
 from vtax.analysis.verdict import CAVEATS
 from vtax.report.document.groups import Group, group_of
@@ -133,7 +133,7 @@ def results_of(report: ReportInput) -> Results:
     levels: dict[Series, dict[str, Level]] = {}
     comparisons: dict[Series, dict[str, Comparison]] = {}
     for level in analysis.levels:
-        levels.setdefault(series_of(level), {})[level.environment] = level
+        levels.setdefault(level.series, {})[level.environment] = level
     for item in analysis.comparisons:
         series = Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
         comparisons.setdefault(series, {})[item.environment] = item

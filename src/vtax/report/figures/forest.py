@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vtax.analysis.estimate.columns import UNLOGGED
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Level
 from vtax.report.document.groups import Group
@@ -132,7 +131,7 @@ def _why(results: Results, series: Series, level: Level) -> str:
         return f"{results.baseline} has no result of"
     if having == {results.baseline}:
         return f"only {results.baseline} has a result of"
-    return "there are differences, and no ratios, of" if level.kind in UNLOGGED else "no round has both results of"
+    return "no round has both results of" if level.kind.has_ratio else "there are differences, and no ratios, of"
 
 
 def _rows(results: Results) -> list[tuple[list[Series], str, list[Comparison]]]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Direction
 from vtax.model.trial import Status
 from vtax.report.records import ReportInput
 
-UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
 Counters = Mapping[str, float]
 
 
@@ -88,7 +87,7 @@ def drift(analysis: Analysis, lanes: Sequence[Lane]) -> Iterator[Spot]:
     """How much better (above zero) or worse a cell was than the mean of its environment, in percent."""
     deviations: dict[tuple[str, int], list[float]] = {}
     for level in analysis.levels:
-        if not level.primary or level.kind in UNLOGGED or level.n < 2:
+        if not level.primary or not level.kind.has_ratio or level.n < 2:
             continue
         sign = -1.0 if level.direction is Direction.LOWER else 1.0
         logs = [math.log(cell.value) for cell in level.cells]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.estimate.summary import Series
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Direction
 from vtax.report.document.matrices import matrices
 from vtax.report.document.numbers import labels_text
 from vtax.report.document.tables import Results, bundles
@@ -54,7 +54,7 @@ def _panels(
 def drawn(results: Results, series: Series) -> bool:
     """Whether a series belongs into the figures of its benchmark."""
     first = results.first(series)
-    if first.kind in (Kind.COUNT, Kind.PROPORTION):
+    if not first.kind.has_ratio:
         return False
     if series.benchmark in SUITES:
         return not series.metric.endswith("_time")  # says the same as its rate

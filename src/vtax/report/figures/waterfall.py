@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from vtax.analysis.records import Analysis, Ladder, Rung
-from vtax.model.metric import Kind
+from vtax.analysis.records import Analysis, Ladder, LadderStep
 from vtax.report.document.numbers import labels_text, ratio_text
 from vtax.report.figures.chart import Chart, choice, plain, short
 from vtax.report.figures.svg import around, cut, document, label, line, rect, tick_text
@@ -43,7 +42,7 @@ def steps_of(analysis: Analysis, environment: str) -> list[Step]:
     return found
 
 
-def supported(rung: Rung) -> bool:
+def supported(rung: LadderStep) -> bool:
     """Whether the interval of a step lies on one side of 1, and nothing says that the two do not compare."""
     if rung.low is None or rung.high is None or rung.blocker:
         return False
@@ -52,7 +51,7 @@ def supported(rung: Rung) -> bool:
 
 def waterfall(analysis: Analysis, anchor: str = "waterfall") -> Chart | None:
     """What is left of the first environment's performance after every step, in percent; None without a ladder."""
-    several = [one for one in analysis.ladder if one.rungs and one.kind not in (Kind.COUNT, Kind.PROPORTION)]
+    several = [one for one in analysis.ladder if one.rungs and one.kind.has_ratio]
     several.sort(key=lambda one: not one.primary)
     if not several:
         return None
@@ -96,13 +95,13 @@ def _levels(one: Ladder) -> list[float]:
     return levels
 
 
-def _told(rung: Rung) -> str:
+def _told(rung: LadderStep) -> str:
     if rung.blocker:
         return f"× {ratio_text(rung.ratio)}, not comparable"
     return f"× {ratio_text(rung.ratio)}{_ends(rung)}"
 
 
-def _ends(rung: Rung) -> str:
+def _ends(rung: LadderStep) -> str:
     """The interval of a step, where it has one."""
     if rung.low is None or rung.high is None:
         return ""

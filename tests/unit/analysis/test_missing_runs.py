@@ -3,13 +3,13 @@ counts as slower, by an unknown factor."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from builders.measurements import only, simulated_rounds
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate.summary import late_summary
 from vtax.analysis.gates import Result, judge, parse_gates, subjects_of
@@ -17,34 +17,15 @@ from vtax.analysis.records import Analysis, Comparison, Verdict, settled, waitin
 from vtax.cli.analyse import lines_of
 from vtax.model.metric import Kind
 from vtax.model.study import ScoreSpec
-from vtax.model.trial import Status, TrialRecord
+from vtax.model.trial import Status
 from vtax.report.document.answers import answers
 from vtax.report.formats.latex import tables
 from vtax.report.formats.typst import source
 from vtax.report.records import ReportInput
-from vtax.selftest.objects import Simulated, plan_of, simulated
+from vtax.selftest.objects import Simulated
 
+made = partial(simulated_rounds, noise=0.001, n=10, looks=(6, 10))
 SLOWER_5 = "any primary slower than 5%"
-
-
-def made(effect: float = 0.0, n: int = 10, iterations: int = 1, seed: int = 2) -> Simulated:
-    """`n` rounds in which the other environment takes exp(effect) times as long, without much noise."""
-    random = np.random.Generator(np.random.PCG64(seed))
-    values = np.exp(0.001 * random.normal(size=(2, n, iterations)))
-    values[1] *= math.exp(effect)
-    return simulated(plan_of(3, (6, 10), iterations), values)
-
-
-def ended(whole: Simulated, status: Status, which: Callable[[TrialRecord], bool]) -> Simulated:
-    """The same campaign, in which these trials gave no number."""
-    gone = {trial.id for trial in whole.trials if which(trial)}
-    trials = tuple(t.model_copy(update={"status": status}) if t.id in gone else t for t in whole.trials)
-    return replace(whole, trials=trials, measurements=tuple(m for m in whole.measurements if m.trial not in gone))
-
-
-def only(analysis: Analysis) -> Comparison:
-    (found,) = analysis.comparisons
-    return found
 
 
 def results(analysis: Analysis, *gates: str) -> list[Result]:
@@ -62,10 +43,10 @@ def note(found: Comparison) -> str:
 @pytest.mark.parametrize("status", [Status.FAILED, Status.TIMED_OUT, Status.NOT_RUN])
 @pytest.mark.parametrize("name", ["base", "other"])
 def test_an_environment_that_never_succeeds_is_compared_and_holds_no_gate(status: Status, name: str) -> None:
-    analysis = ended(made(), status, lambda trial: trial.environment == name).analysis
+    analysis = made().ended(status, lambda trial: trial.environment == name).analysis
     found = only(analysis)
     assert (found.n, found.verdict, found.ratio, found.low, found.effect) == (0, Verdict.DATA_ONLY, None, None, None)
-    assert found.sentence == f"data only: no round has a number of it in {name} (10 {status})"
+    assert found.sentence == f"data only: no round has a result in {name} (10 {status})"
     assert found.planned
     assert {level.environment for level in analysis.levels} == {"base", "other"} - {name}
     assert results(analysis, SLOWER_5, "inconclusive") == [Result.NOT_RESOLVED, Result.FAILED]
@@ -74,39 +55,39 @@ def test_an_environment_that_never_succeeds_is_compared_and_holds_no_gate(status
 
 
 def test_what_always_ran_into_its_time_limit_is_bounded() -> None:
-    found = only(ended(made(), Status.TIMED_OUT, lambda trial: trial.environment == "other").analysis)
-    assert "10 rounds of other and 0 of the baseline ran into their time limit" in note(found)
-    assert "it is slower beyond what the time limit lets be seen, sign test p 0.002" in note(found)  # 2 / 1024
+    found = only(made().ended(Status.TIMED_OUT, lambda trial: trial.environment == "other").analysis)
+    assert "10 rounds of other and 0 of the baseline hit their time limit" in note(found)
+    assert "slower by more than the time limit can show; sign test p 0.002" in note(found)  # 2 / 1024
     assert found.timeouts is not None
     assert (found.timeouts.environment, found.timeouts.baseline) == (10, 0)
 
 
 def test_few_rounds_without_an_end_bound_nothing() -> None:
-    found = only(ended(made(n=5), Status.TIMED_OUT, lambda trial: trial.environment == "other").analysis)
-    assert "these are too few rounds for bounds" in note(found)
+    found = only(made(n=5).ended(Status.TIMED_OUT, lambda trial: trial.environment == "other").analysis)
+    assert "too few rounds for bounds" in note(found)
 
 
 def test_an_entry_that_failed_everywhere_is_told_by_the_metrics_that_its_benchmark_declares() -> None:
-    analysis = ended(made(), Status.FAILED, lambda _: True).analysis
+    analysis = made().ended(Status.FAILED, lambda _: True).analysis
     found = only(analysis)
     assert (found.label, found.metric, found.n) == ("sysbench-cpu", "events_rate", 0)
     assert found.sentence == (
-        "data only: no round has a number of it in other (10 failed); no round has a number of it in base (10 failed)"
+        "data only: no round has a result in other (10 failed); no round has a result in base (10 failed)"
     )
     assert results(analysis, "inconclusive") == [Result.FAILED]
 
 
 def test_what_the_plan_does_not_run_in_an_environment_stays_absent() -> None:
-    whole = ended(made(), Status.FAILED, lambda trial: trial.environment == "other")
+    whole = made().ended(Status.FAILED, lambda trial: trial.environment == "other")
     plan = whole.plan.model_copy(update={"work": tuple(w for w in whole.plan.work if w.environment == "base")})
     analysis = analyse(whole.measurements, plan=plan, findings=(), trials=whole.trials)
     assert analysis.comparisons == ()
 
 
 def test_every_format_shows_it() -> None:
-    lost = ended(made(), Status.FAILED, lambda trial: trial.environment == "other")
+    lost = made().ended(Status.FAILED, lambda trial: trial.environment == "other")
     analysis = lost.analysis
-    assert any("other against base: data only: no round has a number" in line for line in lines_of(analysis))
+    assert any("other against base: data only: no round has a result" in line for line in lines_of(analysis))
     assert r" & -- $\cdot$ \\" in tables(analysis)
     assert r"$\cdot$ data only" in tables(analysis)
     assert "– data only" in source(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
@@ -117,7 +98,7 @@ def test_every_format_shows_it() -> None:
 def test_an_answer_counts_what_it_does_not_know() -> None:
     analysis = made().analysis
     one = only(analysis)
-    lost = only(ended(made(), Status.FAILED, lambda trial: trial.environment == "other").analysis)
+    lost = only(made().ended(Status.FAILED, lambda trial: trial.environment == "other").analysis)
     (answer,) = answers(analysis.model_copy(update={"comparisons": (one, lost)}))
     assert answer.clauses[0].verdicts == ("equivalent", "data only")
     assert answer.clauses[0].text.endswith("; 1 of 2 primary metrics have no round with a result in both")
@@ -128,7 +109,7 @@ def test_an_answer_counts_what_it_does_not_know() -> None:
 
 def test_an_equivalence_does_not_outlive_rounds_without_an_end() -> None:
     assert only(made().analysis).verdict is Verdict.EQUIVALENT
-    analysis = ended(made(), Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5)).analysis
+    analysis = made().ended(Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5)).analysis
     found = only(analysis)
     assert (found.n, found.verdict) == (6, Verdict.INCONCLUSIVE)
     assert found.low is not None
@@ -138,7 +119,7 @@ def test_an_equivalence_does_not_outlive_rounds_without_an_end() -> None:
     assert found.timeouts.high == pytest.approx(1.0, abs=0.01)
     assert found.companion is not None
     assert found.companion.low is None
-    assert found.remark.startswith("without 4 rounds in which other ran into its time limit")
+    assert found.remark.startswith("excluding 4 rounds in which other hit its time limit")
     assert found.more_rounds is None
     assert results(analysis, SLOWER_5, "any primary faster than 5%", "inconclusive") == [
         Result.NOT_RESOLVED,
@@ -150,13 +131,13 @@ def test_an_equivalence_does_not_outlive_rounds_without_an_end() -> None:
 
 def test_a_slower_environment_is_still_slower_with_rounds_without_an_end() -> None:
     whole = made(0.2)
-    analysis = ended(whole, Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5)).analysis
+    analysis = whole.ended(Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5)).analysis
     assert only(analysis).verdict is Verdict.SLOWER
     assert results(analysis, SLOWER_5) == [Result.FAILED]
 
 
 def test_a_baseline_without_an_end_bounds_from_the_other_side() -> None:
-    analysis = ended(made(), Status.TIMED_OUT, lambda t: t.environment == "base" and t.round in (1, 2, 4, 5)).analysis
+    analysis = made().ended(Status.TIMED_OUT, lambda t: t.environment == "base" and t.round in (1, 2, 4, 5)).analysis
     late = only(analysis).timeouts
     assert late is not None
     assert (late.environment, late.baseline, late.high) == (0, 4, None)
@@ -164,7 +145,7 @@ def test_a_baseline_without_an_end_bounds_from_the_other_side() -> None:
 
 
 def test_a_round_without_an_end_on_both_sides_says_nothing() -> None:
-    found = only(ended(made(), Status.TIMED_OUT, lambda trial: trial.round == 4).analysis)
+    found = only(made().ended(Status.TIMED_OUT, lambda trial: trial.round == 4).analysis)
     assert (found.n, found.dropped, found.timeouts, found.verdict) == (9, 1, None, Verdict.EQUIVALENT)
 
 
@@ -176,7 +157,7 @@ def test_a_score_does_not_outlive_rounds_without_an_end() -> None:
         return score.verdict
 
     assert scored(made()) is Verdict.EQUIVALENT
-    late = ended(made(), Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5))
+    late = made().ended(Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5))
     assert scored(late) is Verdict.INCONCLUSIVE
 
 
@@ -205,16 +186,16 @@ def test_a_cell_counts_an_iteration_without_an_end_as_the_slowest(
 
 def test_an_iteration_without_an_end_is_part_of_its_cell() -> None:
     whole = made(iterations=3)
-    one = ended(whole, Status.TIMED_OUT, lambda t: t.environment == "other" and t.iteration == 1).analysis
+    one = whole.ended(Status.TIMED_OUT, lambda t: t.environment == "other" and t.iteration == 1).analysis
     level = next(level for level in one.levels if level.environment == "other")
     left = sorted(m.value for m in whole.measurements if m.round == 1 and m.environment == "other" and m.iteration > 1)
     assert level.cells[0].value == left[1]
     assert (level.cells[0].timed_out, level.cells[0].iterations, level.cells[0].mean) == (1, 2, None)
     assert only(one).n == 10
-    assert (only(one).mean_ratio, only(one).mean_without) == (None, "a run that met its time limit has no total time")
-    two = ended(whole, Status.TIMED_OUT, lambda t: t.environment == "other" and t.iteration < 3).analysis
+    assert (only(one).mean_ratio, only(one).mean_without) == (None, "a run that hit its time limit has no total time")
+    two = whole.ended(Status.TIMED_OUT, lambda t: t.environment == "other" and t.iteration < 3).analysis
     assert only(two).n == 0
-    assert "10 rounds of other and 0 of the baseline ran into their time limit" in note(only(two))
+    assert "10 rounds of other and 0 of the baseline hit their time limit" in note(only(two))
 
 
 # --- one record that is missing ------------------------------------------------------------------------------------

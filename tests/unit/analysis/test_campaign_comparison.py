@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from builders.measurements import measurement
+from builders.measurements import measurement, simulated_rounds
 from builders.synthetic import campaign, plan
 from vtax.analysis.analyse import analyse
-from vtax.analysis.campaigns.comparison import across, welch
-from vtax.analysis.campaigns.records import Across, Change, Outcome
+from vtax.analysis.campaigns.comparison import compare_campaigns
+from vtax.analysis.campaigns.records import CampaignComparison, Change, Outcome
 from vtax.analysis.campaigns.setup_differences import Recorded
 from vtax.analysis.estimate.rank_sum import bound_rank, shift_interval, u_distribution
-from vtax.analysis.gates import Result, judge, parse_gates, subjects_across
+from vtax.analysis.estimate.welch import welch
+from vtax.analysis.gates import Result, judge, parse_gates, subjects_of_changes
 from vtax.cli.compare import lines_of
 from vtax.errors import UsageError
 from vtax.model.cluster import CellRecord
@@ -29,7 +30,6 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
-from vtax.selftest.objects import plan_of, simulated
 
 ABOUT: Mapping[str, Any] = {"created": "2026-01-01", "image": {"digest": "d", "versions": {"sysbench": "1.0"}}}
 SIX = (100.0, 102.0, 98.0, 101.0, 99.0, 100.0)
@@ -56,12 +56,12 @@ def recorded(
 
 
 def test_a_change_inside_the_margin_fails_a_strict_gate_when_it_is_proven() -> None:
-    made = across(recorded({"host": SIX}), recorded({"host": [0.985 * value for value in SIX]}))
-    wide = across(recorded({"host": NARROW}), recorded({"host": [0.985 * value for value in NARROW]}))
+    made = compare_campaigns(recorded({"host": SIX}), recorded({"host": [0.985 * value for value in SIX]}))
+    wide = compare_campaigns(recorded({"host": NARROW}), recorded({"host": [0.985 * value for value in NARROW]}))
     assert only(wide).outcome is Outcome.WITHIN
     gates = parse_gates(["any primary slower than 1%"])
-    assert judge(gates, subjects_across(wide), ())[0].result is Result.FAILED
-    assert judge(gates, subjects_across(made), ())[0].result is Result.NOT_RESOLVED
+    assert judge(gates, subjects_of_changes(wide), ())[0].result is Result.FAILED
+    assert judge(gates, subjects_of_changes(made), ())[0].result is Result.NOT_RESOLVED
 
 
 # --- runs that gave no number --------------------------------------------------------------------------------------
@@ -69,12 +69,8 @@ def test_a_change_inside_the_margin_fails_a_strict_gate_when_it_is_proven() -> N
 
 def simulated_campaign(status: Status, which: Callable[[TrialRecord], bool]) -> Recorded:
     """Ten quiet rounds of `base` and `other`, in which these trials ended like that."""
-    random = np.random.Generator(np.random.PCG64(7))
-    whole = simulated(plan_of(3, (6, 10), 1), np.exp(0.001 * random.normal(size=(2, 10, 1))))
-    gone = {trial.id for trial in whole.trials if which(trial)}
-    trials = tuple(t.model_copy(update={"status": status}) if t.id in gone else t for t in whole.trials)
-    kept = tuple(m for m in whole.measurements if m.trial not in gone)
-    return Recorded("dir", whole.plan, ABOUT, (), analyse(kept, plan=whole.plan, findings=(), trials=trials))
+    made = simulated_rounds(noise=0.001, n=10, looks=(6, 10), seed=7).ended(status, which)
+    return Recorded("dir", made.plan, ABOUT, (), made.analysis)
 
 
 WHOLE = simulated_campaign(Status.OK, lambda _: False)
@@ -83,35 +79,35 @@ WHOLE = simulated_campaign(Status.OK, lambda _: False)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_what_never_succeeded_in_one_campaign_is_compared_and_holds_no_gate(swapped: bool) -> None:
     lost = simulated_campaign(Status.TIMED_OUT, lambda trial: trial.environment == "other")
-    made = across(lost, WHOLE) if swapped else across(WHOLE, lost)
+    made = compare_campaigns(lost, WHOLE) if swapped else compare_campaigns(WHOLE, lost)
     found = only(made, "other")
     name = "A" if swapped else "B"
     assert (found.outcome, found.change, found.tax) == (Outcome.DATA_ONLY, None, None)
     assert (found.n_a, found.n_b) == ((0, 10) if swapped else (10, 0))
-    assert found.sentence == f"data only: no round of {name} has a number of it (10 timed out)"
+    assert found.sentence == f"data only: no round of {name} has a result (10 timed out)"
     gates = parse_gates(["any primary slower than 5%", "inconclusive"])
-    assert [one.result for one in judge(gates, subjects_across(made), ())] == [Result.NOT_RESOLVED, Result.FAILED]
+    assert [one.result for one in judge(gates, subjects_of_changes(made), ())] == [Result.NOT_RESOLVED, Result.FAILED]
     assert any("no round of" in line for line in lines_of(made))
 
 
 def test_what_one_campaign_did_not_plan_stays_absent() -> None:
     lost = simulated_campaign(Status.FAILED, lambda trial: trial.environment == "other")
     plan = lost.plan.model_copy(update={"work": tuple(w for w in lost.plan.work if w.environment == "base")})
-    made = across(WHOLE, replace(lost, plan=plan))
+    made = compare_campaigns(WHOLE, replace(lost, plan=plan))
     assert [change.environment for change in made.changes] == ["base"]
 
 
 def test_cells_without_an_end_widen_the_change() -> None:
     late = simulated_campaign(Status.TIMED_OUT, lambda t: t.environment == "other" and t.round in (1, 2, 4, 5))
-    assert only(across(WHOLE, WHOLE), "other").outcome is Outcome.WITHIN
-    made = across(WHOLE, late)
+    assert only(compare_campaigns(WHOLE, WHOLE), "other").outcome is Outcome.WITHIN
+    made = compare_campaigns(WHOLE, late)
     found = only(made, "other")
     assert (found.outcome, found.n_b) == (Outcome.NOT_RESOLVED, 6)
     assert found.timeouts is not None
     assert (found.timeouts.a, found.timeouts.b, found.timeouts.low) == (0, 4, None)
-    assert found.sentence.endswith("; without 4 of B that ran into their time limit")
+    assert found.sentence.endswith("; excluding 4 cells of B that hit their time limit")
     gates = parse_gates(["any primary slower than 5%", "any primary faster than 5%"])
-    assert [one.result for one in judge(gates, subjects_across(made), ())] == [Result.NOT_RESOLVED, Result.HOLDS]
+    assert [one.result for one in judge(gates, subjects_of_changes(made), ())] == [Result.NOT_RESOLVED, Result.HOLDS]
 
 
 def test_a_rank_sum_interval_by_hand() -> None:
@@ -132,7 +128,7 @@ def test_the_distribution_of_the_rank_sum_is_that_of_all_orders(m: int, n: int) 
     assert u_distribution(m, n) == pytest.approx(counts / counts.sum())
 
 
-def only(made: Across, environment: str = "host") -> Change:
+def only(made: CampaignComparison, environment: str = "host") -> Change:
     return next(change for change in made.changes if change.environment == environment)
 
 
@@ -155,7 +151,7 @@ def test_two_values_give_no_interval_and_equal_ones_no_spread() -> None:
 
 def test_half_the_rate_is_half_as_good_and_swapping_gives_the_reciprocal() -> None:
     one, two = recorded({"host": SIX}), recorded({"host": [value / 2 for value in SIX]})
-    forth, back = only(across(one, two)), only(across(two, one))
+    forth, back = only(compare_campaigns(one, two)), only(compare_campaigns(two, one))
     assert forth.outcome is Outcome.DIFFERS
     assert forth.change is not None
     assert back.change is not None
@@ -169,14 +165,16 @@ def test_half_the_rate_is_half_as_good_and_swapping_gives_the_reciprocal() -> No
 
 def test_a_cost_that_doubles_is_half_as_good() -> None:
     found = only(
-        across(recorded({"host": SIX}, kind=Kind.COST), recorded({"host": [2 * v for v in SIX]}, kind=Kind.COST))
+        compare_campaigns(
+            recorded({"host": SIX}, kind=Kind.COST), recorded({"host": [2 * v for v in SIX]}, kind=Kind.COST)
+        )
     )
     assert found.change is not None
     assert found.change.ratio == pytest.approx(0.5)
 
 
 def test_no_word_claims_more_than_an_unpaired_comparison_can() -> None:
-    made = across(recorded({"host": SIX}), recorded({"host": [value / 2 for value in SIX]}))
+    made = compare_campaigns(recorded({"host": SIX}), recorded({"host": [value / 2 for value in SIX]}))
     told = " ".join([made.changes[0].sentence, *made.caution])
     assert "faster" not in told
     assert "slower" not in told
@@ -184,15 +182,15 @@ def test_no_word_claims_more_than_an_unpaired_comparison_can() -> None:
 
 
 def test_five_rounds_are_a_pilot_and_two_are_data() -> None:
-    assert only(across(recorded({"host": SIX[:5]}), recorded({"host": SIX}))).outcome is Outcome.PILOT
-    assert only(across(recorded({"host": SIX[:2]}), recorded({"host": SIX}))).outcome is Outcome.DATA_ONLY
+    assert only(compare_campaigns(recorded({"host": SIX[:5]}), recorded({"host": SIX}))).outcome is Outcome.PILOT
+    assert only(compare_campaigns(recorded({"host": SIX[:2]}), recorded({"host": SIX}))).outcome is Outcome.DATA_ONLY
 
 
 def test_a_difference_within_the_margin_and_one_that_is_not_resolved() -> None:
     quiet = [value**0.1 for value in SIX]
-    assert only(across(recorded({"host": quiet}), recorded({"host": quiet}))).outcome is Outcome.WITHIN
+    assert only(compare_campaigns(recorded({"host": quiet}), recorded({"host": quiet}))).outcome is Outcome.WITHIN
     loud = [50.0, 150.0, 60.0, 170.0, 55.0, 140.0]
-    assert only(across(recorded({"host": loud}), recorded({"host": SIX}))).outcome is Outcome.NOT_RESOLVED
+    assert only(compare_campaigns(recorded({"host": loud}), recorded({"host": SIX}))).outcome is Outcome.NOT_RESOLVED
 
 
 def test_the_tax_leaves_out_what_moved_the_whole_machine() -> None:
@@ -200,13 +198,13 @@ def test_the_tax_leaves_out_what_moved_the_whole_machine() -> None:
     box = [0.9 * value for value in SIX]
     a = recorded({"host": SIX, "container": box})
     b = recorded({"host": [v / 2 for v in SIX], "container": [v / 2 for v in box]})
-    found = only(across(a, b), "container")
+    found = only(compare_campaigns(a, b), "container")
     assert found.change is not None
     assert found.tax is not None
     assert found.change.ratio == pytest.approx(0.5)
     assert (found.tax.ratio, found.tax.low, found.tax.high) == pytest.approx((1.0, 1.0, 1.0))
     assert found.tax_sentence.startswith("the tax: B against A +0.0 % [")
-    assert only(across(a, b)).tax is None, "the baseline has no tax"
+    assert only(compare_campaigns(a, b)).tax is None, "the baseline has no tax"
 
 
 def test_what_pairing_was_worth_inside_the_campaigns() -> None:
@@ -214,7 +212,7 @@ def test_what_pairing_was_worth_inside_the_campaigns() -> None:
     drift = [math.exp(i / 5) for i in range(6)]
     wiggle = [1.01, 0.99, 1.01, 0.99, 1.01, 0.99]
     a = recorded({"host": drift, "container": [d * w for d, w in zip(drift, wiggle, strict=True)]})
-    gain = across(a, recorded({"host": SIX})).pairing_gain
+    gain = compare_campaigns(a, recorded({"host": SIX})).pairing_gain
     sd_drift, sd_left = 0.2 * math.sqrt(3.5), math.log(1.01 / 0.99) / 2 * math.sqrt(6 / 5)
     assert gain == pytest.approx(math.sqrt(2) * sd_drift / sd_left, rel=0.01)
 
@@ -228,7 +226,7 @@ def test_other_work_is_not_compared() -> None:
     other = work.model_copy(update={"params": {"N": 200, "NB": 192, "timeout_s": 9.0}})
     a = recorded({"host": SIX}, of=mine.model_copy(update={"work": (work,)}))
     b = recorded({"host": SIX}, of=mine.model_copy(update={"work": (other,)}))
-    made = across(a, b)
+    made = compare_campaigns(a, b)
     assert [(item.what, item.a, item.b, item.severity) for item in made.unlike] == [
         ("work of hpcc: N", "100", "200", Severity.BLOCKER)
     ]
@@ -257,8 +255,8 @@ def test_what_only_one_campaign_has_is_told() -> None:
         f"work {one.id}, on nodes": (nodes, "absent"),
         "work another, on nodes": ("absent", nodes),
     }
-    assert {item.what: (item.a, item.b) for item in across(a, b).unlike} == wanted
-    swapped = across(b, a).unlike
+    assert {item.what: (item.a, item.b) for item in compare_campaigns(a, b).unlike} == wanted
+    swapped = compare_campaigns(b, a).unlike
     assert {item.what: (item.b, item.a) for item in swapped} == wanted
     assert {item.severity for item in swapped} == {Severity.WARNING}
 
@@ -288,7 +286,7 @@ def test_tools_root_file_system_options_and_facts_that_differ_are_listed() -> No
     about = {"created": "", "image": {"digest": "e", "versions": {"sysbench": "1.1"}}}
     values = {"host": SIX, "container": SIX}
     a, b = recorded(values, cells=cold), recorded(values, cells=warm, about=about)
-    listed = {item.what: (item.a, item.b) for item in across(a, b).unlike}
+    listed = {item.what: (item.a, item.b) for item in compare_campaigns(a, b).unlike}
     assert listed == {
         "sha256 of the root file system": ("d", "e"),
         "package sysbench": ("1.0", "1.1"),
@@ -296,7 +294,7 @@ def test_tools_root_file_system_options_and_facts_that_differ_are_listed() -> No
         "machine: mitigations a": ("off", "on"),
         "machine: cpu_flags, in one only": ('["old"]', '["new"]'),
     }
-    assert all(item.severity is Severity.WARNING for item in across(a, b).unlike)
+    assert all(item.severity is Severity.WARNING for item in compare_campaigns(a, b).unlike)
 
 
 def test_a_fact_that_moves_inside_a_campaign_is_no_difference() -> None:
@@ -305,20 +303,20 @@ def test_a_fact_that_moves_inside_a_campaign_is_no_difference() -> None:
         cell.model_copy(update={"host_facts": {"governor": ("a", "b")[i % 2]}}) for i, cell in enumerate(cells)
     )
     still = tuple(cell.model_copy(update={"host_facts": {"governor": "c"}}) for cell in cells)
-    made = across(recorded({"host": SIX}, cells=moving), recorded({"host": SIX}, cells=still))
+    made = compare_campaigns(recorded({"host": SIX}, cells=moving), recorded({"host": SIX}, cells=still))
     assert not [item for item in made.unlike if "governor" in item.what]
 
 
 def test_a_blocker_of_the_audit_in_either_campaign_counts() -> None:
     finding = Finding(id="C01", severity=Severity.BLOCKER, message="no limit", remedy="", environment="host")
-    made = across(recorded({"host": SIX}), recorded({"host": SIX}, findings=[finding]))
+    made = compare_campaigns(recorded({"host": SIX}), recorded({"host": SIX}, findings=[finding]))
     assert made.changes[0].sentence == "not comparable: C01 in B: no limit"
 
 
 def test_campaigns_without_a_common_environment_are_refused() -> None:
     a, b = recorded({"host": SIX}), recorded({"vm": SIX})
     with pytest.raises(UsageError, match="no environment in common") as caught:
-        across(a, b)
+        compare_campaigns(a, b)
     assert caught.value.remedy == "A has host; B has vm"
     with pytest.raises(UsageError, match="'box' is not in both"):
-        across(a, a, "box")
+        compare_campaigns(a, a, "box")
