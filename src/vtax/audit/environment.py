@@ -103,9 +103,9 @@ def used(flags: Any) -> set[str]:
     short="software emulation",
     why="the guest's instructions were run by a program instead of a CPU: that is not virtualization",
     remedy="run it on a host with working KVM (`vtax doctor`); allow_emulation = true compares it all the same",
-    source="the commands that started the environment, and the virtualization that its nodes detect",
+    source="what the provider records, and the virtualization that its nodes detect",
     needs=(
-        Needs("the virtualization that its nodes detect", node=("virtualization",), origin=Origin.RUN),
+        Needs("the virtualization that its nodes detect", node=("virtualization", "emulated"), origin=Origin.RUN),
         Needs("the commands that started it", commands=True, origin=Origin.RUN),
     ),
 )

@@ -40,7 +40,10 @@ def not_applied(evidence: Evidence) -> Iterator[Result]:
     for environment in evidence.environments:
         able = evidence.capabilities(environment)
         for node, values in observed(evidence, environment):
-            if node in shapes:
+            if able.kind is NodeKind.UNKNOWN:
+                missing = f"{environment}: not recorded: whether its nodes have their own kernel"
+                found.setdefault((environment, ""), Undecided(missing, environment))
+            elif node in shapes:
                 for one in node_limits(environment, able, shapes[node], values):
                     found.setdefault((environment, f"{node} {one.message}"), one)
         if allowed := values_of(evidence, environment, "cpus_allowed"):
