@@ -80,6 +80,11 @@ def log_formats() -> Mapping[str, LogFormat]:
     return {known.name: known for tool in tools() for known in tool.logs}
 
 
+def versions() -> Mapping[str, str]:
+    """Fact of a log -> the package whose version it is."""
+    return {fact: package for tool in tools() for fact, package in tool.versions.items()}
+
+
 def packages() -> tuple[str, ...]:
     """The Debian packages of all tools, each once."""
     return tuple(dict.fromkeys(package for tool in tools() for package in tool.packages))
@@ -88,6 +93,11 @@ def packages() -> tuple[str, ...]:
 def programs() -> tuple[str, ...]:
     """The programs of all tools that the root file system must have, each once."""
     return tuple(dict.fromkeys(program for tool in tools() for program in tool.programs))
+
+
+def hashed() -> tuple[str, ...]:
+    """The programs of all tools whose contents are recorded, each once."""
+    return tuple(dict.fromkeys(program for tool in tools() for program in tool.hashed))
 
 
 def commands() -> tuple[str, ...]:

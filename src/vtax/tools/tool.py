@@ -61,8 +61,9 @@ class Tool:
     """One program, or a suite of them, with all that vtax knows of it.
 
     `packages` are Debian packages: installed in the root file system, their versions are facts of every node.
-    `programs` must be in the root file system; these and `commands` are known at a prompt in a log. `versions` maps a
-    fact of a log to the package whose version it is, and `builds` are facts that differ between builds of one version.
+    `programs` must be in the root file system, and the contents of those in `hashed` are facts too, where the version
+    of a package does not say enough. They and `commands` are known at a prompt in a log. `versions` maps a fact of a
+    log to the package whose version it is, and `builds` are facts that differ between builds of one version.
     `file_names` are parameter -> word that people put into names of files -> the value that it claims.
     `audit` and `figures` import what they return when they are called, so that `vtax --help` stays fast.
     """
@@ -72,6 +73,7 @@ class Tool:
     logs: tuple[LogFormat, ...] = ()
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    hashed: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     builds: tuple[Build, ...] = ()

@@ -15,8 +15,8 @@ from vtax import providers, tools
 from vtax.errors import EnvironmentMissing, StudyError
 from vtax.importing.sections import cut
 from vtax.planning.study import json_schema, parse
-from vtax.tools.readers import read
 from vtax.tools.reading import Line
+from vtax.tools.trials import read_section
 
 BENCHMARK = """\
 from vtax.tools.ping.benchmark import Ping
@@ -129,7 +129,7 @@ def test_logs_of_others_are_cut_and_read_by_their_reader(install: Install) -> No
     lines = ["toy 1.0", "result 7", "$ ./toybench", "toy 1.0", "PING node2 (10.9.0.2) 56(84) bytes of data."]
     found = list(cut(Line(number, "", text) for number, text in enumerate(lines, start=1)))
     assert [(one.tool, one.first, one.last) for one in found] == [("toy", 1, 2), ("toy", 3, 4), ("ping", 5, 5)]
-    assert read(found[0]).facts == {"read": "by the plug-in"}
+    assert read_section(found[0]).facts == {"read": "by the plug-in"}
 
 
 @pytest.mark.parametrize(("key", "tool"), [("toy", "toy"), ("test_start", "iperf3 json"), ("other", "iperf3 json")])

@@ -17,9 +17,9 @@ from vtax.tools.iozone.reader import OPS
     Severity.BLOCKER,
     "iozone's operations per second read as kB/s",
     short="a misread unit of iozone",
-    why="the same table holds either, and only the line above it tells which",
+    why="the same table holds either, and only the line above it says which",
     remedy="keep iozone's header with its table; without it the unit is unknown and stays so",
-    source="the line above iozone's table, and its command line; also in imported logs",
+    source="the line above iozone's table, and its command line",
     benchmarks=("iozone",),
 )
 def unit(evidence: Evidence) -> Iterator[Result]:
@@ -31,18 +31,20 @@ def unit(evidence: Evidence) -> Iterator[Result]:
         if trial.benchmark == "iozone" and trial.status is not Status.NOT_RUN and not trial.warmup:
             where = (trial.environment, trial.label)
             entries.setdefault(where, []).extend(facts["unit"] for facts in evidence.facts((trial,), "unit"))
-            for facts in evidence.facts((trial,), "unit_problem"):
-                problems[where] = str(facts["unit_problem"])
-            told = evidence.facts((trial,), "iozone_command")
-            commands.setdefault(where, []).extend(facts["iozone_command"] for facts in told)
+            for facts in evidence.facts((trial,), "unit"):
+                if facts["unit"] == "unknown":
+                    why = facts.get("unit_problem", "its header is missing")
+                    problems.setdefault(where, f"{evidence.name_of(trial)}: {why}")
+            given = evidence.facts((trial,), "iozone_command")
+            commands.setdefault(where, []).extend(facts["iozone_command"] for facts in given)
     for (environment, label), several in entries.items():
         units, of = sorted(set(several)), f"{label} in {environment}"
         by_command = any("-O" in command.split() for command in commands[environment, label])
         if not units:
             yield Undecided(f"{of}: its output is missing", environment, label)
         elif "unknown" in units:
-            why = problems.get((environment, label), "their header is missing")
-            yield Failed(f"tables of {of} have no unit and are not used: {why}", environment, label)
+            message = f"tables of {of} have no unit and are not used ({problems[environment, label]})"
+            yield Failed(message, environment, label)
         elif by_command and OPS not in units:
             yield Failed(f"{of} ran with -O, and its table says {shown(units)}", environment, label)
         elif len(units) > 1:

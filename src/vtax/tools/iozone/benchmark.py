@@ -121,7 +121,7 @@ def _refuse_misfits(reading: Reading, section: Section, record: TrialRecord) -> 
     """What is not the run that the trial's parameters ask for."""
     if reading.ranks > 1:
         reading.refuse(section.end, "all values of this run", f"{reading.ranks} runs in one output", 0)
-    if "iozone_command" not in reading.facts:
+    if "invoked" not in reading.facts:
         reading.refuse(section.end, "all values of this run", "no line says with which options iozone ran", 0)
     if not record.params:
         return  # a run that vtax did not plan

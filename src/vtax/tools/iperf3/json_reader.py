@@ -85,6 +85,8 @@ def _intervals(intervals: Any) -> tuple[tuple[float, float, float], ...]:
 
 def _session(reading: Reading, document: Document) -> None:
     """Both ends, what was tested, and the values. Raises Unfit."""
+    if document.get("start") is None:
+        raise Unfit(0, "not what iperf3 writes: no start")
     streams = document.at("start", "connected")
     ours, theirs = (
         (str(document.at(*FIRST_STREAM, f"{end}_host"))[:200], str(document.at(*FIRST_STREAM, f"{end}_port")))

@@ -1,7 +1,8 @@
 """vtax's own tables of measurements (`vtax export`), as trials again. Pure.
 
 Every row keeps all that it says, its trial and its source too. What the source held is not in a table, so in a campaign
-that is made of it a file of the same name holds the rows that came from there, one JSON object each.
+that is made of it a file of the same name holds the rows that came from there, one JSON object each (which
+`tools.trials` reads again).
 """
 
 from __future__ import annotations
@@ -9,16 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pydantic import ValidationError
-
-from vtax.errors import ParseError, UsageError
+from vtax.errors import UsageError
 from vtax.model.measurement import Measurement
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
+from vtax.tools.trials import TABLE
 
-READER = "vtax table"
 TRIAL = re.compile(r"[A-Za-z0-9][\w.+-]{0,150}/[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)
 ALIKE = ("environment", "round", "cell", "iteration", "warmup", "benchmark", "label")  # in all rows of one trial
@@ -61,12 +59,12 @@ def _problem(row: Measurement, first: Measurement) -> str:
     """What is wrong with a row by itself, or beside the first one of its trial; "" when nothing is."""
     file = row.source.removeprefix(f"trials/{row.trial}/")
     if TRIAL.fullmatch(row.trial) is None:
-        return f"{row.trial!r} is no name of a trial"
+        return f"{row.trial!r} is not a name of a trial"
     if NAME.fullmatch(file) is None or file == RESERVED:
-        return f"{row.source!r} is no file of trial {row.trial}"
+        return f"{row.source!r} is not a file of trial {row.trial}"
     for name in ("cell", "environment"):
         if NAME.fullmatch(getattr(row, name)) is None:
-            return f"{getattr(row, name)!r} is no name of {'a cell' if name == 'cell' else 'an environment'}"
+            return f"{getattr(row, name)!r} is not a name of {'a cell' if name == 'cell' else 'an environment'}"
     if row.round < 1 or row.iteration < 1:
         return "rounds and iterations count from 1"
     if row.value <= 0 and row.kind.has_ratio:
@@ -122,7 +120,7 @@ def _trial(
             raw=raw,
             first_line=places[0] + 1,
             last_line=places[-1] + 1,
-            reader=READER,
+            reader=TABLE,
         ),
     )
     return record, {file: "\n".join(lines) + "\n" for file, lines in files.items()}
@@ -135,16 +133,3 @@ def _scope(target: str, row: Measurement) -> Scope:
     if target.endswith(".shared"):
         return Scope.SHARED
     return Scope.PAIRS if "client" in row.labels else Scope.NODE
-
-
-def measurements_of(record: TrialRecord) -> tuple[Measurement, ...]:
-    """The rows of a trial again, in the order of the table. Raises ParseError when its files are damaged."""
-    found: list[tuple[int, Measurement]] = []
-    for step in record.steps:
-        for number, line in enumerate(record.texts[step.stdout].splitlines(), start=1):
-            try:
-                content: dict[str, Any] = json.loads(line)
-                found.append((int(content.pop("row")), Measurement.model_validate(content)))
-            except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
-                raise ParseError(f"trials/{record.id}/{step.stdout}:{number}: no row of a table: {error}") from error
-    return tuple(row for _, row in sorted(found, key=lambda one: one[0]))
