@@ -26,7 +26,7 @@ COARSE_S = 1e-6  # message latencies are of microseconds
     why="every rate is a count divided by a time: a clock that is 1 % slow makes a guest 1 % faster",
     remedy="give the guest a stable clock (kvm-clock, invariant TSC), and pause the host's NTP during the campaign",
     source="the node's and the host's clocks before and after every trial; nodes under the host's own kernel have its "
-    "clock; the tick of MPI's timer where hpcc prints it",
+    "clock; the tick of MPI's timer where it is printed",
     needs=(
         Needs("the clocks of its nodes and of the host, read together", origin=Origin.RUN),
         Needs("the tick of MPI's timer", facts=("MPI_Wtick",), each="environment", origin=Origin.IMPORTED),

@@ -36,7 +36,7 @@ DECISIVE = frozenset({"vm_accelerator", "vm_network"})  # another one is another
     short="different system software",
     why="they change the cost of system calls and context switches, so they may account for part of any difference",
     remedy="a guest's kernel may differ; where it can be the same, make it the same",
-    source="facts of every node; in logs the kernel and the C library that stress-ng --verbose prints",
+    source="facts of every node; in logs the kernel and the C library, where they are printed",
     needs=(
         Needs("the kernel of its nodes", node=("kernel",), origin=Origin.RUN),
         Needs("kernels and C libraries", node=("kernel", "libc", "machine"), compares=True, origin=Origin.IMPORTED),

@@ -41,7 +41,7 @@ ONE_WORKED = 0.9  # of two threads: the share of the events by which they differ
     needs=(
         Needs("the verified placement of MPI ranks", checks="mpi placement", origin=Origin.RUN),
         Needs(
-            "the nodes of the ranks (stress-ng --verbose), or their number and P x Q",
+            "the nodes of the ranks, or their number and P x Q",
             facts=("ranks_on_nodes", "systems"),
             origin=Origin.IMPORTED,
         ),
