@@ -65,7 +65,8 @@ def has_shared(evidence: Evidence) -> str:
     short="local or unequal shared storage",
     why="a directory of the same machine has no network in it; against one that has, two kinds of storage are compared",
     remedy="read figures of the shared file system as figures of that directory; for network storage, use real nodes",
-    source="the mount table of every node, and a token that one writes and all read; in logs the directory, where it is printed",
+    source="the mount table of every node, and a token that one writes and all read; in logs "
+    "the directory, where it is printed",
     needs=(
         Needs("the type of the shared file system", node=("shared_filesystem",), origin=Origin.RUN),
         Needs("types of file systems", facts=("filesystem",), each="environment", origin=Origin.IMPORTED),
