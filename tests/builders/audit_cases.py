@@ -14,11 +14,11 @@ from vtax.model.finding import Finding, Outcome, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind, Metric
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role, Scope, Target
-from vtax.model.plan import Cell, Plan, PlannedTrial, Work
+from vtax.model.plan import Cell, Origin, Plan, PlannedTrial, Work
 from vtax.model.reading import TrialReading
 from vtax.model.seal import Seal
 from vtax.model.study import EnvironmentSpec, ImageSpec, Study
-from vtax.model.trial import Status, StepRecord, TrialRecord
+from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 from vtax.tools import benchmarks
 from vtax.tools.hpcc.linpack import OUTPUT
 from vtax.tools.trials import collected
@@ -323,6 +323,29 @@ def logged(
         readings=readings_of(trials),
         plan=base.plan.model_copy(update={"work": planned}),
     )
+
+
+def as_imported(campaign: Evidence, facts: Mapping[str, Mapping[str, Any]] | None = None) -> Evidence:
+    """The same runs as somebody else's logs, which say `facts` (of an environment) besides what they print."""
+    trials = tuple(
+        one.model_copy(
+            update={
+                "imported": Imported(
+                    file=f"{one.id}.txt",
+                    sha256="",
+                    raw="",
+                    first_line=1,
+                    last_line=1,
+                    reader=one.benchmark,
+                    facts=dict((facts or {}).get(one.environment, {})),
+                )
+            }
+        )
+        for one in campaign.trials
+    )
+    cells = tuple(cell.model_copy(update={"facts": (), "host_facts": {}, "checks": ()}) for cell in campaign.cells)
+    plan = campaign.plan.model_copy(update={"origin": Origin.IMPORTED})
+    return replace(campaign, plan=plan, trials=trials, cells=cells, counters={}, seal=None, looks=None)
 
 
 def readings_of(trials: Sequence[TrialRecord]) -> dict[str, TrialReading]:

@@ -136,8 +136,8 @@ def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]
     short="unequal nodes",
     why="then machines of two sizes are compared",
     remedy="give all environments the same shape; the provider's options decide what it is",
-    source="allowed CPUs, quota, memory and CPU topology of every node; in logs "
-    "the CPUs and the memory, where they are printed",
+    source="allowed CPUs, quota, memory and CPU topology of every node; in logs the CPUs and the memory that "
+    "they print",
     needs=(
         Needs("the number of CPUs of its nodes", node=("cpus",), origin=Origin.RUN),
         Needs("CPUs and memory of nodes", node=("cpus", "memory_total_bytes"), compares=True, origin=Origin.IMPORTED),

@@ -64,9 +64,7 @@ def placement(evidence: Evidence) -> Iterator[Result]:
         if isinstance(p, int) and isinstance(q, int) and isinstance(ranks, int):
             used = f"{p * q} of {ranks} processes (P x Q = {p} x {q})"
             if p * q < ranks:
-                message = (
-                    f"{where}: HPL and PTRANS ran on {used}; the others were idle, and nothing crossed the network"
-                )
+                message = f"{where}: the problem was solved on {used}; the others were idle"
                 remedy = "choose P x Q = the number of processes"
                 yield Failed(message, trial.environment, trial.label, Severity.WARNING, remedy)
             else:

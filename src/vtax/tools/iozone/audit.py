@@ -17,9 +17,9 @@ from vtax.tools.iozone.reader import OPS
     Severity.BLOCKER,
     "iozone's operations per second read as kB/s",
     short="a misread unit of iozone",
-    why="the same table holds either, and only the line above it tells which",
+    why="the same table holds either, and only the line above it says which",
     remedy="keep iozone's header with its table; without it the unit is unknown and stays so",
-    source="the line above iozone's table, and its command line; also in imported logs",
+    source="the line above iozone's table, and its command line",
     benchmarks=("iozone",),
 )
 def unit(evidence: Evidence) -> Iterator[Result]:

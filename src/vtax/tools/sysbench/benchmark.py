@@ -26,16 +26,9 @@ from vtax.tools.sysbench.metrics import (
     MEMORY_THROUGHPUT,
 )
 from vtax.tools.sysbench.reader import read
+from vtax.tools.sysbench.settings import MODES
 
 MIB = 2**20
-MODES = {  # of --file-test-mode, as sysbench calls them in its output
-    "seqwr": "sequential write (creation)",
-    "seqrewr": "sequential rewrite",
-    "seqrd": "sequential read",
-    "rndrd": "random read",
-    "rndwr": "random write",
-    "rndrw": "random r/w",
-}
 
 
 def outputs_of(record: TrialRecord, wanted: Mapping[str, JsonValue], **labels: str) -> tuple[Output, ...]:
@@ -175,7 +168,8 @@ class SysbenchFileio:
         )
 
     def read(self, record: TrialRecord) -> tuple[Output, ...]:
-        wanted = {"test": MODES.get(str(record.params.get("mode"))), "threads": record.params.get("threads")}
+        test = MODES.get(str(record.params.get("mode")), (None,))[0]
+        wanted = {"test": test, "threads": record.params.get("threads")}
         return outputs_of(record, wanted, filesystem="shared" if record.scope is Scope.SHARED else "local")
 
     def estimate_s(self, params: FileioParams, target: Target) -> float:
