@@ -49,8 +49,8 @@ def touching(
     short="the page cache measured",
     why="they fit into the page cache: reads, and writes that are not flushed, measure memory",
     remedy="set `direct = true`, or files of twice the memory (of the host's, where it caches the guest's disk too)",
-    source="file sizes and flags in the tools' output; memory of the plan's nodes, or of a log's; where neither is known, "
-    "rates that no disk reaches",
+    source="file sizes and flags in the tools' output; memory of the plan's nodes, or of a log's; where neither is "
+    "known, rates that no disk reaches",
     benchmarks=STORAGE,
     needs=(
         Needs("how files were opened, and how large they are", facts=("direct_io", "file_bytes")),
