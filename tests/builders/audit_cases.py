@@ -300,11 +300,11 @@ def logged(
                 "outputs": {OUTPUT: one.steps[0].stdout} if benchmark in ("hpcc", "hpl") else {},
             }
         )
-        told = {step.stdout: texts[one.environment], step.stderr: f"{one.id}\n"}
+        printed = {step.stdout: texts[one.environment], step.stderr: f"{one.id}\n"}
         changed = {
             "benchmark": benchmark,
             "label": benchmark,
-            "texts": told if texts[one.environment] else {},
+            "texts": printed if texts[one.environment] else {},
             "params": dict(params or {}),
             "scope": scope,
             "steps": (step,),
@@ -326,7 +326,7 @@ def logged(
 
 
 def as_imported(campaign: Evidence, facts: Mapping[str, Mapping[str, Any]] | None = None) -> Evidence:
-    """The same runs as somebody else's logs, which say `facts` (of an environment) besides what they print."""
+    """The same runs as imported logs, which say `facts` (of an environment) besides what they print."""
     trials = tuple(
         one.model_copy(
             update={
@@ -415,7 +415,7 @@ def passed(row: Row, campaign: Evidence) -> tuple[str, ...]:
 
 
 def unknown(row: Row, campaign: Evidence) -> Finding:
-    """The first finding of a row that could not see: a warning where it would block, otherwise a note."""
+    """The first finding of a row that could not see: a warning where it would block, or else a note."""
     looked = row.look(campaign)
     assert looked.outcome is Outcome.UNKNOWN, looked
     expected = Severity.WARNING if row.severity is Severity.BLOCKER else Severity.INFO

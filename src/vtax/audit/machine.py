@@ -65,7 +65,7 @@ def steal(evidence: Evidence) -> Iterator[Result]:
     Severity.BLOCKER,
     "something else ran on the machine",
     short="other load on the machine",
-    why="foreign load takes time from the benchmark: alike in all environments it is noise, otherwise it is bias",
+    why="foreign load takes time from the benchmark: alike in all environments it is noise, in some of them it is bias",
     remedy="stop what else runs: `vtax clean` for what is left of other campaigns, `top` for other programs",
     source="the machine's CPU time while a new cluster settles, and its containers and virtual machines",
     needs=Needs("the load before the trials (`settle` is too short)", idle=("busy_ticks",), origin=Origin.RUN),

@@ -268,7 +268,7 @@ def bound_threads(evidence: Evidence, trial: TrialRecord) -> Iterator[Result]:
 
 
 def threads_of(evidence: Evidence, record: TrialRecord) -> int | None:
-    """Threads of all nodes of a trial together, as far as its command line or its output tells."""
+    """Threads of all nodes of a trial together, as far as its command line or its output says."""
     for step in record.steps:
         if "mpirun" in step.argv and "--np" in step.argv:
             each = next((word.partition("=")[2] for word in step.argv if word.startswith("OPENBLAS_NUM_THREADS=")), "1")

@@ -29,7 +29,7 @@ class Needs:
     commands: bool = False  # those that made a cluster
     checks: str = ""  # how a check of a new cluster begins
     programs: tuple[str, ...] = ()  # in the command of a step
-    facts: tuple[str, ...] = ()  # facts that the output of a run tells
+    facts: tuple[str, ...] = ()  # facts in the output of a run
     metrics: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()  # counted on a node, or on the machine, during a trial
     each: Literal["", "environment", "entry"] = ""  # what must have them, where that is not as above

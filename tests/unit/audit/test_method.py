@@ -95,7 +95,7 @@ def test_a_failed_trial_makes_its_round_incomplete_for_its_entry_only() -> None:
     assert (finding.environment, finding.benchmark) == ("container", "hpcc")
 
 
-def test_an_entry_that_fails_in_every_round_is_told_and_no_other() -> None:
+def test_an_entry_that_fails_in_every_round_is_reported_and_no_other() -> None:
     campaign = evidence(rounds=8)
     trials = tuple(
         one.model_copy(update={"status": Status.FAILED}) if (one.environment, one.label) == ("host", "hpcc") else one
@@ -156,7 +156,7 @@ def test_missing_and_failed_runs_are_counted_with_their_reasons() -> None:
     assert "1 not recorded" in finding.message
 
 
-def test_a_cluster_made_again_is_told() -> None:
+def test_a_cluster_made_again_is_reported() -> None:
     campaign = evidence()
     again = campaign.cells[0].model_copy(update={"instance": 2})
     finding = only(method.missing_runs(replace(campaign, cells=(*campaign.cells, again))))

@@ -248,19 +248,19 @@ def problem(evidence: Evidence) -> Iterator[Result]:
     for one in differences(evidence, "mpi_version"):
         message = f"MPI is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in {evidence.reference}"
         yield from (Failed(message, one.environment, label) for label in evidence.labels_of(*PROGRAMS))
-    told = {}
+    known = {}
     for (environment, label), trials in evidence.entries(*PROGRAMS).items():
         solved = sorted({line for facts in evidence.facts(trials, "systems") for line in solved_by(facts)})
         if solved:
-            told[environment, label] = shown(solved)
+            known[environment, label] = shown(solved)
         else:
             message = f"{label} in {environment}: its output names no version and no grid"
             yield Undecided(message, environment, label)
-    for environment, label, theirs, first, ours in against_first(evidence, told):
+    for environment, label, theirs, first, ours in against_first(evidence, known):
         yield Failed(f"{label} solved {theirs} in {environment}, {ours} in {first}", environment, label)
     if evidence.plan.origin is Origin.IMPORTED:
         yield from nothing_in_common(evidence)
-    yield from (f"{label} in {environment}: {said}" for (environment, label), said in told.items())
+    yield from (f"{label} in {environment}: {said}" for (environment, label), said in known.items())
 
 
 def solved_by(facts: Mapping[str, Any]) -> Iterator[str]:
