@@ -7,13 +7,13 @@ import re
 
 import pytest
 from typer.testing import CliRunner
+from vtax.report.document.page import page_of
 
 from builders.pages import whole
 from vtax.cli.app import app
 from vtax.errors import UsageError
 from vtax.planning.study import NAME
 from vtax.reference import Figure, figures, report, reports
-from vtax.report.document.page import page_of
 from vtax.report.records import Reference
 from vtax.tools import benchmarks
 

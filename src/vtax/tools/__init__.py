@@ -52,6 +52,11 @@ def benchmarks() -> Mapping[str, Benchmark]:
     return _found()[0]
 
 
+def packages() -> tuple[str, ...]:
+    """The Debian packages of the benchmarks, each once."""
+    return tuple(dict.fromkeys(package for one in benchmarks().values() if (package := getattr(one, "package", ""))))
+
+
 def broken_plugins() -> tuple[str, ...]:
     """One sentence for each plug-in that could not be loaded."""
     return _found()[1]

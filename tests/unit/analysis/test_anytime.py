@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from vtax.report.document.page import page_of
 
 from builders.pages import report_input
 from builders.synthetic import campaign
@@ -23,7 +24,6 @@ from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.pipeline import Overrides
 from vtax.planning.study import at_any_time, every_round
-from vtax.report.document.page import page_of
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
 LEVEL = Anytime(every_round(60))

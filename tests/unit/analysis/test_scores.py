@@ -11,6 +11,7 @@ import numpy as np
 import openpyxl
 import pytest
 from scipy import stats
+from vtax.report.formats.spreadsheet import spreadsheet
 
 from builders.pages import report_input
 from builders.synthetic import Campaign, campaign
@@ -25,7 +26,6 @@ from vtax.planning.study import parse
 from vtax.report.formats.html import render as html
 from vtax.report.formats.latex import MARKS, tables
 from vtax.report.formats.markdown import render as markdown
-from vtax.report.formats.spreadsheet import spreadsheet
 
 SPEC = ScoreSpec(name="overall", weights={"hpcc.HPL": 3.0, "ping.rtt_avg": 1.0})
 STUDY = """\

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from vtax.report.document.page import page_of
 
 from builders.measurements import analysed, rounds
 from builders.pages import report_input, whole
@@ -19,7 +20,6 @@ from vtax.report.document.answers import answers, clause, percent, resolution
 from vtax.report.document.audit_phrases import WORDS, cause, named
 from vtax.report.document.conclusion import conclusion
 from vtax.report.document.groups import Group
-from vtax.report.document.page import page_of
 from vtax.report.figures.waterfall import steps_of, supported, waterfall
 from vtax.report.records import ReportInput
 

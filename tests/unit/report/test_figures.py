@@ -7,6 +7,7 @@ import statistics
 from xml.etree import ElementTree
 
 import pytest
+from vtax.report.document.page import page_of
 
 from builders.measurements import analysed, rounds
 from builders.pages import ANSWERS, TCP, whole
@@ -14,7 +15,6 @@ from builders.recorded import load
 from vtax.analysis.estimate.summary import Series
 from vtax.model.metric import Kind
 from vtax.model.trial import Status
-from vtax.report.document.page import page_of
 from vtax.report.document.page_cache import cached_below
 from vtax.report.document.peaks import peak_flops, peaks
 from vtax.report.document.tables import results_of

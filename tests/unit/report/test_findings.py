@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from vtax.report.document.page import page_of
+
 from builders.pages import report_input
 from builders.synthetic import campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate.summary import Series
 from vtax.model.finding import Finding, Severity
 from vtax.report.document.findings import Box, Said, anchored, boxes, tally, warned
-from vtax.report.document.page import page_of
 from vtax.report.document.tables import ratio_cell, results_of
 from vtax.report.figures.forest import forest, without_ratio
 from vtax.report.formats.html import linked

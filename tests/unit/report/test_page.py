@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
+from vtax.report.document.page import page_of
 
 from builders.measurements import analysed, rounds
 from builders.synthetic import Campaign, campaign, plan
@@ -27,7 +28,6 @@ from vtax.model.trial import Status
 from vtax.report.document.groups import Group, group_of
 from vtax.report.document.matrices import matrices, matrix_table
 from vtax.report.document.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
-from vtax.report.document.page import page_of
 from vtax.report.document.setup import fact_text, matched, ranges
 from vtax.report.document.setup import plan as plan_table
 from vtax.report.document.tables import benchmark_table, by_means, overview, results_of

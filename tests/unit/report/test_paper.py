@@ -22,6 +22,8 @@ from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from vtax.report.document.page import page_of
+from vtax.report.formats.spreadsheet import spreadsheet
 
 import builders.pages as pages
 from builders.synthetic import campaign
@@ -30,7 +32,6 @@ from vtax.analysis.records import Analysis, Verdict
 from vtax.errors import EnvironmentMissing
 from vtax.publishing import pdf
 from vtax.report.document.naming import Names, names_of
-from vtax.report.document.page import page_of
 from vtax.report.figures.chart import Chart
 from vtax.report.figures.palette import ENVIRONMENTS, SYMBOLS
 from vtax.report.figures.paper import plates
@@ -38,7 +39,6 @@ from vtax.report.figures.paper.chartplates import chart_plates
 from vtax.report.figures.paper.plate import STYLE, look
 from vtax.report.figures.paper.rowplates import VERDICTS
 from vtax.report.formats import latex, typst
-from vtax.report.formats.spreadsheet import spreadsheet
 from vtax.report.records import ReportInput
 from vtax.units import scale_of
 

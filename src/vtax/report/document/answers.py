@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Verdict
 from vtax.report.document.audit_phrases import cause
 from vtax.report.document.groups import Group, group_of
+from vtax.report.document.model import Answer, Clause
 from vtax.report.document.numbers import interval_text, listed, plural, ratio_text
 
 NBSP = "\u00a0"
@@ -23,24 +23,6 @@ TOLD = {  # verdicts whose word is not one of every day
     Verdict.UNADJUSTED: "not confirmed (unadjusted)",
     Verdict.INCONCLUSIVE: "undecided (inconclusive)",
 }
-
-
-@dataclass(frozen=True)
-class Clause:
-    """What is said of one environment: `verdicts` are the words that it comes to, both claims if it has both."""
-
-    environment: int
-    name: str
-    verdicts: tuple[str, ...]
-    text: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One sentence about one part of the machine, in clauses of one environment each."""
-
-    group: Group
-    clauses: tuple[Clause, ...]
 
 
 def answers(analysis: Analysis, *, planned: bool = True) -> tuple[Answer, ...]:

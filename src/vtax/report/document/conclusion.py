@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from vtax.analysis.imported import KNOWN
 from vtax.analysis.records import Comparison, Verdict
@@ -16,18 +15,13 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
 from vtax.report.document.answers import CLAIMS, NBSP, WITHIN, is_control
 from vtax.report.document.audit_phrases import named
+from vtax.report.document.model import Paragraph
 from vtax.report.document.numbers import interval_text, labels_text, listed, plural, ratio_text
-from vtax.report.document.tables import PLACES
+from vtax.report.document.results import PLACES
 from vtax.report.figures.waterfall import steps_of
 from vtax.report.records import ReportInput
 
 FEW = 4  # metrics that a sentence names
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    title: str
-    sentences: tuple[str, ...]
 
 
 def conclusion(report: ReportInput) -> tuple[Paragraph, ...]:

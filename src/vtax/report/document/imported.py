@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from vtax.model.plan import Origin
+from vtax.report.document.model import Cell, Column, Row, Table, pairs_table
 from vtax.report.document.numbers import listed, plural
-from vtax.report.document.setup import pairs_table
-from vtax.report.document.tables import Cell, Column, Row, Table
 from vtax.report.records import ReportInput
 
 REASONS = 3  # of one run, in the table of files

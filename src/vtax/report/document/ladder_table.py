@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vtax.analysis.records import Analysis, Rung
+from vtax.report.document.model import Cell, Column, Row, Table
 from vtax.report.document.numbers import ABSENT, labels_text, ratio_text
-from vtax.report.document.tables import Cell, Column, Row, Table
 
 NOTE = (
     "Each step is the ratio to the environment before it, above 1 for better, paired within rounds; the last column is "
@@ -12,7 +12,7 @@ NOTE = (
 )
 
 
-def rung_table(analysis: Analysis) -> Table:
+def ladder_table(analysis: Analysis) -> Table:
     """Primary metrics first; without a row when the study has no ladder."""
     steps = list(dict.fromkeys((rung.previous, rung.environment) for one in analysis.ladder for rung in one.rungs))
     rows = []

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vtax.analysis.estimate.summary import Series
+from vtax.report.document.cells import named
+from vtax.report.document.model import Cell, Column, Row, Table
 from vtax.report.document.numbers import labels_text, unit_for
-from vtax.report.document.tables import Cell, Column, Context, Results, Row, Table, named
+from vtax.report.document.results import Results
+from vtax.report.document.tables import Context
 from vtax.report.records import Reference
 from vtax.units import format_number
 

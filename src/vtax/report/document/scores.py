@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vtax.analysis.records import Analysis
+from vtax.report.document.model import Cell, Column, Row, Table
 from vtax.report.document.numbers import ABSENT, ratio_text
-from vtax.report.document.tables import Cell, Column, Row, Table
 
 NOTE = (
     "Weighted geometric means of ratios, above 1 for better, with weights that the study fixed before the first run. "

@@ -142,6 +142,10 @@ MPI_UPDATE_RATE = 1e7  # of all ranks together, over a slow network
 LOCAL_UPDATE_RATE = 5e7
 
 
+ABOUT_NETWORK = re.compile(r"PingPong|Ring|Latency|Bandwidth")
+ABOUT_MEMORY = re.compile(r"STREAM|RandomAccess|PTRANS")
+
+
 class HpccParams(LinpackParams):
     """One matrix of order `n`; the sizes of all other tests follow from it.
 
@@ -154,11 +158,18 @@ class HpccParams(LinpackParams):
 
 class Hpcc:
     name = "hpcc"
+    package = "hpcc"
     requires = ("hpcc", "mpirun")
     scopes = (Scope.WORKERS, Scope.NODE, Scope.CLUSTER)
     default_scopes = (Scope.WORKERS,)
     metrics = (*(figure.metric for figure in (*FIGURES, *MESSAGES)), SUCCESS, RESIDUAL, STAR_FFT, *CHECKS)
     params = HpccParams
+
+    def group_of(self, metric: str, labels: Mapping[str, str]) -> str:
+        """The part of the machine that a test is about."""
+        if ABOUT_NETWORK.search(metric):
+            return "Network"
+        return "Memory" if ABOUT_MEMORY.search(metric) else "Compute"
 
     def resolve(self, params: HpccParams, target: Target) -> HpccParams:
         params, ranks = placed(params, target)

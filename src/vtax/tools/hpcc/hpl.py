@@ -81,6 +81,8 @@ def _blocks(params: HplParams) -> Sequence[int]:
 
 class Hpl:
     name = "hpl"
+    group = "Compute"
+    package = "hpcc"
     requires = ("xhpl", "mpirun")
     scopes = (Scope.WORKERS, Scope.NODE, Scope.CLUSTER)
     default_scopes = (Scope.WORKERS,)

@@ -117,6 +117,8 @@ def _doubled(smallest: int, largest: int) -> Iterator[int]:
 
 class Iozone:
     name = "iozone"
+    group = "Storage"
+    package = "iozone3"
     requires = ("iozone",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)

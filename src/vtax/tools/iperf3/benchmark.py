@@ -60,6 +60,8 @@ class Iperf3Params(Params):
 
 class Iperf3:
     name = "iperf3"
+    group = "Network"
+    package = "iperf3"
     requires = ("iperf3",)
     scopes = (Scope.PAIRS,)
     default_scopes = (Scope.PAIRS,)

@@ -37,6 +37,8 @@ class PingParams(Params):
 
 class Ping:
     name = "ping"
+    group = "Network"
+    package = "iputils-ping"
     requires = ("ping",)
     scopes = (Scope.PAIRS,)
     default_scopes = (Scope.PAIRS,)

@@ -9,6 +9,7 @@ does: without it stress-ng restarts a killed worker in silence). 0.15 logs to st
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -61,6 +62,14 @@ BAD = re.compile(
 )
 
 
+GROUPS = {
+    "Compute": ("cpu", "matrix"),
+    "Memory": ("vm", "memcpy", "stream"),
+    "Storage": ("io", "iomix", "hdd"),
+    "Network": ("sock",),
+}
+
+
 class StressNgParams(Params):
     """`stressors` run one after another, each with `workers` workers for `time_s` seconds.
 
@@ -87,11 +96,18 @@ class StressNgParams(Params):
 
 class StressNg:
     name = "stress-ng"
+    package = "stress-ng"
     requires = ("stress-ng",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
     metrics = (BOGO_OPS, RATE_REAL, RATE_CPU)
     params = StressNgParams
+
+    def group_of(self, metric: str, labels: Mapping[str, str]) -> str:
+        """The part of the machine that a stressor loads; a metric that is of no stressor names what it counts."""
+        of_stressor = {word: group for group, words in GROUPS.items() for word in words}
+        words = (labels.get("stressor", ""), *metric.split("_"))
+        return next((of_stressor[word] for word in words if word in of_stressor), "")
 
     def resolve(self, params: StressNgParams, target: Target) -> StressNgParams:
         return params.model_copy(update={"workers": threads_on(target, params.workers)})

@@ -87,6 +87,8 @@ class CpuParams(Params):
 
 class SysbenchCpu:
     name = "sysbench-cpu"
+    group = "Compute"
+    package = "sysbench"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -136,6 +138,8 @@ class MemoryParams(Params):
 
 class SysbenchMemory:
     name = "sysbench-memory"
+    group = "Memory"
+    package = "sysbench"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -193,6 +197,8 @@ class FileioParams(Params):
 
 class SysbenchFileio:
     name = "sysbench-fileio"
+    group = "Storage"
+    package = "sysbench"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)
