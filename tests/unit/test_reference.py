@@ -7,13 +7,13 @@ import re
 
 import pytest
 from typer.testing import CliRunner
-from vtax.report.document.page import page_of
 
 from builders.pages import whole
 from vtax.cli.app import app
 from vtax.errors import UsageError
 from vtax.planning.study import NAME
 from vtax.reference import Figure, figures, report, reports
+from vtax.report.document.compose import document_of
 from vtax.report.records import Reference
 from vtax.tools import benchmarks
 
@@ -155,7 +155,7 @@ def test_published_figures_are_a_range_beside_the_numbers_and_a_table_below() ->
         Reference(benchmark="hpcc", metric="HPL", low=1e12, unit="flop/s", source="two"),
         Reference(benchmark="hpcc", metric="HPL", value=1.0, unit="flop/s", source="x", labels={"operation": "other"}),
     )
-    page = page_of(whole(rounds=3).model_copy(update={"references": others}))
+    page = document_of(whole(rounds=3).model_copy(update={"references": others}))
     entry = next(entry for section in page.sections for entry in section.entries if entry.published)
     assert entry.table is not None
     assert entry.published is not None

@@ -19,6 +19,7 @@ from vtax.model.metric import Kind
 from vtax.model.study import ScoreSpec
 from vtax.model.trial import Status, TrialRecord
 from vtax.report.document.answers import answers
+from vtax.report.document.compose import document_of
 from vtax.report.formats.latex import tables
 from vtax.report.formats.typst import source
 from vtax.report.records import ReportInput
@@ -107,9 +108,10 @@ def test_every_format_shows_it() -> None:
     lost = ended(made(), Status.FAILED, lambda trial: trial.environment == "other")
     analysis = lost.analysis
     assert any("other against base: data only: no round has a number" in line for line in lines_of(analysis))
-    assert r" & -- $\cdot$ \\" in tables(analysis)
-    assert r"$\cdot$ data only" in tables(analysis)
-    assert "– data only" in source(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
+    document = document_of(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
+    assert r" & -- $\cdot$ \\" in tables(document)
+    assert r"$\cdot$ data only" in tables(document)
+    assert '#text("–") #emph[#text("data only")]' in source(document)
     (answer,) = answers(analysis)
     assert answer.clauses[0].text == "nothing to compare: no round has a result in both it and base"
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from vtax.report.document.page import page_of
 
 from builders.measurements import analysed, rounds
 from builders.pages import report_input, whole
@@ -18,6 +17,7 @@ from vtax.audit import CATALOGUE
 from vtax.model.finding import Finding, Severity
 from vtax.report.document.answers import answers, clause, percent, resolution
 from vtax.report.document.audit_phrases import WORDS, cause, named
+from vtax.report.document.compose import document_of
 from vtax.report.document.conclusion import conclusion
 from vtax.report.document.groups import Group
 from vtax.report.figures.waterfall import steps_of, supported, waterfall
@@ -274,7 +274,7 @@ def test_the_numbers_of_comparisons_agree(judged: ReportInput) -> None:
     report = judged.model_copy(update={"analysis": analysis})
     many = len([item for item in items if item.primary and item.label not in ("ping", "iperf3-tcp")])
     assert f"of {many} primary comparisons" in waiting(analysis)
-    assert page_of(report).caution.startswith(f"Of {many} comparisons of primary metrics:")
+    assert document_of(report).caution.startswith(f"Of {many} comparisons of primary metrics:")
     text = paragraphs(report)["container against host"]
     assert text.startswith(f"Of {many} comparisons of primary metrics:")
     assert "6 results have no counterpart in host." in text

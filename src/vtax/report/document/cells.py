@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from vtax.analysis.records import Comparison, Level, Verdict
+from vtax.analysis.records import Comparison, Level, Rung, Score, Verdict
 from vtax.analysis.verdict import CAVEATS
 from vtax.report.document.model import Cell, Number, Ratio
 from vtax.report.document.numbers import ABSENT, interval_text, mean_sd, ratio_text
@@ -37,12 +37,12 @@ def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
     caveat = "" if item.ruled_out_by in CAVEATS else item.caveat
     beside = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
     note = explanation(item) if explain else beside
-    return Cell(text, note, item.verdict, ratio_of(item))
+    return Cell(text, note, verdict=item.verdict, value=ratio_of(item))
 
 
-def ratio_of(item: Comparison | None) -> Ratio | None:
-    """The ratio of a comparison as a value of a cell."""
-    return None if item is None or item.ratio is None else Ratio(item.ratio, item.low, item.high)
+def ratio_of(item: Comparison | Score | Rung) -> Ratio | None:
+    """The ratio of a comparison as the value of a cell."""
+    return None if item.ratio is None else Ratio(item.ratio, item.low, item.high)
 
 
 def range_cell(found: Sequence[Comparison]) -> Cell:

@@ -50,6 +50,7 @@ class Cell:
 
     text: str
     note: str = ""
+    meaning: str = ""  # of a metric, before its note where there is room
     verdict: str = ""  # or how facts compare: equal, different, unknown
     value: Number | Ratio | None = None
     environment: int | None = None
@@ -57,12 +58,18 @@ class Cell:
     scaled: bool = False
     file: str = ""
 
+    @property
+    def smaller(self) -> str:
+        """The line of smaller text."""
+        return f"{self.meaning}; {self.note}" if self.meaning and self.note else self.meaning or self.note
+
 
 @dataclass(frozen=True)
 class Row:
     cells: tuple[Cell, ...]  # the first names the row; a heading has no other
     heading: bool = False
     unit: str = ""  # of its scaled cells
+    inside: bool = False  # belongs to the heading above it
 
 
 @dataclass(frozen=True)

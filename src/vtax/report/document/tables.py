@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vtax.analysis.estimate.summary import Series
 from vtax.report.document.cells import level_cell, named, range_cell, ratio_cell, span
@@ -109,17 +109,16 @@ def benchmark_table(
     scales = _scales(results, by_metric)
     for metric, members in by_metric.items():
         factor, unit = scales[metric]
-        title = Cell(named(metric, unit), meanings.get(metric, ""))
+        title = Cell(named(metric, unit), meaning=meanings.get(metric, ""))
         names = [labels_text({k: v for k, v in series.labels if shared.get(k) != v}) for series in members]
         if len(members) > 1:
             rows.append(Row((title,), heading=True, unit=unit))
             rows += [
-                _series_row(results, s, (factor, unit), Cell(name), context)
+                replace(_series_row(results, s, (factor, unit), Cell(name), context), inside=True)
                 for s, name in zip(members, names, strict=True)
             ]
         else:
-            note = "; ".join(text for text in (title.note, names[0]) if text)
-            rows.append(_series_row(results, members[0], (factor, unit), Cell(title.text, note), context))
+            rows.append(_series_row(results, members[0], (factor, unit), replace(title, note=names[0]), context))
     columns = columns_of(results, "Metric")
     if any(context.reference_of(series) for series in several):
         columns = (*columns, Column("Published"))
@@ -146,7 +145,7 @@ def _filled(row: Row, width: int) -> Row:
     """A row without a reference beside rows that have one."""
     if row.heading or len(row.cells) == width:
         return row
-    return Row((*row.cells, Cell("")), unit=row.unit)
+    return replace(row, cells=(*row.cells, Cell("")))
 
 
 def _series_row(results: Results, series: Series, scale: tuple[float, str], title: Cell, context: Context) -> Row:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from vtax.report.document.cells import span
 from vtax.report.document.model import Cell, Document, Entry, Number, Ratio, Row, Table
 from vtax.report.document.numbers import ABSENT
 from vtax.report.figures.chart import slug
@@ -23,6 +24,7 @@ DIGITS = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 LONG = 40  # rows from which a table may break over pages
 ACROSS = 104  # letters of \\footnotesize in a line of 17 cm, with some room
 NAME = 34  # letters of a row's name in a line
+WORDS = 24  # letters of a sentence in a line
 HEAD = 18  # letters of an environment above a column
 GAP = 2  # letters between columns
 SPECIAL = {
@@ -121,7 +123,7 @@ def _tables(document: Document) -> Iterator[str]:
     taken: set[str] = set()
     for table, name in ((document.scores, "scores"), (document.ladder, "ladder")):
         if table.rows:
-            yield from _fitting(table, f"{table.title}. {table.note}", _free(name, taken))
+            yield from fitting(table, f"{table.title}. {table.note}", _free(name, taken))
     for section in document.sections:
         for entry in section.entries:
             yield from _of_entry(document, entry, taken)
@@ -131,19 +133,28 @@ def _of_entry(document: Document, entry: Entry, taken: set[str]) -> Iterator[str
     """The tables of an entry without counts, checks and what is zero everywhere, which a comment names."""
     rows = entry.table.rows if entry.table is not None else ()
     kept = _without_lone_headings([row for row in rows if row.heading or not _zero(row)])
-    names = [row.cells[0].text for row in (*(entry.counts.rows if entry.counts else ()), *filter(_zero, rows))]
+    zero = [(metric, row) for metric, row in _by_metric(rows) if _zero(row)]
+    shown = {metric for metric, row in _by_metric(rows) if not _zero(row)}
+    names = [metric for metric, _ in _by_metric(entry.counts.rows if entry.counts else ())]
+    names += [metric for metric, _ in zero if metric not in shown]
     if names:
         listed = ", ".join(escape(name) for name in dict.fromkeys(names))
         yield f"% {escape(entry.label)}, counts, checks and what is zero everywhere: {listed}"
     if entry.table is not None and kept:
         table = Table(entry.table.title, entry.table.columns, tuple(kept), entry.table.note)
         what = (
-            f"{entry.label}. {table.note} Mean ± standard deviation over rounds; performance relative to "
+            f"{entry.label}. {table.note} Mean ± standard deviation over {_counted(document, entry)}; relative to "
             f"{document.baseline}, above one is better, {document.intervals} in brackets; {_legend(table)}"
         )
-        yield from _fitting(table, what, _free(entry.label, taken))
+        yield from fitting(table, what, _free(entry.label, taken))
     for matrix in entry.matrices:
-        yield from _fitting(matrix, f"{entry.label}: {matrix.title}. {matrix.note}", _free(entry.label, taken))
+        yield from fitting(matrix, f"{entry.label}: {matrix.title}. {matrix.note}", _free(entry.label, taken))
+
+
+def _counted(document: Document, entry: Entry) -> str:
+    """`3 rounds`, or `2 to 3 rounds` where they differ."""
+    counts = [level.n for series in entry.series for level in document.results.levels[series].values()]
+    return f"{span(counts, str)} {'runs' if document.imported else 'rounds'}"
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -154,6 +165,16 @@ def _free(name: str, taken: set[str]) -> str:
         label = f"{slug(name)}-{number}"
     taken.add(label)
     return label
+
+
+def _by_metric(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:
+    """The rows with numbers, each with the name of its metric: its own, or that of the heading above it."""
+    heading: Row | None = None
+    for row in rows:
+        if row.heading:
+            heading = row
+        else:
+            yield (heading if heading is not None and row.inside else row).cells[0].text, row
 
 
 def _zero(row: Row) -> bool:
@@ -208,23 +229,41 @@ def _grouped(number: str) -> str:
     return number.replace("+-", "+/-") + " " * (digits // 4)
 
 
-def _fitting(table: Table, caption: str, label: str) -> Iterator[str]:
-    """As few tables as hold all columns, each with the names of the rows and no wider than a page."""
+def fitting(table: Table, caption: str, label: str) -> Iterator[str]:
+    """One table, or where that is wider than a page one of values and one of ratios, in as many parts as they need."""
     lines = [line for row in table.rows for line in _lines(row, len(table.columns))]
     columns = [
         Column(escape(cut(column.title, HEAD + 3)) or " ", cells)
         for column, cells in zip(table.columns, zip(*lines, strict=True), strict=True)
     ]
-    wide = [Column(one.head, one.cells, NAME if one.width > NAME else 0) for one in columns]
-    groups: list[list[Column]] = [[]]
-    for column in wide[1:]:
-        if groups[-1] and _width([wide[0], *groups[-1], column]) > ACROSS:
-            groups.append([])
-        groups[-1].append(column)
+    limits = [NAME, *([WORDS] * len(columns))]
+    wide = [
+        Column(one.head, one.cells, limit if one.width > NAME else 0)
+        for one, limit in zip(columns, limits, strict=False)
+    ]
+    ratios = [
+        any(isinstance(row.cells[at].value, Ratio) for row in table.rows if not row.heading)
+        for at in range(1, len(wide))
+    ]
+    whole = _width(wide) <= ACROSS
+    parts = (
+        [wide[1:]] if whole else [[c for c, r in zip(wide[1:], ratios, strict=True) if r is of] for of in (False, True)]
+    )
+    groups = [group for part in parts for group in _grouped_to_fit(wide[0], part)]
     for number, group in enumerate(groups, start=1):
         part = "" if len(groups) == 1 else f" (part {number} of {len(groups)})"
         name = label if number == 1 else f"{label}-part{number}"
         yield _set([wide[0], *group], escape(caption.rstrip(".") + part + "."), name)
+
+
+def _grouped_to_fit(first: Column, columns: Sequence[Column]) -> list[list[Column]]:
+    """The columns in groups that fit a page with the first one."""
+    groups: list[list[Column]] = []
+    for column in columns:
+        if not groups or _width([first, *groups[-1], column]) > ACROSS:
+            groups.append([])
+        groups[-1].append(column)
+    return groups
 
 
 def _width(columns: Sequence[Column]) -> int:
@@ -236,7 +275,11 @@ def _lines(row: Row, width: int) -> Iterator[tuple[str, ...]]:
     if row.heading:
         yield (rf"\textbf{{{breakable(row.cells[0].text)}}}", *([""] * (width - 1)))
         return
-    yield (breakable(row.cells[0].text), *(_cell(cell) for cell in row.cells[1:]))
+    name = row.cells[0]
+    yield (
+        breakable(f"{name.text} ({name.note})" if name.note else name.text),
+        *(_cell(cell) for cell in row.cells[1:]),
+    )
     below = [_ratio(cell.note) if _in_matrix(cell) else "" for cell in row.cells]
     if any(below):
         yield tuple(below)
@@ -258,7 +301,9 @@ def _cell(cell: Cell) -> str:
 
 
 def number(text: str) -> str:
-    """siunitx's `\\num` of a number as the page has it, with its deviation."""
+    """siunitx's `\\num` of a number as the page has it, with its deviation. Raises ValueError for what is not one."""
+    if not all(DIGITS.fullmatch(part) for part in text.split(" ± ")):
+        raise ValueError(f"{text} is not a number for a table")
     return rf"\num{{{text.replace(',', '').replace('±', '+-')}}}"
 
 

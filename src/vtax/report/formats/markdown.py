@@ -169,7 +169,7 @@ def _table(table: Table, *, titled: bool) -> Iterator[str]:
 
 def _cell(cell: Cell) -> str:
     verdict = f"*{escape(cell.verdict)}*" if cell.verdict else ""
-    note = f"({escape(cell.note)})" if cell.note else ""
+    note = f"({escape(cell.smaller)})" if cell.smaller else ""
     text = f"[{escape(cell.text)}]({_href(cell.file)})" if cell.file else escape(cell.text)
     return " ".join(word for word in (text, verdict, note) if word)
 

@@ -112,5 +112,5 @@ def _table(table: Table) -> str:
 
 def _cell(cell: Cell) -> str:
     words = [text(cell.text), f"#emph[{text(cell.verdict)}]" if cell.verdict else ""]
-    words.append(f"#text(size: 6pt)[{text(cell.note)}]" if cell.note else "")
+    words.append(f"#text(size: 6pt)[{text(cell.smaller)}]" if cell.smaller else "")
     return " ".join(filter(None, words))

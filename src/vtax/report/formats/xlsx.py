@@ -112,7 +112,7 @@ def _parts(cells: Sequence[Cell]) -> tuple[str, ...]:
     """What the cells of a column spread over: its text or number, and what else any of them has."""
     numbers = any(isinstance(cell.value, Number) for cell in cells)
     ratios = any(isinstance(cell.value, Ratio) for cell in cells)
-    verdicts, notes = any(cell.verdict for cell in cells), any(cell.note for cell in cells)
+    verdicts, notes = any(cell.verdict for cell in cells), any(cell.smaller for cell in cells)
     more = (("sd", numbers), ("low", ratios), ("high", ratios), ("verdict", verdicts), ("note", notes))
     return ("", *(name for name, there in more if there))
 
@@ -120,7 +120,7 @@ def _parts(cells: Sequence[Cell]) -> tuple[str, ...]:
 def _spread(cell: Cell, parts: Sequence[str]) -> list[Value]:
     """The values of one cell, for the parts of its column."""
     value = cell.value
-    found: dict[str, Value] = {"": cell.text, "verdict": cell.verdict, "note": cell.note.replace("\u00a0", " ")}
+    found: dict[str, Value] = {"": cell.text, "verdict": cell.verdict, "note": cell.smaller.replace("\u00a0", " ")}
     if isinstance(value, Number):
         found |= {"": value.value, "sd": value.sd}
     elif isinstance(value, Ratio):
