@@ -241,14 +241,12 @@ def fitting(table: Table, caption: str, label: str) -> Iterator[str]:
         Column(one.head, one.cells, limit if one.width > NAME else 0)
         for one, limit in zip(columns, limits, strict=False)
     ]
-    ratios = [
-        any(isinstance(row.cells[at].value, Ratio) for row in table.rows if not row.heading)
-        for at in range(1, len(wide))
-    ]
-    whole = _width(wide) <= ACROSS
-    parts = (
-        [wide[1:]] if whole else [[c for c, r in zip(wide[1:], ratios, strict=True) if r is of] for of in (False, True)]
-    )
+    body = [row.cells for row in table.rows if not row.heading]
+    compared = [any(isinstance(cells[at].value, Ratio) for cells in body) for at in range(1, len(wide))]
+    marked = list(zip(wide[1:], compared, strict=True))
+    parts = [wide[1:]]
+    if _width(wide) > ACROSS:
+        parts = [[column for column, ratio in marked if ratio is wanted] for wanted in (False, True)]
     groups = [group for part in parts for group in _grouped_to_fit(wide[0], part)]
     for number, group in enumerate(groups, start=1):
         part = "" if len(groups) == 1 else f" (part {number} of {len(groups)})"
