@@ -160,12 +160,12 @@ def test_published_figures_are_a_range_beside_the_numbers_and_a_table_below() ->
     assert entry.table is not None
     assert entry.published is not None
     cell = next(row for row in entry.table.rows if row.cells[0].text == "HPL (Gflop/s)").cells[-1]
-    assert (cell.text, cell.note, cell.raw) == ("4.000 to 9.000", "4 figures", entry.published_anchor)
+    assert (cell.text, cell.note, cell.raw) == ("4.000 to 9.000", "4 results", entry.published_anchor)
     told = [tuple(cell.text for cell in row.cells) for row in entry.published.rows]
     assert told == [
         ("HPL (Gflop/s)",),
         ("vm", "4.000", "one", ""),
-        ("not said", "9.000", "two", "corrected: it was GB"),
-        ("not said", "1.000–2.000", "two", "a guess"),
-        ("not said", "from 1,000", "two", ""),
+        ("not stated", "9.000", "two", "corrected: it was GB"),
+        ("not stated", "1.000–2.000", "two", "a guess"),
+        ("not stated", "from 1,000", "two", ""),
     ]

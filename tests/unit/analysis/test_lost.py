@@ -113,7 +113,7 @@ def test_every_format_shows_it() -> None:
     assert r"$\cdot$ data only" in tables(document)
     assert '#text("–") #emph[#text("data only")]' in source(document)
     (answer,) = answers(analysis)
-    assert answer.clauses[0].text == "nothing to compare: no round has a result in both it and base"
+    assert answer.clauses[0].text == "nothing to compare: no round has results for both other and base"
 
 
 def test_an_answer_counts_what_it_does_not_know() -> None:
@@ -122,7 +122,7 @@ def test_an_answer_counts_what_it_does_not_know() -> None:
     lost = only(ended(made(), Status.FAILED, lambda trial: trial.environment == "other").analysis)
     (answer,) = answers(analysis.model_copy(update={"comparisons": (one, lost)}))
     assert answer.clauses[0].verdicts == ("equivalent", "data only")
-    assert answer.clauses[0].text.endswith("; 1 of 2 primary metrics have no round with a result in both")
+    assert answer.clauses[0].text.endswith("; 1 of 2 primary metrics have no round with results for both")
 
 
 # --- rounds that ran into their time limit -------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def level_cell(
 
 
 def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
-    """`0.984 [0.962, 1.007]` with the verdict, and what the verdict needs to be understood; without that, the ratio
+    """`0.984 [0.962, 1.007]` with the verdict, and what explains the verdict; without that, the ratio
     of the means."""
     if item is None:
         return Cell(ABSENT)
@@ -35,8 +35,8 @@ def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
         return Cell(f"{item.difference:+.3g}", "difference")
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
     caveat = "" if item.ruled_out_by in CAVEATS else item.caveat
-    beside = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
-    note = explanation(item) if explain else beside
+    remarks = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
+    note = explanation(item) if explain else remarks
     return Cell(text, note, verdict=item.verdict, value=ratio_of(item))
 
 
@@ -64,7 +64,7 @@ def span(values: Sequence[float], words: Callable[[float], str]) -> str:
 
 
 def by_means(item: Comparison) -> str:
-    """`by means 0.98`: total work over total time on both sides, beside the ratio of the typical runs."""
+    """`by means 0.98`: total work over total time on both sides, next to the ratio of typical runs."""
     if item.mean_ratio is None:
         return ""
     ends = (
@@ -76,7 +76,7 @@ def by_means(item: Comparison) -> str:
 
 
 def explanation(item: Comparison) -> str:
-    """What the number and the verdict beside it do not say."""
+    """What the number and its verdict do not say."""
     if not item.n:
         return f"no counterpart in {item.baseline}"
     if item.ruled_out_by:

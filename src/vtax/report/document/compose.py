@@ -100,9 +100,9 @@ def _caution(report: ReportInput) -> str:
         many = f"all {len(known)} comparisons" if len(known) > 1 else "the one comparison"
         return f"Not comparable: blockers of the audit rule out {many} of primary metrics."
     if any(item.n >= VERDICT_FROM for item in known):
-        told = listed([f"{verdicts[word]} {word}" for word in Verdict if verdicts[word]])
+        counted = listed([f"{verdicts[word]} {word}" for word in Verdict if verdicts[word]])
         return (
-            f"Of {verdicts.total()} comparisons of primary metrics: {told}. There is at most a 5{NBSP}% chance "
+            f"Of {verdicts.total()} comparisons of primary metrics: {counted}. There is at most a 5{NBSP}% chance "
             f"that any “faster” or “slower” is false, and separately at most 5{NBSP}% for any “equivalent” or "
             f"“trivial” (Holm's correction). Each interval is an individual 95{NBSP}% interval; "
             "inconclusive never means equal."
@@ -120,8 +120,8 @@ def _reading(report: ReportInput) -> str:
         f"(0.5 is half the rate, or twice the time). It is the geometric mean of the ratios within each round. "
         f"{_interval(report)}"
         f"Equivalent: the interval lies within {100 * report.analysis.margin:g}{NBSP}% of {base}. "
-        "Trivial: it does, without 1 in it. "
-        "Unadjusted: its own interval makes the claim, the correction for all comparisons does not confirm it."
+        "Trivial: the same, but the interval does not contain 1. "
+        "Unadjusted: the interval alone supports a claim, the correction for all comparisons does not confirm it."
     )
 
 
@@ -129,14 +129,18 @@ def _interval(report: ReportInput) -> str:
     """What the brackets hold."""
     level, more = report.analysis.a_look, report.analysis.anytime_wider
     if report.plan.study.anytime:
-        cost = f", here {100 * more:.0f}{NBSP}% wider than intervals of six planned looks" if more is not None else ""
+        cost = (
+            f", here {100 * more:.0f}{NBSP}% wider than intervals with six planned interim analyses"
+            if more is not None
+            else ""
+        )
         return (
             f"Brackets hold its anytime-valid interval over rounds: wider than a 95{NBSP}% t interval{cost}, so that "
-            f"the campaign may be looked at after every round, and it misses at any of them in 5{NBSP}% of campaigns. "
+            f"the campaign may be analysed after every round, and it misses at any of them in 5{NBSP}% of campaigns. "
         )
     if level is None or len(report.analysis.looks) < 2:
         return f"Brackets hold its 95{NBSP}% t interval over rounds, shown from three rounds on. "
     return (
         f"Brackets hold its {100 * (1 - level):.4g}{NBSP}% t interval over rounds: wider than 95{NBSP}%, so that at "
-        f"whatever planned look the campaign stops, it misses in 5{NBSP}% of campaigns. "
+        f"whatever planned interim analysis the campaign stops, it misses in 5{NBSP}% of campaigns. "
     )

@@ -67,7 +67,7 @@ def _entry(
 
 
 def _belongs(finding: Finding, several: Sequence[Series], *, again: bool) -> bool:
-    """Whether a finding about an entry stands in a part of the machine: the one with its metrics, else the first."""
+    """Whether a finding about an entry belongs to a part of the machine: the one with its metrics, else the first."""
     if not finding.metrics and not finding.labels:
         return not again
     everywhere = (finding.environment,)

@@ -64,7 +64,7 @@ def matched(report: ReportInput) -> Table:
 
 
 def other_facts(report: ReportInput) -> Table:
-    """All that the nodes reported beside that; a fact with parts, such as package versions, has a row for each part."""
+    """All that the nodes reported besides; a fact with parts, such as package versions, has a row for each part."""
     seen = {key for cell in report.cells for facts in cell.facts for key, _ in _flat(facts.values)}
     return _side_by_side("Other facts of the nodes", report, tuple(sorted(seen - set(FACTS))))
 
@@ -74,10 +74,10 @@ def _side_by_side(title: str, report: ReportInput, keys: Sequence[str]) -> Table
     seen = {name: _facts_of(report.cells, name) for name in environments}
     foreign = (
         report.plan.origin is Origin.IMPORTED
-    )  # then nothing was planned, and facts that no log tells are left out
+    )  # then nothing was planned, and facts that are in no log are left out
     if foreign:
-        told = {key for nodes in seen.values() for values in nodes.values() for key in values}
-        keys = [key for key in keys if key in told]
+        recorded = {key for nodes in seen.values() for values in nodes.values() for key in values}
+        keys = [key for key in keys if key in recorded]
     rows = []
     for key in keys:
         texts = [_compressed(seen[name], key) for name in environments]
@@ -118,7 +118,7 @@ def _cut(text: str) -> str:
 
 
 def _compressed(nodes: Mapping[str, Mapping[str, list[str]]], key: str) -> str:
-    """One value where all nodes agree; otherwise each node's own."""
+    """One value where all nodes agree; if they differ, each node's own."""
     if not nodes:
         return UNKNOWN
     texts = {node: " or ".join(values.get(key, [])) or ABSENT_MEANS.get(key, UNKNOWN) for node, values in nodes.items()}

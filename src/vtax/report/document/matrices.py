@@ -128,8 +128,10 @@ def _note(results: Results, matrix: Matrix, unit: str, rounds: int, more: bool) 
     given = {item.verdict for item in found}
     marks = ", ".join(f"{mark_of(word).glyph} {word}" for word in Verdict if word in given)
     caveats = {(item.environment, item.caveat) for item in found if item.caveat}
-    told = "".join(f" {environment}: {words}." for environment, words in sorted(caveats))
-    return f"{text}; below it the performance relative to {results.baseline}, its interval and verdict ({marks}).{told}"
+    remarks = "".join(f" {environment}: {words}." for environment, words in sorted(caveats))
+    return (
+        f"{text}; below it the performance relative to {results.baseline}, its interval and verdict ({marks}).{remarks}"
+    )
 
 
 def _cell(results: Results, series: Series | None, environment: str, factor: float, rounds: int) -> Cell:

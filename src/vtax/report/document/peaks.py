@@ -53,7 +53,7 @@ def peaks(report: ReportInput) -> Table:
     for label in labels:
         peak = peak_of(report, label)
         if peak is None:
-            why = Cell("the clock, or the operations a cycle, of this CPU are not known")
+            why = Cell("this CPU's clock or operations per cycle are not known")
             rows.append(Row((Cell(label), Cell("unknown"), why)))
         else:
             names = ", ".join(node.name for node in nodes_of(report.plan, label))

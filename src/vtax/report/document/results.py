@@ -43,7 +43,7 @@ class Results:
         return {entry: f"published{number}" for number, entry in enumerate(entries, 1)}
 
     def published(self, series: Series) -> str:
-        """The anchor of the published figures beside an entry, in one part of the machine."""
+        """The anchor of the published results for an entry, in one part of the machine."""
         return self._published[self.group(series), series.label]
 
     @cached_property

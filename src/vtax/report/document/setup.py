@@ -47,7 +47,7 @@ def plan(report: ReportInput) -> Table:
     pairs = [
         ("seed", str(plan.study.seed)),
         ("rounds", f"{plan.study.rounds} planned, {analysis.rounds_complete} complete"),
-        *([("looks", _looks(analysis))] if analysis.looks else []),
+        *([("interim analyses", _looks(analysis))] if analysis.looks else []),
         ("trials", f"{analysis.trials_planned} planned, {analysis.trials_recorded} recorded"),
         ("margin of equivalence", f"{100 * plan.study.margin:g} %"),
         ("plan frozen before the first run", report.plan_frozen),
@@ -87,7 +87,9 @@ def frozen_work(report: ReportInput) -> Table:
         key = (work.label, work.target.scope, text)
         rows.setdefault(key, Row((Cell(work.label, work.benchmark), Cell(work.target.scope), Cell(text))))
     columns = (Column("Benchmark"), Column("Scope"), Column("Parameters"))
-    title = "The work, as the logs tell it" if report.plan.origin is Origin.IMPORTED else "The work, frozen in the plan"
+    title = (
+        "The work, as recorded in the logs" if report.plan.origin is Origin.IMPORTED else "The work, frozen in the plan"
+    )
     return Table(title, columns, tuple(rows.values()))
 
 

@@ -22,7 +22,7 @@ ALIKE = 1e4  # values of one dimension up to this far apart have one unit in a t
 
 @dataclass(frozen=True)
 class Context:
-    """What stands beside the numbers where it is known: the peak of an entry, in flop/s, and values from elsewhere."""
+    """What is shown next to the numbers: the peak of an entry, in flop/s, and values from elsewhere."""
 
     peaks: Mapping[str, float] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
@@ -41,7 +41,7 @@ NOTHING = Context()
 
 
 def columns_of(results: Results, first: str) -> tuple[Column, ...]:
-    """Each environment, and beside it (but for the baseline) how it compares."""
+    """Each environment, and next to it (but for the baseline) how it compares."""
     columns = [Column(first)]
     for place, name in enumerate(results.environments):
         columns.append(Column(name, place))
@@ -62,7 +62,7 @@ def overview(results: Results) -> Table:
                 rows += [_overview_row(results, series) for series in several]
             else:
                 rows.append(_range_row(results, several))
-    note = f"mean ± standard deviation over n rounds; beside it the performance relative to {results.baseline}"
+    note = f"mean ± standard deviation over n rounds; next to it the performance relative to {results.baseline}"
     return Table("Every primary metric", columns_of(results, "Metric"), tuple(rows), note)
 
 
@@ -99,7 +99,7 @@ def benchmark_table(
 ) -> Table | None:
     """One row for each series, under its metric where a metric has several. None when all are in matrices.
 
-    What is the same in all rows stands in the note of the table.
+    What is the same in all rows is in the note of the table.
     """
     rows: list[Row] = []
     shared = shared_labels(several)
@@ -142,7 +142,7 @@ def _scales(results: Results, by_metric: Mapping[str, Sequence[Series]]) -> Mapp
 
 
 def _filled(row: Row, width: int) -> Row:
-    """A row without a reference beside rows that have one."""
+    """A row without a reference among rows that have one."""
     if row.heading or len(row.cells) == width:
         return row
     return replace(row, cells=(*row.cells, Cell("")))
@@ -161,7 +161,7 @@ def _series_row(results: Results, series: Series, scale: tuple[float, str], titl
     references = context.reference_of(series)
     if references:
         values = [item.value / factor for item in references if item.value is not None]
-        ends = values or [end / factor for item in references for end in item.ends]  # of what nobody measured
-        figures = f"{len(references)} {plural(len(references), 'figure')}"
+        ends = values or [end / factor for item in references for end in item.ends]  # of what was not measured
+        figures = f"{len(references)} {plural(len(references), 'result')}"
         cells.append(Cell(span(ends, format_number), figures, raw=results.published(series)))
     return Row(tuple(cells), unit=unit)

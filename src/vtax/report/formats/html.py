@@ -1,6 +1,6 @@
 """The report as one HTML file: style, figures, data and scripts inside it, nothing fetched.
 
-Everything stands there without a script: figures are SVG. The scripts add to it, and a content security policy lets
+Everything is there without a script: figures are SVG. The scripts add to it, and a content security policy lets
 only these run, by their hash.
 """
 
@@ -107,14 +107,14 @@ def _data(every: list[Chart]) -> dict[str, Any]:
 
 
 def _numbered(trace: Trace, files: dict[str, int]) -> Trace:
-    """A trace whose points name their raw files by place in `files`, where each stands once."""
+    """A trace whose points name their raw files by place in `files`, where each is listed once."""
     if "customdata" not in trace:
         return trace
     return {**trace, "customdata": [files.setdefault(name, len(files)) for name in trace["customdata"]]}
 
 
 def embedded(content: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    """JSON that can be inside a script element: nothing in it can end the element or begin another."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
 
 
@@ -130,7 +130,7 @@ def policy(*scripts: str) -> str:
 
 
 def with_code(text: str) -> Markup:
-    """Text in which what stands between backticks is set as code; nothing in it is markup."""
+    """Text in which what is between backticks is set as code; nothing in it is markup."""
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
@@ -159,7 +159,7 @@ def plotly() -> str:
     """plotly.js as its package has it. It must not hold what would end a script element."""
     text = (resources("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
     if "</script" in text or "<!--" in text:
-        raise ValueError("plotly.min.js cannot stand inside a page")
+        raise ValueError("plotly.min.js cannot be embedded in a page")
     return text.replace("\r\n", "\n")
 
 
