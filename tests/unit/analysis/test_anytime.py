@@ -152,7 +152,7 @@ def test_the_report_says_what_the_brackets_hold_and_what_they_cost() -> None:
         "Brackets hold its anytime-valid interval over rounds: wider than a 95\xa0% t interval, here 2" in page.reading
     )
     assert "than intervals with six planned interim analyses" in page.reading
-    looks = next(row.cells[1].text for row in page.plan.rows if row.cells[0].text == "looks")
+    looks = next(row.cells[1].text for row in page.plan.rows if row.cells[0].text == "interim analyses")
     assert looks == "planned after every round from 6 to 8; the last one reached: 8"
     assert "anytime" not in document_of(report_input(whole)).reading
 
