@@ -257,8 +257,9 @@ def reports(
     Raises UsageError for a format that is not known, EnvironmentMissing where nothing here can make a PDF.
     """
     from vtax.publishing import files
+    from vtax.publishing import formats as known
 
-    files.check(formats, figures)
+    known.check(formats, figures)
     campaign = Campaign.open(directory)
     return files.render(campaign, _evaluated(campaign, cache), formats, figures, with_reference=with_reference)
 

@@ -15,6 +15,10 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.plan import Cell
 from vtax.model.trial import Status, StepRecord, TrialRecord
+from vtax.report.document.compose import document_of
+from vtax.report.formats import html as html_format
+from vtax.report.formats import latex as latex_format
+from vtax.report.formats import markdown as markdown_format
 from vtax.report.records import Reference, ReportInput
 
 HOSTILE = (
@@ -27,6 +31,19 @@ CELL_TRIALS = 8  # that the timeline sets behind each other
 PAIRS = (("master", "worker1"), ("worker1", "worker2"), ("worker2", "master"))
 RATE = Metric(name="throughput", unit="bit/s", kind=Kind.RATE_FIXED_TIME, primary=True)
 SPEED = Metric(name="throughput", unit="byte/s", kind=Kind.RATE_FIXED_WORK, primary=True)
+
+
+def html(report: ReportInput) -> str:
+    """The page of a report."""
+    return html_format.render(document_of(report))
+
+
+def markdown(report: ReportInput) -> str:
+    return markdown_format.render(document_of(report))
+
+
+def latex_tables(report: ReportInput) -> str:
+    return latex_format.tables(document_of(report))
 
 
 def report_input(made: Campaign, analysis: Analysis | None = None, **more: Any) -> ReportInput:

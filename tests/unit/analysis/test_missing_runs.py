@@ -19,6 +19,7 @@ from vtax.model.metric import Kind
 from vtax.model.study import ScoreSpec
 from vtax.model.trial import Status
 from vtax.report.document.answers import answers
+from vtax.report.document.compose import document_of
 from vtax.report.formats.latex import tables
 from vtax.report.formats.typst import source
 from vtax.report.records import ReportInput
@@ -88,11 +89,12 @@ def test_every_format_shows_it() -> None:
     lost = made().ended(Status.FAILED, lambda trial: trial.environment == "other")
     analysis = lost.analysis
     assert any("other against base: data only: no round has a result" in line for line in lines_of(analysis))
-    assert r" & -- $\cdot$ \\" in tables(analysis)
-    assert r"$\cdot$ data only" in tables(analysis)
-    assert "– data only" in source(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
+    document = document_of(ReportInput(analysis=analysis, plan=lost.plan, cells=(), trials=lost.trials))
+    assert r" & -- $\cdot$ \\" in tables(document)
+    assert r"$\cdot$ data only" in tables(document)
+    assert '#text("–") #emph[#text("data only")]' in source(document)
     (answer,) = answers(analysis)
-    assert answer.clauses[0].text == "nothing to compare: no round has a result in both it and base"
+    assert answer.clauses[0].text == "nothing to compare: no round has results for both other and base"
 
 
 def test_an_answer_counts_what_it_does_not_know() -> None:
@@ -101,7 +103,7 @@ def test_an_answer_counts_what_it_does_not_know() -> None:
     lost = only(made().ended(Status.FAILED, lambda trial: trial.environment == "other").analysis)
     (answer,) = answers(analysis.model_copy(update={"comparisons": (one, lost)}))
     assert answer.clauses[0].verdicts == ("equivalent", "data only")
-    assert answer.clauses[0].text.endswith("; 1 of 2 primary metrics have no round with a result in both")
+    assert answer.clauses[0].text.endswith("; 1 of 2 primary metrics have no round with results for both")
 
 
 # --- rounds that ran into their time limit -------------------------------------------------------------------------

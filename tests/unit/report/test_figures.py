@@ -14,10 +14,10 @@ from builders.recorded import load
 from vtax.analysis.estimate.summary import Series
 from vtax.model.metric import Kind
 from vtax.model.trial import Status
-from vtax.report.document.page import page_of
+from vtax.report.document.compose import document_of
 from vtax.report.document.page_cache import cached_below
 from vtax.report.document.peaks import peak_flops, peaks
-from vtax.report.document.tables import results_of
+from vtax.report.document.results import results_of
 from vtax.report.figures import streams, trips
 from vtax.report.figures.bars import bars
 from vtax.report.figures.chart import Chart, choice, plain, short, switchable
@@ -46,7 +46,7 @@ def made(report: ReportInput) -> dict[str, Chart]:
     results = results_of(report)
     return {
         chart.anchor: chart
-        for section in page_of(report).sections
+        for section in document_of(report).sections
         for anchor, entry in section.anchored()
         for chart in charts(report, results, entry, anchor)
     }

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from builders.measurements import analysed, rounds
+from builders.pages import html, markdown
 from builders.synthetic import Campaign, campaign, plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Level
@@ -24,21 +25,21 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind
 from vtax.model.trial import Status
+from vtax.report.document.cells import by_means
+from vtax.report.document.compose import document_of
+from vtax.report.document.facts import fact_text, matched, ranges
 from vtax.report.document.groups import Group, group_of
 from vtax.report.document.matrices import matrices, matrix_table
 from vtax.report.document.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
-from vtax.report.document.page import page_of
-from vtax.report.document.setup import fact_text, matched, ranges
+from vtax.report.document.results import results_of
 from vtax.report.document.setup import plan as plan_table
-from vtax.report.document.tables import benchmark_table, by_means, overview, results_of
+from vtax.report.document.tables import benchmark_table, overview
 from vtax.report.figures.bars import bars
 from vtax.report.figures.chart import Chart
 from vtax.report.figures.drawn import charts
 from vtax.report.figures.panels import Panel, panels
 from vtax.report.formats.html import breakable, embedded, kept
-from vtax.report.formats.html import render as html
 from vtax.report.formats.markdown import escape, fenced
-from vtax.report.formats.markdown import render as markdown
 from vtax.report.records import ReportInput
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>|`*[a](http://evil.example)_$x^{$\x00&amp;"
@@ -324,7 +325,10 @@ def test_a_page_of_nothing_says_that_there_is_nothing() -> None:
 def every_panel(report: ReportInput) -> list[Panel]:
     results = results_of(report)
     return [
-        panel for section in page_of(report).sections for e in section.entries for panel in panels(results, e.series)
+        panel
+        for section in document_of(report).sections
+        for e in section.entries
+        for panel in panels(results, e.series)
     ]
 
 
@@ -332,7 +336,7 @@ def every_chart(report: ReportInput) -> list[Chart]:
     results = results_of(report)
     return [
         chart
-        for section in page_of(report).sections
+        for section in document_of(report).sections
         for anchor, entry in section.anchored()
         for chart in charts(report, results, entry, anchor)
     ]
@@ -394,8 +398,8 @@ def test_sizes_become_a_matrix(pilot_html: str) -> None:
 def test_what_differs_is_said_in_words(pilot: ReportInput) -> None:
     rows = {row.cells[0].text: row for row in matched(pilot).rows}
     assert [cell.text for cell in rows["kernel"].cells[2:5]] == ["6.12.9", "6.12.9", "6.12.12"]
-    assert rows["kernel"].cells[-1].badge == "different"
-    assert rows["C library"].cells[-1].badge == "equal"
+    assert rows["kernel"].cells[-1].verdict == "different"
+    assert rows["C library"].cells[-1].verdict == "equal"
     assert [cell.text for cell in rows["CPU quota"].cells[2:5]] == ["none"] * 3
     assert rows["cgroup version"].cells[2].text == "unknown"
     assert rows["memory limit"].cells[1].text == "2 GiB"

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from vtax.analysis.records import Comparison, Level
+from vtax.analysis.records import Comparison, LadderStep, Level, Score
 from vtax.units import format_bytes, format_number, scale_of
 
 DIGITS = re.compile(r"(\d+)")
@@ -34,7 +34,7 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10 else f"{ratio:.3g}"
 
 
-def interval_text(item: Comparison) -> str:
+def interval_text(item: Comparison | LadderStep | Score) -> str:
     """` [0.981, 1.004]`, or nothing where no interval exists."""
     if item.low is None or item.high is None:
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from vtax.analysis.records import Level
 from vtax.model.metric import Direction, Kind
 from vtax.report.document.numbers import mean_sd
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures.chart import Chart, Trace, log_marks, plain, scaled, short, switchable
 from vtax.report.figures.panels import Panel
 from vtax.report.figures.svg import Scale, around, cut, document, dots, label, line, log_ticks, rect, tick_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vtax.analysis.estimate.summary import Series
-from vtax.report.document.page import Entry
-from vtax.report.document.tables import Results
+from vtax.report.document.model import Entry
+from vtax.report.document.results import Results
 from vtax.report.figures import filelines, heatmaps, streams, surfaces, trips
 from vtax.report.figures.bars import bars
 from vtax.report.figures.chart import Chart, slug

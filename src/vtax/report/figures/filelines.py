@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Level
 from vtax.report.document.numbers import label_value
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures import lines
 from vtax.report.figures.chart import Chart, Trace, choice, switchable
 from vtax.report.figures.grid import FILE, RECORD, Grid, Look, cache_note, said

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Level
+from vtax.report.document.cells import explanation, range_cell
 from vtax.report.document.groups import Group
 from vtax.report.document.numbers import interval_text, labels_text, listed, ratio_text
-from vtax.report.document.tables import COLLAPSE_FROM, PLACES, Results, bundles, explanation, range_cell
+from vtax.report.document.results import PLACES, Results, bundles
+from vtax.report.document.tables import COLLAPSE_FROM
 from vtax.report.figures.palette import mark_of
 from vtax.report.figures.svg import log_around
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vtax.analysis.estimate.summary import Series
 from vtax.report.document.numbers import label_value, natural
 from vtax.report.document.page_cache import cached_below
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures.chart import scaled
 from vtax.report.figures.svg import Scale, log_around
 from vtax.report.records import ReportInput

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from vtax.report.document.numbers import label_value
 from vtax.report.document.page_cache import cached_below
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures.chart import Chart, Trace, choice, plain, short
 from vtax.report.figures.grid import (
     FILE,

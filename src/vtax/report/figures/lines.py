@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.records import Level
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures.chart import Trace, plain, short
 from vtax.report.figures.palette import STROKES, SYMBOLS
 from vtax.report.figures.svg import Scale, around, cut, document, dots, element, label, line, log_around, num, tick_text

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from vtax.analysis.estimate.summary import Series
 from vtax.report.document.numbers import natural
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures.chart import Chart, Trace, plain, scaled, short
 from vtax.report.figures.palette import SEQUENTIAL, plotly_scale, shade_class
 from vtax.report.figures.svg import Scale, cut, document, element, label, num, rect

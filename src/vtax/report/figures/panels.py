@@ -9,7 +9,7 @@ from vtax.analysis.estimate.summary import Series
 from vtax.model.metric import Direction
 from vtax.report.document.matrices import matrices
 from vtax.report.document.numbers import labels_text
-from vtax.report.document.tables import Results, bundles
+from vtax.report.document.results import Results, bundles
 
 SUITES = frozenset({"hpcc"})
 CATEGORIES = 10  # in one panel, before its metrics get one each

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from vtax.report.document.numbers import label_value
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures import surface
 from vtax.report.figures.chart import Chart, Trace, choice, plain
 from vtax.report.figures.grid import FILE, RECORD, Corner, Grid, Look, for_paper, measured, said, sheet, spot, values_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Level
 from vtax.report.document.numbers import natural
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures import lines
 from vtax.report.figures.chart import Chart, Trace, choice, scaled
 from vtax.units import format_quantity

@@ -9,7 +9,7 @@ from vtax.analysis.estimate.summary import Series
 from vtax.errors import ParseError
 from vtax.model.trial import Status, TrialRecord
 from vtax.report.document.numbers import natural
-from vtax.report.document.tables import Results
+from vtax.report.document.results import Results
 from vtax.report.figures.chart import Chart, Trace, choice, log_marks, plain, scaled, short
 from vtax.report.figures.lines import legend
 from vtax.report.figures.palette import STROKES

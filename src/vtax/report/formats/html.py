@@ -1,6 +1,6 @@
 """The report as one HTML file: style, figures, data and scripts inside it, nothing fetched.
 
-Everything stands there without a script: figures are SVG. The scripts add to it, and a content security policy lets
+Everything is there without a script: figures are SVG. The scripts add to it, and a content security policy lets
 only these run, by their hash.
 """
 
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib.resources import files as resources
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -20,8 +20,7 @@ from markupsafe import Markup, escape
 from vtax.report.document.audit_phrases import named
 from vtax.report.document.findings import ROW
 from vtax.report.document.links import file_name, raw_file
-from vtax.report.document.page import Page, page_of
-from vtax.report.document.tables import Results, results_of
+from vtax.report.document.model import Document
 from vtax.report.figures.chart import Chart, Trace, slug
 from vtax.report.figures.drawn import charts, left_out
 from vtax.report.figures.forest import forest, without_ratio
@@ -29,7 +28,7 @@ from vtax.report.figures.palette import DASHES, ENVIRONMENTS, SYMBOLS, mark_of, 
 from vtax.report.figures.rug import rugs, ticks
 from vtax.report.figures.timeline import timeline
 from vtax.report.figures.waterfall import waterfall
-from vtax.report.records import ReportInput
+from vtax.report.formats import Made
 
 SEAM = re.compile(r"(?<=[a-z])(?<![KMGT]i)(?<!\bk)(?=[A-Z])|(?<=_)(?=[^_])")  # not in MiB, not in kB
 TOGETHER = re.compile(r"(?<=\d) (?=(?:[KMGT]i|[kMGT])?B\b|[mµn]?s\b|%)|(?<=,) (?=[^\[\]]*\])")  # `2 MiB`, `[0.9, 1.1]`
@@ -38,11 +37,15 @@ SCRIPTS = ("figures.js", "tables.js")
 UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
-def render(report: ReportInput) -> str:
-    """`report/index.html`, as text. Links to raw files are relative to the directory `report`."""
-    results = results_of(report)
-    page = page_of(report)
-    own = _charts(report, results, page)
+def files(document: Document, _made: Made) -> Mapping[str, bytes]:
+    """`index.html`."""
+    return {"index.html": render(document).encode()}
+
+
+def render(page: Document) -> str:
+    """The page, as text. Links to raw files are relative to the directory `report`."""
+    report, results = page.source, page.results
+    own = _charts(page)
     above = tuple(chart for chart in (waterfall(report.analysis),) if chart is not None)
     happened = tuple(chart for chart in (timeline(report),) if chart is not None)
     every = [*above, *happened, *(chart for several in own.values() for chart in several)]
@@ -58,7 +61,7 @@ def render(report: ReportInput) -> str:
             rugs=rugs(overview),
             rug_ticks=ticks(overview) if overview else (),
             figures=own,
-            left_out=_left_out(report, page, own),
+            left_out=_left_out(page, own),
             above=above,
             happened=happened,
             variables=variables(page.environments),
@@ -70,19 +73,19 @@ def render(report: ReportInput) -> str:
     )
 
 
-def _charts(report: ReportInput, results: Results, page: Page) -> Mapping[str, tuple[Chart, ...]]:
+def _charts(page: Document) -> Mapping[str, tuple[Chart, ...]]:
     """The figures of every entry, by the id of its place in the page."""
     return {
-        anchor: charts(report, results, entry, f"fig-{anchor}")
+        anchor: charts(page.source, page.results, entry, f"fig-{anchor}")
         for section in page.sections
         for anchor, entry in section.anchored()
     }
 
 
-def _left_out(report: ReportInput, page: Page, own: Mapping[str, tuple[Chart, ...]]) -> Mapping[str, str]:
+def _left_out(page: Document, own: Mapping[str, tuple[Chart, ...]]) -> Mapping[str, str]:
     """What to say of figures that are not drawn, by the id of the entry's place in the page."""
     return {
-        anchor: left_out(report, entry, own[anchor])
+        anchor: left_out(page.source, entry, own[anchor])
         for section in page.sections
         for anchor, entry in section.anchored()
     }
@@ -104,14 +107,14 @@ def _data(every: list[Chart]) -> dict[str, Any]:
 
 
 def _numbered(trace: Trace, files: dict[str, int]) -> Trace:
-    """A trace whose points name their raw files by place in `files`, where each stands once."""
+    """A trace whose points name their raw files by place in `files`, where each is listed once."""
     if "customdata" not in trace:
         return trace
     return {**trace, "customdata": [files.setdefault(name, len(files)) for name in trace["customdata"]]}
 
 
 def embedded(content: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    """JSON that can be inside a script element: nothing in it can end the element or begin another."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
 
 
@@ -127,7 +130,7 @@ def policy(*scripts: str) -> str:
 
 
 def with_code(text: str) -> Markup:
-    """Text in which what stands between backticks is set as code; nothing in it is markup."""
+    """Text in which what is between backticks is set as code; nothing in it is markup."""
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
@@ -154,9 +157,9 @@ def kept(text: str) -> str:
 
 def plotly() -> str:
     """plotly.js as its package has it. It must not hold what would end a script element."""
-    text = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    text = (resources("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
     if "</script" in text or "<!--" in text:
-        raise ValueError("plotly.min.js cannot stand inside a page")
+        raise ValueError("plotly.min.js cannot be embedded in a page")
     return text.replace("\r\n", "\n")
 
 
@@ -185,4 +188,4 @@ def _templates() -> Environment:
 
 
 def _template(name: str) -> str:
-    return (files("vtax.report.formats") / "templates" / name).read_text(encoding="utf-8")
+    return (resources("vtax.report.formats") / "templates" / name).read_text(encoding="utf-8")

@@ -72,6 +72,7 @@ def _doubled(smallest: int, largest: int) -> Iterator[int]:
 
 class Iozone:
     name = "iozone"
+    group = "Storage"
     requires = ("iozone",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)

@@ -40,6 +40,7 @@ class Iperf3Params(Params):
 
 class Iperf3:
     name = "iperf3"
+    group = "Network"
     requires = ("iperf3",)
     scopes = (Scope.PAIRS,)
     default_scopes = (Scope.PAIRS,)

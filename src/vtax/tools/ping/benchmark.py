@@ -25,6 +25,7 @@ class PingParams(Params):
 
 class Ping:
     name = "ping"
+    group = "Network"
     requires = ("ping",)
     scopes = (Scope.PAIRS,)
     default_scopes = (Scope.PAIRS,)

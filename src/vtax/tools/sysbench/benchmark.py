@@ -58,6 +58,7 @@ class CpuParams(Params):
 
 class SysbenchCpu:
     name = "sysbench-cpu"
+    group = "Compute"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -95,6 +96,7 @@ class MemoryParams(Params):
 
 class SysbenchMemory:
     name = "sysbench-memory"
+    group = "Memory"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -141,6 +143,7 @@ class FileioParams(Params):
 
 class SysbenchFileio:
     name = "sysbench-fileio"
+    group = "Storage"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vtax.analysis.records import Comparison, Level
-from vtax.report.document.page import page_of
-from vtax.report.document.tables import results_of
+from vtax.report.document.model import Document
 from vtax.report.figures.chart import slug
 from vtax.report.figures.drawn import charts
 from vtax.report.figures.paper.chartplates import chart_plates
@@ -27,10 +26,10 @@ def ratio_figures(report: ReportInput) -> tuple[Plate, ...]:
     return tuple(_ratios(report))
 
 
-def plates(report: ReportInput) -> tuple[Plate, ...]:
+def plates(document: Document) -> tuple[Plate, ...]:
     """The ratios of all primary metrics, the values of every entry, then lines and maps, in parts that fit a page."""
     found: dict[str, Plate] = {}
-    for plate in (*_ratios(report), *_values(report), *_charts(report)):
+    for plate in (*_ratios(document.source), *_values(document.source), *_charts(document)):
         name = plate.name[:LONGEST]
         while name in found:
             name = f"{plate.name[:LONGEST]}-{len(found)}"
@@ -70,12 +69,11 @@ def _topic(item: Comparison | Level) -> str:
     return slug("-".join(parts))
 
 
-def _charts(report: ReportInput) -> Iterator[Plate]:
-    """What the page draws beside bars."""
-    results = results_of(report)
-    environments = report.analysis.environments
+def _charts(document: Document) -> Iterator[Plate]:
+    """What the page draws besides bars."""
+    report, environments = document.source, document.environments
     ladder = waterfall(report.analysis)
     yield from chart_plates("", (ladder,) if ladder else (), environments)
-    for section in page_of(report).sections:
+    for section in document.sections:
         for anchor, entry in section.anchored():
-            yield from chart_plates(entry.label, charts(report, results, entry, anchor), environments)
+            yield from chart_plates(entry.label, charts(report, document.results, entry, anchor), environments)
