@@ -277,7 +277,9 @@ def reports(
 
     files.check(formats, figures)
     campaign = Campaign.open(directory)
-    return files.render(campaign, analyse(directory, cache=cache), formats, figures, with_reference=with_reference)
+    return files.render(
+        campaign, analyse(directory, cache=cache), formats, figures, with_reference=with_reference, cache=cache
+    )
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:

@@ -30,9 +30,16 @@ def check(formats: Sequence[str], figures: Sequence[str]) -> None:
 
 
 def render(
-    campaign: Campaign, analysis: Analysis, formats: Sequence[str], figures: Sequence[str], *, with_reference: bool
+    campaign: Campaign,
+    analysis: Analysis,
+    formats: Sequence[str],
+    figures: Sequence[str],
+    *,
+    with_reference: bool,
+    cache: Path | None = None,
 ) -> list[Path]:
-    """Write the report in `formats` and `figures`. Returns what was written, the page first.
+    """Write the report in `formats` and `figures`. Returns what was written, the page first. `cache` keeps the script
+    of the page's figures.
 
     Raises EnvironmentMissing where nothing here can make a PDF.
     """
@@ -42,7 +49,7 @@ def render(
     content = content_of(campaign, analysis, with_reference)
     written = []
     if {"html", "pdf"} & set(formats):
-        written.append(campaign.save("report/index.html", html(content).encode()))
+        written.append(campaign.save("report/index.html", html(content, cache).encode()))
     if "md" in formats:
         written.append(campaign.save("report/report.md", markdown(content).encode()))
     if "xlsx" in formats:
@@ -113,28 +120,31 @@ def references() -> tuple[Reference, ...]:
 
 def _pdf(content: ReportInput, campaign: Campaign) -> bytes:
     """From the page where a browser is here, else from the analysis by typst."""
+    from vtax.figures.render import draw, paper
     from vtax.publishing import pdf
-    from vtax.report.figures.paper import plates
+    from vtax.report.figures.ratios import ratio_figures
     from vtax.report.formats import typst
 
     if program := pdf.browser():
         return pdf.from_page(campaign.directory / "report" / "index.html", program)
-    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(content)]
+    drawn = [(draw(part, "svg"), part.caption) for one in ratio_figures(content.analysis) for part in paper(one)]
     return pdf.from_text(typst.source(content, drawn, pdf.missing()))
 
 
 def _paper(campaign: Campaign, content: ReportInput, latex: bool, figures: Sequence[str]) -> list[Path]:
     """What a paper takes: figures below `report/figures`, tables and a document around them in `report/latex`."""
-    from vtax.report.figures.paper import plates
+    from vtax.figures.render import draw
+    from vtax.report.document.page import page_of
+    from vtax.report.document.tables import results_of
+    from vtax.report.figures.selection import paper_figures
     from vtax.report.formats.latex import document, tables
 
     wanted = list(dict.fromkeys([*figures, *(["pdf"] if latex else [])]))
     written, drawn = [], []
-    for plate in plates.plates(content) if wanted else ():
+    for one in paper_figures(content, results_of(content), page_of(content)) if wanted else ():
         for format in wanted:
-            place = f"report/figures/{plate.name}.{format}"
-            written.append(campaign.save(place, plates.draw(plate, format)))
-        drawn.append((f"../figures/{plate.name}.pdf", plate.caption))
+            written.append(campaign.save(f"report/figures/{one.name}.{format}", draw(one, format)))
+        drawn.append((f"../figures/{one.name}.pdf", one.caption))
     if latex:
         title = content.plan.study.name
         written.append(campaign.save("report/latex/tables.tex", tables(content.analysis).encode()))

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vtax.evidence.row import Row
 from vtax.tools.benchmark import Benchmark
 from vtax.tools.reading import Reading, Section
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
 
 
 def never(_line: str) -> bool:
@@ -58,4 +61,4 @@ class Tool:
     programs: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     audit: Callable[[], tuple[Row, ...]] = tuple
-    figures: Callable[[], tuple[Any, ...]] = tuple
+    figures: Callable[[], tuple[ToolFigures, ...]] = tuple

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.records import Analysis, Comparison, Level, Score, Verdict
+from vtax.figures.theme import cut, slug
 from vtax.model.metric import Kind
 from vtax.report.document.naming import in_order, interval, names_of
-from vtax.report.figures.chart import slug
-from vtax.report.figures.svg import cut
 from vtax.units import scale_of
 
 SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=_)(?=[^_])")
