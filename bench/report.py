@@ -133,7 +133,7 @@ def rows(repeat: int) -> list[Row]:
         Row(f"HTML report of {count:,} measurements, processor", whole_s, 10, "s"),
         Row(f"{count / fewer:.2f} times the measurements, in as many rounds", whole_s / half_s, 2.2, "times the time"),
         Row("largest resident set, with the analysis", peak, 1, "GiB"),
-        Row("size of the page besides the script that draws live figures", (len(page.encode()) - script) / 1e6, 3, "MB"),
+        Row("size of the page besides the script of its figures", (len(page.encode()) - script) / 1e6, 3, "MB"),
     ]
     if program := pdf.browser():
         with tempfile.TemporaryDirectory() as name:

@@ -55,7 +55,6 @@
     spec.config = data.config;
     spec.data = { values: copy(rows) };
     if (found.result) found.result.finalize();
-    found.rows = rows;
     found.result = await window.vegaEmbed(found.element, spec, { mode: "vega-lite", renderer: "svg", ast: true, actions: false, logLevel: 1 });
     found.result.view.addEventListener("click", (event, item) => {
       const file = item && item.datum && data.files[item.datum.file];
@@ -146,5 +145,4 @@
     state.binary = event.detail.binary;
     live.forEach((_, id) => draw(id));
   });
-  window.vtaxFigures = live;
 })();
