@@ -23,6 +23,7 @@ from vtax.figures.figure import FILE, Figure, Medium, Row, Scale, demand
 FORMATS = ("svg", "pdf", "png")
 PT_PER_IN, PNG_PER_IN = 72, 600
 SIZE = re.compile(r'(<svg[^>]*) width="([\d.]+)" height="([\d.]+)"')
+FONT_SIZE, SHRINK = re.compile(r'font-size="([\d.]+)px"'), 11 / 12
 OVERHEAD = 95.0  # pt of a paper figure that are not rows: title, keys, axis
 CELL_OVERHEAD = 24.0  # pt of one of several drawings that are not its plot
 BUNDLE = "window.vegaEmbed = vegaEmbed;"
@@ -157,9 +158,21 @@ def draw(one: PaperFigure, format: str) -> bytes:
     width, height = _size(svg)
     height *= theme.PAPER.narrow / width
     if format == "svg":  # programs differ in what a number without a unit is
-        return _sized(svg, f"{theme.PAPER.narrow / PT_PER_IN:.4g}in", f"{height / PT_PER_IN:.4g}in").encode()
+        return _text(_sized(svg, f"{theme.PAPER.narrow / PT_PER_IN:.4g}in", f"{height / PT_PER_IN:.4g}in")).encode()
     svg = _sized(svg, f"{theme.PAPER.narrow}", f"{height:.2f}")
     return bytes(vl_convert.svg_to_pdf(svg) if format == "pdf" else vl_convert.svg_to_png(svg, ppi=PNG_PER_IN))
+
+
+def drawing(figure: Figure, look: theme.Look) -> str:
+    """A figure as SVG in another size than those of the page and of a column."""
+    svg = _svg(figure, look, None if not figure.choices else figure.choices[0].still)
+    width, height = _size(svg)
+    return _text(_sized(svg, f"{width:g}", f"{height:g}"))
+
+
+def _text(svg: str) -> str:
+    """Text is drawn with the reader's fonts, of which some are wider than the one that was measured."""
+    return FONT_SIZE.sub(lambda found: f'font-size="{SHRINK * float(found[1]):.4g}px"', svg)
 
 
 def _sized(svg: str, width: str, height: str) -> str:
@@ -217,7 +230,7 @@ def _svg(figure: Figure, look: theme.Look, most: int | None = None) -> str:
     """The drawing as SVG; on paper exactly as wide as a column."""
     rows, drawings = vega.still_rows(figure, most)
     spec = vega.specification(figure, look, drawings) | {"config": theme.config(look), "datasets": {"rows": rows}}
-    if look.medium is Medium.PAPER:
+    if look.medium is Medium.PAPER and figure.title:
         spec["title"] = _heading(figure, look)
     spec = _readable(spec)
     svg = str(vl_convert.vegalite_to_svg(spec))

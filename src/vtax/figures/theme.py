@@ -64,15 +64,11 @@ VERDICTS = {
 }
 FACTS = {"equal": "=", "different": "≠", "unknown": "?", "partly unknown": "?"}  # what facts of environments are
 OTHER = VerdictMark("dot", "·")  # no verdict: too few rounds, or nothing to compare
-OUTLINES = {  # the shape of a verdict as a path, and whether it is filled
-    "▲": ("triangle-up", True),
-    "▼": ("triangle-down", True),
-    "■": ("square", True),
-    "◆": ("diamond", True),
-    "◇": ("diamond", False),
-    "○": ("circle", False),
-    "✕": (SHAPES[5], True),
-    "·": ("circle", True),
+RING = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0ZM.6,0A.6,.6,0,1,0,-.6,0A.6,.6,0,1,0,.6,0Z"  # its hole turns the other way
+OPEN_DIAMOND = "M0,-1.2L1.2,0L0,1.2L-1.2,0ZM0,-.6L-.6,0L0,.6L.6,0Z"
+OUTLINES = {  # the shape of a verdict, as a word of Vega's or a path
+    **{"▲": "triangle-up", "▼": "triangle-down", "■": "square", "◆": "diamond", "·": "circle"},
+    **{"◇": OPEN_DIAMOND, "○": RING, "✕": SHAPES[5]},
 }
 
 
@@ -256,7 +252,7 @@ SIZES: Mapping[Mark, Mapping[str, Any]] = {  # areas and strokes in the page
     Mark.BOX: {"type": "bar"},
     Mark.RUN: {"type": "point", "filled": True, "size": 15, "opacity": 0.55},
     Mark.MEAN: {"type": "point", "filled": True, "size": 42, "strokeWidth": 0.7, "opacity": 1},
-    Mark.VERDICT: {"type": "point", "size": 40, "strokeWidth": 1.4, "opacity": 1},
+    Mark.VERDICT: {"type": "point", "filled": True, "size": 50, "opacity": 1},
     Mark.LINE: {"type": "line", "strokeWidth": 1.8},
     Mark.THIN_LINE: {"type": "line", "strokeWidth": 1.1, "opacity": 0.75},
     Mark.STEP: {"type": "line", "strokeWidth": 1.8, "interpolate": "step-after"},
@@ -286,10 +282,9 @@ def mark(kind: Mark, look: Look, *, coloured: bool) -> dict[str, Any]:
         return found
     if kind is Mark.RUN:  # on a bar
         return found | {"fill": look.paper, "stroke": look.ink, "strokeWidth": look.size, "opacity": 1}
-    colour = {Mark.BAND: look.band, Mark.FAILURE: look.stop, Mark.INTERVAL: look.soft, Mark.REFERENCE: look.soft}.get(
-        kind, look.ink
-    )
-    return found | {"color": colour}
+    soft = dict.fromkeys((Mark.INTERVAL, Mark.REFERENCE, Mark.THIN_LINE), look.soft)
+    colours = {Mark.BAND: look.band, Mark.FAILURE: look.stop} | soft
+    return found | {"color": colours.get(kind, look.ink)}
 
 
 def config(look: Look) -> dict[str, Any]:
@@ -298,7 +293,7 @@ def config(look: Look) -> dict[str, Any]:
     return {
         "font": "sans-serif",
         "background": None,
-        "padding": 2,
+        "padding": 0.3 * look.font_px,
         "view": {"stroke": None},
         "axis": text
         | {
@@ -328,7 +323,7 @@ def config(look: Look) -> dict[str, Any]:
             "symbolOpacity": 1,
             "symbolDash": [1, 0],
             "symbolStrokeWidth": 1.6 * look.size,
-            "labelLimit": 16 * look.font_px,
+            "labelLimit": look.narrow / 2,
             "offset": 6 * look.size,
             "columnPadding": 12 * look.size,
         },

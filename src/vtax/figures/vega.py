@@ -150,8 +150,8 @@ def _position(axis: Axis, field: str, look: Look, name: str, drawings: int, room
         scale: Spec = {"domain": list(axis.values)} if axis.values else {}
         scale |= {"paddingInner": INSIDE, "paddingOuter": 0.08} if axis.offset else {}
         return {"field": field, "type": "ordinal", "scale": scale, "axis": _category_axis(axis, look, name) | hidden}
-    scale = {"type": str(axis.scale), "nice": False} | ({} if axis.scale is Scale.LOG else {"zero": axis.zero})
-    scale |= {"domain": list(axis.domain)} if axis.domain else {}
+    scale = {"type": str(axis.scale), "nice": False}
+    scale |= {"domain": list(axis.domain)} if axis.domain else {"zero": axis.zero}
     about: Spec = {
         "title": _title(axis, room),
         "tickCount": 4 if drawings > 2 or name == "y" else 6,
@@ -214,18 +214,19 @@ def _environments(figure: Figure, panel: Panel, layer: Layer, look: Look) -> Spe
     present = figure.present()
     places = [figure.environments.index(name) for name in present]
     named = panel.y.field == ENVIRONMENT or figure.x.field == ENVIRONMENT or figure.columns == ENVIRONMENT
-    texts = {name: theme.cut(name, 28) for name in present if theme.cut(name, 28) != name}
+    most = int(0.8 * look.narrow / look.font_px)
+    texts = {name: theme.cut(name, most) for name in present if theme.cut(name, most) != name}
     key: Any = {"title": None, "columns": 0 if look.medium is Medium.PAGE else 3}
     key |= {"labelExpr": f"{_lookup(texts)} || datum.label"} if texts else {}
-    about = {"field": ENVIRONMENT, "type": "nominal", "legend": None if named else key}
+    about = {"field": ENVIRONMENT, "type": "nominal", "legend": None if named or len(figure.environments) == 1 else key}
 
     def scale(values: Sequence[Any]) -> Spec:
         return about | {"scale": {"domain": list(present), "range": list(values)}}
 
     colours = scale([look.environment(place) for place in places])
-    if layer.mark is Mark.VERDICT:
-        return {"stroke": colours, "fill": colours | {"legend": None}} | _verdicts(figure)
     found = {"color": colours}
+    if layer.mark is Mark.VERDICT:
+        found["shape"] = _verdicts(figure)
     if layer.mark in {Mark.MEAN, Mark.RUN}:
         found["shape"] = scale([theme.SHAPES[place % theme.PLACES] for place in places])
     if layer.mark in {Mark.LINE, Mark.STEP}:
@@ -235,15 +236,11 @@ def _environments(figure: Figure, panel: Panel, layer: Layer, look: Look) -> Spe
 
 
 def _verdicts(figure: Figure) -> Spec:
-    """The shape of a verdict; hollow ones keep their outline."""
+    """The shapes of the verdicts that appear."""
     seen = [word for word in dict.fromkeys([*theme.VERDICTS, *_words(figure)]) if word in _words(figure)]
-    outlines = [theme.OUTLINES[theme.mark_of(word).glyph] for word in seen]
-    about = {"field": "verdict", "type": "nominal", "legend": {"title": None, "orient": "bottom", "columns": 4}}
-    filled = [1 if full else 0 for _, full in outlines]
-    return {
-        "shape": about | {"scale": {"domain": seen, "range": [shape for shape, _ in outlines]}},
-        "fillOpacity": about | {"scale": {"domain": seen, "range": filled}},
-    }
+    scale = {"domain": seen, "range": [theme.OUTLINES[theme.mark_of(word).glyph] for word in seen]}
+    key = {"title": None, "orient": "bottom", "columns": 4}
+    return {"field": "verdict", "type": "nominal", "scale": scale, "legend": key}
 
 
 def _words(figure: Figure) -> dict[str, None]:
