@@ -144,7 +144,8 @@ def test_a_file_size_can_be_chosen(visit: Opened) -> None:
     anchor = found.js(
         "[...document.querySelectorAll('figure.chart')].map(f => f.id).find(i => i.endsWith('local-worker1'))"
     )
-    shown = f"() => [...document.querySelectorAll('#{anchor} .live path[aria-roledescription=point]')].map(e => e.__data__.datum.value)"
+    points = f"document.querySelectorAll('#{anchor} .live path[aria-roledescription=point]')"
+    shown = f"() => [...{points}].map(e => e.__data__.datum.value)"
     before = found.js(shown)
     found.page.locator(f"#{anchor} select").nth(1).select_option(index=0)
     found.page.wait_for_function(f"before => JSON.stringify(({shown})()) !== JSON.stringify(before)", arg=before)

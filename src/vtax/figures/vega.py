@@ -217,6 +217,8 @@ def _environments(figure: Figure, panel: Panel, layer: Layer, look: Look) -> Spe
     most = int(0.8 * look.narrow / look.font_px)
     texts = {name: theme.cut(name, most) for name in present if theme.cut(name, most) != name}
     key: Any = {"title": None, "columns": 0 if look.medium is Medium.PAGE else 3}
+    marks = {layer.mark for panel in figure.panels for layer in panel.layers}
+    key |= {"symbolStrokeWidth": 0} if marks & {Mark.MEAN, Mark.RUN} else {}  # or its outline would be dashed
     key |= {"labelExpr": f"{_lookup(texts)} || datum.label"} if texts else {}
     about = {"field": ENVIRONMENT, "type": "nominal", "legend": None if named or len(figure.environments) == 1 else key}
 

@@ -55,7 +55,11 @@
     spec.config = data.config;
     spec.data = { values: copy(rows) };
     if (found.result) found.result.finalize();
-    found.result = await window.vegaEmbed(found.element, spec, { mode: "vega-lite", renderer: "svg", ast: true, actions: false, logLevel: 1 });
+    found.result = await window.vegaEmbed(found.element, spec, {
+      ...{ mode: "vega-lite", renderer: "svg", ast: true, actions: false, logLevel: 1 },
+      ...{ defaultStyle: false, tooltip: { disableDefaultStyle: true } },
+    });
+    found.element.querySelector("form")?.remove(); // a place for controls of its own, which there are none of
     found.result.view.addEventListener("click", (event, item) => {
       const file = item && item.datum && data.files[item.datum.file];
       if (file) window.open("../" + file.split("/").map(encodeURIComponent).join("/"), "_blank", "noopener");
