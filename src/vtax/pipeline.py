@@ -276,6 +276,7 @@ def reports(
     from vtax.publishing import files
 
     files.check(formats, figures)
+    files.start(formats, figures)
     campaign = Campaign.open(directory)
     return files.render(
         campaign, analyse(directory, cache=cache), formats, figures, with_reference=with_reference, cache=cache

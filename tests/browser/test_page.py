@@ -133,7 +133,7 @@ def test_units_switch_in_tables_and_figures(visit: Opened) -> None:
     assert "GiB/s" in cell.locator("th").inner_text()
     assert found.js(DATA, figure)[0] == pytest.approx(drawn * 1e9 / 2**30)
     assert found.js(WIDTH, figure) == pytest.approx(width, rel=0.02)  # the axis changes with its values
-    assert "GiB/s" in found.page.locator("#fig-memory1-bars1 .live").text_content()
+    assert "GiB/s" in (found.page.locator("#fig-memory1-bars1 .live").text_content() or "")
     found.page.get_by_label("GB/s (").check()
     found.page.wait_for_function(f"() => ({DATA})({json.dumps(figure)})[0] === {drawn}")
 

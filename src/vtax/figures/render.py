@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import vl_convert
@@ -29,6 +30,11 @@ CELL_OVERHEAD = 24.0  # pt of one of several drawings that are not its plot
 BUNDLE = "window.vegaEmbed = vegaEmbed;"
 TOLERANCE = 2.0  # pt, of a figure that is then scaled to the width of a column
 WORKERS = 2  # one draws while the other describes
+
+
+def start() -> None:
+    """Start the renderer, which takes 0.4 s, while something else is worked out."""
+    Thread(target=vl_convert.vegalite_to_svg, args=({"data": {"values": []}, "mark": "point"},)).start()
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

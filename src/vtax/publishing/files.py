@@ -29,6 +29,14 @@ def check(formats: Sequence[str], figures: Sequence[str]) -> None:
                 raise UsageError(f"there is no {kind} {name!r}", remedy=f"some of {','.join(known)}")
 
 
+def start(formats: Sequence[str], figures: Sequence[str]) -> None:
+    """Start what takes a while and needs no data."""
+    from vtax.figures import render
+
+    if figures or set(formats) - {"md", "xlsx"}:
+        render.start()
+
+
 def render(
     campaign: Campaign,
     analysis: Analysis,
