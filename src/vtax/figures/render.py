@@ -235,7 +235,8 @@ def _with_categories(figure: Figure, values: Sequence[str | float]) -> Figure:
 def _svg(figure: Figure, look: theme.Look, most: int | None = None) -> str:
     """The drawing as SVG; on paper exactly as wide as a column."""
     rows, drawings = vega.still_rows(figure, most)
-    spec = vega.specification(figure, look, drawings) | {"config": theme.config(look), "datasets": {"rows": rows}}
+    config = theme.config(look) | {"aria": False}  # the page and captions say what a figure shows
+    spec = vega.specification(figure, look, drawings) | {"config": config, "datasets": {"rows": rows}}
     if look.medium is Medium.PAPER and figure.title:
         spec["title"] = _heading(figure, look)
     spec = _readable(spec)

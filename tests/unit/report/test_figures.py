@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -510,3 +511,13 @@ def test_the_colours_of_environments_follow_light_dark_and_paper() -> None:
     assert text.startswith(":root{--e0:#0072B2;--e1:#E69F00;}")
     assert "@media (prefers-color-scheme: dark){:root{--e0:#3d9ad6;}}" in text
     assert text.endswith("@media print{:root{--e0:#0072B2;}}")
+
+
+def test_the_script_of_the_page_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = render.library(tmp_path / "cache")
+    (kept,) = (tmp_path / "cache").iterdir()
+    assert kept.read_text(encoding="utf-8") == text
+    assert len(text.encode()) < 1e6
+    assert "</script" not in text
+    monkeypatch.setattr(render, "_bundle", lambda: pytest.fail("put together again"))
+    assert render.library(tmp_path / "cache") == text
