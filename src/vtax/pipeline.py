@@ -260,8 +260,10 @@ def reports(
     from vtax.publishing import formats as known
 
     known.check(formats, figures)
+    files.start(formats, figures)
     campaign = Campaign.open(directory)
-    return files.render(campaign, _evaluated(campaign, cache), formats, figures, with_reference=with_reference)
+    found = _evaluated(campaign, cache)
+    return files.render(campaign, found, formats, figures, with_reference=with_reference, cache=cache)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:

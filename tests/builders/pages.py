@@ -20,6 +20,7 @@ from vtax.report.formats import html as html_format
 from vtax.report.formats import latex as latex_format
 from vtax.report.formats import markdown as markdown_format
 from vtax.report.records import Reference, ReportInput
+from vtax.tools.trials import read_trial
 
 HOSTILE = (
     '<script>window.hurt = 1</script><img src=x onerror="window.hurt = 2">|`*[a](javascript:alert(1))_$x^{$\x00&amp;'
@@ -52,7 +53,8 @@ def report_input(made: Campaign, analysis: Analysis | None = None, **more: Any) 
         analysis=found,
         plan=made.plan,
         cells=made.cells,
-        trials=more.pop("trials", made.trials),
+        trials=(trials := more.pop("trials", made.trials)),
+        readings={trial.id: read_trial(trial) for trial in trials if trial.texts},
         versions={"hpcc": "1.5.0-3", "adduser": "3.150"},
         host_facts=made.cells[0].host_facts,
         meanings={"hpcc": {"HPL": "solving a dense system"}},

@@ -12,9 +12,10 @@ import pypdf
 import pytest
 
 import builders.pages as pages
+from vtax.figures.render import draw
 from vtax.publishing import pdf
 from vtax.report.document.compose import document_of
-from vtax.report.figures.paper import plates
+from vtax.report.figures.selection import paper_figures
 from vtax.report.formats import latex
 from vtax.report.records import ReportInput
 
@@ -40,9 +41,9 @@ def test_a_browser_prints_the_page(tmp_path: Path) -> None:
 def test_tables_and_figures_compile(make: Callable[[], ReportInput], tmp_path: Path) -> None:
     report = document_of(make())
     drawn = []
-    for plate in plates.plates(report):
-        (tmp_path / f"{plate.name}.pdf").write_bytes(plates.draw(plate, "pdf"))
-        drawn.append((f"{plate.name}.pdf", plate.caption))
+    for one in paper_figures(report):
+        (tmp_path / f"{one.name}.pdf").write_bytes(draw(one, "pdf"))
+        drawn.append((f"{one.name}.pdf", one.caption))
     (tmp_path / "tables.tex").write_text(latex.tables(report))
     (tmp_path / "report.tex").write_text(latex.whole("a_study & more", drawn))
     argv = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]

@@ -20,10 +20,25 @@ from vtax.store import Campaign
 from vtax.tools import benchmarks
 
 
+def start(formats: Sequence[str], figures: Sequence[str]) -> None:
+    """Start what takes a while and needs no data."""
+    from vtax.figures import render
+
+    if figures or set(formats) - {"md", "xlsx"}:
+        render.start()
+
+
 def render(
-    campaign: Campaign, found: Evaluation, formats: Sequence[str], figures: Sequence[str], *, with_reference: bool
+    campaign: Campaign,
+    found: Evaluation,
+    formats: Sequence[str],
+    figures: Sequence[str],
+    *,
+    with_reference: bool,
+    cache: Path | None = None,
 ) -> list[Path]:
-    """Write the report in `formats` and `figures`. Returns what was written, the page first.
+    """Write the report in `formats` and `figures`. Returns what was written, the page first. `cache` keeps the script
+    of the page's figures.
 
     Raises EnvironmentMissing where nothing here can make a PDF.
     """
@@ -36,17 +51,18 @@ def render(
         drawn[place], captions[place] = content, caption
     made: dict[str, bytes] = {}
     for one in wanted:
-        made |= one.files(document, Made(made, captions))
+        made |= one.files(document, Made(made, captions, cache))
     return [campaign.save(f"report/{place}", content) for place, content in (made | drawn).items()]
 
 
 def _figures(document: Document, formats: Sequence[str]) -> Iterator[tuple[str, bytes, str]]:
     """Every figure for a paper in these formats: its path below `report/`, its bytes, its caption."""
-    from vtax.report.figures.paper import plates
+    from vtax.figures.render import draw
+    from vtax.report.figures.selection import paper_figures
 
-    for plate in plates.plates(document):
+    for one in paper_figures(document):
         for format in formats:
-            yield f"figures/{plate.name}.{format}", plates.draw(plate, format), plate.caption
+            yield f"figures/{one.name}.{format}", draw(one, format), one.caption
 
 
 def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> ReportInput:
@@ -56,7 +72,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         analysis=found.analysis,
         plan=campaign.plan(),
         cells=campaign.cells(),
-        trials=tuple(campaign.with_texts(trial) for trial in found.trials),
+        trials=found.trials,
         readings=found.readings,
         versions=about["image"]["versions"],
         image_sha256=about["image"]["digest"],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vtax.errors import EnvironmentMissing
 from vtax.report.document.model import Document
-from vtax.report.figures.paper import plates
+from vtax.report.figures.ratios import ratio_figures
 from vtax.report.formats import Made, typst
 from vtax.transport import process
 
@@ -45,7 +45,10 @@ def files(document: Document, made: Made) -> Mapping[str, bytes]:
     """`report.pdf`: the page as a browser prints it, where there is one; otherwise its text, set by typst."""
     if program := browser():
         return {"report.pdf": from_page(made.files["index.html"].decode(), program)}
-    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(document.source)]
+    from vtax.figures.render import draw, paper
+
+    several = (part for one in ratio_figures(document.source.analysis) for part in paper(one))
+    drawn = [(draw(part, "svg"), part.caption) for part in several]
     return {"report.pdf": from_text(typst.source(document, drawn, missing()))}
 
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vtax.evidence.row import Row
 from vtax.tools.benchmark import Benchmark
 from vtax.tools.reading import Reading, Section
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
 
 
 def never(_line: str) -> bool:
@@ -80,4 +83,4 @@ class Tool:
     file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     same_work: tuple[str, ...] = ()  # metrics that are about the same work in all of its benchmarks
     audit: Callable[[], tuple[Row, ...]] = tuple
-    figures: Callable[[], tuple[Any, ...]] = tuple
+    figures: Callable[[], tuple[ToolFigures, ...]] = tuple

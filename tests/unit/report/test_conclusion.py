@@ -219,10 +219,15 @@ def test_a_step_of_the_ladder_is_named_where_its_interval_supports_it(judged: Re
 
 
 def test_the_waterfall_multiplies_the_steps(judged: ReportInput) -> None:
-    chart = waterfall(with_ladder(judged, rung("host", "box", 0.5, 0.4, 0.6), rung("box", "vm", 0.8, 0.7, 0.9)))
-    assert chart is not None
-    assert chart.traces[0]["x"] == ["host", "box", "vm"]
-    assert chart.traces[0]["y"] == [100, -50.0, -10.0]
+    figure = waterfall(with_ladder(judged, rung("host", "box", 0.5, 0.4, 0.6), rung("box", "vm", 0.8, 0.7, 0.9)))
+    assert figure is not None
+    rows = figure.of("step")
+    assert [(row["to"], row["before"], row["after"], row["step"]) for row in rows] == [
+        ("host", 0.0, 100.0, "total"),
+        ("box", 100.0, 50.0, "loss"),
+        ("vm", 50.0, 40.0, "loss"),
+    ]
+    assert [row["label"] for row in rows] == ["100 %", "× 0.500\n[0.400, 0.600]", "× 0.800\n[0.700, 0.900]"]
     assert waterfall(judged.analysis) is None
 
 

@@ -18,12 +18,14 @@ from builders.pages import latex_tables, report_input
 from builders.synthetic import campaign
 from vtax.analysis.records import Analysis
 from vtax.errors import EnvironmentMissing
+from vtax.figures import render
+from vtax.figures.theme import mark_of
 from vtax.publishing import pdf
 from vtax.report.document.compose import document_of
 from vtax.report.document.model import Cell, Column, Document, Number, Ratio, Row, Table
 from vtax.report.document.numbers import mean_sd
-from vtax.report.figures.palette import mark_of
-from vtax.report.figures.paper import plates
+from vtax.report.figures.ratios import ratio_figures
+from vtax.report.figures.selection import paper_figures
 from vtax.report.formats import latex, typst
 from vtax.report.formats.xlsx import workbook
 from vtax.report.records import ReportInput
@@ -176,11 +178,11 @@ def test_what_all_rows_share_is_in_the_caption_and_a_matrix_has_its_ratios(docum
 
 
 def test_figures_in_the_document_keep_the_width_of_a_column(document: Document) -> None:
-    made = [(f"../figures/{plate.name}.pdf", plate.caption) for plate in plates.plates(document)[:2]]
+    made = [(f"../figures/{plate.name}.pdf", plate.caption) for plate in paper_figures(document)[:2]]
     text = latex.whole("a_study", made)
     assert r"\twocolumn" in text
     assert text.count(r"\includegraphics[width=\columnwidth]{../figures/ratios") == 2
-    assert re.findall(r"\\label\{fig:([^}]*)\}", text) == [plate.name for plate in plates.plates(document)[:2]]
+    assert re.findall(r"\\label\{fig:([^}]*)\}", text) == [plate.name for plate in paper_figures(document)[:2]]
     assert r"Whiskers are 95 \% t intervals over rounds" in text
 
 
@@ -238,7 +240,7 @@ def test_typst_makes_a_pdf_with_the_answers(report: ReportInput, monkeypatch: py
     title = 'a #study of $x$ "y" \\ *b*'
     renamed = report.model_copy(update={"analysis": report.analysis.model_copy(update={"campaign": title})})
     page = document_of(renamed)
-    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(renamed)[:1]]
+    drawn = [(render.draw(one, "svg"), one.caption) for one in render.paper(ratio_figures(renamed.analysis)[0])[:1]]
     made = pdf.from_text(typst.source(page, drawn, pdf.missing()))
     text = "".join(sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(made)).pages)
     assert title in text

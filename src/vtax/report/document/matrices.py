@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Verdict
+from vtax.figures.theme import mark_of
 from vtax.report.document.cells import named
 from vtax.report.document.model import Cell, Column, Number, Row, Table
 from vtax.report.document.numbers import (
@@ -22,8 +23,7 @@ from vtax.report.document.numbers import (
     unit_for,
 )
 from vtax.report.document.results import Results
-from vtax.report.figures.grid import OPERATION, order_of
-from vtax.report.figures.palette import mark_of
+from vtax.tools.iozone.figures import OPERATION, order_of
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from vtax.figures.theme import cut, mark_of, slug
 from vtax.report.document.cells import span
 from vtax.report.document.model import Cell, Document, Entry, Number, Ratio, Row, Table
 from vtax.report.document.numbers import ABSENT
-from vtax.report.figures.chart import slug
-from vtax.report.figures.palette import mark_of
-from vtax.report.figures.svg import cut
 from vtax.report.formats import Made
 
 SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=_)(?=[^_])")

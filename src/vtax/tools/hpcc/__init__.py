@@ -1,5 +1,9 @@
 """HPC Challenge, and HPL alone (xhpl): both from the source of Debian's hpcc."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.hpcc import logs
 from vtax.tools.hpcc.benchmark import Hpcc
@@ -13,6 +17,16 @@ def _audit() -> tuple[Row, ...]:
     from vtax.tools.hpcc import audit, audit_linpack, blas
 
     return rows_of(audit, audit_linpack, blas)
+
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.tools.hpcc.figures import FIGURES
+
+    return FIGURES
 
 
 TOOL = Tool(
@@ -29,4 +43,5 @@ TOOL = Tool(
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
     audit=_audit,
     builds=(Build("hpcc_compiled", "hpcc was compiled on"), Build("FFT_API", "the FFT of hpcc is")),
+    figures=_figures,
 )

@@ -1,5 +1,9 @@
 """iozone: rates of file operations."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
@@ -11,6 +15,16 @@ def _audit() -> tuple[Row, ...]:
     from vtax.tools.iozone import audit
 
     return rows_of(audit)
+
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.tools.iozone.figures import FIGURES
+
+    return FIGURES
 
 
 TOOL = Tool(
@@ -30,4 +44,5 @@ TOOL = Tool(
     programs=("iozone",),
     versions={"iozone_version": "iozone"},
     audit=_audit,
+    figures=_figures,
 )
