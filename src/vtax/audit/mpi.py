@@ -170,7 +170,7 @@ def transport(evidence: Evidence) -> Iterator[Result]:
     for (environment, label), trials in evidence.entries().items():
         if known := {path for trial in trials for step in trial.steps if (path := path_of(step.argv))}:
             paths[environment, label] = shown(sorted(known))
-        if evidence.facts(trials, "single_copy_failed"):
+        if evidence.facts(trials, "single_copy_failures"):
             message = (
                 f"{label} in {environment}: Open MPI could not copy between ranks directly and fell back to two copies"
             )

@@ -86,11 +86,12 @@ def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
 def references() -> tuple[Reference, ...]:
     """Every published figure, as the report takes it; those under load left out."""
     from vtax.reference import BESIDE, reports
+    from vtax.tools import alike
 
     found = []
     for known in reports():
         for figure in known.figures:
-            benchmarks = ("hpcc", "hpl") if figure.metric == "HPL" else (figure.benchmark,)
+            benchmarks = sorted(alike(figure.benchmark, figure.metric))
             found += [
                 Reference(
                     benchmark=benchmark,

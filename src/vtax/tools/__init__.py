@@ -75,6 +75,14 @@ def tool_of(benchmark: str) -> Tool | None:
     return next((tool for tool in tools() if any(one.name == benchmark for one in tool.benchmarks)), None)
 
 
+def alike(benchmark: str, metric: str) -> frozenset[str]:
+    """The benchmarks whose figures of a metric may be compared with those of `benchmark`, itself among them."""
+    tool = tool_of(benchmark)
+    if tool is None or metric not in tool.same_work:
+        return frozenset({benchmark})
+    return frozenset(one.name for one in tool.benchmarks if any(own.name == metric for own in one.metrics))
+
+
 def log_formats() -> Mapping[str, LogFormat]:
     """Every format of logs by its name."""
     return {known.name: known for tool in tools() for known in tool.logs}

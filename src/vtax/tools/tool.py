@@ -78,5 +78,6 @@ class Tool:
     versions: Mapping[str, str] = field(default_factory=dict)
     builds: tuple[Build, ...] = ()
     file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    same_work: tuple[str, ...] = ()  # metrics that are about the same work in all of its benchmarks
     audit: Callable[[], tuple[Row, ...]] = tuple
     figures: Callable[[], tuple[Any, ...]] = tuple

@@ -321,7 +321,7 @@ def test_a_peer_that_never_answers_is_measured(tmp_path: Path) -> None:
     }
     record = ping_trial(tmp_path, lambda count: (1, replies[count], ""))
     assert (record.status, [done.exit_code for done in record.steps]) == (Status.OK, [1, 1])
-    text = record.model_copy(update={"texts": {record.steps[-1].stdout: replies[20]}})
+    text = record.model_copy(update={"benchmark": "ping", "texts": {record.steps[-1].stdout: replies[20]}})
     assert [(one.metric, one.value) for one in parse(text)] == [("lost_fraction", 1.0)]
 
 

@@ -25,6 +25,7 @@ TOOL = Tool(
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),
     hashed=("hpcc", "xhpl"),
+    same_work=("HPL",),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
     audit=_audit,
     builds=(Build("hpcc_compiled", "hpcc was compiled on"), Build("FFT_API", "the FFT of hpcc is")),

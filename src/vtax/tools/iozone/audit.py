@@ -35,8 +35,8 @@ def unit(evidence: Evidence) -> Iterator[Result]:
                 if facts["unit"] == "unknown":
                     why = facts.get("unit_problem", "its header is missing")
                     problems.setdefault(where, f"{evidence.name_of(trial)}: {why}")
-            given = evidence.facts((trial,), "iozone_command")
-            commands.setdefault(where, []).extend(facts["iozone_command"] for facts in given)
+            given = evidence.facts((trial,), "invoked")
+            commands.setdefault(where, []).extend(facts["invoked"] for facts in given)
     for (environment, label), several in entries.items():
         units, of = sorted(set(several)), f"{label} in {environment}"
         by_command = any("-O" in command.split() for command in commands[environment, label])

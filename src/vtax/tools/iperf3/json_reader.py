@@ -1,9 +1,4 @@
-"""iperf3's JSON, of a client or a server: one document is one session.
-
-The receiver's side is reported (`end.sum_received`): the sender also counts what is still in buffers and, with UDP,
-what was lost. `end.sum` of a UDP run mixes the sender's bytes with the receiver's jitter and loss, and every
-`lost_percent` divides by the sender's packets, of another moment, so neither is read. 3.12 and 3.18 agree in this.
-"""
+"""iperf3's JSON, of a client or a server: one document is one session."""
 
 from __future__ import annotations
 
