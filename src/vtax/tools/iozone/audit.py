@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from vtax.evidence.campaign import Evidence, shown
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
 from vtax.model.trial import Status
-from vtax.tools.iozone.reader import OPS
+from vtax.tools.iozone.reader import OPS, UNKNOWN
 
 
 @row(
@@ -24,25 +25,22 @@ from vtax.tools.iozone.reader import OPS
 )
 def unit(evidence: Evidence) -> Iterator[Result]:
     """D01: what the numbers of iozone are."""
-    entries: dict[tuple[str, str], list[str]] = {}
-    commands: dict[tuple[str, str], list[str]] = {}
+    entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     problems: dict[tuple[str, str], str] = {}
     for trial in evidence.trials:
         if trial.benchmark == "iozone" and trial.status is not Status.NOT_RUN and not trial.warmup:
-            where = (trial.environment, trial.label)
-            entries.setdefault(where, []).extend(facts["unit"] for facts in evidence.facts((trial,), "unit"))
-            for facts in evidence.facts((trial,), "unit"):
-                if facts["unit"] == "unknown":
-                    why = facts.get("unit_problem", "its header is missing")
-                    problems.setdefault(where, f"{evidence.name_of(trial)}: {why}")
-            given = evidence.facts((trial,), "invoked")
-            commands.setdefault(where, []).extend(facts["invoked"] for facts in given)
+            where, known = (trial.environment, trial.label), evidence.facts((trial,), "unit")
+            entries.setdefault(where, []).extend(known)
+            for why in (
+                facts.get("unit_problem", "its header is missing") for facts in known if facts["unit"] == UNKNOWN
+            ):
+                problems.setdefault(where, f"{evidence.name_of(trial)}: {why}")
     for (environment, label), several in entries.items():
-        units, of = sorted(set(several)), f"{label} in {environment}"
-        by_command = any("-O" in command.split() for command in commands[environment, label])
+        units, of = sorted({str(facts["unit"]) for facts in several}), f"{label} in {environment}"
+        by_command = any("-O" in str(facts.get("invoked", "")).split() for facts in several)
         if not units:
             yield Undecided(f"{of}: its output is missing", environment, label)
-        elif "unknown" in units:
+        elif UNKNOWN in units:
             message = f"tables of {of} have no unit and are not used ({problems[environment, label]})"
             yield Failed(message, environment, label)
         elif by_command and OPS not in units:

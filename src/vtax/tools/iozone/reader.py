@@ -23,7 +23,7 @@ from vtax.tools.iozone.table import COMMAND, REPORT, Cells, report, table
 from vtax.tools.iozone.throughput import throughput
 from vtax.tools.reading import Reading, Section, Value
 
-KBYTES, OPS = "kBytes/sec", "operations per second"
+KBYTES, OPS, UNKNOWN = "kBytes/sec", "operations per second", "unknown"
 UNIT = re.compile(r"Output is in (.{1,60}?)\.?$")
 VERSION = re.compile(r"^Version \$Revision: (\d{1,2}\.\d{1,4})")
 BEGAN = re.compile(r"^Run began: \w{3} (\w{3}) (\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})$")
@@ -56,7 +56,7 @@ def read(section: Section) -> Reading:
 
 def headerless(section: Section) -> Reading:
     """A table of iozone without anything above it: neither its unit nor its columns are known."""
-    reading = Reading("iozone", facts={"unit": "unknown"})
+    reading = Reading("iozone", facts={"unit": UNKNOWN})
     lines = [split(line) for line in section.lines]
     rows = [one for one in lines if len(one.words) == 15 and one.whole]
     reason = "the table has no header: its unit (kB/s, or operations a second with -O) and its columns are unknown"
@@ -107,7 +107,7 @@ def _header(reading: Reading, lines: list[Split]) -> str:
 
 def _unit(reading: Reading, units: set[str]) -> str:
     known = {"kBytes/sec": KBYTES, "Kbytes/sec": KBYTES, "KBytes/sec": KBYTES, "operations per second": OPS}
-    reading.facts["unit"] = "unknown"
+    reading.facts["unit"] = UNKNOWN
     if len(units) != 1:
         why = "no line says in which unit the output is (kB/s, or operations a second with -O)"
         reading.facts["unit_problem"] = why if not units else f"several units: {', '.join(sorted(units))}"
