@@ -132,7 +132,7 @@ def _refuse_misfits(reading: Reading, section: Section, record: TrialRecord) -> 
     wanted = {(str(file), str(size)) for file, size in grid(params)}
     first: dict[tuple[str, str], int] = {}
     for value in reading.values:
-        first.setdefault((value.labels["file_bytes"], value.labels["record_bytes"]), value.line)
+        first.setdefault((value.labels.get("file_bytes", ""), value.labels.get("record_bytes", "")), value.line)
     for (file, size), line in first.items():
         if (file, size) not in wanted:
             reading.refuse(line, f"file of {file} bytes, records of {size}", "the plan does not have these sizes")
