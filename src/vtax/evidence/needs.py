@@ -15,7 +15,8 @@ Scope = tuple[str, str]  # environment and entry; "" is all of them
 
 @dataclass(frozen=True)
 class Needs:
-    """Facts of one kind or of several. Of every kind that is named, at least one fact must be there.
+    """Facts of one kind or of several. Of every kind that is named, at least one fact must be there; where none is
+    named, the row needs no more than a campaign of that origin.
 
     Facts of nodes and of cells are recorded for an environment, facts of the machine alone for the campaign, and all
     others for an entry. Of imported logs it is enough that one environment has them, or, where the row `compares`,

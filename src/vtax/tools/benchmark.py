@@ -24,7 +24,11 @@ ATTRIBUTES = ("name", "requires", "scopes", "default_scopes", "metrics", "params
 
 
 class Benchmark(Protocol):
-    """One tool. `resolve`, `steps`, `read` and `estimate_s` are pure, so a dry run and golden tests come free."""
+    """One tool. `resolve`, `steps`, `read` and `estimate_s` are pure, so a dry run and golden tests come free.
+
+    The audit reads what a benchmark declares: one that requires mpirun has ranks, one that may run on the shared file
+    system measures storage. `short_by_nature = True` is for those whose result does not depend on the run's length.
+    """
 
     @property
     def name(self) -> str: ...
