@@ -17,16 +17,16 @@ import builders.pages as pages
 from builders.pages import latex_tables, report_input
 from builders.synthetic import campaign
 from vtax.analysis.records import Analysis
-from vtax.errors import EnvironmentMissing
+from vtax.errors import EnvironmentMissing, UsageError
 from vtax.figures import render
 from vtax.figures.theme import mark_of
-from vtax.publishing import pdf
+from vtax.publishing import formats, pdf
 from vtax.report.document.compose import document_of
 from vtax.report.document.model import Cell, Column, Document, Number, Ratio, Row, Table
 from vtax.report.document.numbers import mean_sd
 from vtax.report.figures.ratios import ratio_figures
 from vtax.report.figures.selection import paper_figures
-from vtax.report.formats import latex, typst
+from vtax.report.formats import Made, html, latex, markdown, typst
 from vtax.report.formats.xlsx import workbook
 from vtax.report.records import ReportInput
 from vtax.units import scale_of
@@ -280,3 +280,33 @@ def test_without_a_browser_and_typst_the_reader_is_told_what_to_install(monkeypa
     with pytest.raises(EnvironmentMissing, match="a PDF needs a browser or typst") as caught:
         pdf.from_text("x")
     assert "apt install chromium" in str(caught.value)
+
+
+# --- the registry --------------------------------------------------------------------------------------------------
+
+
+def test_a_format_is_a_module_and_a_line(document: Document) -> None:
+    assert formats.names() == ",".join(one.name for one in formats.FORMATS)
+    for one in formats.FORMATS:
+        if one.name != "pdf":
+            made = one.files(document, Made())
+            assert made
+            assert all(made.values())
+
+
+def test_what_a_format_needs_is_made_before_it() -> None:
+    assert [one.name for one in formats.chosen(("latex", "pdf"))] == ["html", "pdf", "latex"]
+    with pytest.raises(UsageError, match="unknown format 'docx'"):
+        formats.check(("html", "docx"), ())
+    with pytest.raises(UsageError, match="unknown figure format 'gif'"):
+        formats.check(("html",), ("gif",))
+
+
+def test_numbers_and_verdicts_are_the_same_in_every_format(document: Document) -> None:
+    row = next(row for row in document.overview.rows if not row.heading)
+    texts = [html.render(document), markdown.render(document).replace("\\", ""), typst.source(document)]
+    for cell in row.cells[1:]:
+        for text in texts:
+            plain = text.replace("\u00a0", " ")
+            assert cell.text in plain
+            assert not cell.verdict or cell.verdict in plain

@@ -121,7 +121,7 @@ def _reading(report: ReportInput) -> str:
         f"{_interval(report)}"
         f"Equivalent: the interval lies within {100 * report.analysis.margin:g}{NBSP}% of {base}. "
         "Trivial: the same, but the interval does not contain 1. "
-        "Unadjusted: the interval alone supports a claim, the correction for all comparisons does not confirm it."
+        "Unadjusted: the interval alone supports a claim, but the correction for all comparisons does not confirm it."
     )
 
 

@@ -105,7 +105,7 @@ def _facts_of(cells: Sequence[CellRecord], environment: str) -> dict[str, dict[s
 
 
 def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every fact as text; of a fact with parts each part, named `versions hpcc`."""
+    """Every fact as text; of a fact with parts each part, named `versions libc6`."""
     for key, value in facts.items():
         if isinstance(value, Mapping):
             yield from ((f"{key} {part}", fact_text(key, inner)) for part, inner in value.items())

@@ -1,4 +1,4 @@
-"""Series over two sizes, or over an operation and a size, as matrices: iozone's, one for each place."""
+"""Series over two sizes, or over an operation and a size, as matrices, one for each place."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def published(results: Results, several: Sequence[Series], context: Context) -> 
             rows.append(Row((Cell(named(metric, unit)),), heading=True, unit=unit))
             rows += [_row(item, factor, unit) for item in found.values()]
     columns = tuple(Column(name) for name in ("Environment", "Published", "Report", "Remark"))
-    return Table(several[0].label, columns, tuple(rows), NOTE) if rows else None
+    return Table("Published results", columns, tuple(rows), NOTE) if rows else None
 
 
 def _row(item: Reference, factor: float, unit: str) -> Row:

@@ -133,8 +133,7 @@ def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
     if entry.notes:
         yield "\n".join(f"- {escape(note)}" for note in entry.notes)
     if entry.published is not None:
-        yield "**Published results**"
-        yield from _table(entry.published, titled=False)
+        yield from _table(entry.published, titled=True)
     if entry.counts is not None:
         yield from _table(entry.counts, titled=False)
     for matrix in entry.matrices:
