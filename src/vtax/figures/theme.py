@@ -47,7 +47,7 @@ def style_sheet(environments: Sequence[str]) -> str:
 
 
 class VerdictMark(NamedTuple):
-    """How a verdict looks: the name of its shape, and what stands for it in text."""
+    """How a verdict looks: the name of its shape, and its sign in text."""
 
     shape: str
     glyph: str

@@ -31,6 +31,8 @@ def specification(figure: Figure, look: Look, drawings: Sequence[str] = ()) -> S
     per_row = across(figure, look, len(drawings))
     head: Spec = {"field": PANEL, "type": "nominal", "title": None, "sort": list(drawings)}
     head["header"] = {"labelLimit": inner["width"]}
+    if max(map(len, drawings)) * 0.6 * look.font_px > inner["width"]:
+        head["header"]["labelExpr"] = "split(datum.label, ' · ')"  # a line for each part
     return spec | {
         "facet": head,
         "columns": per_row,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from vtax.analysis.records import Analysis, Comparison
 from vtax.figures.figure import Figure
@@ -32,9 +33,10 @@ def _series(item: Named) -> tuple[str, tuple[tuple[str, str], ...]]:
 def _figure(name: str, entries: dict[str, list[Comparison]], analysis: Analysis) -> Figure:
     shared: list[str] = []
     ratios: list[Ratio] = []
+    alone = len(entries) == 1
     for label, items in entries.items():
-        names, told = rows_of(label, items)
-        shared += [f"{label}: {told}"] if told else []
+        names, common = rows_of("" if alone else label, items)
+        shared += [f"{label}: {common}"] if common else []
         ratios += list(_ratios(names, items))
     counts = [item.n for items in entries.values() for item in items]
     about = f"{'; '.join(shared)}." if shared else ""
@@ -42,16 +44,22 @@ def _figure(name: str, entries: dict[str, list[Comparison]], analysis: Analysis)
         f"Relative performance over {_rounds(counts)}. Whiskers are {interval(analysis)}; shaded: the margin of "
         f"equivalence, {100 * analysis.margin:g} %. {about}"
     )
-    return intervals(name, ratios, analysis.environments, analysis.baseline, analysis.margin, caption=caption.strip())
+    made = intervals(name, ratios, analysis.environments, analysis.baseline, analysis.margin, caption=caption.strip())
+    if not alone:
+        return made
+    ((label, items),) = entries.items()
+    metrics = {item.metric for item in items}
+    about = " ".join(dict.fromkeys([label, *(metrics if len(metrics) == 1 else ())]))
+    return replace(made, title=f"{about}: {made.title[0].lower()}{made.title[1:]}")
 
 
 def rows_of(label: str, items: Sequence[Comparison]) -> tuple[dict[tuple[str, tuple[tuple[str, str], ...]], str], str]:
-    """The name of the row of each series, as short as it can be and with its entry; and what all of them share."""
+    """The name of the row of each series, as short as it can be, after `label`; and what all of them share."""
     series = {_series(item): item for item in in_order(items)}
     names = names_of(list(series.values()))
     metrics = {item.metric for item in items}
-    head = " ".join(dict.fromkeys([label, *(metrics if len(metrics) == 1 else ())]))
-    own = [head] if len(series) == 1 else [f"{head} {text}" for text in names.own]
+    head = " ".join(dict.fromkeys([label, *(metrics if label and len(metrics) == 1 else ())]))
+    own = [head or names.own[0]] if len(series) == 1 else [f"{head} {text}".strip() for text in names.own]
     return dict(zip(series, own, strict=True)), ", ".join(word for word in names.shared if word not in metrics)
 
 

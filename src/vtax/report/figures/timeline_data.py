@@ -135,12 +135,12 @@ def _counted(report: ReportInput, first: float, value: Callable[[Counters], floa
 
 
 def _temperatures(cells: Sequence[CellRecord], first: float) -> Iterator[Spot]:
-    """The hottest sensor that the machine or a node told when the cell began."""
+    """The hottest sensor that the machine or a node reported when the cell began."""
     for cell in cells:
-        told = [cell.host_facts, *(facts.values for facts in cell.facts)]
+        known = [cell.host_facts, *(facts.values for facts in cell.facts)]
         found = [
             number
-            for values in told
+            for values in known
             for key, value in values.items()
             if "temperature" in key
             for number in _numbers(value)
