@@ -1,6 +1,7 @@
 """Figures as parts of the page and as files for a paper, drawn by Vega-Lite without a browser.
 
-The same data give the same file, byte for byte: no dates, no random identifiers.
+The same data give the same SVG and PNG, byte for byte: no dates, no random identifiers. A PDF has the same content; the
+order of its objects (fonts, transparencies) is left to the library, which does not fix it.
 """
 
 from __future__ import annotations
