@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vtax.cluster.access import wait_for_banner
-from vtax.image.build import as_root_here, find_machine_mirror
+from vtax.image.build import find_machine_mirror
 from vtax.image.recipe import KERNELS, LEAN, PACKAGES
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, Scope
@@ -32,6 +32,7 @@ from vtax.providers.base import Site
 from vtax.providers.guest import disk
 from vtax.providers.qemu import command, kvm
 from vtax.running.provision import destroy, provision
+from vtax.transport.process import as_root_here, system_environment
 
 LIMIT_S = 900.0
 MIB = 2**20
@@ -106,7 +107,7 @@ def _say(sentence: str) -> None:
 def _options(paths: Paths) -> tuple[tuple[str, ...], str]:
     """Accelerator and CPU as our provider chooses them."""
     text = subprocess.run([command.QEMU, "--version"], check=True, capture_output=True, text=True).stdout
-    accel: command.Accelerator = "tcg" if kvm.asked(paths.runtime).reason else "kvm"
+    accel: command.Accelerator = "tcg" if kvm.probe(paths.runtime).reason else "kvm"
     model = command.cpu_model(command.QemuOptions(), accel, command.version(text) or command.OLDEST)
     return ("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm", "-cpu", model), accel
 
@@ -185,10 +186,9 @@ def _bare(paths: Paths, image: Image, size_bytes: int) -> Guest:
                 init.chmod(0o755)
                 subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
                 orders = f"write {init} bare-init\ncd etc/ssh\nwrite {key} ssh_host_ed25519_key\n"
-                search = {**os.environ, "PATH": os.environ.get("PATH", os.defpath) + disk.SEARCH}
                 subprocess.run(
                     ["debugfs", "-w", "-f", "-", str(fresh)],
-                    input=orders.encode(), check=True, capture_output=True, env=search,
+                    input=orders.encode(), check=True, capture_output=True, env=system_environment(),
                 )  # fmt: skip
     return Guest(made, ("nvme", "serial=system"), image.kernel, words)
 
@@ -213,8 +213,7 @@ def _ordinary(paths: Paths) -> Guest:
                 subprocess.run([*as_root_here(), "cp", str(fresh / "tree" / name), str(fresh / name)], check=True)
                 subprocess.run([*as_root_here(), "chmod", "644", str(fresh / name)], check=True)
             make = [*as_root_here(), *disk.FORMAT, "-d", str(fresh / "tree"), str(fresh / "disk.raw"), "4096M"]
-            search = {**os.environ, "PATH": os.environ.get("PATH", os.defpath) + disk.SEARCH}
-            subprocess.run(make, check=True, env=search)
+            subprocess.run(make, check=True, env=system_environment())
             subprocess.run([*as_root_here(), "rm", "-rf", str(fresh / "tree"), str(fresh / "rootfs.tar")], check=True)
     words = "root=/dev/vda ro"
     return Guest(place / "disk.raw", ("virtio-blk-pci",), str(place / "vmlinuz"), words, str(place / "initrd"))

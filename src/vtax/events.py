@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vtax.analysis.estimate.intervals import Interval
+    from vtax.analysis.estimate.intervals import InterimInterval
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class IntervalsNow(Event):
 
     rounds: int
     baseline: str
-    intervals: tuple[Interval, ...]
+    intervals: tuple[InterimInterval, ...]
     summary: str  # how many have their verdict, in words
 
 

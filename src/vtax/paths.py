@@ -1,7 +1,11 @@
-"""Where vtax keeps what outlives a command."""
+"""Where vtax keeps what outlives a command, and how a file gets its name only when it is complete."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,3 +24,16 @@ class Paths:
     @property
     def runtime(self) -> Path:
         return self.state / "run"
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path next to `path`, for a new version of that file: it becomes `path` at the end of the block, and
+    goes if the block raises. Whoever reads `path` sees the old version or the new one."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    try:
+        yield fresh
+        fresh.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ The only module that knows several stages. Each stage reads what the one before 
 from __future__ import annotations
 
 import secrets
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from vtax import __version__
 from vtax.errors import NotMatched, UsageError
-from vtax.evaluation.evaluate import judged
-from vtax.events import Listener, Notice, ignore
+from vtax.evaluation.evaluate import Evaluation, evaluate
+from vtax.evaluation.readings import Readings
+from vtax.events import Listener, Notice
 from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
@@ -29,17 +29,16 @@ from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.planning.preparation import Prepared, all_providers, image_of, prepare, refuse_impossible, resolve_engine
+from vtax.planning.preparation import Prepared, image_of, prepare, refuse_impossible, resolve
 from vtax.planning.shape import cluster_shape
 from vtax.planning.study import at_any_time
-from vtax.providers import CONTAINER_ENGINES, provider
-from vtax.providers.base import Provider
+from vtax.providers import all_providers, provider, runners
+from vtax.providers.base import Provider, WritesCompose
 from vtax.store import Campaign, refuse_occupied
-from vtax.tools.trials import read_all
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
-    from vtax.analysis.campaigns.records import Across
+    from vtax.analysis.campaigns.records import CampaignComparison
     from vtax.analysis.records import Analysis
 
 
@@ -100,7 +99,7 @@ def start(
         "id": secrets.token_hex(4),
         "vtax_version": __version__,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "host": {**host_facts(), **clock_fact()},
+        "host": {**host_facts(runners=runners()), **clock_fact()},
         "image": image.model_dump(mode="json"),
         **({"overrides": told} if told else {}),
     }
@@ -183,29 +182,13 @@ def _execute(
     budget_s: float | None = None,
     ignoring: frozenset[str] = frozenset(),
 ) -> None:
-    from vtax.evaluation.interim import Narrowing
+    from vtax.evaluation.interim import InterimAnalysis
     from vtax.running.campaign import execute
 
-    now = Narrowing(lambda rounds: judged(campaign, rounds, ignoring, paths.cache)[0], listener)
-
-    def judge(rounds: int) -> tuple[bool, str]:
-        from vtax.analysis.records import settled, waiting
-
-        analysis = now.after(rounds)
-        return settled(analysis), waiting(analysis)
-
+    interim = InterimAnalysis(campaign, listener, ignoring, paths.cache)
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
     with campaign.exclusive():
-        execute(
-            campaign,
-            providers,
-            image,
-            paths.runtime,
-            listener,
-            judge,
-            budget_s,
-            None if listener is ignore else now.tell,
-        )
+        execute(campaign, providers, image, paths.runtime, listener, interim, budget_s)
 
 
 def analyse(directory: Path, ignoring: frozenset[str] = frozenset(), cache: Path | None = None) -> Analysis:
@@ -214,23 +197,23 @@ def analyse(directory: Path, ignoring: frozenset[str] = frozenset(), cache: Path
     `cache`, here and below, is the directory that keeps the levels of unusual looks once they are simulated.
     """
     campaign = Campaign.open(directory)
-    analysis, rows = judged(campaign, ignoring=ignoring, cache=cache)
-    campaign.save("analysis.json", analysis)
-    campaign.save("audit.json", rows)
-    return analysis
+    return _evaluated(campaign, cache, ignoring).analysis
+
+
+def _evaluated(campaign: Campaign, cache: Path | None, ignoring: frozenset[str] = frozenset()) -> Evaluation:
+    """Evaluate a campaign; write `analysis.json` and `audit.json`."""
+    found = evaluate(campaign, ignoring=ignoring, cache=cache)
+    campaign.save("analysis.json", found.analysis)
+    campaign.save("audit.json", found.audit)
+    return found
 
 
 def audit(directory: Path, cache: Path | None = None) -> AuditReport:
     """Every row of the audit, recomputed from what is stored; writes `audit.json`."""
     campaign = Campaign.open(directory)
-    _, rows = judged(campaign, cache=cache)
+    rows = evaluate(campaign, cache=cache).audit
     campaign.save("audit.json", rows)
     return rows
-
-
-def computed(directory: Path) -> Analysis:
-    """Measurements, findings and verdicts from what is stored; writes nothing."""
-    return judged(Campaign.open(directory))[0]
 
 
 def analysed(directory: Path) -> Analysis:
@@ -240,9 +223,9 @@ def analysed(directory: Path) -> Analysis:
     return Campaign.open(directory).read("analysis.json", Analysis)
 
 
-def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> Across:
+def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> CampaignComparison:
     """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
-    from vtax.analysis.campaigns.comparison import across
+    from vtax.analysis.campaigns.comparison import compare_campaigns
     from vtax.analysis.campaigns.setup_differences import Recorded
 
     if a.resolve() == b.resolve():
@@ -250,10 +233,10 @@ def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) 
 
     def recorded(directory: Path) -> Recorded:
         campaign = Campaign.open(directory)
-        analysis, _ = judged(campaign, cache=cache)
+        analysis = evaluate(campaign, cache=cache, readings=Readings(campaign, keep=False)).analysis
         return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
 
-    return across(recorded(a), recorded(b), environment)
+    return compare_campaigns(recorded(a), recorded(b), environment)
 
 
 def report(directory: Path, cache: Path | None = None) -> Path:
@@ -274,49 +257,45 @@ def reports(
     Raises UsageError for a format that is not known, EnvironmentMissing where nothing here can make a PDF.
     """
     from vtax.publishing import files
+    from vtax.publishing import formats as known
 
-    files.check(formats, figures)
+    known.check(formats, figures)
+    files.start(formats, figures)
     campaign = Campaign.open(directory)
-    return files.render(campaign, analyse(directory, cache=cache), formats, figures, with_reference=with_reference)
+    found = _evaluated(campaign, cache)
+    return files.render(campaign, found, formats, figures, with_reference=with_reference, cache=cache)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
     """All measurements of a campaign, and its trials as judged."""
-    return read_all(Campaign.open(directory).trials())[:2]
+    campaign = Campaign.open(directory)
+    read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
+    return tuple(value for one in read for value in one.measurements), tuple(one.record for one in read)
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:
-    """The Compose file of a container environment. Raises UsageError for one that is none."""
-    from vtax.providers.container import engine
-
+    """The Compose file of an environment. Raises UsageError for one whose provider cannot write it."""
     found = [spec for spec in study.environments if spec.name == environment]
     if not found:
         names = ", ".join(spec.name for spec in study.environments)
         raise UsageError(f"the study has no environment {environment!r}", remedy=f"it has {names}")
-    spec = resolve_engine(found[0], paths)
-    if spec.provider not in CONTAINER_ENGINES:
+    spec = resolve(found[0], paths)
+    writer = provider(spec.provider, paths.runtime)
+    if not isinstance(writer, WritesCompose):
         raise UsageError(
-            f"environment {environment!r} has provider {spec.provider!r}, which has no Compose file",
-            remedy="choose an environment of containers",
+            f"environment {environment!r} has provider {spec.provider!r}, which cannot write a Compose file",
+            remedy="choose a container environment",
         )
     shape, _ = cluster_shape(study, capacity(host_facts()))
     image = build.cached(paths.images, recipe.recipe(study.image, build.find_machine_mirror()))
-    unbuilt = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
-    load = shlex.join(engine.import_image(spec.provider, image)) if image else unbuilt
-    options = engine.ContainerOptions.model_validate(dict(spec.options))
-    if options.network == "host":
-        raise UsageError(
-            f"environment {environment!r} is on this machine's own network, where a Compose file gives nodes no place",
-            remedy='choose one with network = "bridge"; `vtax up` makes this one',
-        )
-    return engine.compose(study.name, shape.nodes, options, load, engine.subnet(study.name, 0), study.shared_path)
+    return writer.compose_file(study.name, spec, shape, study.shared_path, image)
 
 
 def remove_image(key: str, paths: Paths) -> None:
     """Remove a root file system from the cache and from every engine's store. Raises UsageError when there is none."""
     for image in build.images(paths.images):
         if image.recipe == key:
-            for one in all_providers(paths).values():
+            for one in all_providers(paths.runtime).values():
                 if not one.unavailable():
                     one.remove_image(image)
     build.remove(paths.images, key)

@@ -2,8 +2,8 @@
 
 study.toml  plan.json  campaign.json  looks.json
 cells/<cell>.<instance>.json, and .<node>.console.log of its machines, .failed-<attempt>.<node>.console.log of attempts
-trials/<trial>/record.json and the raw output that it names
-analysis.json  report/
+trials/<trial>/record.json, the raw output that it names, and measurements.json: what was read from it
+analysis.json  audit.json  report/
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.model.cluster import CellRecord
 from vtax.model.look import Look, LookLog
 from vtax.model.plan import Plan
+from vtax.model.reading import TrialReading
 from vtax.model.record import Record
 from vtax.model.seal import Seal
 from vtax.model.trial import TrialRecord
+from vtax.paths import replacing
 
 ALIVE = "alive"
+READING = "measurements.json"
 ABOUT_KEYS = {"host", "id", "image"}
 IMAGE_KEYS = {"digest", "recipe", "versions"}
 R = TypeVar("R", bound=Record)
@@ -37,17 +40,13 @@ FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a f
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write under a temporary name, flush to the disk, rename. Raises StoreError; the old file is then untouched."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as stream:
+        with replacing(path) as temporary, temporary.open("wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise _unwritable(path, error) from error
 
 
@@ -242,8 +241,11 @@ class Campaign:
                 detail=f"that one has its own directory, {self.directory / 'trials' / record.id}",
                 remedy=f"remove {path.parent} if it is a copy; else give it the name of its trial again",
             )
-        if not texts:
-            return record
+        return self.with_texts(record) if texts else record
+
+    def raw(self, record: TrialRecord) -> dict[str, bytes]:
+        """Every file that a trial's record names, by name. Raises DamagedError for one that cannot be read."""
+        place = self.directory / "trials" / record.id
         names = {
             name
             for step in (*record.steps, *record.load)
@@ -252,13 +254,34 @@ class Campaign:
         held = {}
         for name in sorted(names):
             try:
-                held[name] = (path.parent / name).read_text(encoding="utf-8", errors="replace")
+                held[name] = (place / name).read_bytes()
             except OSError as error:
                 raise DamagedError(
-                    f"{path.parent / name} cannot be read: {error.strerror}",
+                    f"{place / name} cannot be read: {error.strerror}",
                     remedy="the campaign is damaged: restore the file, or remove that trial's directory and resume",
                 ) from error
-        return record.model_copy(update={"texts": held})
+        return held
+
+    def with_texts(self, record: TrialRecord) -> TrialRecord:
+        """A record with all raw output that it names."""
+        return record.model_copy(update={"texts": texts_of(self.raw(record))})
+
+    def reading(self, trial: str) -> TrialReading | None:
+        """What was read from a trial's output last; None where no reading of this version is kept."""
+        try:
+            return TrialReading.model_validate_json((self.directory / "trials" / trial / READING).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def keep_reading(self, reading: TrialReading) -> None:
+        """Write a reading next to its trial's record. Not flushed to the disk: it can be made again from the output."""
+        path = self.directory / "trials" / reading.trial / READING
+        temporary = path.with_name(f".{READING}.tmp")
+        try:
+            temporary.write_text(reading.model_dump_json(exclude_defaults=True) + "\n", encoding="utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            raise _unwritable(path, error) from error
 
     def read(self, name: str, kind: type[R]) -> R:
         """A derived file (analysis.json). Raises DamagedError when it is not there, or damaged."""
@@ -295,6 +318,11 @@ def _read(kind: type[R], path: Path) -> R:
     except ValueError as error:
         raise DamagedError(f"{path} is damaged: {error}", remedy="restore the file") from error
     return found
+
+
+def texts_of(raw: Mapping[str, bytes]) -> dict[str, str]:
+    """Raw output as text, with line ends as the tool wrote them."""
+    return {name: content.decode("utf-8", "replace") for name, content in raw.items()}
 
 
 def _refuse_constant(name: str) -> NoReturn:

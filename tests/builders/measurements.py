@@ -1,15 +1,21 @@
-"""Measurements made up one by one, and campaigns of a single metric."""
+"""Measurements made up one by one, and campaigns of a single metric: by hand, or simulated."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from builders.synthetic import plan
 from vtax.analysis.analyse import analyse
-from vtax.analysis.records import Analysis
+from vtax.analysis.estimate.columns import columns
+from vtax.analysis.estimate.summary import Key, levels_of
+from vtax.analysis.records import Analysis, Comparison, Level
 from vtax.model.finding import Finding
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Direction, Kind, Metric
+from vtax.model.metric import Kind, Metric
+from vtax.selftest.objects import Simulated, plan_of, simulated
 
 
 def measurement(
@@ -28,7 +34,6 @@ def measurement(
     source: str = "",
 ) -> Measurement:
     """A measurement of a benchmark entry named like the benchmark."""
-    direction: Direction = Metric(name=metric, unit=unit, kind=kind).direction
     trial = f"{environment}-{round}-{benchmark}-{iteration}"
     return Measurement(
         environment=environment,
@@ -43,7 +48,7 @@ def measurement(
         value=value,
         unit=unit,
         kind=kind,
-        direction=direction,
+        direction=Metric(name=metric, unit=unit, kind=kind).direction,
         primary=primary,
         labels=labels or {},
         source=source or f"trials/{trial}/stdout",
@@ -76,3 +81,28 @@ def analysed(
 ) -> Analysis:
     """With a plan of three rounds and a margin of 2 %, and no record of any trial."""
     return analyse(measurements, plan=plan(environments), findings=findings, trials=())
+
+
+def levels(measurements: Sequence[Measurement]) -> dict[Key, Level]:
+    """Without knowing when runs began, or which had no end."""
+    return levels_of(columns(measurements), {})[0]
+
+
+def only(analysis: Analysis) -> Comparison:
+    """The comparison of an analysis that has one."""
+    (found,) = analysis.comparisons
+    return found
+
+
+def simulated_rounds(
+    effect: float = 0.0,
+    noise: float = 0.005,
+    n: int = 6,
+    looks: tuple[int, ...] = (6, 10, 16),
+    iterations: int = 1,
+    seed: int = 2,
+) -> Simulated:
+    """`n` rounds of "base" and "other", in which the other environment takes exp(effect) times as long."""
+    values = np.exp(noise * np.random.Generator(np.random.PCG64(seed)).normal(size=(2, n, iterations)))
+    values[1] *= math.exp(effect)
+    return simulated(plan_of(3, looks, iterations), values)

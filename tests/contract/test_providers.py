@@ -11,10 +11,11 @@ import pytest
 
 from fakes.cluster import node_shape
 from vtax.launchers.mpirun import ranks_for
+from vtax.model.capabilities import NodeKind
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope, Target
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import BUILT_IN, CONTAINER_ENGINES, cgroup, option_models, provider
+from vtax.providers import ALIASES, BUILT_IN, built_in, cgroup, option_models, provider
 from vtax.providers.base import LABEL, Provider
 from vtax.providers.cgroup import Hierarchy
 from vtax.providers.host import provider as host
@@ -33,13 +34,14 @@ UNEQUAL = ClusterShape(
 SMALLEST = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0,))))
 
 of_every_provider = pytest.mark.parametrize("name", BUILT_IN)
+CONTAINERS = [name for name, kind in built_in().items() if kind.capabilities.kind is NodeKind.CONTAINER]
 on_every_shape = pytest.mark.parametrize("shape", [EQUAL, UNEQUAL, SMALLEST], ids=["equal", "unequal", "smallest"])
 
 
 @pytest.fixture(autouse=True)
 def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     """QEMU and KVM are asked elsewhere; what KVM answers would be written down."""
-    monkeypatch.setattr(kvm, "asked", lambda runtime, again=False: kvm.Answer("not asked"))
+    monkeypatch.setattr(kvm, "probe", lambda runtime, again=False: kvm.Answer("not asked"))
     monkeypatch.setattr(Qemu, "_version", lambda self: None)
 
 
@@ -56,7 +58,7 @@ def spec_of(name: str) -> EnvironmentSpec:
 @of_every_provider
 def test_it_is_called_what_it_is_registered_as(name: str, made: Provider) -> None:
     assert made.name == name
-    assert made.mend
+    assert made.install_hint
     assert 0 < made.provision_estimate_s < 600
 
 
@@ -68,8 +70,23 @@ def test_every_option_has_a_default_and_survives_the_plan(name: str, made: Provi
 
 
 @of_every_provider
+def test_it_declares_what_its_nodes_are(name: str, made: Provider) -> None:
+    declared = made.capabilities
+    assert declared.kind is not NodeKind.UNKNOWN
+    assert declared.own_kernel is (declared.kind is NodeKind.VM)
+    assert declared.limits_cpu
+    assert declared.shares_machine, "no built-in provider uses other machines"
+    assert bool(made.runners) is (declared.kind is not NodeKind.HOST)
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_the_providers_of_an_alias_take_the_same_options(alias: str) -> None:
+    assert {option_models()[name] for name in ALIASES[alias]} == {option_models()[alias]}
+
+
+@of_every_provider
 def test_making_it_changes_nothing(name: str, made: Provider, tmp_path: Path) -> None:
-    assert made.capabilities == made.capabilities
+    assert made.capabilities
     assert list(tmp_path.iterdir()) == []
 
 
@@ -87,10 +104,8 @@ def test_the_commands_of_the_plan_are_pure(name: str, made: Provider, shape: Clu
 @of_every_provider
 def test_everything_that_is_made_carries_the_label(name: str, made: Provider, shape: ClusterShape) -> None:
     for command in made.commands(spec_of(name), shape, "/shared", "cloud"):
-        named = "-name" in command and command[command.index("-name") + 1].startswith("vtax-CAMPAIGN-")
-        if name == "virtualbox":
-            named = any("vtax-CAMPAIGN-" in word for word in command)
-        assert f"{LABEL}=CAMPAIGN" in command or (name in ("qemu", "virtualbox") and named)
+        named = made.capabilities.kind is NodeKind.VM and any("vtax-CAMPAIGN-" in word for word in command)
+        assert f"{LABEL}=CAMPAIGN" in command or named
 
 
 @on_every_shape
@@ -104,7 +119,7 @@ def test_no_command_takes_more_than_it_needs(name: str, made: Provider, shape: C
         assert all(place.startswith("127.0.0.1:") for place in published)
 
 
-@pytest.mark.parametrize("name", CONTAINER_ENGINES)
+@pytest.mark.parametrize("name", CONTAINERS)
 def test_every_node_has_its_limits(name: str, made: Provider) -> None:
     commands = made.commands(spec_of(name), UNEQUAL, "/shared", "cloud")
     for node in UNEQUAL.nodes:
@@ -134,7 +149,7 @@ def test_its_launcher_starts_mpirun(name: str, made: Provider, shape: ClusterSha
 # --- where nothing is ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CONTAINER_ENGINES)
+@pytest.mark.parametrize("name", CONTAINERS)
 def test_an_engine_that_is_not_installed(
     name: str, made: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,16 +11,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vtax.facts.sections import MARK
 from vtax.launchers.mpirun import Mpirun, ranks_for
+from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers.base import Capabilities, Cluster, Leftover, Node, Options, Site
+from vtax.providers.base import Cluster, Leftover, Node, Options, Site
 from vtax.transport.base import Transport
 
 GIB = 2**30
@@ -245,7 +246,9 @@ class FakeProvider:
     """
 
     options: type[Options] = FakeOptions
-    mend = "nothing to mend: it is a fake"
+    capabilities = Capabilities(kind=NodeKind.CONTAINER, limits_cpu=True, fresh_per_cell=True)
+    runners: ClassVar[tuple[str, ...]] = ()
+    install_hint = "nothing to install: it is a fake"
 
     def __init__(
         self,
@@ -273,23 +276,14 @@ class FakeProvider:
         self.elsewhere: dict[str, str] = {}  # run-time directories of other vtaxes, by campaign
         self.calls: list[Call] = []  # of all nodes of all clusters
         self.backgrounds: list[FakeBackground] = []  # likewise
-        self._capabilities = Capabilities(
-            limits_cpu=True,
-            limits_memory=limits_memory,
-            limits_disk=limits_disk,
-            own_kernel=False,
-            separate_nodes=separate_nodes,
-        )
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._capabilities
+        limits = {"limits_memory": limits_memory, "limits_disk": limits_disk, "separate_nodes": separate_nodes}
+        self.capabilities = self.capabilities.model_copy(update=limits)
 
     def slowdown(self, options: Any) -> float:
         return self.slow
 
     def launcher(self, options: Any) -> Mpirun:
-        separate = self._capabilities.separate_nodes
+        separate = self.capabilities.separate_nodes
         return Mpirun(interface="eth0") if separate else Mpirun(interface="lo", one_machine=True)
 
     def commands(
@@ -297,10 +291,10 @@ class FakeProvider:
     ) -> tuple[tuple[str, ...], ...]:
         return tuple((self.name, "create", "CAMPAIGN", node.name) for node in shape.nodes)
 
-    def note(self) -> str:
+    def status_note(self) -> str:
         return ""
 
-    def advice(self) -> str:
+    def improvement_hint(self) -> str:
         return ""
 
     def unavailable(self) -> str:
@@ -308,7 +302,7 @@ class FakeProvider:
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         said = ((Severity.BLOCKER, self.broken), (Severity.WARNING, self.odd))
-        return [Problem(severity=one, message=message, remedy=self.mend) for one, message in said if message]
+        return [Problem(severity=one, message=message, remedy=self.install_hint) for one, message in said if message]
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         if self.before_create is not None:
@@ -316,7 +310,7 @@ class FakeProvider:
         self.created += 1
         site.keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         (site.keys / "user").write_text("a secret key")
-        healthy = HealthyNodes(shape, self.launcher({}), self._capabilities.limits_memory)
+        healthy = HealthyNodes(shape, self.launcher({}), self.capabilities.limits_memory)
         nodes = tuple(
             Node(node.name, healthy.address(node.name), node, self._transport(node.name, healthy))
             for node in shape.nodes
@@ -325,16 +319,16 @@ class FakeProvider:
             environment=spec,
             shape=shape,
             nodes=nodes,
-            capabilities=self._capabilities,
+            capabilities=self.capabilities,
             launcher=self.launcher({}),
             shared_path=shared_path,
             commands=self.commands(spec, shape, shared_path, "cloud"),
-            together={} if self._capabilities.separate_nodes else self._together(shape, healthy),
+            shared_transports={} if self.capabilities.separate_nodes else self._shared(shape, healthy),
         )
         self.live[site.campaign] = cluster
         return cluster
 
-    def _together(self, shape: ClusterShape, healthy: HealthyNodes) -> Mapping[frozenset[str], Transport]:
+    def _shared(self, shape: ClusterShape, healthy: HealthyNodes) -> Mapping[frozenset[str], Transport]:
         """Nodes of one machine that are used as one: a "node" with the name of the set."""
         sets = {"workers": shape.workers, "cluster": shape.nodes}
         return {

@@ -44,7 +44,7 @@ def node(name: str, cpu: int) -> NodeShape:
 
 def drive() -> None:
     began = time.monotonic()
-    answer = kvm.asked(PLACE / "run")
+    answer = kvm.probe(PLACE / "run")
     say("PROBED", f"in {time.monotonic() - began:.1f} s {answer}")
     assert answer == kvm.Answer()
     tree = PLACE / "image" / "rootfs"
@@ -55,7 +55,7 @@ def drive() -> None:
     spec = EnvironmentSpec(name="vm", provider="qemu", options=OPTIONS.model_dump(mode="json"))
     supplier = provider("qemu", PLACE / "run")
     assert supplier.unavailable() == ""
-    say("AVAILABLE", supplier.note())
+    say("AVAILABLE", supplier.status_note())
     problems = [one.message for one in supplier.check(spec, shape, CAPACITY)]
     assert problems == [f"the nodes want {2 * MEMORY // HUGE_PAGE} huge pages of 2 MiB, 0 are free"]
     (HUGE / "nr_hugepages").write_text(str(2 * MEMORY // HUGE_PAGE))
@@ -101,5 +101,5 @@ if __name__ == "__main__":
     kvm.LIMIT_S *= PATIENCE
     module.OFF_S *= PATIENCE
     provision.ATTEMPTS = ATTEMPTS
-    module.Qemu.patience = lambda self, options: PATIENCE  # type: ignore[method-assign]
+    module.Qemu.slowdown = lambda self, options: PATIENCE  # type: ignore[method-assign]
     drive()

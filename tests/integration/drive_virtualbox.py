@@ -36,7 +36,7 @@ def drive() -> None:
     shape = ClusterShape(nodes=(node,))
     supplier = module.VirtualBox(PLACE / "run")
     assert supplier.unavailable() == ""
-    say("AVAILABLE", supplier.note())
+    say("AVAILABLE", supplier.status_note())
     machines = module._machines(site, shape, OPTIONS, "2201")
     supplier.define(machines, shape, "/shared", site, OPTIONS)
     try:

@@ -144,8 +144,8 @@ def test_a_cluster_with_a_wrong_limit_is_refused(
     site = site_for(places, image, "contract5")
     with pytest.raises(NotMatched) as refusal:
         provision(supplier, spec_for(name, supplier), shape_for(name), "/shared", site, [Scope.WORKERS])
-    assert "worker2: may use CPUs 0, planned are 1" in str(refusal.value)
-    assert "master: has a memory limit of 256 MiB, planned is 512 MiB" in str(refusal.value)
+    assert "worker2: may use CPUs 0, but the plan has 1" in str(refusal.value)
+    assert "master: has a memory limit of 256 MiB, but the plan has 512 MiB" in str(refusal.value)
     assert not [item for item in supplier.leftovers() if item.campaign == site.campaign]
     remove_keys(site)
 

@@ -24,7 +24,7 @@ from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Site
 from vtax.providers.guest import firmware, ready, saved_cluster
 from vtax.providers.guest.guest_config import addresses
-from vtax.providers.qemu.provider import SWITCH
+from vtax.providers.qemu.processes import SWITCH
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox import provider
 from vtax.providers.virtualbox.command import VirtualBoxOptions
@@ -91,7 +91,7 @@ def standing_cluster(image: Image, state: Path) -> Iterator[Cluster]:
                 machine.node.name,
                 known,
                 slots,
-                lines.setting(machine, known, "/shared", VirtualBoxOptions()),
+                lines.guest_config(machine, known, "/shared", VirtualBoxOptions()),
             )
             (machine.directory / "seed").write_bytes(archive.ljust(2**20, b"\0"))
             shutil.copy(ovmf("VARS"), machine.directory / "variables")
@@ -110,10 +110,10 @@ def standing_cluster(image: Image, state: Path) -> Iterator[Cluster]:
         each(come_up, machines)
         port = int(machines[0].port)
         wait_for_banner(names[0], port, time.monotonic() + 60, answer_s=10)
-        write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=known, patience=PATIENCE)
-        saved_cluster.remember(site, (), (), PATIENCE)
+        write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=known, timeout_factor=PATIENCE)
+        saved_cluster.save(site, (), (), PATIENCE, {})
         spec = EnvironmentSpec(name="efi", provider="virtualbox")
-        cluster = saved_cluster.connected(spec, SHAPE, "/shared", site, Mpirun(interface="eth0"))
+        cluster = saved_cluster.load(spec, SHAPE, "/shared", site, Mpirun(interface="eth0"))
         stack.callback(cluster.close)
         yield cluster
 

@@ -27,8 +27,10 @@ from vtax.planning.study import parse
 from vtax.providers import provider as provider_of
 from vtax.providers.base import Provider, Site
 from vtax.providers.guest import disk
-from vtax.providers.qemu import kvm, provider
+from vtax.providers.qemu import kvm
 from vtax.providers.qemu.command import QemuOptions
+from vtax.providers.qemu.machines import machines_of, parts
+from vtax.providers.qemu.processes import processes
 from vtax.running.provision import Ready, destroy, provision
 from vtax.store import Campaign
 
@@ -106,9 +108,9 @@ def test_a_cluster_of_virtual_machines(standing: tuple[Ready, Site], supplier: P
     assert said(ready, "worker2", "ping -c 1 -W 20 -q 10.0.2.2 | grep -c ' 0% packet loss'") == "1", (
         "through the master"
     )
-    assert "cx16" not in facts["worker1"]["cpu_flags"] or kvm.asked(places.runtime).reason == ""
+    assert "cx16" not in facts["worker1"]["cpu_flags"] or kvm.probe(places.runtime).reason == ""
 
-    mine = [one for one in provider._processes() if one.campaign == site.campaign]
+    mine = [one for one in processes() if one.campaign == site.campaign]
     assert sorted(one.node for one in mine) == ["", "master", "worker1", "worker2"]
     pid = next(one.pid for one in mine if one.node == "worker2")
     assert {tuple(os.sched_getaffinity(int(task.name))) for task in Path(f"/proc/{pid}/task").iterdir()} == {(1,)}
@@ -140,7 +142,7 @@ def test_nothing_is_left(supplier: Provider, places: Paths, image: Image) -> Non
         with console:
             assert "reboot: Power down" in console.read(), node
     assert took_s < 10
-    assert not [one for one in provider._processes() if one.campaign == "vm2"]
+    assert not [one for one in processes() if one.campaign == "vm2"]
     assert not site.directory.exists()
     supplier.destroy("vm2")  # twice is fine
 
@@ -188,7 +190,7 @@ def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: Paths, 
         assert any("Kernel panic" in text and "Call Trace" in text for text in kept.values())
         assert "does not come up: " in str(failure.value)
         assert "Kernel panic" in str(failure.value)
-        assert not [one for one in provider._processes() if one.campaign == "vm3"]
+        assert not [one for one in processes() if one.campaign == "vm3"]
     finally:
         disk.remove(broken)
         for path in sorted(tree.parent.rglob("*"), reverse=True):
@@ -200,15 +202,15 @@ def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: Paths, 
 def test_the_test_guest_reaches_user_mode_in_software_emulation() -> None:
     """The payload of the probe is right, so that a "no" under KVM is KVM's."""
     began = time.monotonic()
-    assert kvm.judged(kvm.tried("tcg", "max")) == kvm.Answer()
+    assert kvm.answer_of(kvm.run_test_guest("tcg", "max")) == kvm.Answer()
     assert time.monotonic() - began < 3
 
 
 def test_the_probe_answers_in_time(tmp_path: Path) -> None:
     began = time.monotonic()
-    first = kvm.asked(tmp_path)
+    first = kvm.probe(tmp_path)
     assert time.monotonic() - began < 3
-    assert kvm.asked(tmp_path) == first
+    assert kvm.probe(tmp_path) == first
 
 
 def test_a_switch_that_nobody_uses_any_more_is_gone(
@@ -218,14 +220,14 @@ def test_a_switch_that_nobody_uses_any_more_is_gone(
 
     place = tmp_path / "s"
     site, options = site_of(places, image, "vm4"), QemuOptions()
-    machines = provider._machines(site, shape(), options, "tcg", None)
-    command = provider._parts(site, machines, options, "tcg", (7, 2))[0][0]
+    machines = machines_of(site, shape(), options, "tcg", None)
+    command = parts(site, machines, options, "tcg", (7, 2))[0][0]
     process.run((*command[:-1], str(place)), timeout_s=20, check=True)
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
-        assert [one.node for one in provider._processes() if one.campaign == site.campaign] == [""]
+        assert [one.node for one in processes() if one.campaign == site.campaign] == [""]
     deadline = time.monotonic() + 10
-    while [one for one in provider._processes() if one.campaign == site.campaign]:
+    while [one for one in processes() if one.campaign == site.campaign]:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert not place.exists()
@@ -241,7 +243,7 @@ def test_a_machine_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path:
     process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.sysbench-cpu.*.tmp/*stdout", 400)
     label = Campaign.open(campaign).about()["id"]
-    victim = next(one for one in provider._processes() if (one.campaign, one.node) == (label, "worker1"))
+    victim = next(one for one in processes() if (one.campaign, one.node) == (label, "worker1"))
     os.kill(victim.pid, signal.SIGKILL)
     code, _, err = finish(process, 600)
     assert code == 4, err

@@ -15,7 +15,8 @@ import pytest
 from vtax import pipeline
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.providers.qemu import bridge, provider
+from vtax.providers.qemu import bridge
+from vtax.providers.qemu.processes import processes
 from vtax.store import Campaign
 
 from .conftest import CPU, PING, Vtax, finish, study
@@ -48,7 +49,7 @@ def label_of(campaign: Path) -> str:
 
 def processes_of(label: str) -> dict[str, int]:
     """Node -> the process of its machine; "" is the switch."""
-    return {one.node: one.pid for one in provider._processes() if one.campaign == label}
+    return {one.node: one.pid for one in processes() if one.campaign == label}
 
 
 def on_node(places: Paths, label: str, node: str, script: str) -> subprocess.CompletedProcess[str]:

@@ -140,7 +140,7 @@ def test_the_report_says_what_the_numbers_are(campaign: Path, places: Paths) -> 
     emulated = [finding for finding in analysis["findings"] if finding["id"] == "T04"]
     machines = [c for c in analysis["comparisons"] if c["environment"] == "vm"]
     assert machines, "the virtual machines are in the report, whatever runs them"
-    assert (emulated != []) == bool(kvm.asked(places.runtime).reason), (
+    assert (emulated != []) == bool(kvm.probe(places.runtime).reason), (
         "software emulation is said, and only where it is so"
     )
     assert not emulated or {c["verdict"] for c in machines} == {"not comparable"}

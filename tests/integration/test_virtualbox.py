@@ -101,8 +101,9 @@ def test_a_life_without_running(supplier: VirtualBox, own_image: Image, place: P
     assert (master["groups"], worker["groups"]) == ("/vtax-c1", "/vtax-c1")
     assert (master["nic1"], worker["nic1"], master["nic2"], worker["intnet2"]) == ("nat", "none", "intnet", "vtax-c1")
     assert {worker["nictype2"], master["nictype1"]} == {"virtio"}
-    assert listing.forwarded_port(master) == 2201
-    assert listing.forwarded_port(manage.about("vtax-c2-master")) == 2202
+    for name, port in (("vtax-c1-master", 2201), ("vtax-c2-master", 2202)):
+        rules = [rule for key, rule in manage.about(name).items() if key.startswith("Forwarding(")]
+        assert [rule.split(",")[:4] for rule in rules] == [["ssh", "tcp", "127.0.0.1", str(port)]]
     addresses = {manage.about(name)["macaddress2"] for name in ours()}
     assert len(addresses) == 4
     assert worker["macaddress2"] == mac("c1", 1).upper()

@@ -198,8 +198,8 @@ def test_plan_shows_looks_budget_control_and_ladder(run: Run, tmp_path: Path) ->
     assert code == 0
     lines = out.splitlines()
     assert re.fullmatch(
-        r"looks after rounds 6 \(about .*\), 10 \(about .*\); ends at the first at which all primary metrics have a "
-        "verdict",
+        r"interim analyses after rounds 6 \(about .*\), 10 \(about .*\); ends at the first at which all primary "
+        "metrics have a verdict",
         lines[1],
     )
     assert re.fullmatch(r"budget 2 min 0 s: about \d+ rounds", lines[2])
@@ -210,7 +210,10 @@ def test_plan_shows_looks_budget_control_and_ladder(run: Run, tmp_path: Path) ->
     ("options", "found"),
     [
         (["--rounds", "3"], r"study mine: 3 rounds, 3 cells, 3 trials, "),
-        (["--rounds", "9", "--anytime"], r"looks after every round from 6 to 9|looks after rounds? 6.*9"),
+        (
+            ["--rounds", "9", "--anytime"],
+            r"interim analyses after every round from 6 to 9|interim analyses after rounds? 6.*9",
+        ),
         (["--budget", "90 s"], r"budget 1 min 30 s: about \d+ rounds"),
     ],
 )
@@ -234,9 +237,9 @@ def test_plan_as_json_is_the_plan(run: Run, tmp_path: Path) -> None:
 def test_plan_of_more_than_there_is(run: Run, tmp_path: Path) -> None:
     code, out, err = run("plan", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
     assert code == 0
-    assert "  blocker: worker1 wants 1000 CPUs, this machine lends " in out
+    assert "  blocker: worker1 needs 1000 CPUs, but this machine offers " in out
     assert 'or to "auto"' in out
-    assert "note: `vtax run` would refuse this study on this machine: worker1 wants 1000 CPUs" in err
+    assert "note: `vtax run` would refuse this study on this machine: worker1 needs 1000 CPUs" in err
     code, _, err = run("plan", "--check", "mine.toml")
     assert code == 2
     assert "error: the study asks for more than this machine has\n" in err
@@ -245,7 +248,9 @@ def test_plan_of_more_than_there_is(run: Run, tmp_path: Path) -> None:
 def test_run_refuses_more_than_there_is(run: Run, tmp_path: Path) -> None:
     code, out, err = run("run", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
     assert (code, out) == (2, "")
-    assert err.startswith("error: the study asks for more than this machine has\n  master wants 1000 CPUs, this mach")
+    assert err.startswith(
+        "error: the study asks for more than this machine has\n  master needs 1000 CPUs, but this mach"
+    )
     assert not (tmp_path / "campaigns").exists()
 
 
@@ -254,7 +259,7 @@ def test_plan_where_the_environment_does_not_work(run: Run, tmp_path: Path, monk
     code, out, err = run("plan", study(tmp_path))
     assert code == 0
     assert out.startswith("study mine: ")
-    assert err == f"note: host does not work here now: unshare is not installed; {Host.mend}\n"
+    assert err == f"note: host is not available here now: unshare is not installed; {Host.install_hint}\n"
     code, _, err = run("plan", "--available", "mine.toml")
     assert code == 3
     assert "  environment host is left out: unshare is not installed\n" in err
@@ -284,7 +289,7 @@ def test_a_study_that_is_not_there(run: Run, command: tuple[str, ...]) -> None:
     code, out, err = run(*command, "none.toml")
     assert (code, out) == (2, "")
     assert err == (
-        "error: the study none.toml cannot be read: No such file or directory\n  next: `vtax init` writes one\n"
+        "error: the study none.toml cannot be read: No such file or directory\n  next: run `vtax init` to create one\n"
     )
 
 
@@ -313,7 +318,7 @@ def test_a_plan_shows_where_the_root_file_system_comes_from(run: Run, tmp_path: 
 def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) -> None:
     code, _, err = run("compose", study(tmp_path), "host")
     assert code == 2
-    assert err.startswith("error: environment 'host' has provider 'host', which has no Compose file\n")
+    assert err.startswith("error: environment 'host' has provider 'host', which cannot write a Compose file\n")
     code, _, err = run("compose", "mine.toml", "docker")
     assert (code, err) == (2, "error: the study has no environment 'docker'\n  next: it has host\n")
 
@@ -342,7 +347,7 @@ def test_a_format_that_is_not_there(run: Run) -> None:
 def test_run_needs_a_study_or_a_campaign(run: Run, arguments: tuple[str, ...]) -> None:
     code, _, err = run("run", *arguments)
     assert code == 2
-    assert err == "error: give a study, or --resume DIR, and not both\n  next: `vtax run quick.toml`\n"
+    assert err == "error: give either a study or --resume DIR\n  next: for example `vtax run quick.toml`\n"
 
 
 @pytest.mark.parametrize("arguments", [("down", "host"), ("ssh", "host"), ("exec", "host", "worker1", "--", "true")])
@@ -353,7 +358,7 @@ def test_a_cluster_that_is_not_up(run: Run, arguments: tuple[str, ...]) -> None:
 
 
 def test_nothing_is_up(run: Run) -> None:
-    assert run("status") == (0, "no cluster is up; `vtax up docker` brings one up\n", "")
+    assert run("status") == (0, "no cluster is up; `vtax up container` brings one up\n", "")
     assert run("status", "--json") == (0, "[]\n", "")
     assert run("down") == (0, "no cluster is up\n", "")
 

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from vtax import events
-from vtax.analysis.estimate.intervals import Interval
+from vtax.analysis.estimate.intervals import InterimInterval
 from vtax.cli import progress
 from vtax.cli.progress import Lines
 from vtax.events import (
@@ -181,8 +181,12 @@ def test_a_terminal_has_one_live_line(capsys: pytest.CaptureFixture[str], clock:
     assert text.endswith("\r\x1b[2K")
 
 
-HPL = Interval(name="hpl HPL workers", environment="box", n=3, ratio=0.5, low=0.25, high=1.0, verdict="inconclusive")
-CPU = Interval(name="sysbench-cpu events", environment="box", n=3, ratio=1.0, low=0.98, high=1.02, verdict="equivalent")
+HPL = InterimInterval(
+    name="hpl HPL workers", environment="box", n=3, ratio=0.5, low=0.25, high=1.0, verdict="inconclusive"
+)
+CPU = InterimInterval(
+    name="sysbench-cpu events", environment="box", n=3, ratio=1.0, low=0.98, high=1.02, verdict="equivalent"
+)
 NOW = IntervalsNow(3, "host", (HPL, CPU), "1 of 2 primary comparisons have their verdict after 3 complete rounds")
 
 

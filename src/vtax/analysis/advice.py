@@ -1,8 +1,7 @@
-"""What to do next: rounds until a verdict, the cause of noise, iterations for the next campaign (METHOD 1.4, 1.9)."""
+"""What to do next: rounds until a verdict, the cause of noise, iterations for the next campaign."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +11,9 @@ from itertools import pairwise
 import numpy as np
 
 from vtax.analysis.estimate import diagnostics
-from vtax.analysis.estimate.pairs import Frame, Pair
-from vtax.analysis.estimate.summary import Runs, series_of
+from vtax.analysis.estimate.context import PairingContext
+from vtax.analysis.estimate.pairs import Pair
+from vtax.analysis.estimate.summary import Runs
 from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations, more_rounds, rounds_needed
 from vtax.model.plan import Plan
@@ -26,7 +26,7 @@ Counters = Mapping[tuple[str, str, int], Mapping[str, float]]  # environment, la
 class Advice:
     """`round_s` is how long a round took; `counters` are what may explain noise; `sentences` are for the campaign."""
 
-    frame: Frame
+    context: PairingContext
     round_s: float | None
     counters: Counters
     sentences: tuple[str, ...] = field(default=())
@@ -34,7 +34,7 @@ class Advice:
     def remark(self, one: Pair, word: Verdict, family: int) -> str:
         """What the verdict needs to be understood: what did not confirm it, or how many rounds could decide."""
         if word is Verdict.UNADJUSTED:
-            return f"not confirmed over {family} comparisons"
+            return f"not confirmed after correction for {family} comparisons"
         if word is not Verdict.INCONCLUSIVE or one.effect is None or one.effect.sd is None or any(one.slow):
             return ""  # rounds at infinity have no noise to forecast from
         n, planned = one.effect.n, self._planned(one)
@@ -63,25 +63,25 @@ class Advice:
 
     def _planned(self, one: Pair) -> tuple[int, ...]:
         """The planned looks that are still to come for this pair, in pairs of its own."""
-        return tuple(look for look in self.frame.study.looks if one.effect is not None and look > one.rounds[-1])
+        return tuple(look for look in self.context.study.looks if one.effect is not None and look > one.rounds[-1])
 
     def _needed(self, one: Pair, candidates: Sequence[int]) -> tuple[int | None, int | None]:
-        if one.effect is None or one.effect.sd is None or one.look is None:
+        if one.effect is None or one.effect.sd is None or one.interim is None:
             return None, None
-        made = one.look.fit
-        delta = math.log1p(self.frame.study.margin)
+        made = one.interim.fit
+        delta = self.context.study.equivalence.delta
         parameters = made.n - made.df
         width = partial(one.calibration.critical, parameters=parameters)
         return rounds_needed(one.effect.theta, one.effect.sd, made.df, delta, width, candidates)
 
     def _out_of_reach(self, one: Pair, rounds: int) -> str:
         culprit = self.correlate(one)
-        fix = f"fix {culprit} first" if culprit else "no counter that was read explains it"
+        fix = f"fix {culprit} first" if culprit else "no recorded counter explains it"
         return f"not reachable within {rounds} rounds with this noise; {fix}"
 
     def correlate(self, one: Pair) -> str | None:
         """The counter whose difference between the two goes most with that of the metric, if any does (p < .05)."""
-        label, baseline = one.level.label, self.frame.study.baseline
+        label, baseline = one.level.label, self.context.study.baseline
         rows = [
             (self.counters.get((one.level.environment, label, r)), self.counters.get((baseline, label, r)))
             for r in one.rounds.tolist()
@@ -97,9 +97,11 @@ class Advice:
         return max(found)[1] if found else None
 
 
-def advice_of(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord], frame: Frame, runs: Runs) -> Advice:
+def advice_of(
+    pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord], context: PairingContext, runs: Runs
+) -> Advice:
     sentences = (*_iterations(pairs, plan, trials, runs), *_few_runs(pairs))
-    return Advice(frame, _round_s(plan, trials, frame.finished), _counters(trials), sentences)
+    return Advice(context, _round_s(plan, trials, context.finished), _counters(trials), sentences)
 
 
 def _round_s(plan: Plan, trials: Sequence[TrialRecord], finished: int) -> float | None:
@@ -127,21 +129,21 @@ def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord]
     best: dict[str, int] = {}
     for one in pairs:
         level = one.level
-        if not level.primary or not one.logged or one.look is None or level.label not in cost:
+        if not level.primary or not one.has_ratio or one.interim is None or level.label not in cost:
             continue
-        values = [np.log(cell) for cell in runs[level.environment, series_of(level)][0]]
+        values = [np.log(cell) for cell in runs[level.environment, level.series][0]]
         found = best_iterations(values, *cost[level.label])
         if found is not None:
             best[level.label] = max(found, best.get(level.label, 1))
     return [
-        f"{label}: {count} iterations in a cell would tell most in the same time (now {planned[label]})"
+        f"{label}: {count} iterations per cell would give the most precision in the same time (now {planned[label]})"
         for label, count in sorted(best.items())
         if label in planned and count != planned[label]
     ]
 
 
 def _cell_costs(trials: Sequence[TrialRecord]) -> dict[str, tuple[float, float]]:
-    """For each entry: what a cell costs beside its measured iterations of it, and what one iteration costs, s."""
+    """For each entry: what a cell costs besides its measured iterations of it, and what one iteration costs, s."""
     cells: dict[str, list[TrialRecord]] = defaultdict(list)
     for trial in trials:
         cells[trial.cell].append(trial)
@@ -156,7 +158,7 @@ def _cell_costs(trials: Sequence[TrialRecord]) -> dict[str, tuple[float, float]]
 
 
 def _few_runs(pairs: Sequence[Pair]) -> list[str]:
-    runs = [one.level.runs for one in pairs if one.look is not None and one.logged]
+    runs = [one.level.runs for one in pairs if one.interim is not None and one.has_ratio]
     if runs and min(runs) < diagnostics.MODES_FROM:
         return [
             f"two modes of performance cannot be ruled out with fewer than {diagnostics.MODES_FROM} runs of a metric"

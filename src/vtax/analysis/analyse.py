@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vtax.analysis import verdict
 from vtax.analysis.advice import advice_of
-from vtax.analysis.comparison import Surroundings, comparison
-from vtax.analysis.estimate.columns import columns
-from vtax.analysis.estimate.failures import failing, failure_rates, failures, lost, timeouts
-from vtax.analysis.estimate.pairs import Frame, Pair, frame_of, missing_levels, pair
-from vtax.analysis.estimate.summary import Key, levels_of, series_of
+from vtax.analysis.comparison import ComparisonContext, comparison
+from vtax.analysis.estimate.context import Declared, PairingContext
+from vtax.analysis.estimate.failures import failing, failure_rates, failures
+from vtax.analysis.estimate.pairs import Pair
+from vtax.analysis.independent import independent_comparisons
 from vtax.analysis.ladder import ladders
-from vtax.analysis.multiplicity import claims, control_excluded, invalid
-from vtax.analysis.records import VERDICT_FROM, Analysis, Level
+from vtax.analysis.multiplicity import claims
+from vtax.analysis.prepared import Prepared, prepare
+from vtax.analysis.records import VERDICT_FROM, Analysis
 from vtax.analysis.scores import scores
 from vtax.analysis.sequential.anytime import wider
 from vtax.analysis.sequential.group_sequential import USUAL, Tables, calibration, level_of
-from vtax.model.finding import Finding, Severity
+from vtax.model.capabilities import NodeKind
+from vtax.model.finding import Finding, worst_first
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Direction
-from vtax.model.plan import Plan
+from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
-
-SEVERITIES = tuple(Severity)
-ONE_BOOT = frozenset({"host"})  # providers that cannot make a fresh instance for each cell
+from vtax.providers.recorded import capabilities_of
 
 
 def analyse(
@@ -36,74 +36,82 @@ def analyse(
     findings: Sequence[Finding],
     trials: Sequence[TrialRecord],
     tables: Tables | None = None,
+    declared: Declared | None = None,
 ) -> Analysis:
-    """Everything that the numbers of a campaign support, in an order that does not depend on theirs.
+    """Everything that the numbers of a campaign support; see `prepare` for the arguments and errors."""
+    return analysis_of(prepare(measurements, plan=plan, trials=trials, tables=tables, declared=declared), findings)
 
-    `tables` saves the simulation of the plan's looks (`calibrations`), and changes no bit.
-    Raises ParseError, naming the file, for numbers that cannot be: a rate of zero, two values for one thing.
+
+def analysis_of(numbers: Prepared, findings: Iterable[Finding]) -> Analysis:
+    """The analysis of prepared numbers under the findings of the audit.
+
+    Rounds that were planned are compared pair by pair. Imported runs have none, so that they are compared as two
+    independent samples, without intervals and verdicts.
     """
-    study, table, late = plan.study, columns(measurements), timeouts(trials)
-    found, runs = levels_of(table, {trial.id: trial.started for trial in trials}, late)
-    environments = _environments(plan, {key[0] for key in found})
-    frame = frame_of(plan, trials, int(table.round.max(initial=0)), late, lost(trials), tables or {})
-    ordered = _in_order(found.values(), environments)
-    audit, rates = _ordered_findings(findings), failure_rates(trials, study.baseline)
-    pairs = _pairs(found, environments, frame, audit)
-    forbids = invalid(control_excluded(pairs))
-    advice = advice_of(pairs, plan, trials, frame, runs)
-    boots = one_boot(plan)
-    around = Surroundings(frame, plan, audit, advice, runs, failing(rates), frozenset(boots), forbids)
-    claimed = claims(pairs)
+    plan, audit = numbers.plan, worst_first(findings)
+    if plan.origin is Origin.IMPORTED:
+        compared: dict[str, Any] = {"family": 0, "comparisons": independent_comparisons(numbers, audit)}
+    else:
+        compared = _by_rounds(numbers, audit)
     return Analysis(
-        campaign=study.name,
+        campaign=plan.study.name,
         plan_sha256=plan.sha256,
-        baseline=study.baseline,
-        environments=environments,
-        margin=study.margin,
-        rounds_planned=study.rounds,
-        rounds_complete=frame.complete,
-        order_adjusted=any(one.adjusted for one in pairs),
-        control=study.control_name,
-        resolution=_resolution(pairs),
+        baseline=plan.study.baseline,
+        environments=numbers.environments,
+        margin=plan.study.margin,
+        rounds_planned=plan.study.rounds,
+        rounds_complete=numbers.context.complete,
         trials_planned=sum(len(cell.trials) for cell in plan.cells),
-        trials_recorded=len(trials),
-        family=sum(one.judged and one.level.primary for one in pairs),
-        levels=ordered,
-        comparisons=tuple(comparison(one, claimed.get(i), around) for i, one in enumerate(pairs)),
+        trials_recorded=len(numbers.trials),
+        levels=numbers.in_order(numbers.levels.values()),
         findings=audit,
-        failures=failures(trials),
-        failure_rates=rates,
-        one_boot=boots,
-        advice=advice.sentences,
-        scores=scores(pairs, found, frame, audit, forbids, frozenset(boots)),
-        ladder=ladders(ordered, found, audit, frame, forbids),
-        **_looked(frame, adjusted=any(one.adjusted for one in pairs)),
+        failures=failures(numbers.trials),
+        **compared,
     )
 
 
-def _looked(frame: Frame, *, adjusted: bool) -> dict[str, Any]:
-    """The planned looks, and the level that makes intervals hold at all of them."""
-    study = frame.study
-    plain, ordered = (level_of(study, adjusted=way, tables=frame.tables) for way in (False, True))
+def _by_rounds(numbers: Prepared, findings: Sequence[Finding]) -> dict[str, Any]:
+    """What paired rounds support: comparisons with verdicts, scores, ladders, advice."""
+    plan, context = numbers.plan, numbers.context
+    pairs = tuple(replace(one, blocker=_blocker(one, plan, findings)) for one in numbers.pairs)
+    rates, boots = failure_rates(numbers.trials, plan.study.baseline), one_boot(plan)
+    advice = advice_of(pairs, plan, numbers.trials, context, numbers.runs)
+    around = ComparisonContext(numbers, findings, advice, failing(rates), frozenset(boots))
+    claimed, adjusted = claims(pairs), any(one.adjusted for one in pairs)
     return {
-        "look": frame.look,
+        "order_adjusted": adjusted,
+        "control": plan.study.control_name,
+        "resolution": numbers.control.resolution,
+        "family": sum(one.judged and one.level.primary for one in pairs),
+        "comparisons": tuple(comparison(one, claimed.get(i), around) for i, one in enumerate(pairs)),
+        "failure_rates": rates,
+        "one_boot": boots,
+        "advice": advice.sentences,
+        "scores": scores(pairs, numbers, findings, frozenset(boots)),
+        "ladder": ladders(numbers, findings),
+        **_look_levels(context, adjusted=adjusted),
+    }
+
+
+def _look_levels(context: PairingContext, *, adjusted: bool) -> dict[str, Any]:
+    """The planned looks, and the level that makes intervals hold at all of them."""
+    study = context.study
+    plain, ordered = (level_of(study, adjusted=way, tables=context.tables) for way in (False, True))
+    return {
+        "look": context.look,
         "looks": study.looks,
         "a_look": plain.a_look,
         "a_look_adjusted": ordered.a_look,
         "a_look_source": plain.source,
-        "anytime_wider": _wider(study, frame.complete, adjusted),
+        "anytime_wider": _wider(study, context.complete, adjusted),
     }
-
-
-def _environments(plan: Plan, measured: set[str]) -> tuple[str, ...]:
-    """In the order of the plan; one that the plan does not know comes last."""
-    planned = tuple(environment.name for environment in plan.environments)
-    return planned + tuple(sorted(measured - set(planned)))
 
 
 def one_boot(plan: Plan) -> tuple[str, ...]:
     """Environments that are one instance for the whole campaign, so that claims are about that instance."""
-    return tuple(spec.name for spec in plan.environments if spec.provider in ONE_BOOT)
+    known = capabilities_of(plan)
+    named = [spec.name for spec in plan.environments if known[spec.name].kind is not NodeKind.UNKNOWN]
+    return tuple(name for name in named if not known[name].fresh_per_cell)
 
 
 def _wider(study: Study, rounds: int, adjusted: bool) -> float | None:
@@ -114,39 +122,5 @@ def _wider(study: Study, rounds: int, adjusted: bool) -> float | None:
     return wider(rounds, parameters, calibration(USUAL, adjusted=adjusted).critical(rounds, parameters))
 
 
-def _in_order(several: Iterable[Level], environments: Sequence[str]) -> tuple[Level, ...]:
-    return tuple(sorted(several, key=lambda level: (series_of(level), environments.index(level.environment))))
-
-
-def _pairs(
-    found: Mapping[Key, Level], environments: Sequence[str], frame: Frame, findings: Sequence[Finding]
-) -> tuple[Pair, ...]:
-    """Every series of every environment beside the baseline, also where no run gave a number."""
-    baseline, every = frame.study.baseline, {**found, **missing_levels(found, frame)}
-
-    def blocker(level: Level) -> Finding | None:
-        names = frame.study.names_of(level.benchmark, level.label)
-        return verdict.blocker(findings, (level.environment, baseline), level, names)
-
-    return tuple(
-        pair(level, every, frame, blocker(level))
-        for level in _in_order(every.values(), environments)
-        if level.environment != baseline and level.direction is not Direction.NONE
-    )
-
-
-def _resolution(pairs: Sequence[Pair]) -> float | None:
-    widths = [
-        width
-        for one in pairs
-        if one.control and one.level.primary and one.logged and one.effect is not None
-        if (width := verdict.half_width(one.effect)) is not None
-    ]
-    return max(widths, default=None)
-
-
-def _ordered_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    def key(item: Finding) -> tuple[int, str, str, str, str]:
-        return (SEVERITIES.index(item.severity), item.id, item.environment, item.benchmark, item.message)
-
-    return tuple(sorted(findings, key=key))
+def _blocker(one: Pair, plan: Plan, findings: Sequence[Finding]) -> Finding | None:
+    return verdict.blocker(findings, (one.level.environment, plan.study.baseline), one.level, plan)

@@ -1,8 +1,8 @@
 """Gates for CI: what a campaign must not show. Pure.
 
 A gate about an effect fails only when the whole interval lies beyond its limit and the verdict is confirmed, and it
-holds only when the whole interval lies on this side of it. Everything else is "not resolved": said aloud, and turned
-into a failure by the gate "inconclusive". So neither a pass nor a failure rests on noise.
+holds only when the whole interval lies on this side of it. Everything else is "not resolved": it is reported, and the
+gate "inconclusive" turns it into a failure. So neither a pass nor a failure rests on noise.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vtax.analysis.campaigns.records import Across, Change, Late, Outcome
+from vtax.analysis.campaigns.records import CampaignComparison, Change, ChangeTimeouts, Outcome, RatioInterval
+from vtax.analysis.estimate.context import Declared
 from vtax.analysis.estimate.paired import LEVEL
-from vtax.analysis.records import CONCLUSIVE, Analysis, Comparison, Timeouts, Verdict
+from vtax.analysis.records import Analysis, Comparison, TimeoutBounds, Verdict
 from vtax.errors import UsageError
 from vtax.model.finding import Finding, Severity
-from vtax.model.metric import Direction, Kind
-from vtax.model.record import Labels
+from vtax.model.metric import Direction
 from vtax.model.study import Study
-from vtax.tools import benchmarks
 
 GRAMMAR = """\
 LABEL.METRIC[@ENVIRONMENT] slower than P%
 LABEL.METRIC[@ENVIRONMENT] faster than P%
 LABEL.METRIC[@ENVIRONMENT] differs by more than P%
-any primary slower than P%       (faster, differs likewise)
+any primary slower than P%       (also: faster, differs by more)
 blocker                          a blocker of the audit
 inconclusive                     a primary metric without a verdict, or another gate that is not resolved
-for example: "hpcc.HPL slower than 5%", "ping.rtt_avg@docker slower than 20%\""""
+for example: "hpcc.HPL slower than 5%", "ping.rtt_avg@container slower than 20%\""""
 EFFECT = re.compile(
     r"(?:(?P<any>any\s+primary)|(?P<label>[a-z][a-z0-9-]*)\.(?P<metric>[^@\s]+)(?:@(?P<environment>\S+))?)\s+"
     r"(?P<claim>slower|faster|differs(?:\s+by\s+more)?)\s+than\s+(?P<percent>\d+(?:\.\d+)?)\s*%"
 )
-WITHOUT_RATIO = frozenset({Kind.PROPORTION, Kind.COUNT})
+
+Ends = tuple[float | None, float | None]
 
 
 class Claim(StrEnum):
@@ -90,8 +90,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A gate and what came of it."""
+class GateResult:
+    """A gate and its result."""
 
     gate: Gate
     result: Result
@@ -109,23 +109,24 @@ def _parsed(text: str) -> Gate:
         return Gate(words)
     match = EFFECT.fullmatch(words)
     if match is None:
-        raise UsageError(f"--fail-on {text!r} is no gate", detail=GRAMMAR)
+        raise UsageError(f"--fail-on {text!r} is not a gate", detail=GRAMMAR)
     limit = float(match["percent"]) / 100
     claim = Claim(match["claim"].split()[0])
     if limit >= 1 and claim is not Claim.FASTER:
-        raise UsageError(f"--fail-on {text!r}: nothing is slower by 100 % or more", detail=GRAMMAR)
+        raise UsageError(f"--fail-on {text!r}: nothing can be slower by 100 % or more", detail=GRAMMAR)
     return Gate(words, claim, limit, match["label"] or "", match["metric"] or "", match["environment"] or "")
 
 
-def check_gates(gates: Sequence[Gate], study: Study, *, baseline: bool = False) -> None:
+def check_gates(gates: Sequence[Gate], study: Study, declared: Declared, *, baseline: bool = False) -> None:
     """Raise UsageError for a name that the study does not have, before anything runs.
 
-    `baseline` allows the baseline too: two campaigns compare it as well.
+    `declared` are the metrics that benchmarks may report. `baseline` allows the baseline too: two campaigns compare it
+    as well.
     """
     known = {
-        spec.label: {m.name: m for m in benchmarks()[spec.name].metrics if m.direction is not Direction.NONE}
+        spec.label: {m.name: m for m in declared[spec.name] if m.direction is not Direction.NONE}
         for spec in study.benchmarks
-        if spec.name in benchmarks()
+        if spec.name in declared
     }
     places = [spec.name for spec in study.environments if baseline or spec.name != study.baseline]
     for gate in gates:
@@ -135,7 +136,7 @@ def check_gates(gates: Sequence[Gate], study: Study, *, baseline: bool = False) 
             _refuse(gate, "benchmark entry", gate.label, known)
         if gate.label and gate.metric not in known[gate.label]:
             _refuse(gate, f"metric of {gate.label}", gate.metric, known[gate.label])
-        if gate.label and known[gate.label][gate.metric].kind in WITHOUT_RATIO:
+        if gate.label and not known[gate.label][gate.metric].kind.has_ratio:
             raise UsageError(
                 f"--fail-on {gate.text!r}: {gate.metric} is a proportion, which has no ratio",
                 remedy="gates are for rates, times and ratios",
@@ -146,8 +147,8 @@ def _refuse(gate: Gate, what: str, name: str, known: Iterable[str]) -> None:
     raise UsageError(f"--fail-on {gate.text!r}: there is no {what} {name!r}", remedy=f"there are {', '.join(known)}")
 
 
-def judge(gates: Sequence[Gate], subjects: Sequence[Subject], findings: Sequence[Finding]) -> tuple[Judged, ...]:
-    """What comes of every gate; "inconclusive" last, since it looks at the others."""
+def judge(gates: Sequence[Gate], subjects: Sequence[Subject], findings: Sequence[Finding]) -> tuple[GateResult, ...]:
+    """The result of every gate; "inconclusive" is judged last, because it depends on the others."""
     judged = {gate: _effect(gate, subjects) for gate in gates if gate.claim is not None}
     for gate in gates:
         if gate.text == "blocker":
@@ -157,13 +158,13 @@ def judge(gates: Sequence[Gate], subjects: Sequence[Subject], findings: Sequence
     return tuple(judged[gate] for gate in gates)
 
 
-def _effect(gate: Gate, subjects: Sequence[Subject]) -> Judged:
+def _effect(gate: Gate, subjects: Sequence[Subject]) -> GateResult:
     cases = tuple(_case(gate, subject) for subject in subjects if _meant(gate, subject))
     if not cases:
         where = f" in {gate.environment}" if gate.environment else ""
         what = f"{gate.label}.{gate.metric}" if gate.label else "any primary metric"
         cases = (Case(gate.text, Result.NOT_RESOLVED, f"there is no comparison of {what}{where}"),)
-    return Judged(gate, _worst(cases), cases)
+    return GateResult(gate, _worst(cases), cases)
 
 
 def _meant(gate: Gate, subject: Subject) -> bool:
@@ -187,20 +188,20 @@ def _case(gate: Gate, subject: Subject) -> Case:
     return Case(subject.name, result, subject.sentence)
 
 
-def _blocker(gate: Gate, findings: Sequence[Finding]) -> Judged:
+def _blocker(gate: Gate, findings: Sequence[Finding]) -> GateResult:
     blockers = [finding for finding in findings if finding.severity is Severity.BLOCKER]
     cases = tuple(Case(finding.id, Result.FAILED, f"{finding.id}: {finding.message}") for finding in blockers)
-    return Judged(gate, Result.FAILED if cases else Result.HOLDS, cases)
+    return GateResult(gate, Result.FAILED if cases else Result.HOLDS, cases)
 
 
-def _inconclusive(gate: Gate, subjects: Sequence[Subject], others: Sequence[Judged]) -> Judged:
+def _inconclusive(gate: Gate, subjects: Sequence[Subject], others: Sequence[GateResult]) -> GateResult:
     open_ = [Case(s.name, Result.FAILED, s.sentence) for s in subjects if s.primary and not s.settled]
     for other in others:
         if other.result is Result.NOT_RESOLVED:
             open_.append(Case(other.gate.text, Result.FAILED, f'the gate "{other.gate.text}" is not resolved'))
     if not any(subject.primary for subject in subjects):
         open_.append(Case(gate.text, Result.FAILED, "there is no primary comparison"))
-    return Judged(gate, Result.FAILED if open_ else Result.HOLDS, tuple(open_))
+    return GateResult(gate, Result.FAILED if open_ else Result.HOLDS, tuple(open_))
 
 
 def _worst(cases: Sequence[Case]) -> Result:
@@ -208,84 +209,62 @@ def _worst(cases: Sequence[Case]) -> Result:
     return next(result for result in (Result.FAILED, Result.NOT_RESOLVED, Result.HOLDS) if result in results)
 
 
-# --- what gates look at --------------------------------------------------------------------------------------------
+# --- what gates judge -----------------------------------------------------------------------------------------------
+
+
+DIFFERS: frozenset[str] = frozenset({Verdict.FASTER, Verdict.SLOWER, Outcome.DIFFERS})
+INSIDE: frozenset[str] = frozenset({Verdict.TRIVIAL, Outcome.WITHIN})  # may be beyond the limit of a strict gate
+SETTLED: frozenset[str] = DIFFERS | INSIDE | {Verdict.EQUIVALENT, Verdict.DIFFERENCE_ONLY}
+JUDGED: frozenset[str] = (
+    DIFFERS
+    | INSIDE
+    | {
+        Verdict.EQUIVALENT,
+        Verdict.INCONCLUSIVE,
+        Verdict.UNADJUSTED,
+        Outcome.NOT_RESOLVED,
+    }
+)
 
 
 def subjects_of(analysis: Analysis) -> tuple[Subject, ...]:
-    """The comparisons of a campaign with its baseline; the control arm is none."""
+    """The comparisons of a campaign with its baseline, without the control arm."""
     return tuple(
-        _subject(item, *_reach(item.low, item.high, item.timeouts), _confirmed(item), _refusal(item))
-        for item in analysis.comparisons
-        if not item.control
+        _subject(item, item.verdict, _reach(item, item.timeouts)) for item in analysis.comparisons if not item.control
     )
 
 
-def _reach(low: float | None, high: float | None, late: Timeouts | Late | None) -> tuple[float | None, float | None]:
-    """The interval, as wide as rounds leave it in which one of the two ran into its time limit."""
-    if low is None or high is None or late is None:
-        return low, high
+def subjects_of_changes(compared: CampaignComparison) -> tuple[Subject, ...]:
+    """The changes between two campaigns."""
+    return tuple(_subject(item, item.outcome, _reach(item.change, item.timeouts)) for item in compared.changes)
+
+
+def _reach(found: Comparison | RatioInterval | None, late: TimeoutBounds | ChangeTimeouts | None) -> Ends:
+    """The interval, as wide as rounds leave it in which one of the two hit its time limit."""
+    if found is None or found.low is None or found.high is None or late is None:
+        return (None, None) if found is None else (found.low, found.high)
     return 0.0 if late.low is None else late.low, math.inf if late.high is None else late.high
 
 
-def _confirmed(item: Comparison) -> bool:
-    """Whether a difference is claimed. One inside the margin may still be beyond the limit of a strict gate."""
+def _subject(item: Comparison | Change, word: Verdict | Outcome, ends: Ends) -> Subject:
     proven = item.p_adjusted is not None and item.p_adjusted <= LEVEL
-    return item.verdict in (Verdict.FASTER, Verdict.SLOWER) or (item.verdict is Verdict.TRIVIAL and proven)
-
-
-def _refusal(item: Comparison) -> str:
-    judged = item.verdict in CONCLUSIVE | {Verdict.INCONCLUSIVE, Verdict.UNADJUSTED}
-    return "" if judged else item.sentence
-
-
-def subjects_across(made: Across) -> tuple[Subject, ...]:
-    """The changes between two campaigns."""
-    judged = (Outcome.DIFFERS, Outcome.WITHIN, Outcome.NOT_RESOLVED)
-    return tuple(
-        _subject(
-            item,
-            *(_reach(item.change.low, item.change.high, item.timeouts) if item.change else (None, None)),
-            _moved(item),
-            "" if item.outcome in judged else item.sentence,
-        )
-        for item in made.changes
-    )
-
-
-def _moved(item: Change) -> bool:
-    """Whether a difference is claimed, also one inside the margin."""
-    proven = item.p_adjusted is not None and item.p_adjusted <= LEVEL
-    return item.outcome is Outcome.DIFFERS or (item.outcome is Outcome.WITHIN and proven)
-
-
-SETTLED = frozenset({*map(str, CONCLUSIVE), str(Verdict.DIFFERENCE_ONLY), str(Outcome.DIFFERS), str(Outcome.WITHIN)})
-
-
-def _subject(
-    item: Comparison | Change, low: float | None, high: float | None, confirmed: bool, refuses: str
-) -> Subject:
-    word = item.verdict if isinstance(item, Comparison) else item.outcome
+    where = " ".join(f"{key}={value}" for key, value in item.series.labels)
     return Subject(
-        name=name_of(item.environment, item.label, item.metric, item.labels),
+        name=f"{item.label}.{item.metric}@{item.environment}" + (f" ({where})" if where else ""),
         label=item.label,
         metric=item.metric,
         environment=item.environment,
         primary=item.primary,
-        low=low,
-        high=high,
-        confirmed=confirmed,
-        settled=str(word) in SETTLED,
-        refuses=refuses,
+        low=ends[0],
+        high=ends[1],
+        confirmed=word in DIFFERS or (word in INSIDE and proven),
+        settled=word in SETTLED,
+        refuses="" if word in JUDGED else item.sentence,
         sentence=item.sentence,
     )
 
 
-def name_of(environment: str, label: str, metric: str, labels: Labels) -> str:
-    where = " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    return f"{label}.{metric}@{environment}" + (f" ({where})" if where else "")
-
-
-def blockers_across(made: Across) -> tuple[Finding, ...]:
+def blockers_of_changes(compared: CampaignComparison) -> tuple[Finding, ...]:
     """What makes numbers of two campaigns incomparable, as findings."""
     named: Mapping[str, Finding] = {
         item.sentence: Finding(
@@ -294,7 +273,7 @@ def blockers_across(made: Across) -> tuple[Finding, ...]:
             message=f"{item.environment}: {item.sentence}",
             remedy="",
         )
-        for item in made.changes
+        for item in compared.changes
         if item.outcome is Outcome.NOT_COMPARABLE
     }
     return tuple(named.values())

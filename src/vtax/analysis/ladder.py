@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from vtax.analysis import verdict
-from vtax.analysis.estimate.columns import UNLOGGED
 from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, exponential, fit, log_differences
-from vtax.analysis.estimate.pairs import Frame
-from vtax.analysis.estimate.summary import Key, series_of
-from vtax.analysis.records import Ladder, Level, Rung
+from vtax.analysis.prepared import Prepared
+from vtax.analysis.records import Ladder, LadderStep, Level
 from vtax.analysis.sequential.group_sequential import LookLevel, level_of
 from vtax.model.finding import Finding
 from vtax.model.metric import Direction
@@ -22,52 +20,43 @@ Rounds = tuple[int, ...]
 Forbidden = Callable[[Level, Level], str]
 
 
-def ladders(
-    ordered: Sequence[Level], found: Mapping[Key, Level], findings: Sequence[Finding], frame: Frame, invalid: str
-) -> tuple[Ladder, ...]:
-    """One ladder for each series, in the order of `ordered`, over the steps of the study that have it; two at least.
+def ladders(numbers: Prepared, findings: Sequence[Finding]) -> tuple[Ladder, ...]:
+    """One ladder for each series over the steps of the study that have it; two at least.
 
     Intervals are at the level of the planned looks, once the first is reached. A step that was left out is skipped: the
-    rung then leads from the step before it, and says so in `previous`. `invalid` is why nothing of the campaign
-    compares, "" when nothing says so.
+    next one then leads from the step before it, and says so in `previous`.
     """
-    at = None if frame.look is None else level_of(frame.study, adjusted=False, tables=frame.tables)
+    context, found = numbers.context, numbers.levels
+    at = None if context.look is None else level_of(context.study, adjusted=False, tables=context.tables)
+    forbidden = partial(_forbidden, numbers, findings)
     several = []
-    for series in dict.fromkeys(map(series_of, ordered)):
-        levels = [found[step, series] for step in frame.study.ladder if (step, series) in found]
-        if len(levels) < 2 or levels[0].kind in UNLOGGED or levels[0].direction is Direction.NONE:
+    for series in dict.fromkeys(level.series for level in numbers.in_order(found.values())):
+        levels = [found[step, series] for step in context.study.ladder if (step, series) in found]
+        if len(levels) < 2 or not levels[0].kind.has_ratio or levels[0].direction is Direction.NONE:
             continue
         common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
         if common:
-            forbidden = partial(_forbidden, findings, frame.study.names_of(series.benchmark, series.label), invalid)
             several.append(_ladder(levels, tuple(sorted(common)), forbidden, at))
     return tuple(several)
 
 
-def _forbidden(findings: Sequence[Finding], names: Sequence[str], invalid: str, level: Level, previous: Level) -> str:
-    """Why two steps do not compare; "" when nothing says so. `names` are those that a finding may call the entry."""
-    block = verdict.blocker(findings, (level.environment, previous.environment), level, names)
-    return invalid if block is None else block.message
+def _forbidden(numbers: Prepared, findings: Sequence[Finding], level: Level, previous: Level) -> str:
+    """Why two steps do not compare; "" when nothing says so."""
+    block = verdict.blocker(findings, (level.environment, previous.environment), level, numbers.plan)
+    return numbers.control.excluded if block is None else block.message
 
 
 def _ladder(levels: Sequence[Level], rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> Ladder:
     first = levels[0]
     return Ladder(
-        benchmark=first.benchmark,
-        label=first.label,
-        metric=first.metric,
-        unit=first.unit,
-        kind=first.kind,
-        direction=first.direction,
-        primary=first.primary,
-        labels=first.labels,
+        **first.series_fields,
         n=len(rounds),
-        rungs=tuple(_rung(level, previous, rounds, forbidden, at) for previous, level in pairwise(levels)),
-        total=_rung(levels[-1], first, rounds, forbidden, at),
+        rungs=tuple(_step(level, previous, rounds, forbidden, at) for previous, level in pairwise(levels)),
+        total=_step(levels[-1], first, rounds, forbidden, at),
     )
 
 
-def _rung(level: Level, previous: Level, rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> Rung:
+def _step(level: Level, previous: Level, rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> LadderStep:
     mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
     differences = log_differences(
         np.array([mine[number] for number in rounds]),
@@ -79,7 +68,7 @@ def _rung(level: Level, previous: Level, rounds: Rounds, forbidden: Forbidden, a
     ends = None if made is None or not shown else made.interval(LEVEL) if at is None else at.interval(made)
     bounds = None if ends is None or not np.isfinite(ends[0]) else (float(ends[0]), float(ends[1]))
     effect = float(differences.mean())
-    return Rung(
+    return LadderStep(
         environment=level.environment,
         previous=previous.environment,
         effect=effect,

@@ -1,17 +1,29 @@
-"""What the corrections for many comparisons leave of the claims of pairs (METHOD 1.10), and the control arm (1.12)."""
+"""What the corrections for many comparisons leave of the claims of pairs, and whether the control arm differs.
+
+Holm for the primary metrics, Benjamini and Hochberg for the exploratory ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from vtax.analysis import verdict
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.estimate.paired import exponential
 from vtax.analysis.estimate.pairs import Pair
 from vtax.analysis.records import Verdict
-from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, benjamini_hochberg, holm
+from vtax.analysis.sequential.sequential_test import (
+    CODES,
+    InterimResult,
+    adjusted_words,
+    benjamini_hochberg,
+    holm,
+)
 
-INVALID = "INVALID_AA"
+CONTROL_ROW = "R08"  # the audit's row about the control arm: the id under which an invalid campaign is reported
 INVALID_BELOW = 0.01  # p of the control arm, over its primary metrics, at which the campaign is invalid
 
 
@@ -20,48 +32,67 @@ class Claim:
     """What the correction for many comparisons leaves of a pair's claims."""
 
     p_adjusted: float
-    word: Verdict
+    verdict: Verdict
     family: int
+
+
+def family_claims(results: Sequence[InterimResult], adjust: Callable[[Floats], Floats]) -> list[Claim]:
+    """The claims of one family, corrected: "differs" and "inside the margin" each by itself."""
+    if not results:
+        return []
+    differs = adjust(np.array([one.p_sequential for one in results]))
+    within = adjust(np.array([one.p_within_sequential for one in results]))
+    words = adjusted_words(np.array([one.word for one in results]), differs, within)
+    return [Claim(p, CODES[code], len(results)) for p, code in zip(differs.tolist(), words.tolist(), strict=True)]
 
 
 def claims(pairs: Sequence[Pair]) -> dict[int, Claim]:
     """The claims of every judged pair, by its place: primary ones are one family, exploratory ones another.
 
-    The control arm is no claim about anything; it is told at its own level.
+    The control arm makes no claim; it has families of its own.
     """
     found: dict[int, Claim] = {}
-    families = (
-        (holm, [i for i, one in enumerate(pairs) if one.judged and one.level.primary]),
-        (benjamini_hochberg, [i for i, one in enumerate(pairs) if one.judged and not one.level.primary]),
-        (holm, [i for i, one in enumerate(pairs) if one.control and one.look is not None and one.level.primary]),
-        (benjamini_hochberg, [i for i, one in enumerate(pairs) if one.control and one.look and not one.level.primary]),
-    )
-    for adjust, places in families:
-        looks = [look for i in places if (look := pairs[i].look) is not None]
-        if not looks:
-            continue
-        differs = adjust(np.array([look.p_sequential for look in looks]))
-        within = adjust(np.array([look.p_within_sequential for look in looks]))
-        words = adjusted_words(np.array([look.word for look in looks]), differs, within)
-        for place, p, code in zip(places, differs.tolist(), words.tolist(), strict=True):
-            found[place] = Claim(p, CODES[code], len(places))
+    for control in (False, True):
+        for primary, adjust in ((True, holm), (False, benjamini_hochberg)):
+            members = {
+                i: one.interim
+                for i, one in enumerate(pairs)
+                if one.interim is not None and (one.control if control else one.judged) and one.level.primary is primary
+            }
+            found |= dict(zip(members, family_claims(list(members.values()), adjust), strict=True))
     return found
 
 
-def control_excluded(pairs: Sequence[Pair]) -> Pair | None:
-    """The primary pair of the control arm whose interval excludes 1 beyond doubt; then the campaign is invalid."""
-    arms = [(one, one.look) for one in pairs if one.control and one.level.primary]
-    looks = [(one, look) for one, look in arms if look is not None]
-    if not looks:
-        return None
-    adjusted = holm(np.array([look.p_sequential for _, look in looks]))
+@dataclass(frozen=True)
+class ControlArm:
+    """The baseline against itself, in its primary metrics: what the instrument cannot tell apart.
+
+    `worst` is the metric that differs most, None where too few rounds allow a test; `p_adjusted` is Holm's.
+    `resolution` is the widest half-width of the intervals, as ratio - 1.
+    """
+
+    tested: int = 0
+    worst: Pair | None = None
+    p_adjusted: float = 1.0
+    resolution: float | None = None
+
+    @property
+    def excluded(self) -> str:
+        """How it differs from the baseline that it repeats, so that the campaign is invalid; "" if it does not."""
+        if self.worst is None or self.worst.effect is None or self.p_adjusted >= INVALID_BELOW:
+            return ""
+        what, ratio = f"{self.worst.level.label} {self.worst.level.metric}", exponential(self.worst.effect.theta)
+        return f"{what} of the control arm is {ratio:.4g} times that of the baseline (adjusted p {self.p_adjusted:.2g})"
+
+
+def control_arm(pairs: Sequence[Pair]) -> ControlArm:
+    """The test of the control arm; an empty one where the study has none."""
+    arms = [one for one in pairs if one.control and one.level.primary]
+    widths = [verdict.half_width(one.effect) for one in arms if one.has_ratio and one.effect is not None]
+    resolution = max((width for width in widths if width is not None), default=None)
+    tested = [(one, one.interim) for one in arms if one.interim is not None]
+    if not tested:
+        return ControlArm(resolution=resolution)
+    adjusted = holm(np.array([result.p_sequential for _, result in tested]))
     worst = int(np.argmin(adjusted))
-    return looks[worst][0] if adjusted[worst] < INVALID_BELOW else None
-
-
-def invalid(excluded: Pair | None) -> str:
-    """Why nothing of the campaign compares; "" when the control arm is as the baseline."""
-    if excluded is None:
-        return ""
-    what = f"{excluded.level.label} {excluded.level.metric}"
-    return f"{INVALID}, the control arm differs from the baseline that it repeats, in {what}"
+    return ControlArm(len(tested), tested[worst][0], float(adjusted[worst]), resolution)

@@ -1,9 +1,12 @@
-"""What a comparison has to say besides its verdict (METHOD 1.5 to 1.11), each under a fixed name. Pure."""
+"""What a comparison says besides its verdict, each note under a fixed name.
+
+They are explained in docs/method.md, "What else the numbers say".
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,8 +17,8 @@ from vtax.analysis.estimate.paired import exponential
 from vtax.analysis.estimate.pairs import Pair
 from vtax.analysis.estimate.randomisation import disagreement
 from vtax.analysis.estimate.signed_rank import hodges_lehmann
-from vtax.analysis.estimate.summary import Runs, series_of
-from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation, Timeouts
+from vtax.analysis.estimate.summary import Runs
+from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation, TimeoutBounds
 from vtax.model.metric import Direction, Kind
 
 DIVERGES = 0.25  # share of the margin by which typical and mean performance may differ
@@ -26,7 +29,7 @@ def notes(
 ) -> tuple[Note, ...]:
     """All notes of one pair; few rounds have only those that do not need more. `means` is the interval of its ratio of
     total work over total time."""
-    if not pair.logged or pair.base is None:
+    if not pair.has_ratio or pair.base is None:
         return ()
     found = [*_timeouts(pair)]
     if pair.effect is not None and pair.effect.n >= VERDICT_FROM:
@@ -37,7 +40,7 @@ def notes(
 def mean_effect(pair: Pair) -> float | None:
     """The log ratio from total work over total time, over the common rounds; above zero is better. None where a run of
     them has no end."""
-    if pair.base is None or pair.effect is None or not pair.logged or pair.late:
+    if pair.base is None or pair.effect is None or not pair.has_ratio or pair.late:
         return None
     rounds = set(pair.rounds.tolist())
     mine, theirs = _means(pair.level, rounds), _means(pair.base, rounds)
@@ -60,8 +63,10 @@ def _agreement(
     pair: Pair, delta: float, test: Randomisation | None, means: tuple[float, float] | None
 ) -> Iterator[Note]:
     """Whether the companion, the randomisation test and the mean say the same as the estimate."""
-    if pair.look is not None and not bool(pair.look.robust):
-        message = "the t and the Hodges-Lehmann interval do not support the same verdict; the weaker one is given"
+    if pair.interim is not None and not bool(pair.interim.robust):
+        message = (
+            "the t interval and the Hodges-Lehmann interval do not support the same verdict; the weaker one is given"
+        )
         yield Note(id="ROBUSTNESS", message=message)
     if test is not None and (message := disagreement(pair, test)):
         yield Note(id="RANDOMISATION", message=message)
@@ -83,7 +88,7 @@ def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
             f"drift of {100 * trend.per_hour:+.2g} % an hour in both environments, removed by comparing within rounds"
         )
         yield Note(id="DRIFT", message=message)
-    carried = pair.look.fit.carry_over if pair.look is not None else None
+    carried = pair.interim.fit.carry_over if pair.interim is not None else None
     differences = pair.differences if carried is None or pair.first is None else pair.differences - carried * pair.first
     drifts, _, rho = diagnostics.effect_drifts(differences, pair.rounds.astype(float))
     if bool(drifts):
@@ -92,7 +97,7 @@ def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
         )
         yield Note(id="EFFECT_DRIFTS", message=message)
     for level in (pair.level, pair.base):
-        cells, _ = runs.get((level.environment, series_of(level)), ((), None)) if level else ((), None)
+        cells, _ = runs.get((level.environment, level.series), ((), None)) if level else ((), None)
         p = diagnostics.p_warmup([_improving(cell, level) for cell in cells]) if level else None
         if level and p is not None and p < diagnostics.ALPHA:
             message = (
@@ -118,10 +123,10 @@ def _improving(values: Floats, level: Level) -> Floats:
 
 
 def _tails(pair: Pair, runs: Runs) -> Iterator[Note]:
-    """Outliers: kept, told, and what they do to the interval."""
+    """Outliers: kept, counted, and what they do to the interval."""
     counts = []
     for level in (pair.level, pair.base):
-        cells = runs[level.environment, series_of(level)][0] if level is not None else ()
+        cells = runs[level.environment, level.series][0] if level is not None else ()
         logs = np.log(np.concatenate(cells))
         counts.append((int(diagnostics.outliers(logs).sum()), logs.size))
     (mine, of_mine), (theirs, of_theirs) = counts
@@ -133,11 +138,11 @@ def _tails(pair: Pair, runs: Runs) -> Iterator[Note]:
     elif min(of_mine, of_theirs) < diagnostics.TAILS_FROM:
         tails = f"tail behaviour is not resolved by fewer than {diagnostics.TAILS_FROM} runs of each"
     else:
-        tails = "both have as many"
+        tails = "both have about as many"
     message = (
         f"{mine} of {of_mine} runs in {pair.level.environment} and {theirs} of {of_theirs} in the baseline are "
-        f"outliers, and kept; {tails} (Fisher's p {p:.2g}). Where only one of the two has tails, a "
-        "95 % t interval covers their mean in 80 to 86 % of campaigns only"
+        f"outliers (kept in the analysis); {tails} (Fisher's p {p:.2g}). If only one of the two has tails, a "
+        "95 % t interval covers its mean in only 80 to 86 % of campaigns"
     )
     yield Note(id="OUTLIERS", message=message)
 
@@ -145,11 +150,11 @@ def _tails(pair: Pair, runs: Runs) -> Iterator[Note]:
 def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
     """Two modes, and unequal spread."""
     for level in (pair.level, pair.base):
-        cells = runs[level.environment, series_of(level)][0] if level is not None else ()
+        cells = runs[level.environment, level.series][0] if level is not None else ()
         two = diagnostics.modes(np.log(np.concatenate(cells))) if level is not None else None
         if level is not None and two is not None:
             apart = 100 * math.expm1(two[1] - two[0])
-            message = f"two performance modes in {level.environment}, {apart:.1f} % apart: look at the single runs"
+            message = f"two performance modes in {level.environment}, {apart:.1f} % apart: examine the individual runs"
             yield Note(id="BIMODAL", message=message)
     rounds = set(pair.rounds.tolist())
     mine = np.log([cell.value for cell in pair.level.cells if cell.round in rounds])
@@ -164,30 +169,30 @@ def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
 
 
 def _timeouts(pair: Pair) -> Iterator[Note]:
-    """What rounds bound in which one of the two ran into its time limit."""
-    found = timeouts_of(pair)
+    """What the rounds bound in which one of the two hit its time limit."""
+    found = timeout_bounds(pair)
     if found is None:
         return
     values = _with_slow(pair)
     low, high = _bounds(values)
     message = (
-        f"{found.environment} rounds of {pair.level.environment} and {found.baseline} of the baseline ran into their "
-        f"time limit; counted as slower by an unknown factor, {_bounded(low, high, values.size)}, "
+        f"{found.environment} rounds of {pair.level.environment} and {found.baseline} of the baseline hit their time "
+        f"limit; counted as slower by an unknown factor: {_bounded(low, high, values.size)}; "
         f"sign test p {found.p_sign:.2g}"
     )
     yield Note(id="TIMEOUTS", message=message)
 
 
-def timeouts_of(pair: Pair) -> Timeouts | None:
-    """The rounds in which one of both ran into its time limit, and what they leave of the interval; None without."""
+def timeout_bounds(pair: Pair) -> TimeoutBounds | None:
+    """The rounds in which one of the two hit its time limit, and what they leave of the interval; None without."""
     if not any(pair.slow):
         return None
     values = _with_slow(pair)
     low, high = -math.inf, math.inf
-    if pair.look is not None:
-        _, lowest, highest = pair.look.companion
-        low, high = min(float(pair.look.low), float(lowest)), max(float(pair.look.high), float(highest))
-    return Timeouts(
+    if pair.interim is not None:
+        _, lowest, highest = pair.interim.companion
+        low, high = min(float(pair.interim.low), float(lowest)), max(float(pair.interim.high), float(highest))
+    return TimeoutBounds(
         environment=len(pair.slow[0]),
         baseline=len(pair.slow[1]),
         low=exponential(low) if math.isfinite(low) else None,
@@ -211,16 +216,9 @@ def _bounds(values: Floats) -> tuple[float, float]:
 def _bounded(low: float, high: float, n: int) -> str:
     """What bounds of a log ratio say; one at the far infinity is that of a time limit, not of a number."""
     if n < VERDICT_FROM:
-        return "and these are too few rounds for bounds of the ratio"
+        return "too few rounds for bounds of the ratio"
     if high == -math.inf or low == math.inf:
-        return f"it is {'slower' if high < 0 else 'faster'} beyond what the time limit lets be seen"
-    return f"the ratio lies from {_ratio(low)} to {_ratio(high)} (Hodges-Lehmann)"
-
-
-def _ratio(effect: float) -> str:
-    return f"{exponential(effect):.3g}" if math.isfinite(effect) else "anything"
-
-
-def named(notes: Sequence[Note], *ids: str) -> tuple[Note, ...]:
-    """The notes with one of these names."""
-    return tuple(note for note in notes if note.id in ids)
+        return f"{'slower' if high < 0 else 'faster'} by more than the time limit can show"
+    ends = [("at least", low), ("at most", high)]
+    known = " and ".join(f"{word} {exponential(end):.3g}" for word, end in ends if math.isfinite(end))
+    return f"the ratio is {known or 'not bounded'} (Hodges-Lehmann)"

@@ -1,4 +1,4 @@
-"""The order of everything in a round: balanced, random, and the same for the same seed (METHOD 1.3). Pure."""
+"""The order of everything in a round: balanced, random, and the same for the same seed. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has a random stream of its own
+ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has its own random stream
 ALLOCATIONS = 2  # orders that could have been drawn instead, for the randomisation test
 RESAMPLES = 3  # rounds and iterations of a bootstrap
 
@@ -15,7 +15,7 @@ RESAMPLES = 3  # rounds and iterations of a bootstrap
 def environment_orders(seed: int, rounds: int, environments: int) -> list[list[int]]:
     """For every round, the order of the environments 0 to `environments` - 1.
 
-    Each block of as many rounds as there are environments is a Latin square: everyone stands once at every place.
+    Each block of as many rounds as there are environments is a Latin square: each is once at every place.
     The squares are those of Williams (1949): of two environments each comes first in half of the rounds of a block
     (of two blocks, for an odd number of environments), and each follows each other equally often. For two
     environments that is AB, BA or BA, AB. Which environment is which symbol, and which row comes when, is random.

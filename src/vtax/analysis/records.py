@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from pydantic import Field
-
 from vtax.model.finding import Finding
-from vtax.model.metric import Direction, Kind
-from vtax.model.record import FORMAT, Labels, Record
+from vtax.model.metric import SeriesRecord
+from vtax.model.record import FORMAT, Record
+from vtax.model.study import Equivalence
 from vtax.model.trial import Status
 
 VERDICT_FROM = 6  # rounds: no distribution-free 95 % interval exists for fewer pairs
 
 
 class Verdict(StrEnum):
-    """The words of METHOD 1.9, and three for what has no verdict."""
+    """What may be said of a comparison; four words are for what has no verdict (docs/method.md, "Verdicts")."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -37,23 +36,15 @@ class CellValue(Record):
     value: float
     mean: float | None = None  # of the iterations, total work over total time; absent where one ran out of time
     iterations: int  # that gave a number
-    timed_out: int = 0  # iterations that ran into their time limit; `value` counts them as slower than all others
+    timed_out: int = 0  # iterations that hit their time limit; `value` counts them as slower than all others
     started: float | None = None  # Unix time of the first measured iteration, s
     sources: tuple[str, ...]
 
 
-class Level(Record):
+class Level(SeriesRecord):
     """One metric in one environment over the rounds. `mean` and `sd` are arithmetic, `typical` follows the kind."""
 
     environment: str
-    benchmark: str
-    label: str
-    metric: str
-    unit: str
-    kind: Kind
-    direction: Direction
-    primary: bool
-    labels: Labels = Field(default_factory=dict)
     n: int
     mean: float
     sd: float | None = None  # absent for one round
@@ -65,12 +56,12 @@ class Level(Record):
     cv_high: float | None = None
     outliers: int | None = None  # runs more than five deviations away; they are kept; absent for proportions, counts
     runs: int = 0  # measured iterations
-    typical: float  # METHOD 1.6: harmonic mean of rates for fixed work, geometric of ratios, ...
+    typical: float  # harmonic mean of rates for fixed work, geometric of ratios, ...
     cells: tuple[CellValue, ...]
 
 
 class Note(Record):
-    """What the numbers of one comparison say besides the verdict (METHOD 1.5 to 1.11), under a fixed name."""
+    """What the numbers of one comparison say besides the verdict, under a fixed name."""
 
     id: str
     message: str
@@ -84,8 +75,8 @@ class Companion(Record):
     high: float | None = None
 
 
-class Timeouts(Record):
-    """Rounds in which only one of the two ran into its time limit: it was slower there, by an unknown factor.
+class TimeoutBounds(Record):
+    """Rounds in which only one of the two hit its time limit: it was slower there, by an unknown factor.
 
     `low` and `high` are the ratio's interval, widened until it holds the Hodges-Lehmann bounds that count these rounds
     at infinity. One is absent where they leave the ratio open on that side, both below six rounds in all or six with a
@@ -111,7 +102,7 @@ class Randomisation(Record):
     smallest: float
 
 
-class Comparison(Record):
+class Comparison(SeriesRecord):
     """One metric of an environment against the baseline, over the rounds in which both have it.
 
     `effect` is the mean of s * (ln environment - ln baseline), s = +1 for rates and -1 for costs, so above zero is
@@ -123,14 +114,6 @@ class Comparison(Record):
 
     environment: str
     baseline: str
-    benchmark: str
-    label: str
-    metric: str
-    unit: str
-    kind: Kind
-    direction: Direction
-    primary: bool
-    labels: Labels = Field(default_factory=dict)
     n: int
     effect: float | None = None
     sd: float | None = None  # of the paired log differences (proportion: of the differences)
@@ -146,7 +129,7 @@ class Comparison(Record):
     ruled_out_by: str = ""  # id of the blocker that makes it not comparable, the most fundamental of several
     sentence: str
     remark: str = ""  # what to add to the sentence, such as the rounds that could decide
-    caveat: str = ""  # what must stand beside every number of it: software emulation that the study allowed
+    caveat: str = ""  # what must accompany every number of it: software emulation that the study allowed
     a_look: float | None = None
     order_adjusted: bool = False
     carry_over: float | None = None  # what running second in a round costs, on the log scale
@@ -163,7 +146,7 @@ class Comparison(Record):
     )
     control: bool = False  # the baseline against itself
     planned: bool = False  # in both environments, so that each round in which one of them has no number lost it
-    timeouts: Timeouts | None = None  # absent without any
+    timeouts: TimeoutBounds | None = None  # absent without any
     notes: tuple[Note, ...] = ()
 
 
@@ -186,8 +169,8 @@ CONCLUSIVE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verd
 BEYOND_ROUNDS = frozenset({Verdict.NOT_COMPARABLE, Verdict.DIFFERENCE_ONLY})  # more rounds would not change them
 
 
-class Rung(Record):
-    """One step of the ladder: an environment against the one before it, as in `Comparison`, but without a verdict.
+class LadderStep(Record):
+    """An environment of the ladder against the one before it, as in `Comparison`, but without a verdict.
 
     `low` and `high` are absent below three rounds. `blocker` is why the two do not compare, "" when nothing says so.
     """
@@ -206,23 +189,15 @@ class Rung(Record):
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-class Ladder(Record):
+class Ladder(SeriesRecord):
     """What each step of the study's ladder costs in one metric, over the rounds in which all steps have it.
 
-    `total` is the last step against the first; its effect is the sum of the rungs' effects, its ratio their product.
+    `total` is the last step against the first; its effect is the sum of theirs, its ratio the product.
     """
 
-    benchmark: str
-    label: str
-    metric: str
-    unit: str
-    kind: Kind
-    direction: Direction
-    primary: bool
-    labels: Labels = Field(default_factory=dict)
     n: int
-    rungs: tuple[Rung, ...]
-    total: Rung
+    rungs: tuple[LadderStep, ...]
+    total: LadderStep
 
 
 class Score(Record):
@@ -297,6 +272,10 @@ class Analysis(Record):
     advice: tuple[str, ...] = ()  # for the next campaign
     scores: tuple[Score, ...] = ()  # empty without weights in the study
     ladder: tuple[Ladder, ...] = ()  # empty without one in the study
+
+    @property
+    def equivalence(self) -> Equivalence:
+        return Equivalence.of(self.margin)
 
 
 def waiting(analysis: Analysis) -> str:

@@ -1,4 +1,4 @@
-"""Composite scores: ratios of several metrics together, with the weights of the plan and none other (METHOD 1.10).
+"""Composite scores: ratios of several metrics together, with the weights of the plan and no others.
 
 The differences of a round are averaged over the metrics first, and only then over the rounds. So what the metrics of a
 round have in common stays in the interval.
@@ -6,80 +6,81 @@ round have in common stays in the interval.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from vtax.analysis import verdict
+from vtax.analysis.comparison import effect_fields
 from vtax.analysis.estimate.columns import Floats, Ints
-from vtax.analysis.estimate.paired import exponential
-from vtax.analysis.estimate.pairs import Estimate, Frame, Pair, Rounds, estimate
-from vtax.analysis.estimate.summary import Key, series_of
+from vtax.analysis.estimate.context import PairingContext
+from vtax.analysis.estimate.pairs import Estimate, Pair, Rounds, estimate
+from vtax.analysis.estimate.summary import Key
+from vtax.analysis.multiplicity import Claim, family_claims
+from vtax.analysis.prepared import Prepared
 from vtax.analysis.records import CONCLUSIVE, Score, Verdict
-from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, benjamini_hochberg
+from vtax.analysis.sequential.sequential_test import benjamini_hochberg
 from vtax.model.finding import Finding
 from vtax.model.study import ScoreSpec
 
-Made = tuple[ScoreSpec, str, Estimate | None, str]  # of one environment; why it does not compare, "" if it does
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A score of one environment; `refused` is why it does not compare, "" if it does."""
+
+    spec: ScoreSpec
+    environment: str
+    estimate: Estimate | None
+    refused: str
 
 
 def scores(
-    pairs: Sequence[Pair],
-    found: Mapping[Key, object],
-    frame: Frame,
-    findings: Sequence[Finding],
-    invalid: str,
-    one_boot: frozenset[str],
+    pairs: Sequence[Pair], numbers: Prepared, findings: Sequence[Finding], one_boot: frozenset[str]
 ) -> tuple[Score, ...]:
-    """Every score of the study in every environment but the control arm; corrected among themselves, as exploratory.
-
-    `invalid` is why nothing of the campaign compares, "" when nothing says so.
-    """
-    made = list(_made(pairs, found, frame, invalid))
-    looks = [(i, e.look) for i, (_, _, e, refused) in enumerate(made) if e is not None and not refused]
-    judged = [(i, look) for i, look in looks if look is not None]
-    told: dict[int, tuple[float, Verdict]] = {}
-    if judged:
-        differs = benjamini_hochberg(np.array([look.p_sequential for _, look in judged]))
-        within = benjamini_hochberg(np.array([look.p_within_sequential for _, look in judged]))
-        words = adjusted_words(np.array([look.word for _, look in judged]), differs, within)
-        told = {i: (float(p), CODES[int(w)]) for (i, _), p, w in zip(judged, differs, words, strict=True)}
-    return tuple(_score(one, told.get(i), frame, findings, one_boot) for i, one in enumerate(made))
+    """Every score of the study in every environment but the control arm; corrected among themselves, as exploratory."""
+    candidates = list(_candidates(pairs, numbers))
+    judged = {
+        i: one.estimate.interim
+        for i, one in enumerate(candidates)
+        if one.estimate is not None and one.estimate.interim is not None and not one.refused
+    }
+    claimed = dict(zip(judged, family_claims(list(judged.values()), benjamini_hochberg), strict=True))
+    return tuple(_score(one, claimed.get(i), numbers.context, findings, one_boot) for i, one in enumerate(candidates))
 
 
-def _made(pairs: Sequence[Pair], found: Mapping[Key, object], frame: Frame, invalid: str) -> Iterator[Made]:
-    environments = dict.fromkeys(one.level.environment for one in pairs if not one.control)
-    for spec in frame.study.scores:
-        for environment in environments:
+def _candidates(pairs: Sequence[Pair], numbers: Prepared) -> Iterator[_Candidate]:
+    study = numbers.context.study
+    for spec in study.scores:
+        for environment in dict.fromkeys(one.level.environment for one in pairs if not one.control):
             members = {metric: _members(metric, environment, pairs) for metric in spec.weights}
             every = [one for several in members.values() for one in several]
-            missing = [m for m, several in members.items() if not _complete(m, several, found, frame.study.baseline)]
-            blocked = next((one for one in every if one.blocker is not None), None)
-            refused = invalid
+            missing = [m for m, several in members.items() if not _complete(m, several, numbers.levels, study.baseline)]
+            blocked = (f"{metric_name(one)}: {one.blocker.message}" for one in every if one.blocker is not None)
+            refused = next(blocked, numbers.control.excluded)
             if missing:
-                refused = f"{missing[0]} was not measured alike in {environment} and {frame.study.baseline}"
-            elif blocked is not None and blocked.blocker is not None:
-                refused = f"{name_of(blocked)}: {blocked.blocker.message}"
-            combined = None if missing else _estimate(spec, members, environment, frame)
-            yield spec, environment, combined, refused
+                refused = f"{missing[0]} was not measured in the same way in {environment} and {study.baseline}"
+            combined = None if missing else _estimate(spec, members, environment, numbers.context)
+            yield _Candidate(spec, environment, combined, refused)
 
 
-def name_of(one: Pair) -> str:
+def metric_name(one: Pair) -> str:
     return f"{one.level.label}.{one.level.metric}"
 
 
 def _members(metric: str, environment: str, pairs: Sequence[Pair]) -> list[Pair]:
-    return [one for one in pairs if one.level.environment == environment and name_of(one) == metric and one.logged]
+    mine = (one for one in pairs if one.level.environment == environment and one.has_ratio)
+    return [one for one in mine if metric_name(one) == metric]
 
 
-def _complete(metric: str, members: Sequence[Pair], found: Mapping[Key, object], baseline: str) -> bool:
+def _complete(metric: str, members: Sequence[Pair], found: Iterable[Key], baseline: str) -> bool:
     """Whether both have the metric, for the same nodes, operations and sizes."""
     theirs = {series for name, series in found if name == baseline and f"{series.label}.{series.metric}" == metric}
-    return bool(members) and {series_of(one.level) for one in members} == theirs
+    return bool(members) and {one.level.series for one in members} == theirs
 
 
 def _estimate(
-    spec: ScoreSpec, members: Mapping[str, Sequence[Pair]], environment: str, frame: Frame
+    spec: ScoreSpec, members: Mapping[str, Sequence[Pair]], environment: str, context: PairingContext
 ) -> Estimate | None:
     """Over the rounds in which all of it was measured in both; None where there is none."""
     every = [one for several in members.values() for one in several]
@@ -92,11 +93,11 @@ def _estimate(
     for metric, several in members.items():
         values = [one.differences[np.searchsorted(one.rounds, rounds)] for one in several]
         differences = differences + spec.weights[metric] / total * (np.sum(values, axis=0) / len(values))
-    return estimate(rounds, differences, environment, frame, _slow(every))
+    return estimate(rounds, differences, environment, context, _slow(every))
 
 
 def _slow(every: Sequence[Pair]) -> tuple[Rounds, Rounds]:
-    """Rounds in which parts of it ran into their time limit, all in one of both environments; the rest has a value."""
+    """Rounds in which parts of it hit their time limit, all in one of the two environments; the rest has a value."""
     sides = []
     for mine, other in ((0, 1), (1, 0)):
         known = frozenset.intersection(*(frozenset(one.rounds.tolist()) | one.slow[mine] for one in every))
@@ -106,34 +107,33 @@ def _slow(every: Sequence[Pair]) -> tuple[Rounds, Rounds]:
 
 
 def _score(
-    made: Made, told: tuple[float, Verdict] | None, frame: Frame, findings: Sequence[Finding], one_boot: frozenset[str]
+    candidate: _Candidate,
+    claim: Claim | None,
+    context: PairingContext,
+    findings: Sequence[Finding],
+    one_boot: frozenset[str],
 ) -> Score:
-    spec, environment, combined, refused = made
-    study, effect = frame.study, combined.effect if combined is not None else None
-    bounds = effect.bounds if effect is not None else None
-    if refused:
-        word, sentence = Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {refused}"
+    study, environment, combined = context.study, candidate.environment, candidate.estimate
+    effect = combined.effect if combined is not None else None
+    if candidate.refused:
+        word, sentence = Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {candidate.refused}"
     elif effect is None:
-        word, sentence = Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: no round has all of it in both"
+        word, sentence = Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: no round has results for all of it in both"
     else:
-        word = verdict.early(effect) or (told[1] if told is not None else Verdict.INCONCLUSIVE)
+        word = verdict.few_rounds_verdict(effect) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
         sentence = verdict.sentence_of(word, effect, study.margin)
     if word in CONCLUSIVE and {environment, study.baseline} & one_boot:
         sentence = f"{sentence}, for this one boot"
+    fields = effect_fields(effect, has_ratio=True)
     return Score(
-        name=spec.name,
+        name=candidate.spec.name,
         environment=environment,
         baseline=study.baseline,
-        weights=spec.weights,
-        n=effect.n if effect is not None else 0,
-        effect=effect.theta if effect is not None else None,
-        sd=effect.sd if effect is not None else None,
-        ratio=exponential(effect.theta) if effect is not None else None,
-        low=bounds[0] if bounds else None,
-        high=bounds[1] if bounds else None,
-        p_adjusted=told[0] if told is not None else None,
+        weights=candidate.spec.weights,
+        p_adjusted=claim.p_adjusted if claim is not None else None,
         verdict=word,
         sentence=f"{sentence} (exploratory)",
         caveat=verdict.caveat(findings, (environment, study.baseline)),
-        dropped=max(0, frame.finished - (effect.n if effect is not None else 0)),
+        dropped=max(0, context.finished - (effect.n if effect is not None else 0)),
+        **{name: value for name, value in fields.items() if name != "a_look"},
     )

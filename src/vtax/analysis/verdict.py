@@ -1,4 +1,4 @@
-"""Verdicts in words (METHOD 1.9): what is said of one comparison, and what would have to be done to say more."""
+"""Verdicts in words, and the findings of the audit that rule one out."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.estimate.paired import INTERVAL_FROM, exponential
-from vtax.analysis.records import VERDICT_FROM, Level, Verdict
+from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.model.finding import Finding, Severity
+from vtax.model.metric import SeriesRecord
+from vtax.model.plan import Plan
+from vtax.model.study import Equivalence
 
 CAVEATS = {"T04": "software emulation, not virtualization"}
 FEW_ROUNDS = "R01"  # the audit's finding "fewer than six rounds", which the verdict says itself
+UNPLANNED = frozenset({FEW_ROUNDS, "R02"})  # of every imported campaign: they keep a verdict away, not a difference
 WIDE = 2.0  # ratios beyond it are not said in percent
 
 
 @dataclass(frozen=True)
 class Effect:
-    """An estimate as it is told: logarithms, but for proportions. No interval below three rounds."""
+    """An estimate as it is reported: logarithms, except of proportions. No interval below three rounds."""
 
     n: int
     theta: float
@@ -33,20 +37,21 @@ class Effect:
 def blocker(
     findings: Sequence[Finding],
     environments: tuple[str, str],
-    level: Level,
-    names: Sequence[str],
+    series: SeriesRecord,
+    plan: Plan,
     besides: frozenset[str] = frozenset({FEW_ROUNDS}),
 ) -> Finding | None:
     """The most fundamental blocker that touches a comparison of an environment with another in one series.
 
-    `names` are what findings call its entry, `besides` the rows of the audit that do not count.
+    `besides` are rows of the audit that do not count.
     """
+    names = plan.names_of(series.benchmark, series.label)
     touching = (
         finding
         for finding in findings
         if finding.severity is Severity.BLOCKER
         and finding.id not in besides
-        and finding.touches(environments, names, level.metric, level.labels)
+        and finding.touches(environments, names, series.metric, series.labels)
     )
     return min(touching, key=lambda finding: _depth(finding, environments[0]), default=None)
 
@@ -63,12 +68,12 @@ def _depth(finding: Finding, environment: str) -> tuple[bool, bool, bool, bool]:
 
 
 def caveat(findings: Sequence[Finding], environments: tuple[str, str]) -> str:
-    """What must stand beside every number of a comparison of two environments that a study allowed all the same."""
+    """What must accompany every number of a comparison of two environments that a study allowed all the same."""
     allowed = {finding.id for finding in findings if finding.environment in environments}
     return "; ".join(f"{word} ({name})" for name, word in CAVEATS.items() if name in allowed)
 
 
-def early(found: Effect) -> Verdict | None:
+def few_rounds_verdict(found: Effect) -> Verdict | None:
     """The word for too few rounds; None from six rounds on."""
     if found.n >= VERDICT_FROM:
         return None
@@ -81,13 +86,14 @@ def sentence_of(word: Verdict, found: Effect, margin: float) -> str:
     change = signed(ratio, bounds)
     within = f"{100 * margin:g} %"
     if word in (Verdict.FASTER, Verdict.SLOWER):
-        return f"{word}{by(ratio, bounds)}"
+        return f"{word}{size_text(ratio, bounds)}"
     if word is Verdict.EQUIVALENT:
         return f"equivalent within {within}: {change}"
     if word is Verdict.TRIVIAL:
         return f"differs by {change}, practically equivalent (within {within})"
     if word is Verdict.UNADJUSTED:
-        inside = bounds is not None and 1 / (1 + margin) < bounds[0] and bounds[1] < 1 + margin
+        low, high, _ = Equivalence.of(margin)
+        inside = bounds is not None and low < bounds[0] and bounds[1] < high
         leaning = "equivalent" if inside else "faster" if ratio > 1 else "slower"
         return f"leans {leaning}: {change}"
     if word is Verdict.INCONCLUSIVE:
@@ -96,10 +102,10 @@ def sentence_of(word: Verdict, found: Effect, margin: float) -> str:
     return f"{word} ({rounds}): {change}"
 
 
-def difference_of(found: Effect) -> str:
-    """What is said of a proportion: no ratio, no verdict."""
+def difference_text(found: Effect) -> str:
+    """The difference of a proportion, which has no ratio."""
     bounds = "" if found.low is None or found.high is None else f" [{found.low:+.3g}, {found.high:+.3g}]"
-    return f"{Verdict.DIFFERENCE_ONLY}: {found.theta:+.3g}{bounds}"
+    return f"{found.theta:+.3g}{bounds}"
 
 
 def signed(ratio: float, bounds: tuple[float, float] | None) -> str:
@@ -109,7 +115,7 @@ def signed(ratio: float, bounds: tuple[float, float] | None) -> str:
     return f"{percent(ratio)} %{_bracket(bounds, percent)}"
 
 
-def by(ratio: float, bounds: tuple[float, float] | None) -> str:
+def size_text(ratio: float, bounds: tuple[float, float] | None) -> str:
     """` by 8.3 % [5.1, 11.6]`, the way that the verdict points; a factor where percent would mislead."""
     if not 1 / WIDE <= ratio <= WIDE:
         return f": {signed(ratio, bounds)}"

@@ -2,62 +2,82 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vtax.evidence import logs
-from vtax.evidence.campaign import Evidence, blocker, differences, shown, unknown, values_of, warning
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
+from vtax.evidence.campaign import Evidence, differences, shown, values_of
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.model.finding import Severity
+from vtax.model.plan import Origin
 from vtax.model.trial import TrialRecord
 
 DRIFT = 500e-6  # of the time that passed
-STEP_S = 0.1  # by which the wall clock and the time since the boot part when somebody sets the clock
+STEP_S = 0.1  # by which the wall clock and the time since the boot part when the clock is set
 WRONG = 0.01  # of a run's time
-REPORTED = (  # what tools say that their timed part took
-    re.compile(r"^ +total time: +([\d.]{1,15})s$", re.MULTILINE),  # sysbench
-    re.compile(r"^stress-ng: .*successful run completed in ([\d.]{1,15}) ?s", re.MULTILINE),
-)
+COARSE_S = 1e-6  # message latencies are of microseconds
 
 
 @row(
     "O03",
     Severity.BLOCKER,
-    "the clock source differs, or a node's clock runs at another speed than the host's",
-    why="every rate is a count by a time: a clock that is 1 % slow makes a guest 1 % faster",
-    remedy="give the guest a stable clock (kvm-clock, invariant TSC), and let the host's NTP rest during the campaign",
+    "the clock source differs, a clock runs at another speed than the host's, or MPI's timer is too coarse",
+    short="unequal clocks",
+    why="every rate is a count divided by a time: a clock that is 1 % slow makes a guest 1 % faster",
+    remedy="give the guest a stable clock (kvm-clock, invariant TSC), and pause the host's NTP during the campaign",
     source="the node's and the host's clocks before and after every trial; nodes under the host's own kernel have its "
-    "clock; imported logs do not tell",
+    "clock; the tick of MPI's timer where a tool prints it",
+    note="a drift is proven only beyond the doubt with which two clocks can be read; unknown only where even 1 % could "
+    "hide in that doubt",
+    needs=(
+        Needs("the clocks of its nodes and of the host, read together", origin=Origin.RUN),
+        Needs("the tick of MPI's timer", facts=("MPI_Wtick",), each="environment", origin=Origin.IMPORTED),
+    ),
 )
-def clock(evidence: Evidence) -> Iterator[Finding | str]:
-    """O03: clock sources, drift between node and host, and clocks that were set."""
+def clock(evidence: Evidence) -> Iterator[Result]:
+    """O03: clock sources, drift between node and host, clocks that were set, and the timer of MPI."""
+    yield from mpi_timer(evidence)
     for one in differences(evidence, "clock_source"):
         message = f"the clock source is {shown(one.theirs)} in {one.environment} and {shown(one.reference)} in "
         message += f"{evidence.reference}: reading the time costs more in one of them, and may be less exact"
         remedy = "give the guest a stable TSC, and compare times with those taken outside"
-        yield warning("O03", message, remedy, one.environment)
-    for environment in evidence.environments:
+        yield Failed(message, one.environment, severity=Severity.WARNING, remedy=remedy)
+    for environment in evidence.environments if evidence.plan.origin is Origin.RUN else ():
         if set_by := steps(evidence, environment):
-            yield blocker(
-                "O03", f"somebody set the clock of {environment} by {set_by:.2f} s during a trial", "", environment
-            )
+            yield Failed(f"the clock of {environment} was set by {set_by:.2f} s during a trial", environment)
         if of_the_host(evidence, environment):
             yield f"{environment} runs under the host's kernel and has its clock"
             continue
         drifts = [found for trials in by_cell(evidence, environment) for found in drift(evidence, trials)]
         if not drifts:
-            yield unknown("O03", "the clocks of its nodes and of the host were not read together", environment)
+            yield Undecided(f"{environment}: not recorded: the clocks of its nodes and of the host", environment)
             continue
         proven = max(abs(rate) - doubt for rate, doubt in drifts)
         rate, doubt = min(drifts, key=lambda found: found[1])
         said = f"{environment}: the clock of a node gains {rate * 1e6:+.0f} ± {doubt * 1e6:.0f} ppm on the host's"
         if proven > DRIFT:
-            yield blocker("O03", said, "", environment)
+            yield Failed(said, environment)
         elif abs(rate) + doubt > WRONG:
-            yield unknown("O03", f"cells are too short to tell drift from delay ({said})", environment)
+            yield Undecided(f"{said}: cells are too short to tell drift from delay", environment)
         else:
             yield said
+
+
+def mpi_timer(evidence: Evidence) -> Iterator[Result]:
+    """A timer of MPI that is too coarse for what was timed, or differs from the reference's."""
+    ticks = evidence.values_by_environment("MPI_Wtick")
+    for environment, theirs in ticks.items():
+        ours, coarsest = ticks.get(evidence.reference, theirs), max(map(float, theirs))
+        said = f"MPI's timer in {environment} ticks every {coarsest:g} s"
+        for benchmark in evidence.benchmarks_with("MPI_Wtick", environment):
+            if coarsest > COARSE_S:
+                message, remedy = f"{said}: latencies of microseconds are below it", "use an MPI with a finer timer"
+                yield Failed(message, environment, benchmark, Severity.WARNING, remedy)
+            elif set(theirs) != set(ours):
+                message = f"{said}, in {evidence.reference} every {shown(ours)} s"
+                yield Failed(message, environment, benchmark, Severity.WARNING, "use one MPI")
+            else:
+                yield said
 
 
 def of_the_host(evidence: Evidence, environment: str) -> bool:
@@ -137,22 +157,26 @@ class Timed:
     "O04",
     Severity.BLOCKER,
     "a tool's own time and the time outside disagree",
+    short="times that disagree",
     why="then time inside the node is not real time, and every figure of it is wrong by that factor",
-    remedy="look at the node's clock (O03); pause nothing while it measures",
-    source="the node's clock and the host's around every trial, and what sysbench and stress-ng say that they took, "
-    "against the time of their command outside; unknown where 1 % hides in the doubt with which these are known; nodes "
-    "under the host's own kernel have its clock; an imported log has one side only",
+    remedy="check the node's clock (O03); pause nothing while it measures",
+    source="the node's clock and the host's around every trial, and the time that tools report, against the time of "
+    "their command outside; nodes under the host's "
+    "own kernel have its clock; a log has one side only",
+    needs=Needs("times inside and outside", origin=Origin.RUN),
+    note="unknown where 1 % could hide in the doubt with which times are known: trials of some seconds in an emulated "
+    "machine, whose answers take long, are too short for it",
 )
-def elapsed(evidence: Evidence) -> Iterator[Finding | str]:
+def elapsed(evidence: Evidence) -> Iterator[Result]:
     """O04: more time inside than outside, or clocks that part during a trial."""
     for (environment, label), trials in evidence.entries().items():
-        times = [each for trial in trials for each in (*reported(trial), *read_beside(evidence, trial))]
+        times = [each for trial in trials for each in (*reported(evidence, trial), *clocks(evidence, trial))]
         wrong = [each for each in times if each.wrong]
         agreeing = sum(each.agrees for each in times)
         if wrong:
             worst = max(wrong, key=lambda each: each.apart_s)
             message = f"{label} in {environment}: {worst.inside_s:.2f} s by the node's clock, {worst.outside_s:.2f} s "
-            yield blocker("O04", f"{message}outside", "", environment, label)
+            yield Failed(f"{message}outside", environment, label)
         elif of_the_host(evidence, environment):
             yield f"{environment} runs under the host's kernel and has its clock"
         elif agreeing:
@@ -160,25 +184,25 @@ def elapsed(evidence: Evidence) -> Iterator[Finding | str]:
             yield f"{said} and agree with those outside"
         elif times:
             doubts = [each.doubt_s / each.outside_s for each in times]
-            missing = f"the time of {label} inside and outside is known to {min(doubts):.1%} at best "
+            missing = f"{label} in {environment}: its time inside and outside is known to {min(doubts):.1%} at best "
             missing += f"({max(doubts):.0%} at worst), and a clock may be wrong by {WRONG:.0%} unseen"
-            yield unknown("O04", missing, environment, label)
+            yield Undecided(missing, environment, label)
         else:
-            yield unknown("O04", f"{label} was timed on one side only", environment, label)
+            yield Undecided(f"{label} in {environment}: not recorded: times inside and outside", environment, label)
 
 
-def reported(trial: TrialRecord) -> Iterator[Timed]:
-    """What a tool says that it took, and how long its command took outside. A command also starts and ends, so it may
-    take longer than the tool says, by as much as nobody knows."""
+def reported(evidence: Evidence, trial: TrialRecord) -> Iterator[Timed]:
+    """The time that a tool reports, and how long its command took outside. A command also starts and ends, so it may
+    take longer than the tool reports, by an unknown amount."""
+    known = evidence.readings.get(trial.id)
     for step in (step for step in trial.steps if not step.background and step.elapsed_s > 0 and step.argv):
-        text = trial.texts.get(step.stdout, "") + trial.texts.get(step.stderr, "")
-        for pattern in REPORTED:
-            times = [value for told in pattern.findall(text) if (value := logs.number(told)) is not None]
-            if times:
-                yield Timed(max(times), step.elapsed_s, max(0.0, step.elapsed_s - max(times)))
+        outputs = [one for one in known.outputs if one.file in (step.stdout, step.stderr)] if known else []
+        times = [float(str(one.facts["total_time_s"])) for one in outputs if "total_time_s" in one.facts]
+        if times:
+            yield Timed(max(times), step.elapsed_s, max(0.0, step.elapsed_s - max(times)))
 
 
-def read_beside(evidence: Evidence, trial: TrialRecord) -> Iterator[Timed]:
+def clocks(evidence: Evidence, trial: TrialRecord) -> Iterator[Timed]:
     """What passed on each node's clock and on the host's around a trial."""
     for counted in evidence.counters.get(trial.id, {}).values():
         if {"clock_s", "host_clock_s", "clock_doubt_s"} <= counted.keys() and counted["host_clock_s"] > 0:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
-from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate import diagnostics
-from vtax.analysis.estimate.columns import Floats, columns
-from vtax.analysis.estimate.summary import Key, levels_of
-from vtax.analysis.multiplicity import INVALID_BELOW
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.estimate.summary import Key, Runs
+from vtax.analysis.multiplicity import CONTROL_ROW
 from vtax.analysis.records import VERDICT_FROM, Level
-from vtax.evidence.campaign import Evidence, blocker, unknown, warning
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
-from vtax.model.metric import Direction, Kind
+from vtax.evidence.campaign import Evidence
+from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.model.finding import Severity
+from vtax.model.metric import Direction
 
-UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
 TAIL = 0.05  # share of outliers from which an environment has a tail
-
-Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]
 
 
 def primary(evidence: Evidence) -> tuple[dict[Key, Level], Runs]:
     """Levels and runs of the primary metrics that have logarithms."""
-    chosen = [one for one in evidence.measurements if one.primary and one.kind not in UNLOGGED]
-    if not chosen:
-        return {}, {}
-    return levels_of(columns(chosen), {trial.id: trial.started for trial in evidence.trials})
+    numbers = evidence.numbers
+    return {key: one for key, one in numbers.levels.items() if one.primary and one.kind.has_ratio}, numbers.runs
 
 
 def name_of(level: Level) -> str:
@@ -40,15 +34,15 @@ def name_of(level: Level) -> str:
     "R04",
     Severity.WARNING,
     "performance drifts over the campaign, or the difference itself does",
+    short="drift",
     why="drift that all environments share is removed by comparing within rounds; a difference that changes holds for "
     "this period only",
-    remedy="look at heat, other load and full disks; a campaign at another time tells whether the difference is the "
-    "same",
-    source="the primary metrics, six rounds or more, each test at 1 % over all of them; of imported runs only where "
-    "it is "
-    "known when they began",
+    remedy="check heat, other load and full disks; a campaign at another time shows whether the difference is the same",
+    source="the primary metrics, six rounds or more, each test at 1 % over all of them; of imported runs only where it "
+    "is known when they began",
+    note="each test is at 1 % divided by the number of primary metrics; notes at each comparison say more",
 )
-def drift(evidence: Evidence) -> Iterator[Finding | str]:
+def drift(evidence: Evidence) -> Iterator[Result]:
     """R04: Spearman's correlation with time, of values that are centred by environment, and of the differences."""
     levels, runs = primary(evidence)
     pairs = [
@@ -64,20 +58,20 @@ def drift(evidence: Evidence) -> Iterator[Finding | str]:
         if len(rounds) < VERDICT_FROM or np.isnan(times).any():
             continue
         tested += 1
-        where, metrics = ("", level.environment, level.label), (level.metric,)
+        where, metrics = (level.environment, level.label), (level.metric,)
         trend = diagnostics.drift([logs(runs[key]), logs(runs[other])], [runs[key][1], runs[other][1]])
         if trend is not None and trend.per_hour is not None and trend.p_value < diagnostics.ALPHA / len(pairs):
             message = f"{name_of(level)}: {100 * trend.per_hour:+.2g} % an hour in {level.environment} and the baseline"
-            yield warning("R04", f"{message}, removed by comparing within rounds", *where, metrics=metrics)
+            yield Failed(f"{message}, removed by comparing within rounds", *where, metrics=metrics)
         apart = differences(level, base, rounds)
         _, p_value, _ = diagnostics.effect_drifts(apart, np.array(rounds, float))
         if float(p_value) < diagnostics.ALPHA / len(pairs):
             message = f"{name_of(level)}: the difference of {level.environment} changes over the rounds"
-            yield warning("R04", f"{message}, and holds for this period only", *where, metrics=metrics)
+            yield Failed(f"{message}, and holds for this period only", *where, metrics=metrics)
     if tested:
         yield f"{tested} primary series were tested"
     elif evidence.trials:
-        yield unknown("R04", "fewer than six rounds, or it is not known when runs began")
+        yield Undecided("fewer than six rounds, or not recorded: when runs began")
 
 
 def logs(found: tuple[tuple[Floats, ...], Floats]) -> Floats:
@@ -96,33 +90,35 @@ def differences(level: Level, base: Level, rounds: list[int]) -> Floats:
     "R05",
     Severity.WARNING,
     "two performance modes, or a tail",
+    short="two modes or a tail",
     why="a mean between two modes is a value that never occurs, and a tail makes the interval of the mean too short",
-    remedy="look at placement, caches and frequency for what differs between the modes; outliers stay in the data",
-    source="the primary metrics, twenty runs or more for modes and five for outliers; also of imported runs",
+    remedy="check placement, caches and frequency for what differs between the modes; outliers stay in the data",
+    source="the primary metrics, twenty runs or more for modes and five for outliers",
+    note="primary metrics only; notes at each comparison say more",
 )
-def modes(evidence: Evidence) -> Iterator[Finding | str]:
+def modes(evidence: Evidence) -> Iterator[Result]:
     """R05: the best split into two modes, and outliers beyond five deviations."""
     levels, runs = primary(evidence)
     few = 0
     for key, level in levels.items():
         values = logs(runs[key])
-        where, metrics = ("", level.environment, level.label), (level.metric,)
+        where, metrics = (level.environment, level.label), (level.metric,)
         few += values.size < diagnostics.MODES_FROM
         if found := diagnostics.modes(values):
             low, high = (f"{np.exp(each):.4g} {level.unit}" for each in found)
             message = f"{name_of(level)} in {level.environment} has two modes, about {low} and {high}"
-            yield warning("R05", message, *where, metrics=metrics)
+            yield Failed(message, *where, metrics=metrics)
             continue
         away = int(diagnostics.outliers(values).sum())
         if away > 1 and away > TAIL * values.size:
             message = f"{name_of(level)} in {level.environment} has {away} outliers in {values.size} runs"
-            yield warning("R05", message, *where, metrics=metrics)
+            yield Failed(message, *where, metrics=metrics)
     if few:
-        yield unknown("R05", f"{few} of {len(levels)} primary series have too few runs to rule out two modes")
+        yield Undecided(f"{few} of {len(levels)} primary series have too few runs to rule out two modes")
     elif levels:
         yield f"{len(levels)} primary series have one mode each"
     elif evidence.trials:
-        yield unknown("R05", "there is no primary metric")
+        yield Undecided("there is no primary metric")
 
 
 def has_control(evidence: Evidence) -> str:
@@ -130,27 +126,22 @@ def has_control(evidence: Evidence) -> str:
 
 
 @row(
-    "R08",
+    CONTROL_ROW,
     Severity.BLOCKER,
     "the instrument sees a difference between two identical environments",
-    why="what tells the baseline from itself may tell anything: the campaign is invalid",
-    remedy="look for what differs by place in the round (heat, caches, other load), and run a new campaign",
-    source="the control arm: the baseline twice in every round, tested over its primary metrics at 1 %; imported "
-    "runs have "
-    "none",
+    short="a difference between identical environments",
+    why="what distinguishes the baseline from itself may find any difference: the campaign is invalid",
+    remedy="find what differs by position in the round (heat, caches, other load), and run a new campaign",
+    source="the control arm: the baseline twice in every round, tested over its primary metrics at 1 %",
     applies=has_control,
 )
-def control(evidence: Evidence) -> Iterator[Finding | str]:
+def control(evidence: Evidence) -> Iterator[Result]:
     """R08: the baseline against itself."""
-    analysis = analyse(evidence.measurements, plan=evidence.plan, findings=(), trials=evidence.trials)
-    arms = [one for one in analysis.comparisons if one.control and one.primary]
-    known = [one for one in arms if one.p_adjusted is not None]
-    worst = min(known, key=lambda one: one.p_adjusted or 0.0, default=None)
-    if worst is None:
-        yield unknown("R08", "the control arm has too few rounds for a test")
-    elif worst.p_adjusted is not None and worst.p_adjusted < INVALID_BELOW:
-        message = f"{worst.label} {worst.metric} of the control arm is {worst.ratio:.4g} times that of the baseline"
-        yield blocker("R08", f"{message} (adjusted p {worst.p_adjusted:.2g})")
+    arm = evidence.numbers.control
+    if not arm.tested:
+        yield Undecided("the control arm has too few rounds for a test")
+    elif arm.excluded:
+        yield Failed(arm.excluded)
     else:
-        resolution = "" if analysis.resolution is None else f"; the widest interval is ± {analysis.resolution:.1%}"
-        yield f"{len(known)} primary metrics of the control arm agree with the baseline{resolution}"
+        resolution = "" if arm.resolution is None else f"; the widest interval is ± {arm.resolution:.1%}"
+        yield f"{arm.tested} primary metrics of the control arm agree with the baseline{resolution}"

@@ -7,116 +7,88 @@ from collections.abc import Iterator
 from typing import Any
 
 from vtax.audit.programs import merged
-from vtax.evidence.campaign import (
-    Evidence,
-    blocker,
-    canonical,
-    differences,
-    emulated,
-    info,
-    observed,
-    shown,
-    unknown,
-    values_of,
-    warning,
-)
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
+from vtax.evidence.campaign import Evidence, canonical, differences, emulated, observed, shown, values_of
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import ADDITIONAL, Failed, Result, row
+from vtax.model.finding import Severity
+from vtax.model.plan import Origin
 
-FACTS = {"kernel": "kernel", "libc": "C library", "microcode": "microcode"}
+FACTS = {"kernel": "kernel", "libc": "C library", "microcode": "microcode", "machine": "architecture"}
 
 # Instructions that programs use; what a kernel alone uses (vmx, smep, ...) may be hidden without harm.
 USED_BY_PROGRAMS = re.compile(
     r"(avx|amx|sse|ssse|fma|bmi|aes|vaes|sha|pclmul|vpclmul|gfni|f16c|popcnt|abm|adx|movbe|erms|fsrm|rdrand|rdtscp)"
 )
+STEADY = {
+    "boot_id": "the boot",
+    "kernel": "the kernel",
+    "microcode": "the microcode",
+    "cpu_model": "the model of the CPU",
+    "dmi_product": "the machine",
+}
+DECISIVE = frozenset({"vm_accelerator", "vm_network"})  # another one is another environment
 
 
 @row(
     "T02",
     Severity.WARNING,
     "kernel, C library, microcode or mitigations differ",
-    why="they change the cost of system calls and switches, so a part of any difference may be theirs",
+    short="different system software",
+    why="they change the cost of system calls and context switches, so they may account for part of any difference",
     remedy="a guest's kernel may differ; where it can be the same, make it the same",
-    source="facts of every node; imported logs do not tell",
+    source="facts of every node; in logs the kernel and the C library that they print",
+    needs=(
+        Needs("the kernel of its nodes", node=("kernel",), origin=Origin.RUN),
+        Needs("kernels and C libraries", node=("kernel", "libc", "machine"), compares=True, origin=Origin.IMPORTED),
+    ),
 )
-def different(evidence: Evidence) -> Iterator[Finding | str]:
+def different(evidence: Evidence) -> Iterator[Result]:
     """T02: kernel, C library, microcode or mitigations differ from the reference."""
     for environment in evidence.environments:
         kernels = {str(v) for every in values_of(evidence, environment, "kernel").values() for v in every}
         if kernels:
             yield f"{environment}: kernel {shown(sorted(kernels))}"
-        else:
-            yield unknown("T02", "no node told its kernel", environment)
     for fact, name in FACTS.items():
         for one in differences(evidence, fact):
             message = f"{name} differs: {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in "
-            why = "part of any difference may be its own"
-            remedy = "a guest's kernel may differ; where it can be the same, make it the same"
-            yield warning("T02", f"{message}{evidence.reference}; {why}", remedy, one.environment)
+            yield Failed(message + evidence.reference, one.environment)
     for one in differences(evidence, "mitigations"):
         theirs, ours = merged(one.theirs), merged(one.reference)
         names = sorted(name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name))
         here, there = theirs.get(names[0], "not listed"), ours.get(names[0], "not listed")
         message = (
             f"mitigations differ: {shown(names)} ({names[0]}: {here} in {one.environment}, {there} in "
-            f"{evidence.reference}); they cost system calls and context switches"
+            f"{evidence.reference})"
         )
         remedy = "boot the guest with the same mitigations= as the host, or take their cost as part of it"
-        yield warning("T02", message, remedy, one.environment)
+        yield Failed(message, one.environment, remedy=remedy)
 
 
 @row(
     "T03",
     Severity.BLOCKER,
     "instructions of the host's CPU are hidden from a node",
-    why="libraries then run other code (AVX2 instead of AVX-512, say), which is published as a cost of virtualization",
+    short="hidden CPU instructions",
+    why="libraries then run other code (such as AVX2 instead of AVX-512), and that is published as a cost of "
+    "virtualization",
     remedy="give the guest the host's CPU model (host-passthrough, -cpu host)",
-    source="/proc/cpuinfo of the host and of every node; imported logs do not tell",
+    source="/proc/cpuinfo of the host and of every node",
+    needs=Needs("the CPU flags of the host and of its nodes", ("cpu_flags",), ("cpu_flags",), origin=Origin.RUN),
 )
-def hidden_flags(evidence: Evidence) -> Iterator[Finding | str]:
+def hidden_flags(evidence: Evidence) -> Iterator[Result]:
     """T03: instructions that the host's CPU has and a node does not see."""
     for environment in evidence.environments:
-        host = used(evidence.host_facts(environment).get("cpu_flags", ()))
-        nodes = values_of(evidence, environment, "cpu_flags")
-        if not host or not nodes:
-            missing = "the CPU flags of the host are not known" if not host else "no node told its CPU flags"
-            yield unknown("T03", missing, environment)
-            continue
-        for node, flags in nodes.items():
+        host = used(evidence.host_facts(environment)["cpu_flags"])
+        for node, flags in values_of(evidence, environment, "cpu_flags").items():
             hidden = sorted(host - {flag for seen in flags for flag in used(seen)})
             if hidden:
                 message = f"{node} in {environment} lacks {shown(hidden)}, which the host's CPU has: other code runs"
-                remedy = "give the guest the host's CPU model (host-passthrough, -cpu host)"
-                said = warning if emulated(evidence, environment) else blocker  # of emulation, T04 says all
-                yield said("T03", message, remedy, environment)
+                # T04 says all about emulation
+                severity = Severity.WARNING if emulated(evidence, environment) else None
+                yield Failed(message, environment, severity=severity)
                 break
         else:
             yield f"{environment}: all {len(host)} kinds of instructions of the host"
-
-
-@row(
-    "T04",
-    Severity.BLOCKER,
-    "an environment ran in software emulation",
-    why="no CPU ran the guest's instructions, a program did: that is no virtualization",
-    remedy="run it on a host with working KVM; allow_emulation = true compares it all the same",
-    source="QEMU's command line and what the nodes see of their machine; imported logs do not tell",
-)
-def emulation(evidence: Evidence) -> Iterator[Finding | str]:
-    """T04: no CPU ran the guest's instructions, a program did."""
-    known = {name for name in evidence.environments if values_of(evidence, name, "virtualization")}
-    made_here = {cell.environment for cell in evidence.provisioned if cell.commands}
-    missing = "what its nodes run inside of is not known"
-    yield from (unknown("T04", missing, name) for name in evidence.environments if name not in known | made_here)
-    for environment in evidence.environments:
-        if not emulated(evidence, environment):
-            if environment in known | made_here:
-                yield f"{environment}: no software emulation"
-            continue
-        message = f"{environment} ran in software emulation: its figures say nothing about virtualization"
-        remedy = "run it where the CPU runs guests (`vtax doctor`); allow_emulation = true compares it all the same"
-        said = warning if evidence.option(environment, "allow_emulation") is True else blocker
-        yield said("T04", message, remedy, environment)
 
 
 def used(flags: Any) -> set[str]:
@@ -125,126 +97,130 @@ def used(flags: Any) -> set[str]:
 
 
 @row(
+    "T04",
+    Severity.BLOCKER,
+    "an environment ran in software emulation",
+    short="software emulation",
+    why="the guest's instructions were run by a program instead of a CPU: that is not virtualization",
+    remedy="run it on a host with working KVM (`vtax doctor`); allow_emulation = true compares it all the same",
+    source="what the provider records, and the virtualization that its nodes detect",
+    needs=(
+        Needs("the virtualization that its nodes detect", node=("virtualization", "emulated"), origin=Origin.RUN),
+        Needs("the commands that started it", commands=True, origin=Origin.RUN),
+    ),
+)
+def emulation(evidence: Evidence) -> Iterator[Result]:
+    """T04: no CPU ran the guest's instructions, a program did."""
+    for environment in evidence.environments:
+        if emulated(evidence, environment):
+            allowed = evidence.option(environment, "allow_emulation") is True
+            message = f"{environment} ran in software emulation: its figures say nothing about virtualization"
+            yield Failed(message, environment, severity=Severity.WARNING if allowed else None)
+        else:
+            yield f"{environment}: no software emulation"
+
+
+@row(
     "T05",
     Severity.WARNING,
-    "the host is a virtual machine itself",
-    why="the baseline is not bare metal, virtual machines on it are nested, and results do not transfer",
+    "the host is itself a virtual machine",
+    short="a virtual host",
+    why="the baseline is not bare metal, virtual machines on it are nested, and results do not transfer to real "
+    "hardware",
     remedy="run the campaign on bare metal",
-    source="the `hypervisor` flag, DMI and clock sources of the host; imported logs do not tell",
+    source="the `hypervisor` flag, DMI and clock sources of the host",
+    needs=Needs("whether the host is virtual", host=("is_virtual",), origin=Origin.RUN),
 )
-def nested(evidence: Evidence) -> Iterator[Finding | str]:
+def nested(evidence: Evidence) -> Iterator[Result]:
     """T05: the host is a guest itself, so its own cost is in every environment."""
     facts = evidence.host_facts()
-    if "is_virtual" not in facts:
-        yield unknown("T05", "what the machine runs inside of is not known")
-        return
-    if not facts["is_virtual"]:
-        yield "the host is no virtual machine, as far as the inside can tell"
+    if not facts.get("is_virtual"):
+        yield "the host is not a virtual machine, as far as can be detected from inside"
         return
     stack = ", in it ".join(facts.get("virtualization", ())) or "a virtual machine"
-    message = (
-        f"this host is itself virtual ({stack}): the baseline is not bare metal, virtual machines on it are nested, "
-        "and results do not transfer to real hardware"
-    )
-    yield warning("T05", message, "run the campaign on bare metal")
+    yield Failed(f"this host is itself virtual ({stack})")
 
 
 @row(
     "T06",
     Severity.INFO,
-    "the place of stacks and libraries in memory is the same in every run",
+    "stacks and libraries are at the same addresses in every run",
+    short="a fixed memory layout",
     why="the size of the environment variables moves the stack, which alone made programs 10 % faster or slower; with "
-    "the addresses drawn anew at every start it is noise, without it is a bias",
+    "randomised addresses that is noise, without them it is a bias",
     remedy="set kernel.randomize_va_space to 2, or vary the size of the environment between rounds",
-    source="size of the environment variables, working directory and randomize_va_space of every node; imported logs "
-    "do "
-    "not tell",
+    source="size of the environment variables, working directory and randomize_va_space of every node",
+    needs=Needs("whether its nodes randomise addresses", node=("aslr",), origin=Origin.RUN),
+    note="passes where addresses are randomised at every start: the place of the stack is then noise and not a bias",
 )
-def layout(evidence: Evidence) -> Iterator[Finding | str]:
+def layout(evidence: Evidence) -> Iterator[Result]:
     """T06: what fixes the layout of processes."""
     for environment in evidence.environments:
-        drawn = {str(value) for values in values_of(evidence, environment, "aslr").values() for value in values}
+        randomised = {str(value) for values in values_of(evidence, environment, "aslr").values() for value in values}
         sizes = values_of(evidence, environment, "environment_bytes")
-        if not drawn:
-            yield unknown("T06", "no node told whether addresses are drawn anew", environment)
-            continue
-        size = ", ".join(f"{node} {'/'.join(map(str, values))}" for node, values in sizes.items()) or "not known"
-        said = f"{environment}: randomize_va_space {shown(sorted(drawn))}, bytes of environment variables {size}"
-        if drawn != {"2"}:
-            yield info("T06", said, "", environment)
-        else:
-            yield said
-
-
-STEADY = {
-    "boot_id": "the boot",
-    "kernel": "the kernel",
-    "microcode": "the microcode",
-    "cpu_model": "the model of the CPU",
-    "dmi_product": "the machine",
-}
+        size = ", ".join(f"{node} {'/'.join(map(str, values))}" for node, values in sizes.items()) or "unknown"
+        said = f"{environment}: randomize_va_space {shown(sorted(randomised))}, bytes of environment variables {size}"
+        yield said if randomised == {"2"} else Failed(said, environment)
 
 
 @row(
     "T08",
     Severity.WARNING,
     "the machine changed during the campaign",
+    short="a machine that changed",
     why="rounds before and after a reboot, an update or a migration are rounds on two machines; a campaign that was "
     "resumed later does not notice by itself",
-    remedy="look whether the difference between environments is the same before and after; else run a new campaign",
-    source="facts of the machine at every cell; imported logs do not tell",
+    remedy="check whether the difference between environments is the same before and after; if not, run a new campaign",
+    source="facts of the machine at every cell",
+    needs=Needs("facts of the machine", host=tuple(STEADY), origin=Origin.RUN),
+    note=ADDITIONAL,
 )
-def machine_changed(evidence: Evidence) -> Iterator[Finding | str]:
-    """T08: another boot, kernel, CPU or machine in later cells. Not in METHOD's catalogue."""
+def machine_changed(evidence: Evidence) -> Iterator[Result]:
+    """T08: another boot, kernel, CPU or machine in later cells."""
     cells = [cell for cell in evidence.provisioned if cell.host_facts]
     for fact, name in STEADY.items():
-        told = {canonical(cell.host_facts[fact]): cell for cell in reversed(cells) if fact in cell.host_facts}
-        if len(told) > 1:
-            first, *later = sorted(told.values(), key=lambda cell: cell.started)
-            message = (
+        values = {canonical(cell.host_facts[fact]): cell for cell in reversed(cells) if fact in cell.host_facts}
+        if len(values) > 1:
+            first, *later = sorted(values.values(), key=lambda cell: cell.started)
+            yield Failed(
                 f"{name} was {first.host_facts[fact]} and, from cell {later[0].cell} on, {later[0].host_facts[fact]}"
             )
-            yield warning("T08", message)
-    if not any(fact in cell.host_facts for cell in cells for fact in STEADY):
-        yield unknown("T08", "the facts of the machine were not kept")
-    else:
-        yield f"{len(cells)} cells: " + ", ".join(name for fact, name in STEADY.items() if fact in cells[0].host_facts)
+    if cells:
+        known = (name for fact, name in STEADY.items() if fact in cells[0].host_facts)
+        yield f"{len(cells)} cells: {', '.join(known)}"
 
 
-DECISIVE = frozenset({"vm_accelerator", "vm_network"})  # another one is another environment
-
-
-def told_machines(evidence: Evidence) -> tuple[str, ...]:
-    """What providers told of their virtual machines in any cell: names of facts."""
+def machine_facts(evidence: Evidence) -> tuple[str, ...]:
+    """What providers recorded of their virtual machines in any cell: names of facts."""
     found = (name for place in evidence.environments for _, values in observed(evidence, place) for name in values)
     return tuple(sorted({name for name in found if name.startswith("vm_")}))
 
 
 def has_machines(evidence: Evidence) -> str:
-    return "" if told_machines(evidence) else "no provider told how it made virtual machines"
+    return "" if machine_facts(evidence) else "no provider recorded how it made virtual machines"
 
 
 @row(
     "T09",
     Severity.BLOCKER,
-    "virtual machines of one environment were made otherwise in some cells",
-    why='"auto" is settled anew in every cell, so a device, a module or a program that comes or goes during the '
-    "campaign makes two environments of one name",
-    remedy='name what is wanted (`network = "tap"`, say) in place of "auto", and run a new campaign',
-    source="what the provider told of every machine when it made it; imported logs do not tell",
+    "virtual machines of one environment were made differently in some cells",
+    short="virtual machines made differently",
+    why='"auto" is resolved in every cell, so a device, a module or a program that comes or goes during the campaign '
+    "makes two environments of one name",
+    remedy='name what is wanted (such as `network = "tap"`) instead of "auto", and run a new campaign',
+    source="what the provider recorded of every machine when it made it",
     applies=has_machines,
+    note=ADDITIONAL,
 )
-def machines_changed(evidence: Evidence) -> Iterator[Finding | str]:
-    """T09: a fact of how a node's virtual machine was made that has several values. Not in METHOD's catalogue."""
+def machines_changed(evidence: Evidence) -> Iterator[Result]:
+    """T09: a fact of how a node's virtual machine was made that has several values."""
     for environment in evidence.environments:
-        names = [name for name in told_machines(evidence) if values_of(evidence, environment, name)]
+        names = [name for name in machine_facts(evidence) if values_of(evidence, environment, name)]
         for name in names:
             nodes = values_of(evidence, environment, name)
             if several := next(((node, values) for node, values in nodes.items() if len(values) > 1), None):
-                node, values = several
-                message = f"{name} of {node} in {environment} was {shown(values)}, by cell"
-                said = blocker if name in DECISIVE else warning
-                yield said("T09", message, "", environment)
+                message = f"{name} of {several[0]} in {environment} was {shown(several[1])}, depending on the cell"
+                yield Failed(message, environment, severity=None if name in DECISIVE else Severity.WARNING)
         if names:
             cells = sum(cell.environment == environment for cell in evidence.provisioned)
             yield f"{environment}: {len(names)} facts of its machines over {cells} cells"

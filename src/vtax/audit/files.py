@@ -1,109 +1,101 @@
-"""D01 to D03: what iozone's and sysbench's figures of files are figures of."""
+"""D02, D03: what figures of files are figures of."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from vtax.evidence import logs
-from vtax.evidence.campaign import Evidence, blocker, shown, unknown, values_of, warning
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
+from vtax.audit.subjects import STORAGE
+from vtax.evidence.campaign import Evidence, shown, values_of
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.model.finding import Severity
+from vtax.model.plan import Origin
 from vtax.model.trial import TrialRecord
-from vtax.units import format_bytes
+from vtax.units import format_bytes, format_quantity
 
 HOST_CACHES = frozenset({"writeback", "writethrough", "unsafe"})  # QEMU's words; "none" and "directsync" go past it
-DISK_BENCHMARKS = ("iozone", "sysbench-fileio")
 TIMES_MEMORY = 2  # a file of this many times the memory does not fit into the page cache
-
-IOZONE_UNIT = re.compile(r"^[ \t]*((?:OPS Mode\. )?Output is in [^\r\n]+?)\s*$", re.MULTILINE)
-IOZONE_COMMAND = re.compile(r"^[ \t]*Command line used: ([^\r\n]+)$", re.MULTILINE)
-DIRECT = re.compile(r"^[ \t]*(?:O_DIRECT feature enabled|Extra file open flags: .*direct.*)", re.MULTILINE)
-FLUSHED = re.compile(
-    r"^[ \t]*(?:(Include fsync) in write timing|(Include close) in write timing"
-    r"|(Periodic FSYNC) enabled|Calling (fsync\(\) at the end) of test, Enabled)",
-    re.MULTILINE,
-)
-FILEIO_SIZE = re.compile(r"^([\d.]{1,12})(KiB|MiB|GiB|TiB) total file size", re.MULTILINE)
-UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+FASTER_THAN_DISKS = 3e9  # byte/s, where sizes are unknown: a page cache does more than a fast disk of one machine
 READS = ("read", "reread", "random_read", "backward_read", "stride_read", "fread", "freread")
 WRITES = ("write", "rewrite", "random_write", "record_rewrite", "fwrite", "frewrite")
+FLUSHES = {"fsync_timed": "fsync", "close_timed": "close"}
 
 
-@row(
-    "D01",
-    Severity.BLOCKER,
-    "iozone's operations per second read as kB/s",
-    why="the same table holds either, and only the line above it tells which",
-    remedy="keep iozone's header with its table; without it the unit is unknown and stays so",
-    source="the line above iozone's table, and its command line; also in imported logs",
-    benchmarks=("iozone",),
-)
-def iozone_unit(evidence: Evidence) -> Iterator[Finding | str]:
-    """D01: what the numbers of iozone are."""
-    for (environment, label), trials in evidence.entries("iozone").items():
-        units = {unit for trial in trials for unit in logs.found(IOZONE_UNIT, trial)}
-        commands = [command for trial in trials for command in logs.found(IOZONE_COMMAND, trial)]
-        by_command = any("-O" in command.split() for command in commands)
-        by_header = any("operations per second" in unit for unit in units)
-        if not units and not any(trial.texts for trial in trials):
-            yield unknown("D01", f"the output of {label} is not there", environment, label)
-        elif not units:
-            yield blocker("D01", f"the tables of {label} in {environment} have no unit", "", environment, label)
-        elif by_command and not by_header:
-            message = f"{label} in {environment} ran with -O, and its table says {shown(sorted(units))}"
-            yield blocker("D01", message, "", environment, label)
-        elif len(units) > 1:
-            yield blocker("D01", f"{label} in {environment} mixes {shown(sorted(units))}", "", environment, label)
-        else:
-            yield f"{label} in {environment}: {shown(sorted(units))}"
+def direct(evidence: Evidence, trials: Sequence[TrialRecord]) -> bool:
+    """Whether files were opened with O_DIRECT."""
+    return any(facts["direct_io"] for facts in evidence.facts(trials, "direct_io"))
+
+
+def flushes(evidence: Evidence, trials: Sequence[TrialRecord]) -> tuple[str, ...]:
+    """How the timing of writes includes their way to the disk; empty when it does not."""
+    return tuple(words for fact, words in FLUSHES.items() if any(facts[fact] for facts in evidence.facts(trials, fact)))
+
+
+def touching(
+    evidence: Evidence, trials: Sequence[TrialRecord], kinds: tuple[str, ...]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The metrics and the labels that a finding about these kinds of operations touches."""
+    mine = [one for trial in trials for one in evidence.measured.get(trial.id, ())]
+    if any("operation" in one.labels for one in mine):
+        return (), {"operation": kinds}
+    metrics = tuple(metric for metric in ("throughput_read", "throughput_write") if metric[11:] in kinds)
+    return (*metrics, *(("operations_rate",) if len(metrics) > 1 else ())), {}
 
 
 @row(
     "D02",
     Severity.BLOCKER,
     "files smaller than twice the memory, without O_DIRECT",
+    short="the page cache measured",
     why="they fit into the page cache: reads, and writes that are not flushed, measure memory",
     remedy="set `direct = true`, or files of twice the memory (of the host's, where it caches the guest's disk too)",
-    source="file sizes and flags of iozone's and sysbench's logs, also imported ones; memory of the plan's nodes",
-    benchmarks=DISK_BENCHMARKS,
+    source="file sizes and flags in the tools' output; memory of the plan's nodes, or of a log's; where neither is "
+    "known, rates that no disk reaches",
+    benchmarks=STORAGE,
+    needs=(
+        Needs("how files were opened, and how large they are", facts=("direct_io", "file_bytes")),
+        Needs("rates of files", metrics=("throughput", "throughput_read"), origin=Origin.IMPORTED),
+    ),
 )
-def page_cache(evidence: Evidence) -> Iterator[Finding | str]:
+def page_cache(evidence: Evidence) -> Iterator[Result]:
     """D02: reads from the page cache, and writes into it."""
-    for (environment, label), trials in evidence.entries(*DISK_BENCHMARKS).items():
-        if any(DIRECT.search(logs.text_of(trial)) for trial in trials):
-            yield f"{label} in {environment}: O_DIRECT"
+    for (environment, label), trials in evidence.entries().items():
+        where = f"{label} in {environment}"
+        if direct(evidence, trials):
+            yield f"{where}: O_DIRECT"
             continue
         largest, memory = largest_file(evidence, trials), memory_seen(evidence, environment, trials[0])
-        if largest is None or memory is None:
+        fastest = fastest_rate(evidence, trials)
+        if largest is not None and memory is not None:
+            said = f"{where}: files up to {format_bytes(largest)}, {format_bytes(memory)} of memory"
+            if largest >= TIMES_MEMORY * memory:
+                yield said
+                continue
+        elif fastest > FASTER_THAN_DISKS:
+            said = f"{where}: {format_quantity(fastest, 'byte/s')} is more than any disk of a machine does"
+        else:
             missing = "the size of the files" if largest is None else "the memory of the machine"
-            yield unknown("D02", f"{missing} of {label} is not known", environment, label)
+            yield Undecided(f"{where}: not recorded: {missing}", environment, label)
             continue
-        said = f"{label} in {environment}: files up to {format_bytes(largest)}, {format_bytes(memory)} of memory"
-        if largest >= TIMES_MEMORY * memory:
-            yield said
-            continue
-        kinds = READS if flushes(trials) else (*READS, *WRITES)
-        scope = {"labels": {"operation": kinds}} if trials[0].benchmark == "iozone" else {"metrics": fileio(kinds)}
-        what = "reads" if flushes(trials) else "reads and writes"
-        yield blocker("D02", f"{said}, no O_DIRECT: {what} measure the page cache", "", environment, label, **scope)
+        flushed = flushes(evidence, trials)
+        metrics, labels = touching(evidence, trials, READS if flushed else (*READS, *WRITES))
+        message = f"{said}, no O_DIRECT: {'reads' if flushed else 'reads and writes'} measure the page cache"
+        yield Failed(message, environment, label, metrics=metrics, labels=labels)
 
 
-def fileio(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """The metrics of sysbench-fileio that these kinds of operations touch."""
-    return ("throughput_read", "throughput_write", "operations_rate") if "write" in kinds else ("throughput_read",)
-
-
-def largest_file(evidence: Evidence, trials: list[TrialRecord]) -> int | None:
-    """Bytes of the largest file of iozone, or of all files of sysbench together."""
-    mine = [one for trial in trials for one in evidence.measured.get(trial.id, ())]
-    sizes = [int(one.labels["file_bytes"]) for one in mine if "file_bytes" in one.labels]
-    for trial in trials:
-        for digits, unit in FILEIO_SIZE.findall(logs.text_of(trial)):
-            sizes.append(int(float(digits) * UNITS[unit]))
-        total = logs.number(trial.params.get("total_size"))
-        sizes += [int(total)] if total else []
+def largest_file(evidence: Evidence, trials: Sequence[TrialRecord]) -> int | None:
+    """Bytes of the largest file, or of all files of a test that reads and writes several."""
+    sizes = [int(facts["file_bytes"]) for facts in evidence.facts(trials, "file_bytes")]
+    mine = (one for trial in trials for one in evidence.measured.get(trial.id, ()))
+    sizes += [int(one.labels["file_bytes"]) for one in mine if "file_bytes" in one.labels]
+    sizes += [int(total) for one in trials if isinstance(total := one.params.get("total_size"), int) and total]
     return max(sizes, default=None)
+
+
+def fastest_rate(evidence: Evidence, trials: Sequence[TrialRecord]) -> float:
+    """byte/s of one process."""
+    mine = (one for trial in trials for one in evidence.measured.get(trial.id, ()) if one.unit == "byte/s")
+    return max((one.value for one in mine if "sum" not in one.labels.values()), default=0.0)
 
 
 def memory_seen(evidence: Evidence, environment: str, trial: TrialRecord) -> int | None:
@@ -113,43 +105,33 @@ def memory_seen(evidence: Evidence, environment: str, trial: TrialRecord) -> int
         if host:
             return int(host)
     planned = [node.memory_bytes for node in evidence.plan.shape.nodes if node.name in trial.nodes]
-    told = [v for every in values_of(evidence, environment, "memory_total_bytes").values() for v in every]
-    return max(planned, default=None) or max(told, default=None)
-
-
-def flushes(trials: list[TrialRecord]) -> tuple[str, ...]:
-    """How the timing of writes includes their way to the disk; empty when it does not."""
-    found = {word for trial in trials for groups in FLUSHED.findall(logs.text_of(trial)) for word in groups if word}
-    return tuple(sorted(found))
+    seen = [v for every in values_of(evidence, environment, "memory_total_bytes").values() for v in every]
+    return max(planned, default=None) or max((v for v in seen if isinstance(v, int)), default=None)
 
 
 @row(
     "D03",
     Severity.WARNING,
     "the timing of writes leaves out the flush, or includes it in some environments only",
+    short="flushes timed differently",
     why="a write without fsync ends when the data are in memory",
-    remedy="set `include_flush` (iozone -e) or `fsync_end`, or `direct`",
-    source="the lines above iozone's table and sysbench's options, also in imported logs",
-    benchmarks=DISK_BENCHMARKS,
+    remedy="set `include_flush`, `fsync_end` or `direct`",
+    source="what the tools say of their options",
+    benchmarks=STORAGE,
+    needs=Needs("whether the flush is timed", facts=tuple(FLUSHES)),
 )
-def flushed(evidence: Evidence) -> Iterator[Finding | str]:
+def flushed(evidence: Evidence) -> Iterator[Result]:
     """D03: fsync and close in the timing of writes."""
-    told = {}
-    for (environment, label), trials in evidence.entries(*DISK_BENCHMARKS).items():
-        if not any(trial.texts for trial in trials):
-            yield unknown("D03", f"the output of {label} is not there", environment, label)
-            continue
-        how = shown(flushes(trials)) or "nothing"
-        told[environment, label] = how
-        direct = any(DIRECT.search(logs.text_of(trial)) for trial in trials)
-        if how == "nothing" and not direct:
-            yield warning(
-                "D03", f"{label} in {environment}: the time of writes excludes the flush", "", environment, label
-            )
+    ways: dict[str, dict[str, str]] = {}
+    for (environment, label), trials in evidence.entries().items():
+        how = shown(flushes(evidence, trials)) or "nothing"
+        ways.setdefault(label, {})[environment] = how
+        passed_by = direct(evidence, trials)
+        if how == "nothing" and not passed_by:
+            yield Failed(f"{label} in {environment}: the time of writes excludes the flush", environment, label)
         else:
-            yield f"{label} in {environment}: O_DIRECT {'on' if direct else 'off'}, in the timing: {how}"
-    for label in dict.fromkeys(label for _, label in told):
-        ways = {environment: how for (environment, other), how in told.items() if other == label}
-        if len(set(ways.values())) > 1:
-            listed = ", ".join(f"{how} in {environment}" for environment, how in ways.items())
-            yield warning("D03", f"{label} includes {listed}", "", "", label)
+            yield f"{label} in {environment}: O_DIRECT {'on' if passed_by else 'off'}, in the timing: {how}"
+    for label, by_environment in ways.items():
+        if len(set(by_environment.values())) > 1:
+            listed = ", ".join(f"{how} in {environment}" for environment, how in by_environment.items())
+            yield Failed(f"{label} includes {listed}", entry=label)

@@ -4,58 +4,88 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from statistics import median
 
-from vtax.evidence import logs
-from vtax.evidence.campaign import Evidence, against_first, blocker, differences, observed, shown, unknown, warning
-from vtax.evidence.row import row
+from vtax.audit.subjects import MPI, STORAGE
+from vtax.evidence.campaign import Evidence, against_first, observed, shown
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.facts.cpu import cpu_list
+from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import CellRecord
-from vtax.model.finding import Finding, Severity
+from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, NodeShape, Scope
+from vtax.model.plan import Origin
 from vtax.model.trial import TrialRecord
+from vtax.units import format_quantity
 
 PLACEMENT = re.compile(r"mpi placement (\w+): (.+)")
 COUNT = re.compile(r"([\w.-]+)=([0-9]{1,9})\b", re.ASCII)
 PARALLEL = (Scope.WORKERS, Scope.CLUSTER)
-REMEDY = "the placement is verified when a cluster is made; if it was not, repeat the campaign"
 BINDING = re.compile(r"mpi binding (\w+): (.+)")
 BOUND = re.compile(r"(\S+?)=([0-9][0-9,-]*)(?: |$)")
-PROGRAMS = ("hpcc", "hpl")
-GRID = re.compile(r"^W[RC]\w+ +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +", re.MULTILINE)
-HPCC_VERSION = ("VersionMajor", "VersionMinor", "VersionMicro", "VersionRelease")
-SINGLE_COPY_FAILED = re.compile(r"Read -1, expected \d+|process_vm_readv", re.MULTILINE)
-THREADS = re.compile(r"^Number of threads: (\d{1,6})\b", re.MULTILINE)
-
-
-def runs_in_parallel(evidence: Evidence) -> str:
-    scopes = {work.target.scope for work in evidence.plan.work} | {trial.scope for trial in evidence.trials}
-    return "" if scopes & set(PARALLEL) else "no program runs over several nodes"
+FAR = 10.0  # times: message latencies of two environments so far apart come from different paths
+ONE_WORKED = 0.9  # of two threads: the share of the events by which they differ
 
 
 @row(
     "M01",
     Severity.BLOCKER,
-    "ranks are on other nodes than planned",
+    "ranks are unevenly placed, on other nodes than planned, or idle",
+    short="misplaced ranks",
     why="nodes then do unequal work, and messages take another path",
-    remedy=REMEDY,
-    source="asked of every new cluster by an MPI program that prints host and rank; imported logs do not tell",
-    applies=runs_in_parallel,
+    remedy="place as many ranks on each node as the plan has; vtax verifies that when a cluster is made",
+    source="asked of every new cluster by an MPI program that prints host and rank; in logs the nodes of the ranks, or "
+    "their number and the grid of the problem",
+    scopes=PARALLEL,
+    needs=(
+        Needs("the verified placement of MPI ranks", checks="mpi placement", origin=Origin.RUN),
+        Needs(
+            "the nodes of the ranks, or their number and P x Q",
+            facts=("ranks_on_nodes", "systems"),
+            origin=Origin.IMPORTED,
+        ),
+    ),
 )
-def placement(evidence: Evidence) -> Iterator[Finding | str]:
-    """M01: the verified number of ranks on every node. The host environment is one machine and has their sum."""
-    wanted = {work.target.scope for work in evidence.plan.work if work.target.scope in PARALLEL}
-    found: dict[tuple[str, str], Finding] = {}
-    for cell in evidence.provisioned:
-        told = placements(cell)
-        for scope in sorted(wanted):
-            if scope.value not in told:
-                missing = f"cell {cell.cell} has no verified placement of MPI ranks on its {scope.value}"
-                found.setdefault((cell.environment, "unknown"), unknown("M01", missing, cell.environment))
-            elif wrong := misplaced(told[scope.value], of_scope(evidence.plan.shape, scope)):
-                message = f"cell {cell.cell}, {scope.value}: {wrong}, so nodes did unequal work"
-                found.setdefault((cell.environment, "wrong"), blocker("M01", message, REMEDY, cell.environment))
+def placement(evidence: Evidence) -> Iterator[Result]:
+    """M01: the ranks on every node. The host environment is one machine and has their sum."""
+    yield from verified(evidence)
+    for trial in evidence.trials:
+        where = evidence.name_of(trial)
+        for facts in evidence.facts((trial,), "ranks_on_nodes"):
+            nodes, hosts = facts["ranks_on_nodes"], str(facts.get("hosts", ""))
+            uneven = len(set(nodes.values())) > 1 or (len(nodes) == 1 and "," in hosts)
+            spread = shown([f"{count} on {name}" for name, count in nodes.items()])
+            if uneven and sum(nodes.values()) > 1:
+                yield Failed(f"{where}: ranks are unevenly placed: {spread}", trial.environment, trial.label)
             else:
-                where = " ".join(f"{node}={count}" for node, count in told[scope.value].items())
+                yield f"{trial.label} in {trial.environment}: {spread}"
+        p, q, ranks = (trial.params.get(name) for name in ("p", "q", "ranks"))
+        if isinstance(p, int) and isinstance(q, int) and isinstance(ranks, int):
+            used = f"{p * q} of {ranks} processes (P x Q = {p} x {q})"
+            if p * q < ranks:
+                message = f"{where}: the problem was solved on {used}; the others were idle"
+                remedy = "choose P x Q = the number of processes"
+                yield Failed(message, trial.environment, trial.label, Severity.WARNING, remedy)
+            else:
+                yield f"{trial.label} in {trial.environment}: {used}"
+
+
+def verified(evidence: Evidence) -> Iterator[Result]:
+    """The placement that was verified when each cluster was made, against the plan."""
+    wanted = {work.target.scope for work in evidence.plan.work if work.target.scope in PARALLEL}
+    found: dict[tuple[str, str], Failed | Undecided] = {}
+    for cell in (cell for cell in evidence.provisioned if evidence.plan.origin is Origin.RUN):
+        ranks = placements(cell)
+        for scope in sorted(wanted):
+            if scope.value not in ranks:
+                missing = f"cell {cell.cell}: not recorded: the verified placement of MPI ranks on its {scope.value}"
+                found.setdefault((cell.environment, "unknown"), Undecided(missing, cell.environment))
+            elif wrong := misplaced(ranks[scope.value], of_scope(evidence.plan.shape, scope)):
+                message = f"cell {cell.cell}, {scope.value}: {wrong}, so nodes did unequal work"
+                found.setdefault((cell.environment, "wrong"), Failed(message, cell.environment))
+            else:
+                where = " ".join(f"{node}={count}" for node, count in ranks[scope.value].items())
                 yield f"{cell.environment}, {scope.value}: ranks {where}"
     yield from found.values()
 
@@ -73,10 +103,10 @@ def of_scope(shape: ClusterShape, scope: Scope) -> tuple[NodeShape, ...]:
 def misplaced(ranks: dict[str, int], nodes: tuple[NodeShape, ...]) -> str:
     """What is wrong with the ranks of each node, one for each of its CPUs; "" when nothing is."""
     planned = {node.name: node.cpus for node in nodes}
-    if len(ranks) == 1 and len(planned) > 1 and not ranks.keys() & planned.keys():
-        total, expected = sum(ranks.values()), sum(planned.values())
-        return "" if total == expected else f"{total} ranks on {next(iter(ranks))}; expected {expected}"
     total = sum(ranks.values())
+    if len(ranks) == 1 and len(planned) > 1 and not ranks.keys() & planned.keys():
+        expected = sum(planned.values())
+        return "" if total == expected else f"{total} ranks on {next(iter(ranks))}; expected {expected}"
     wrong = [
         f"{ranks.get(name, 0)} of {total} ranks on {name}; expected {planned.get(name, 0)}"
         for name in dict.fromkeys((*planned, *ranks))
@@ -89,23 +119,20 @@ def misplaced(ranks: dict[str, int], nodes: tuple[NodeShape, ...]) -> str:
     "M02",
     Severity.WARNING,
     "ranks are not bound, or share CPUs",
+    short="ranks not bound",
     why="ranks wait for messages without sleeping: two of them on one CPU measure the scheduler",
-    remedy="fewer ranks a node, or nodes with CPUs of their own",
-    source="the allowed CPUs of every rank, asked of every new cluster; imported logs do not tell",
-    applies=runs_in_parallel,
+    remedy="use fewer ranks per node, or nodes with more CPUs",
+    source="the allowed CPUs of every rank, asked of every new cluster",
+    scopes=PARALLEL,
+    needs=Needs("the CPUs of the ranks", checks="mpi binding", origin=Origin.RUN),
 )
-def binding(evidence: Evidence) -> Iterator[Finding | str]:
+def binding(evidence: Evidence) -> Iterator[Result]:
     """M02: CPUs that two ranks of a node may use."""
     for environment in evidence.environments:
-        cells = [cell for cell in evidence.provisioned if cell.environment == environment]
-        lines = [line for cell in cells for check in cell.checks if (line := BINDING.match(check))]
-        if not lines:
-            yield unknown("M02", "the CPUs of the ranks were not asked for", environment)
-            continue
+        lines = [line for check in evidence.checks(environment) if (line := BINDING.match(check))]
         for line in {found[0]: found for found in lines}.values():
             if shared := shared_by_ranks(line[2]):
-                message = f"{line[1]} in {environment}: two ranks may use CPU {shared}"
-                yield warning("M02", message, "", environment)
+                yield Failed(f"{line[1]} in {environment}: two ranks may use CPU {shared}", environment)
             else:
                 yield f"{environment}, {line[1]}: {line[2]}"
 
@@ -125,33 +152,56 @@ def shared_by_ranks(text: str) -> str:
     "M03",
     Severity.WARNING,
     "messages between ranks take another path than in the baseline",
+    short="another path between ranks",
     why="shared memory is ten times as fast as TCP, so a part of any difference is the path and not virtualization",
-    remedy='`mpi_transport = "tcp"` makes the host talk over TCP as nodes must; the ladder preset shows that step '
-    "alone",
-    source="the command line of mpirun, and what Open MPI says when single copies fail; imported logs have the latter",
-    benchmarks=PROGRAMS,
+    remedy='set `mpi_transport = "tcp"`, so that the host uses TCP as nodes must; the ladder preset shows that step '
+    "alone. Of imported logs, repeat the run with --mca btl_base_verbose 30",
+    source="the command line of mpirun, and what Open MPI prints when single copies fail; in logs the latencies of "
+    "messages",
+    benchmarks=MPI,
+    needs=(
+        Needs("the command line of mpirun", programs=("mpirun",), origin=Origin.RUN),
+        Needs("latencies of messages", metrics=("MaxPingPongLatency",), compares=True, origin=Origin.IMPORTED),
+    ),
 )
-def transport(evidence: Evidence) -> Iterator[Finding | str]:
+def transport(evidence: Evidence) -> Iterator[Result]:
     """M03: shared memory or TCP, inside a node and between nodes."""
-    told = {}
-    for (environment, label), trials in evidence.entries(*PROGRAMS).items():
-        paths = {path for trial in trials for step in trial.steps if (path := path_of(step.argv))}
-        if paths:
-            told[environment, label] = shown(sorted(paths))
-        else:
-            yield unknown("M03", f"no command line of mpirun is known of {label}", environment, label)
-        failed = [trial for trial in trials if SINGLE_COPY_FAILED.search(logs.text_of(trial))]
-        if failed:
+    paths: dict[tuple[str, str], str] = {}
+    for (environment, label), trials in evidence.entries().items():
+        if known := {path for trial in trials for step in trial.steps if (path := path_of(step.argv))}:
+            paths[environment, label] = shown(sorted(known))
+        if evidence.facts(trials, "single_copy_failures"):
             message = (
-                f"{label} in {environment}: Open MPI could not copy between ranks at once and fell back to two copies"
+                f"{label} in {environment}: Open MPI could not copy between ranks directly and fell back to two copies"
             )
-            yield warning(
-                "M03", message, "allow process_vm_readv in the container (ptrace capability)", environment, label
-            )
-    for environment, label, theirs, first, ours in against_first(evidence, told):
-        message = f"{label}: {theirs} in {environment}, {ours} in {first}"
-        yield warning("M03", message, "", environment, label)
-    yield from (f"{label} in {environment}: {path}" for (environment, label), path in told.items())
+            remedy = "allow process_vm_readv in the container (ptrace capability)"
+            yield Failed(message, environment, label, remedy=remedy)
+    for environment, label, theirs, first, ours in against_first(evidence, paths):
+        yield Failed(f"{label}: {theirs} in {environment}, {ours} in {first}", environment, label)
+    yield from (f"{label} in {environment}: {path}" for (environment, label), path in paths.items())
+    if evidence.plan.origin is Origin.IMPORTED:
+        yield from latencies(evidence)
+
+
+def latencies(evidence: Evidence) -> Iterator[Result]:
+    """Message latencies that the same path cannot explain."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for (environment, label), trials in evidence.entries().items():
+        if values := evidence.values(environment, label, "MaxPingPongLatency"):
+            found.setdefault(trials[0].benchmark, {}).setdefault(environment, []).extend(values)
+    for benchmark, several in found.items():
+        times = {environment: median(values) for environment, values in several.items()}
+        ours = times.get(evidence.reference)
+        for environment, latency in times.items():
+            if ours is None or environment == evidence.reference:
+                continue
+            here, there = (format_quantity(each, "s") for each in (latency, ours))
+            said = f"a message between the slowest pair of ranks takes {here} in {environment} and {there} in "
+            if 1 / FAR <= latency / ours <= FAR:
+                yield said + evidence.reference
+            else:
+                message = f"{said}{evidence.reference}: another MPI transport, or ranks on one machine"
+                yield Failed(message, environment, benchmark)
 
 
 def path_of(argv: tuple[str, ...]) -> str:
@@ -164,78 +214,67 @@ def path_of(argv: tuple[str, ...]) -> str:
 
 
 @row(
-    "M04",
-    Severity.BLOCKER,
-    "another MPI, another version of the program, or another problem and grid",
-    why="then two programs or two problems are compared",
-    remedy="give all environments the same root file system and the same parameters",
-    source="`mpirun --version` of the nodes; versions, N, NB, P and Q as hpcc and xhpl print them, also in imported "
-    "logs",
-    benchmarks=PROGRAMS,
-)
-def problem(evidence: Evidence) -> Iterator[Finding | str]:
-    """M04: MPI, versions, sizes and grids."""
-    for one in differences(evidence, "mpi_version"):
-        message = f"MPI is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in {evidence.reference}"
-        for label in evidence.labels_of(*PROGRAMS):
-            yield blocker("M04", message, "", one.environment, label)
-    told = {}
-    for (environment, label), trials in evidence.entries(*PROGRAMS).items():
-        solved = sorted({line for trial in trials for line in problem_of(trial)})
-        if solved:
-            told[environment, label] = shown(solved)
-        else:
-            yield unknown("M04", f"the log of {label} names no version and no grid", environment, label)
-    for environment, label, theirs, first, ours in against_first(evidence, told):
-        yield blocker("M04", f"{label} solved {theirs} in {environment}, {ours} in {first}", "", environment, label)
-    yield from (f"{label} in {environment}: {said}" for (environment, label), said in told.items())
-
-
-def problem_of(record: TrialRecord) -> Iterator[str]:
-    """The version and the solved problems of a run of hpcc or xhpl."""
-    keys = logs.summary(record)
-    version = ".".join(keys[name] for name in HPCC_VERSION if name in keys)
-    for n, nb, p, q in GRID.findall(logs.text_of(record)):
-        yield f"{f'hpcc {version}, ' if version else ''}N={n} NB={nb} P={p} Q={q}"
-
-
-@row(
     "M05",
     Severity.BLOCKER,
     "more threads than CPUs",
+    short="more threads than CPUs",
     why="threads then wait for each other; a BLAS counts the CPUs of the machine and ignores a quota",
-    remedy="set `threads` and `ranks_per_node` so that their product is the CPUs of a node",
-    source="the command lines against the CPUs and the quota of the nodes; sysbench's own count in imported logs, "
-    "where "
-    "the CPUs are known",
+    remedy="set `threads` and `ranks_per_node` so that their product is the number of CPUs of a node; of imported "
+    "logs, run mpirun with --bind-to none, or --map-by :PE=2",
+    source="the command lines and the threads that a tool reports, against the CPUs and the quota of the nodes; in "
+    "logs how ranks were bound, and how threads shared the work",
+    needs=(
+        Needs("the CPUs that its nodes may use", node=("cpus_allowed",), origin=Origin.RUN),
+        Needs("threads, and how they shared the work", facts=("thread_imbalance", "bind_to"), origin=Origin.IMPORTED),
+    ),
 )
-def threads(evidence: Evidence) -> Iterator[Finding | str]:
-    """M05: ranks times threads of MPI programs, threads of sysbench, against usable CPUs."""
+def threads(evidence: Evidence) -> Iterator[Result]:
+    """M05: ranks times threads of MPI programs, threads that a tool reports, against usable CPUs."""
     for (environment, label), trials in evidence.entries().items():
-        wanted = max((count for trial in trials if (count := threads_of(trial)) is not None), default=None)
+        if evidence.plan.origin is Origin.IMPORTED:
+            yield from (each for trial in trials for each in bound_threads(evidence, trial))
+            continue
+        wanted = max((count for trial in trials if (count := threads_of(evidence, trial)) is not None), default=None)
         if wanted is None:
             continue
         cpus = usable(evidence, environment, trials[0].nodes)
+        said = f"{label} in {environment}: {wanted} threads on"
         if cpus is None:
-            yield unknown("M05", f"the CPUs that {label} had are not known ({wanted} threads)", environment, label)
+            yield Undecided(f"{said} an unknown number of CPUs", environment, label)
         elif wanted > cpus:
-            message = f"{label} in {environment}: {wanted} threads on {cpus:g} CPUs"
-            said = blocker if trials[0].benchmark in PROGRAMS else warning
-            yield said("M05", message, "", environment, label)
+            severity = None if trials[0].benchmark in MPI else Severity.WARNING
+            yield Failed(f"{said} {cpus:g} CPUs", environment, label, severity)
         else:
-            yield f"{label} in {environment}: {wanted} threads on {cpus:g} CPUs"
+            yield f"{said} {cpus:g} CPUs"
 
 
-def threads_of(record: TrialRecord) -> int | None:
-    """Threads of all nodes of a trial together, as far as its command line or its log tells."""
+def bound_threads(evidence: Evidence, trial: TrialRecord) -> Iterator[Result]:
+    """Of a log: more threads than the CPUs that a rank is bound to, or that it got."""
+    count = trial.params.get("threads")
+    if not isinstance(count, int) or trial.benchmark in STORAGE:  # threads that wait for disks do not need CPUs
+        return
+    for facts in evidence.facts_of(trial):
+        bind_to, imbalance = facts.get("bind_to"), facts.get("thread_imbalance", 0.0)
+        reasons = [f"mpirun --bind-to {bind_to} leaves each rank one core"] if bind_to in ("core", "hwthread") else []
+        reasons += ["one thread did all the events"] if count == 2 and float(imbalance) > ONE_WORKED else []
+        if count > 1 and reasons:
+            message = (
+                f"{evidence.name_of(trial)}: {count} threads per rank, but "
+                f"{', and '.join(reasons)}: this measures the scheduler"
+            )
+            yield Failed(message, trial.environment, trial.label)
+        else:
+            yield f"{trial.label} in {trial.environment}: {count} thread{'' if count == 1 else 's'} per rank"
+
+
+def threads_of(evidence: Evidence, record: TrialRecord) -> int | None:
+    """Threads of all nodes of a trial together, as far as its command line or its output says."""
     for step in record.steps:
         if "mpirun" in step.argv and "--np" in step.argv:
             each = next((word.partition("=")[2] for word in step.argv if word.startswith("OPENBLAS_NUM_THREADS=")), "1")
             return int(step.argv[step.argv.index("--np") + 1]) * int(each)
-    if record.benchmark.startswith("sysbench"):
-        counts = [int(count) for count in logs.found(THREADS, record)]
-        return max(counts) * max(1, len(record.nodes)) if counts else None
-    return None
+    counts = [int(facts["threads"]) for facts in evidence.facts((record,), "threads")]
+    return max(counts) * max(1, len(record.nodes)) if counts else None
 
 
 def usable(evidence: Evidence, environment: str, nodes: tuple[str, ...]) -> float | None:
@@ -248,7 +287,7 @@ def usable(evidence: Evidence, environment: str, nodes: tuple[str, ...]) -> floa
         allowed = cpu_list(str(values.get("cpus_allowed", "")))
         if not allowed:
             return None
-        machine = "" if evidence.provider(environment) == "host" else node
+        machine = "" if evidence.capabilities(environment).kind is NodeKind.HOST else node
         counted |= {(machine, cpu) for cpu in allowed}
         quota += float(str(values.get("cpu_quota_cpus", len(allowed))))
     return min(float(len(counted)), quota) if nodes else None

@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-import re
+import ipaddress
 from collections.abc import Iterator
 
-from vtax.evidence import logs
-from vtax.evidence.campaign import Evidence, blocker, info, shown, unknown, values_of, warning
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
-from vtax.model.trial import TrialRecord
+from vtax.evidence.campaign import Evidence, shown, values_of
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.model.finding import Severity
+from vtax.model.nodes import Scope
+from vtax.model.plan import Origin
 from vtax.units import format_quantity
 
-NETWORK = ("iperf3", "ping")
-ONE_MACHINE = frozenset({"host", "docker", "podman", "qemu", "virtualbox"})  # providers whose nodes share one machine
+BETWEEN_NODES = (Scope.PAIRS,)
 
-CONNECTED = re.compile(r"local (\S+) port \d+ connected (?:to|with) (\S+) port \d+")
-PINGED = re.compile(r"^PING \S+ \(([0-9a-fA-F.:]+)\)", re.MULTILINE)
+
+@row(
+    "N01",
+    Severity.BLOCKER,
+    "the peer of a network test is the node itself",
+    short="a node that talked to itself",
+    why="traffic to the node's own address stays in the kernel's memory: this is memory bandwidth",
+    remedy="measure between two nodes with their own network stacks",
+    source="the addresses of both ends in the tools' output, and the nodes' interfaces",
+    scopes=BETWEEN_NODES,
+    needs=Needs("the addresses of both ends", facts=("server_address",)),
+)
+def loopback(evidence: Evidence) -> Iterator[Result]:
+    """N01: a network test between a node and itself."""
+    for (environment, label), trials in evidence.entries().items():
+        peers: dict[str, bool] = {}
+        for trial in trials:
+            own = own_addresses(evidence, environment, trial.nodes[0] if trial.nodes else "")
+            for facts in evidence.facts((trial,), "server_address"):
+                client, server = str(facts.get("client_address", "")), str(facts["server_address"])
+                to_itself = is_loopback(server) or is_loopback(client) or server == client or server in own
+                peers[server] = peers.get(server, False) or to_itself
+        if own_peers := [peer for peer, to_itself in peers.items() if to_itself]:
+            message = (
+                f"{label} in {environment} sent to {own_peers[0]}, an address of its own node: nothing left the node"
+            )
+            yield Failed(message, environment, label)
+        else:
+            yield f"{label} in {environment}: the peer is {shown(list(peers))}"
 
 
 def is_loopback(address: str) -> bool:
-    return address.startswith("127.") or address in ("::1", "localhost")
-
-
-def connections(record: TrialRecord) -> list[tuple[str, str]]:
-    """(own address, peer's address) of every stream that a log of iperf3 names."""
-    pairs = [(own, peer) for own, peer in CONNECTED.findall(logs.text_of(record))]
-    for document in logs.documents(record):
-        for stream in logs.at(document, "start", "connected") or ():
-            own, peer = logs.at(stream, "local_host"), logs.at(stream, "remote_host")
-            if isinstance(own, str) and isinstance(peer, str):
-                pairs.append((own, peer))
-    return pairs
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return address in ("localhost", "ip6-localhost")
 
 
 def own_addresses(evidence: Evidence, environment: str, node: str) -> set[str]:
@@ -41,82 +60,54 @@ def own_addresses(evidence: Evidence, environment: str, node: str) -> set[str]:
 
 
 @row(
-    "N01",
-    Severity.BLOCKER,
-    "the peer of a network test is the node itself",
-    why="traffic to an own address stays in the kernel's memory: this is memory bandwidth",
-    remedy="measure between two nodes with network stacks of their own",
-    source="addresses in logs of iperf3 (JSON or text) and ping, and the nodes' interfaces; also in imported logs",
-    benchmarks=NETWORK,
-)
-def loopback(evidence: Evidence) -> Iterator[Finding | str]:
-    """N01: iperf3 or ping between a node and itself."""
-    for (environment, label), trials in evidence.entries(*NETWORK).items():
-        pairs = [pair for trial in trials for pair in connections(trial)]
-        for trial in trials:
-            own = own_addresses(evidence, environment, trial.nodes[0] if trial.nodes else "")
-            pairs += [(peer if peer in own else "", peer) for peer in logs.found(PINGED, trial)]
-        inside = [peer for own_address, peer in pairs if is_loopback(peer) or own_address == peer]
-        if inside:
-            message = f"{label} in {environment} sent to {inside[0]}, an address of its own node: nothing left the node"
-            yield blocker("N01", message, "", environment, label)
-        elif pairs:
-            yield f"{label} in {environment}: the peer is {shown(list(dict.fromkeys(peer for _, peer in pairs)))}"
-        else:
-            yield unknown("N01", f"the log of {label} names no address", environment, label)
-
-
-@row(
     "N02",
     Severity.BLOCKER,
     "peers share one physical host, in some environments only",
+    short="peers on one machine",
     why="packets between nodes of one machine cross no wire; a real network in one environment and a bridge in another "
     "are two experiments",
     remedy="read such figures as those between nodes on one machine; for a physical network use nodes on two machines",
-    source="the provider: all nodes of host, Docker, Podman, QEMU and VirtualBox are on the machine that runs vtax; "
-    "imported logs do not tell",
-    benchmarks=NETWORK,
+    source="the plan: whether all nodes of an environment are on the machine that runs vtax",
+    scopes=BETWEEN_NODES,
+    needs=Needs("which machine each node ran on", origin=Origin.RUN),
+    note="a note where all environments are on one machine, because all network figures are then between nodes on one "
+    "machine and compare with each other; a blocker would forbid every network figure of a single machine",
 )
-def one_host(evidence: Evidence) -> Iterator[Finding | str]:
+def one_host(evidence: Evidence) -> Iterator[Result]:
     """N02: whether packets crossed a physical network, and whether that is so everywhere."""
-    environments = tuple(dict.fromkeys(environment for environment, _ in evidence.entries(*NETWORK)))
-    inside = [name for name in environments if evidence.provider(name) in ONE_MACHINE]
+    environments = tuple(dict.fromkeys(environment for environment, _ in evidence.entries()))
+    inside = [name for name in environments if evidence.capabilities(name).shares_machine]
     for name in (name for name in environments if name not in inside):
-        yield unknown("N02", "the records do not say which machine each node ran on", name)
+        yield Undecided(f"{name}: not recorded: which machine each node ran on", name)
     if inside and len(inside) == len(environments):
         message = f"all nodes of {shown(inside)} are on one machine: network figures are between nodes on one machine"
-        yield info("N02", message)
+        yield Failed(message, severity=Severity.INFO)
     elif inside:
-        for label in evidence.labels_of(*NETWORK):
+        for label in dict.fromkeys(label for _, label in evidence.entries()):
             message = f"the nodes of {shown(inside)} share one machine, which is not known of the other environments"
-            yield warning("N02", message, "", "", label)
+            yield Failed(message, entry=label, severity=Severity.WARNING)
 
 
 @row(
     "N05",
     Severity.BLOCKER,
-    "a rate above that of the interface, or interfaces that are set otherwise",
+    "a rate above that of the interface, or interfaces that are configured differently",
+    short="unequal or exceeded interfaces",
     why="no wire carries more than its rate, so a path or a unit is wrong; packet size, segmentation offload and "
     "congestion control change what a connection reaches",
-    remedy="look at the path; give the interfaces of all environments the same MTU and offloads",
-    source="facts of the nodes: MTU, largest segment, congestion control, speed of physical interfaces; imported "
-    "logs do "
-    "not tell",
-    benchmarks=("iperf3",),
+    remedy="check the path; give the interfaces of all environments the same MTU and offloads",
+    source="facts of the nodes: MTU, largest segment, congestion control, speed of physical interfaces",
+    scopes=BETWEEN_NODES,
+    needs=Needs("the interfaces of its nodes", node=("interfaces",), origin=Origin.RUN),
 )
-def interfaces(evidence: Evidence) -> Iterator[Finding | str]:
+def interfaces(evidence: Evidence) -> Iterator[Result]:
     """N05: line rate, MTU, offload and congestion control."""
     seen: dict[str, dict[str, str]] = {}
-    for environment in dict.fromkeys(environment for environment, _ in evidence.entries("iperf3")):
-        links = [
-            link
-            for values in values_of(evidence, environment, "interfaces").values()
-            for value in values
-            for link in value
-            if link.get("name") != "lo"
-        ]
+    rates = [one for one in evidence.measurements if one.unit == "bit/s" and not one.warmup]
+    for environment in dict.fromkeys(one.environment for one in rates):
+        listed = [v for every in values_of(evidence, environment, "interfaces").values() for v in every]
+        links = [link for value in listed for link in value if link.get("name") != "lo"]
         if not links:
-            yield unknown("N05", "no node told its interfaces", environment)
             continue
         algorithms = [v for every in values_of(evidence, environment, "tcp_congestion_control").values() for v in every]
         seen[environment] = {
@@ -124,24 +115,19 @@ def interfaces(evidence: Evidence) -> Iterator[Finding | str]:
             "largest segment": shown(sorted({str(link["gso_max_size"]) for link in links if "gso_max_size" in link})),
             "congestion control": shown(sorted({str(value) for value in algorithms})),
         }
-        yield f"{environment}: " + ", ".join(
-            f"{name} {value or 'unknown'}" for name, value in seen[environment].items()
-        )
-        yield from above_line_rate(
-            evidence, environment, [link["speed_bits"] for link in links if "speed_bits" in link]
-        )
+        settings = (f"{name} {value or 'unknown'}" for name, value in seen[environment].items())
+        yield f"{environment}: " + ", ".join(settings)
+        speeds = [link["speed_bits"] for link in links if "speed_bits" in link]  # virtual interfaces have no rate
+        for label in dict.fromkeys(one.label for one in rates if one.environment == environment):
+            fastest = max(one.value for one in rates if (one.environment, one.label) == (environment, label))
+            if speeds and fastest > max(speeds):
+                rate, speed = format_quantity(fastest, "bit/s"), format_quantity(max(speeds), "bit/s")
+                message = f"{label} in {environment}: {rate} exceeds the interface's {speed}"
+                yield Failed(message, environment, label)
     first = next(iter(seen), "")
     for environment in (name for name in seen if name != first):
         for name, value in seen[environment].items():
             if value and seen[first][name] and value != seen[first][name]:
                 message = f"{name} is {value} in {environment} and {seen[first][name]} in {first}"
-                yield warning("N05", message, "", environment, "iperf3")
-
-
-def above_line_rate(evidence: Evidence, environment: str, speeds: list[int]) -> Iterator[Finding]:
-    """Throughput above the fastest physical interface of the nodes; virtual ones have no rate."""
-    for name, label in evidence.entries("iperf3"):
-        rates = evidence.values(environment, label, "throughput")
-        if name == environment and speeds and rates and max(rates) > max(speeds):
-            rate, speed = format_quantity(max(rates), "bit/s"), format_quantity(max(speeds), "bit/s")
-            yield blocker("N05", f"{label} in {environment}: {rate} exceeds the interface's {speed}", "", name, label)
+                for benchmark in dict.fromkeys(one.benchmark for one in rates if one.environment == environment):
+                    yield Failed(message, environment, benchmark, Severity.WARNING)

@@ -1,67 +1,66 @@
-"""T01, T07: whether every environment ran the same programs, with the same kernels inside of them."""
+"""T01: whether every environment ran the same programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import Any
 
-from vtax.evidence.campaign import (
-    Evidence,
-    blocker,
-    canonical,
-    differences,
-    emulated,
-    info,
-    shown,
-    unknown,
-    values_of,
-    warning,
+from vtax.evidence.campaign import Evidence, canonical, differences, shown, values_of
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import Failed, Result, row
+from vtax.facts.blas import AVX2_CORES, AVX512_CORES, OTHER_CORES
+from vtax.model.finding import Severity
+from vtax.model.plan import Origin
+from vtax.tools import tools
+from vtax.tools.tool import Build
+
+BUILDS = tuple(build for tool in tools() for build in tool.builds)
+VERSIONS = tuple(
+    Build(fact, f"{package} is version", decisive=False) for tool in tools() for fact, package in tool.versions.items()
 )
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
-
-BLAS_BENCHMARKS = ("hpcc", "hpl")
-ONE_IMAGE = "give all environments the same root file system"
-
-# Kernels of OpenBLAS by the widest vectors that they use (lower case).
-AVX512_CORES = frozenset({"skylakex", "cooperlake", "sapphirerapids"})
-AVX2_CORES = frozenset({"haswell", "zen", "excavator"})
+APART = 2.0  # times: one process multiplies matrices faster than its memory explains
 
 
 @row(
     "T01",
     Severity.BLOCKER,
     "programs, libraries or their versions differ",
+    short="different programs",
     why="then libraries are compared, not virtualization",
-    remedy=ONE_IMAGE,
-    source="hashes and versions of programs, the BLAS build and steering variables of every node; of imported logs the "
-    "versions that they print",
+    remedy="give all environments the same root file system, or run the same binaries",
+    source="hashes and versions of programs, the BLAS build and steering variables of every node; in logs the "
+    "versions, compilers and dates that programs print, and DGEMM against STREAM of one process",
+    needs=(
+        Needs("the hashes of its programs", node=("binary_sha256",), origin=Origin.RUN),
+        Needs(
+            "versions, compilers, dates of compilation",
+            facts=tuple(build.fact for build in (*VERSIONS, *BUILDS)),
+            compares=True,
+            origin=Origin.IMPORTED,
+        ),
+        Needs("DGEMM and STREAM of one process", metrics=("SingleDGEMM",), compares=True, origin=Origin.IMPORTED),
+    ),
 )
-def different(evidence: Evidence) -> Iterator[Finding | str]:
+def different(evidence: Evidence) -> Iterator[Result]:
     """T01: binaries, versions, BLAS build or variables that steer libraries differ from the reference."""
-    found = [
-        *mapping_findings(evidence, "binary_sha256", "program"),
-        *mapping_findings(evidence, "versions", "package"),
-        *variable_findings(evidence),
-    ]
-    cores = {
-        str(core).lower()
-        for environment in evidence.environments
-        for seen in values_of(evidence, environment, "blas_core").values()
-        for core in seen
-    }
+    if evidence.plan.origin is Origin.IMPORTED:
+        yield from builds(evidence)
+        yield from matrices(evidence)
+        return
+    yield from mapping_differs(evidence, "binary_sha256", "program")
+    yield from mapping_differs(evidence, "versions", "package")
+    yield from variables_differ(evidence)
+    chosen = (values_of(evidence, environment, "blas_core") for environment in evidence.environments)
+    cores = {str(core).lower() for nodes in chosen for seen in nodes.values() for core in seen}
     for fact, name in (("mpi_version", "MPI"), ("blas_config", "BLAS build")):
         for one in differences(evidence, fact):
-            pair = [without_core(shown(values), fact, cores) for values in (one.theirs, one.reference)]
-            if pair[0] != pair[1]:
-                message = f"{name} in {one.environment} is {pair[0]}, in {evidence.reference} {pair[1]}"
-                found.append(blocker("T01", f"{message}: programs are compared", ONE_IMAGE, one.environment))
-    yield from found
+            theirs, ours = (without_core(shown(values), fact, cores) for values in (one.theirs, one.reference))
+            if theirs != ours:
+                message = f"{name} in {one.environment} is {theirs}, in {evidence.reference} {ours}"
+                yield Failed(f"{message}: programs are compared", one.environment)
     for environment in evidence.environments:
-        if hashes := all_values(evidence, environment, "binary_sha256"):
-            yield f"{environment}: hashes of {shown(sorted(hashes))}"
-        else:
-            yield unknown("T01", "no hashes of the programs were taken", environment)
+        yield f"{environment}: hashes of {shown(sorted(all_values(evidence, environment, 'binary_sha256')))}"
 
 
 def without_core(config: str, fact: str, cores: set[str]) -> str:
@@ -69,13 +68,12 @@ def without_core(config: str, fact: str, cores: set[str]) -> str:
     `cores` are those that nodes named."""
     if fact != "blas_config":
         return config
-    words = config.split()
-    known = cores | AVX512_CORES | AVX2_CORES | {"sandybridge", "nehalem", "prescott", "core2", "penryn", "generic"}
-    return " ".join(word for word in words if word.lower() not in known)
+    known = cores | AVX512_CORES | AVX2_CORES | OTHER_CORES
+    return " ".join(word for word in config.split() if word.lower() not in known)
 
 
-def mapping_findings(evidence: Evidence, fact: str, kind: str) -> Iterator[Finding]:
-    """One finding for each environment that has other values than the reference under the same names."""
+def mapping_differs(evidence: Evidence, fact: str, kind: str) -> Iterator[Failed]:
+    """One for each environment that has other values than the reference under the same names."""
     for one in differences(evidence, fact):
         theirs, ours = merged(one.theirs), merged(one.reference)
         names = sorted(name for name in theirs.keys() & ours.keys() if theirs[name] != ours[name])
@@ -85,11 +83,11 @@ def mapping_findings(evidence: Evidence, fact: str, kind: str) -> Iterator[Findi
                 f"{kind} differs between {one.environment} and {evidence.reference}: {shown(names)} "
                 f"({name}: {brief(theirs[name])}, {brief(ours[name])}); this compares programs, not virtualization"
             )
-            yield blocker("T01", message, ONE_IMAGE, one.environment)
+            yield Failed(message, one.environment)
 
 
-def variable_findings(evidence: Evidence) -> Iterator[Finding]:
-    """A variable that steers a library and is set otherwise; one that nobody set is not a fact of the node."""
+def variables_differ(evidence: Evidence) -> Iterator[Failed]:
+    """A variable that steers a library and has another value; one that is not set is not a fact of the node."""
     ours = all_values(evidence, evidence.reference, "environment_overrides")
     for environment in evidence.compared:
         theirs = all_values(evidence, environment, "environment_overrides")
@@ -101,7 +99,44 @@ def variable_findings(evidence: Evidence) -> Iterator[Finding]:
                 f"variables that steer libraries differ: {shown(names)} ({name} in {environment}: {here}, in "
                 f"{evidence.reference}: {there}); the same program then runs other code"
             )
-            yield blocker("T01", message, "unset them in the shell that starts vtax", environment)
+            yield Failed(message, environment, remedy="unset them in the shell that starts vtax")
+
+
+def builds(evidence: Evidence) -> Iterator[Result]:
+    """Of logs: programs of another version, or built differently."""
+    for fact, words, decisive in (*VERSIONS, *BUILDS):
+        values = evidence.values_by_environment(fact)
+        for environment, theirs in values.items():
+            ours = values.get(evidence.reference, theirs)
+            if set(theirs) == set(ours):
+                yield f"{words} {shown(theirs)} in {environment}"
+                continue
+            message = f"{words} {shown(theirs)} in {environment}, {shown(ours)} in {evidence.reference}"
+            for benchmark in evidence.benchmarks_with(fact, environment):
+                yield Failed(message, environment, benchmark, None if decisive else Severity.WARNING)
+
+
+def matrices(evidence: Evidence) -> Iterator[Result]:
+    """Of logs: one process multiplies matrices far faster than its memory explains: another BLAS, or kernel of it."""
+    metrics = ("SingleDGEMM", "SingleSTREAM_Triad")
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for one in evidence.measurements:
+        if one.metric in metrics:
+            found.setdefault((one.benchmark, one.environment), {}).setdefault(one.metric, []).append(one.value)
+    for (benchmark, environment), theirs in found.items():
+        ours = found.get((benchmark, evidence.reference), {})
+        if environment == evidence.reference or not all(name in each for name in metrics for each in (ours, theirs)):
+            continue
+        product, memory = (median(theirs[name]) / median(ours[name]) for name in metrics)
+        said = (
+            f"one process multiplies matrices {product:.2f} times as fast in {environment} as in "
+            f"{evidence.reference}, and moves memory {memory:.2f} times as fast"
+        )
+        if 1 / APART <= product / memory <= APART:
+            yield said
+        else:
+            remedy = "compare the BLAS, and the CPU flags that it sees"
+            yield Failed(f"{said}: another BLAS, or another kernel of it", environment, benchmark, remedy=remedy)
 
 
 def all_values(evidence: Evidence, environment: str, fact: str) -> dict[str, Any]:
@@ -123,59 +158,3 @@ def brief(value: object) -> str:
     """A hash by its beginning."""
     text = str(value)
     return f"{text[:12]}…" if len(text) >= 64 else text
-
-
-@row(
-    "T07",
-    Severity.BLOCKER,
-    "the BLAS chose another kernel",
-    why="which kernel runs decides HPL by up to a factor of five, with the same library and the same CPU",
-    remedy="give guests the host's CPU model, and unset OPENBLAS_CORETYPE",
-    source="`vtax-blas` on every node; imported logs do not tell",
-    benchmarks=BLAS_BENCHMARKS,
-)
-def blas_core(evidence: Evidence) -> Iterator[Finding | str]:
-    """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""
-    labels = evidence.labels_of(*BLAS_BENCHMARKS)
-    for one in differences(evidence, "blas_core"):
-        message = (
-            f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
-            f"in {evidence.reference} ({one.node}): two programs are compared"
-        )
-        remedy = "give guests the host's CPU model, and unset OPENBLAS_CORETYPE"
-        said = warning if emulated(evidence, one.environment) else blocker
-        yield from (said("T07", message, remedy, one.environment, label) for label in labels)
-    for environment in evidence.environments:
-        cores = {str(core) for seen in values_of(evidence, environment, "blas_core").values() for core in seen}
-        if cores:
-            yield f"{environment}: {shown(sorted(cores))}"
-        else:
-            missing = "which kernel the BLAS chose is not known (vtax-blas is not in the image)"
-            yield from (unknown("T07", missing, environment, label) for label in labels)
-    yield from narrow_kernels(evidence, labels)
-
-
-def narrow_kernels(evidence: Evidence, labels: tuple[str, ...]) -> Iterator[Finding]:
-    """A kernel that does not use the widest vectors of the CPU: alike everywhere, but not this machine's best."""
-    for environment in evidence.environments:
-        flags = {
-            flag for values in values_of(evidence, environment, "cpu_flags").values() for v in values for flag in v
-        }
-        cores = {core for values in values_of(evidence, environment, "blas_core").values() for core in values}
-        for core in sorted(cores):
-            if unused := unused_vectors(core, flags):
-                message = f"the CPU has {unused}, the {core} kernel of the BLAS in {environment} does not use it"
-                remedy = "a newer OpenBLAS may know this CPU; all figures of linear algebra are below what it can do"
-                yield from (info("T07", message, remedy, environment, label) for label in labels)
-            elif core.lower() in AVX512_CORES and flags and "avx512f" not in flags:
-                message = f"the {core} kernel of the BLAS in {environment} needs AVX-512, which the CPU does not report"
-                yield from (warning("T07", message, "unset OPENBLAS_CORETYPE", environment, label) for label in labels)
-
-
-def unused_vectors(core: str, flags: set[str]) -> str:
-    """The vectors that a CPU has and a kernel of OpenBLAS does not use; "" when it uses the widest."""
-    if "avx512f" in flags and core.lower() not in AVX512_CORES:
-        return "AVX-512"
-    if {"avx2", "fma"} <= flags and core.lower() not in AVX512_CORES | AVX2_CORES:
-        return "AVX2"
-    return ""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 from statistics import median
 
-from vtax.evidence.campaign import Evidence, blocker, canonical, shown, unknown, values_of, warning
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
+from vtax.evidence.campaign import Evidence, canonical, shown, values_of
+from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.model.finding import Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind
+from vtax.model.plan import Origin
 from vtax.model.trial import TrialRecord
+from vtax.tools import tool_of
 
 NEAR = 0.01
 FACTORS = {"1000": 1000.0, "1024": 1024.0, "10⁶": 1e6, "2²⁰": 2.0**20}
@@ -34,18 +37,21 @@ Series = tuple[str, tuple[tuple[str, str], ...]]  # metric and labels
     "U01",
     Severity.BLOCKER,
     "environments differ by the factor between two units",
+    short="units mixed up",
     why="GB/s against Gbit/s or GiB/s, and k of 1000 against 1024, look like a large difference and are a reader's "
     "mistake",
-    remedy="look at the raw output of both, and at the unit that each tool printed",
+    remedy="check the raw output of both, and the unit that each tool printed",
     source="the measurements, and the hash of the packages on every node: the same program that was read by the same "
-    "parser has the same unit on both sides, and then this is a warning; of imported runs the measurements, readers "
-    "and versions",
+    "reader has the same unit on both sides, and then this is a warning; in logs the versions that programs print",
+    note="asks for the factor in all figures of a unit together, at least three, for 8 only where they count bits or "
+    "bytes, and for factors near 1 to 0.1 %: true differences of 8 times and of 2 % occur, and would be called "
+    "mistakes; a warning where one program and one reader gave both sides their unit",
 )
-def unit_factors(evidence: Evidence) -> Iterator[Finding | str]:
+def unit_factors(evidence: Evidence) -> Iterator[Result]:
     """U01: all series of one unit under one label apart by the same factor.
 
-    METHOD asks this of each metric; a true difference then meets 8 or 1.024 ± 1 % far too often, so all series of a
-    unit must have the factor, at least three of them, and the small factors to 0.1 %.
+    Asked of single metrics, a true difference meets 8 or 1.024 ± 1 % far too often, so all series of a unit must have
+    the factor, at least three of them, and the small factors to 0.1 %.
     """
     groups = levels(evidence.measurements)
     names = list(dict.fromkeys(environment for environment, *_ in groups))
@@ -58,11 +64,11 @@ def unit_factors(evidence: Evidence) -> Iterator[Finding | str]:
         ratios = [series[key] / ours[key] for key in both]
         if factor := common_factor(ratios, unit):
             message = f"{label} in {environment}: all {len(both)} figures in {unit} are {factor} times those in {first}"
-            said = blocker
-            if one_program(evidence, environment, first):
-                message += ", by the same program and the same parser"
-                said = warning
-            yield said("U01", message, "", environment, label, metrics=tuple(sorted({key[0] for key in both})))
+            alike = one_program(evidence, benchmark, (environment, first))
+            if alike:
+                message += ", by the same program and the same reader"
+            metrics = tuple(sorted({key[0] for key in both}))
+            yield Failed(message, environment, label, Severity.WARNING if alike else None, metrics=metrics)
         else:
             yield f"{label} in {environment}: ratios in {unit} from {min(ratios):.3g} to {max(ratios):.3g}"
 
@@ -77,11 +83,24 @@ def levels(measurements: tuple[Measurement, ...]) -> dict[tuple[str, str, str, s
     return {where: {key: median(found) for key, found in series.items()} for where, series in values.items()}
 
 
-def one_program(evidence: Evidence, environment: str, other: str) -> bool:
-    """Whether all nodes of two environments have the same packages, so that one version of a tool wrote both sides."""
-    every = [values_of(evidence, name, "packages_sha256") for name in (environment, other)]
-    hashes = {canonical(value) for nodes in every for values in nodes.values() for value in values}
-    return all(every) and len(hashes) == 1
+def one_program(evidence: Evidence, benchmark: str, environments: tuple[str, str]) -> bool:
+    """Whether one version of a tool wrote both sides, and one reader read them: by the packages of all nodes, or by the
+    reader and the versions of each log."""
+    if evidence.plan.origin is Origin.RUN:
+        every = [values_of(evidence, name, "packages_sha256") for name in environments]
+        return all(every) and len({canonical(v) for nodes in every for values in nodes.values() for v in values}) == 1
+    seen: dict[str, set[str]] = {name: set() for name in environments}
+    for trial in evidence.trials:
+        if trial.environment in seen and trial.benchmark == benchmark and trial.imported is not None:
+            versions = {
+                name: facts[name]
+                for facts in evidence.facts_of(trial)
+                for name in sorted(facts)
+                if name.endswith("_version")
+            }
+            seen[trial.environment].add(f"{trial.imported.reader} {canonical(versions)}" if versions else "")
+    found = set().union(*seen.values())
+    return all(seen.values()) and len(found) == 1 and "" not in found
 
 
 def common_factor(ratios: Sequence[float], unit: str) -> str:
@@ -99,64 +118,83 @@ def common_factor(ratios: Sequence[float], unit: str) -> str:
     "U02",
     Severity.BLOCKER,
     "a metric without a direction, or with another unit or kind in another environment",
+    short="a metric declared differently",
     why="then better cannot be told from worse, or two things are compared under one name",
     remedy="declare the metric's unit and kind in its benchmark, once",
-    source="the measurements, whose unit, kind and direction come from the benchmark; also imported ones",
+    source="the measurements, whose unit, kind and direction come from the benchmark",
 )
-def declarations(evidence: Evidence) -> Iterator[Finding | str]:
+def declarations(evidence: Evidence) -> Iterator[Result]:
     """U02: one unit, kind and direction for each metric."""
-    told: dict[tuple[str, str], set[tuple[str, Kind, Direction]]] = {}
+    seen: dict[tuple[str, str], set[tuple[str, Kind, Direction]]] = {}
     primary: dict[tuple[str, str], bool] = {}
     for one in evidence.measurements:
         where = (one.label, one.metric)
-        told.setdefault(where, set()).add((one.unit, one.kind, one.direction))
+        seen.setdefault(where, set()).add((one.unit, one.kind, one.direction))
         primary[where] = primary.get(where, False) or one.primary
-    for (label, metric), found in told.items():
+    for (label, metric), found in seen.items():
         if len(found) > 1:
             listed = shown(sorted(f"{unit} ({kind}, {direction})" for unit, kind, direction in found))
-            yield blocker("U02", f"{metric} of {label} is {listed}", "", "", label, metrics=(metric,))
+            yield Failed(f"{metric} of {label} is {listed}", entry=label, metrics=(metric,))
         elif primary[label, metric] and any(direction is Direction.NONE for _, _, direction in found):
-            message = f"{metric} of {label} is primary, and nobody said whether more is better"
-            yield blocker("U02", message, "", "", label, metrics=(metric,))
-    yield f"{len(told)} metrics have one unit, kind and direction each"
+            message = f"{metric} of {label} is primary, and it is not declared whether more is better"
+            yield Failed(message, entry=label, metrics=(metric,))
+    yield f"{len(seen)} metrics have one unit, kind and direction each"
 
 
 @row(
     "U03",
     Severity.BLOCKER,
-    "two runs have the same output, or the same values to the last digit",
+    "two runs have the same output or values, or a file was given twice or is named after another test",
+    short="values given twice",
     why="no two runs are equal: a file was copied, or an old one was read again",
-    remedy="look at both files; leave out the copy",
-    source="the raw output and the values of all runs; also imported ones",
+    remedy="check both files; leave out the copy",
+    source="the raw output and the values of all runs; the names of imported files",
 )
-def reused(evidence: Evidence) -> Iterator[Finding | str]:
-    """U03: raw output or values that stand there twice."""
+def reused(evidence: Evidence) -> Iterator[Result]:
+    """U03: raw output or values that occur twice."""
+    if evidence.plan.origin is Origin.IMPORTED:
+        for problem in evidence.plan.problems:
+            yield Failed(problem.message, severity=Severity.WARNING, remedy="keep every result once")
+        yield from wrong_names(evidence)
     outputs: dict[str, TrialRecord] = {}
-    values: dict[tuple[str, tuple[float, ...]], str] = {}
+    values: dict[tuple[str, tuple[float, ...]], TrialRecord] = {}
     count = 0
     for trial in evidence.trials:
         mine = evidence.measured.get(trial.id, [])
         if not mine:
             continue
         count += 1
-        digest, key = digest_of(trial.texts), (trial.benchmark, exact(mine))
-        other = outputs.setdefault(digest, trial).id if digest else trial.id
-        if other == trial.id and len(set(key[1])) >= SEVERAL:
-            other = values.setdefault(key, trial.id)
-        if other != trial.id:
-            message = f"{trial.id} has the same numbers as {other}, to the last digit"
-            yield blocker("U03", message, "", trial.environment, trial.label)
+        digest, key = evidence.raw_sha256(trial), (trial.benchmark, exact(mine))
+        other = outputs.setdefault(digest, trial) if digest else trial
+        if other is trial and len(set(key[1])) >= SEVERAL:
+            other = values.setdefault(key, trial)
+        if other is not trial:
+            names = evidence.name_of(trial), evidence.name_of(other)
+            message = f"{names[0]} has the same numbers as {names[1]}, to the last digit"
+            yield Failed(message, trial.environment, trial.label)
     if count:
         yield f"{count} runs differ from each other"
     elif evidence.trials:
-        yield unknown("U03", "no run has a number")
+        yield Undecided("no run has a number")
 
 
-def digest_of(texts: Mapping[str, str]) -> str:
-    """The hash of all that a trial left; "" when that is nothing."""
-    if not any(texts.values()):
-        return ""
-    return hashlib.sha256("\0".join(texts[name] for name in sorted(texts)).encode()).hexdigest()
+def wrong_names(evidence: Evidence) -> Iterator[Failed]:
+    """Of logs: a file whose name says another test than the one that ran."""
+    for trial in evidence.trials:
+        tool = tool_of(trial.benchmark)
+        if trial.imported is None or tool is None:
+            continue
+        words = set(re.split(r"[^a-z0-9]+", PurePosixPath(trial.imported.file).name.lower()))
+        for parameter, claims in tool.file_names.items():
+            ran = trial.params.get(parameter)
+            claimed = next((claim for word, claim in claims.items() if word in words and claim != ran), "")
+            if ran and claimed:
+                message = (
+                    f"{evidence.name_of(trial)} is named after a {claimed} test, but a {ran} test ran: it is filed "
+                    "under what ran"
+                )
+                remedy = "check whether the other test is missing"
+                yield Failed(message, trial.environment, trial.label, Severity.WARNING, remedy)
 
 
 def exact(measurements: list[Measurement]) -> tuple[float, ...]:

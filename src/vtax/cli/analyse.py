@@ -11,7 +11,7 @@ import typer
 from vtax.cli.gating import FailOn, Junit
 
 if TYPE_CHECKING:
-    from vtax.analysis.records import Analysis, Comparison, Rung
+    from vtax.analysis.records import Analysis, Comparison, LadderStep
 
 MANY = 8  # comparisons of one metric in one environment that have a line each
 
@@ -82,8 +82,8 @@ def lines_of(made: Analysis) -> Iterator[str]:
         yield f"for the next campaign: {text}"
 
 
-def step_of(rung: Rung) -> str:
-    """`host to docker +3.1 % [-1.2, +7.6]`, or that the two do not compare."""
+def step_of(rung: LadderStep) -> str:
+    """`host to container +3.1 % [-1.2, +7.6]`, or that the two do not compare."""
     from vtax.analysis.verdict import percent
 
     between = f"{rung.previous} to {rung.environment}"

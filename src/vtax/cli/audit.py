@@ -1,4 +1,4 @@
-"""vtax audit: every row of the catalogue, looked at."""
+"""vtax audit: every row of the catalogue, and what it found."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def audit(
         FailOn | None, typer.Option("--fail-on", help="Exit code 5 when something of this severity was found.")
     ] = None,
 ) -> None:
-    """Look at everything that could make a campaign's numbers wrong, and write audit.json. Runs nothing again.
+    """Check everything that could make a campaign's numbers wrong, and write audit.json. Runs nothing again.
 
-    What failed comes first, then what could not be seen. Findings are no error: the exit code is 0, unless `--fail-on`
-    says otherwise.
+    What failed comes first, then what is unknown. Findings are not an error: the exit code is 0 unless `--fail-on` is
+    given.
 
     Example:  vtax audit campaigns/quick-20260101-120000 --fail-on blocker
     """

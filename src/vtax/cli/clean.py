@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from vtax.providers.base import Leftover
 
 
-NAMED = 3  # things that are told by their names
+NAMED = 3  # leftovers that are listed by name
 
 
 def clean(
-    check: Annotated[bool, typer.Option("--check", help="Only look; exit code 5 when something is there.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only list; exit code 5 when there is something.")] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also what running campaigns and clusters that are up use.")
+        bool, typer.Option("--all", help="Also remove what running campaigns and clusters that are up use.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print what is found as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """Remove what vtax runs left behind: containers, networks, volumes, control groups, processes, files.
 
     Everything is found by its label. Campaign directories and cached root file systems stay, and so do, unless --all is
     given, running campaigns and clusters that are up. What was made with another state directory (XDG_STATE_HOME) is
-    told and stays: somebody may be using it.
+    listed but stays: another user may be using it.
 
     Example:  vtax clean --check
     """
@@ -55,7 +55,7 @@ def clean(
 
 
 def _others(labelled: Iterable[Leftover]) -> list[str]:
-    """What is another vtax's, one line for each run-time directory, and how to look at it from there."""
+    """What other vtax instances own: one line for each run-time directory, with how to remove it."""
     from pathlib import Path
 
     from vtax.providers.base import UNKNOWN
@@ -66,13 +66,13 @@ def _others(labelled: Iterable[Leftover]) -> list[str]:
             found.setdefault(item.elsewhere, []).append(f"{item.provider} {item.kind} {item.name}")
     lines = []
     for place, names in sorted(found.items()):
-        told = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+        listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
         top = Path(place)
         if place == UNKNOWN:
-            how = "nothing tells whose; remove it by hand when no vtax uses it"
+            how = "its owner is unknown; remove it by hand when no vtax instance uses it"
         elif (top.parent.name, top.name) == ("vtax", "run"):
-            how = f"that vtax removes it: XDG_STATE_HOME={top.parents[1]} vtax clean"
+            how = f"to remove it: XDG_STATE_HOME={top.parents[1]} vtax clean"
         else:
-            how = f"the program that made it in {place} removes it"
-        lines.append(f"not touched, for it is of another state directory: {told}; {how}")
+            how = f"it is removed by the program that made it in {place}"
+        lines.append(f"left alone: belongs to another state directory: {listed}; {how}")
     return lines

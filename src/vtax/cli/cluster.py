@@ -1,4 +1,4 @@
-"""vtax up, status, ssh, exec, down: a cluster for a person."""
+"""vtax up, status, ssh, exec, down: clusters to use by hand."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import typer
 Environment = Annotated[
     str,
     typer.Argument(
-        help="An environment of --study, or a provider: host, docker, podman, qemu, virtualbox.", show_default=False
+        help="An environment of --study, or the name of a provider, as `vtax doctor` lists them.", show_default=False
     ),
 ]
 
 
 def up(
     environment: Environment,
-    study: Annotated[Path | None, typer.Option(help="The study that describes it [the quick preset].")] = None,
+    study: Annotated[Path | None, typer.Option(help="The study with that environment [the quick preset].")] = None,
 ) -> None:
     """Bring a cluster up and verify it: limits, names, SSH between all nodes, the shared file system, MPI placement.
 
-    Example:  vtax up docker && vtax ssh docker worker1
+    Example:  vtax up container && vtax ssh container worker1
     """
     from vtax.cli.console import paths, say
     from vtax.cli.progress import progress
@@ -35,7 +35,7 @@ def up(
     say(f"{environment} is up; `vtax ssh {environment} worker1`, `vtax down {environment}`")
 
 
-def status(json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+def status(json: Annotated[bool, typer.Option("--json", help="Print this as JSON.")] = False) -> None:
     """Show the clusters that are up, and whether their nodes answer.
 
     Example:  vtax status
@@ -45,13 +45,13 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print it as JSON."
     from vtax.units import format_bytes
 
     rows, content = [], []
-    for about in clusters.standing(paths()):
-        found = clusters.find(about.spec.name, paths())
+    for about in clusters.saved_clusters(paths()):
+        found = clusters.connect(about.spec.name, paths())
         alive = clusters.answers(found)
         for node in found.cluster.nodes:
             shape = node.shape
             cpus = ",".join(map(str, shape.cpu_ids))
-            answer = "answers" if alive[node.name] else "silent"
+            answer = "answers" if alive[node.name] else "no answer"
             memory = format_bytes(shape.memory_bytes)
             rows.append((about.spec.name, about.spec.provider, node.name, node.address, cpus, memory, answer))
         content.append({**about.model_dump(mode="json"), "answers": alive})
@@ -60,18 +60,18 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print it as JSON."
     elif rows:
         say(table(rows, ("ENVIRONMENT", "PROVIDER", "NODE", "ADDRESS", "CPUS", "MEMORY", "STATE")))
     else:
-        say("no cluster is up; `vtax up docker` brings one up")
+        say("no cluster is up; `vtax up container` brings one up")
 
 
 def ssh(environment: Environment, node: Annotated[str, typer.Argument(help="The node.")] = "master") -> None:
     """Open a shell on a node.
 
-    Example:  vtax ssh docker worker1
+    Example:  vtax ssh container worker1
     """
     from vtax.cli.console import paths
     from vtax.running import clusters
 
-    found = clusters.find(environment, paths())
+    found = clusters.connect(environment, paths())
     command = found.cluster.node(clusters.node_of(found, node)).transport.shell((), terminal=True)
     sys.stdout.flush()
     os.execvp(command[0], command)
@@ -84,12 +84,12 @@ def exec_(
 ) -> None:
     """Run a command on a node and exit with its exit code.
 
-    Example:  vtax exec docker worker1 -- nproc
+    Example:  vtax exec container worker1 -- nproc
     """
     from vtax.cli.console import paths
     from vtax.running import clusters
 
-    found = clusters.find(environment, paths())
+    found = clusters.connect(environment, paths())
     words = found.cluster.node(clusters.node_of(found, node)).transport.shell(command, terminal=sys.stdin.isatty())
     sys.stdout.flush()
     os.execvp(words[0], words)
@@ -100,12 +100,12 @@ def down(
 ) -> None:
     """Take clusters down.
 
-    Example:  vtax down docker
+    Example:  vtax down container
     """
     from vtax.cli.console import paths, say
     from vtax.running import clusters
 
-    names = environments or [about.spec.name for about in clusters.standing(paths())]
+    names = environments or [about.spec.name for about in clusters.saved_clusters(paths())]
     for name in names:
         clusters.down(name, paths())
         say(f"{name} is down")

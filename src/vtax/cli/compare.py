@@ -11,7 +11,7 @@ import typer
 from vtax.cli.gating import FailOn, Junit
 
 if TYPE_CHECKING:
-    from vtax.analysis.campaigns.records import Across, Unlike
+    from vtax.analysis.campaigns.records import CampaignComparison, SetupDifference
 
 
 def compare(
@@ -27,11 +27,11 @@ def compare(
     Their rounds are not paired, so a difference is stated with its interval and never attributed. What did other work
     is not compared. Gates look at B against A. Exit code 5 when one did not hold.
 
-    Example:  vtax compare campaigns/before campaigns/after --environment docker
+    Example:  vtax compare campaigns/before campaigns/after --environment container
     Example:  vtax compare campaigns/main campaigns/branch --fail-on "any primary slower than 5%"
     """
     from vtax import pipeline
-    from vtax.analysis.gates import blockers_across, subjects_across
+    from vtax.analysis.gates import blockers_of_changes, subjects_of_changes
     from vtax.cli.console import paths, print_json, say
     from vtax.cli.gating import ready, settle
 
@@ -44,20 +44,20 @@ def compare(
     settle(
         f"{made.b.campaign} against {made.a.campaign}",
         fail_on or (),
-        subjects_across(made),
-        blockers_across(made),
+        subjects_of_changes(made),
+        blockers_of_changes(made),
         junit,
     )
 
 
-def lines_of(made: Across) -> Iterator[str]:
+def lines_of(made: CampaignComparison) -> Iterator[str]:
     """The comparison for a person: what differs, what cannot be told, the primary metrics."""
     for name, side in (("A", made.a), ("B", made.b)):
         rounds = f"{side.rounds_complete} round" + ("s" if side.rounds_complete != 1 else "")
         yield f"{name}  {side.directory}: {side.campaign}, {side.created}, {rounds} complete"
     yield ""
     yield f"what differs between them ({len(made.unlike)})" if made.unlike else "nothing that was recorded differs"
-    yield from map(_unlike, made.unlike)
+    yield from map(_difference_text, made.unlike)
     yield ""
     yield from made.caution
     if made.pairing_gain is not None:
@@ -72,6 +72,6 @@ def lines_of(made: Across) -> Iterator[str]:
                 yield f"    {change.tax_sentence}"
 
 
-def _unlike(item: Unlike) -> str:
+def _difference_text(item: SetupDifference) -> str:
     where = f" in {item.environment}" if item.environment else ""
     return f"  {item.severity}: {item.what}{where}: A {item.a}, B {item.b}"

@@ -12,7 +12,7 @@ def compose(
     study: Annotated[Path, typer.Argument(help="The study file.", show_default=False)],
     environment: Annotated[str, typer.Argument(help="One of its container environments.", show_default=False)],
 ) -> None:
-    """Print the Compose file that is equivalent to an environment, for going on by hand.
+    """Print the Compose file that is equivalent to an environment, to continue by hand.
 
     Example:  vtax compose quick.toml container > compose.yaml
     """

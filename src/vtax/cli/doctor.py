@@ -1,4 +1,4 @@
-"""vtax doctor: what works here, what does not, and what mends it."""
+"""vtax doctor: what works here, what does not, and how to fix it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOWN = ("os", "kernel", "cpu_model", "cgroup_version", "governor", "clock_sourc
 
 
 def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False) -> None:
-    """Say which providers work here, why others do not, and the command that mends it; describe the machine.
+    """Show which providers work here, why others do not and how to fix that; describe the machine.
 
     Exit code 3 when no comparison is possible.
 
@@ -31,7 +31,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything a
             say(f"  {key.replace('_', ' ')}: {facts[key]}")
     say(f"  CPUs: {len(facts.get('cpus', ()))}, memory: {format_bytes(int(facts['memory_total_bytes']))}")
     layers = " in ".join(reversed(facts.get("virtualization", ())))
-    say(f"  this host is itself inside: {layers or 'nothing that shows: bare metal, as far as it can be seen'}")
+    say(f"  this host is itself inside: {layers or 'nothing visible: bare metal, as far as can be seen'}")
     say("", "providers")
     for one in found.providers:
         how = f" ({one.note})" if one.note else ""
@@ -45,12 +45,15 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything a
         say(f"  in the cache: {found.image_cached}" if found.image_cached else "  not built yet: `vtax image build`")
     if found.blas_core:
         say(f"  OpenBLAS kernel on this CPU: {found.blas_core}")
-    for program, mend in found.programs.items():
-        say("", f"missing: {program}", f"  next: as root: {mend}")
+    for program, command in found.programs.items():
+        say("", f"missing: {program}", f"  next: as root: {command}")
     if found.left_behind:
-        say("", f"{found.left_behind} things of earlier runs are left behind", "  next: vtax clean")
+        items = "leftover" if found.left_behind == 1 else "leftovers"
+        say("", f"{found.left_behind} {items} from earlier runs", "  next: vtax clean")
     for note in found.notes:
         say("", f"note: {note}")
     say("", "rights: planning, analysis and reports need none; the image build and the host environment need root or a")
-    say("user namespace with subordinate ids; Docker needs its group; limiting the host's memory needs root")
+    say(
+        "user namespace with subordinate ids; limiting the host's memory needs root; providers may need more, see above"
+    )
     raise typer.Exit(0 if found.works else 3)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.analysis.gates import Judged, Subject
+    from vtax.analysis.gates import GateResult, Subject
     from vtax.model.finding import Finding
     from vtax.model.study import Study
 
@@ -29,11 +29,12 @@ def ready(texts: Sequence[str], junit: Path | None, *studies: Study | None, base
     """Raise UsageError now for gates and a file that could only fail after hours."""
     from vtax.analysis.gates import check_gates, parse_gates
     from vtax.errors import UsageError
+    from vtax.tools import declared_metrics
 
     gates = parse_gates(texts)
     for study in studies:
         if study is not None:
-            check_gates(gates, study, baseline=baseline)
+            check_gates(gates, study, declared_metrics(), baseline=baseline)
     if junit is not None and (junit.is_dir() or not junit.absolute().parent.is_dir()):
         raise UsageError(
             f"--junit {junit}: no such file can be written", remedy="name a file in a directory that exists"
@@ -68,7 +69,7 @@ def settle(
         )
 
 
-def _lines(one: Judged) -> list[str]:
+def _lines(one: GateResult) -> list[str]:
     from vtax.analysis.gates import Result
 
     if one.result is Result.HOLDS:

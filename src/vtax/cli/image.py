@@ -12,9 +12,9 @@ app = typer.Typer(help="Build, list and remove root file systems.", no_args_is_h
 
 @app.command()
 def build(
-    study: Annotated[Path | None, typer.Argument(help="A study whose [image] to build [the default].")] = None,
+    study: Annotated[Path | None, typer.Argument(help="The study whose [image] to build [the default image].")] = None,
 ) -> None:
-    """Build the root file system, unless the cache has it.
+    """Build the root file system, unless it is in the cache.
 
     Example:  vtax image build
     """
@@ -53,7 +53,7 @@ def list_(json: Annotated[bool, typer.Option("--json", help="Print them as JSON.
 
 @app.command()
 def remove(keys: Annotated[list[str], typer.Argument(help="Keys, as `vtax image list` shows them.")]) -> None:
-    """Remove root file systems from the cache, and from Docker's and Podman's stores.
+    """Remove root file systems from the cache, and from the providers' own stores.
 
     Example:  vtax image remove 1f0c8ffb51a4a2ae
     """
@@ -62,4 +62,4 @@ def remove(keys: Annotated[list[str], typer.Argument(help="Keys, as `vtax image 
 
     for key in keys:
         remove_image(key, paths())
-        say(f"{key} is removed")
+        say(f"{key} removed")

@@ -18,7 +18,7 @@ def import_(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders with raw output.", show_default=False)],
     environment: Annotated[str, typer.Option("--environment", "-e", help="Where all of it ran.")] = "",
     layout: Annotated[str, typer.Option(help="Read the environment from paths: 'results/{environment}/**'.")] = "",
-    benchmark: Annotated[str, typer.Option(help="Take output of this benchmark only.")] = "",
+    benchmark: Annotated[str, typer.Option(help="Take output of this benchmark, or of this tool, only.")] = "",
     into: Annotated[
         Path | None, typer.Option(help="The campaign to make or to extend [campaigns/imported-TIME].")
     ] = None,
@@ -27,10 +27,11 @@ def import_(
         bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")
     ] = False,
 ) -> None:
-    """Make a campaign of raw output of hpcc, HPL, stress-ng, sysbench, iozone, iperf3 and ping. Runs nothing.
+    """Make a campaign of what benchmark programs printed elsewhere. Runs nothing.
 
-    Tools are recognised by what their output says. What cannot be proven right is refused, and the table says why.
-    Tables of `vtax export` (csv, jsonl, parquet) are read back whole; they say their environments themselves.
+    Runs of all benchmarks of `vtax run` are recognised by what their programs print. What cannot be proven right is
+    refused, and the table says why. Tables of `vtax export` (csv, jsonl, parquet) are read back whole; they say their
+    environments themselves.
 
     Example:  vtax import theirs.csv --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs

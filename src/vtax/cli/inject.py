@@ -15,7 +15,7 @@ BINDS = 0.5  # share of the periods in which a quota that is felt stops a busy n
 
 
 def inject(
-    provider: Annotated[str, typer.Option(help="docker or podman [the first that works].")] = "",
+    provider: Annotated[str, typer.Option(help="A provider that limits CPU time [the first that works].")] = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/inject-TIME].")
     ] = None,

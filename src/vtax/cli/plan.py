@@ -24,11 +24,13 @@ def plan(
     budget: Budget = "",
     anytime: Anytime = False,
     available: Annotated[bool, typer.Option(help="Leave out environments that do not work here.")] = False,
-    check: Annotated[bool, typer.Option(help="Exit with 2 or 3 when `vtax run` would refuse the study here.")] = False,
+    check: Annotated[
+        bool, typer.Option(help="Exit with code 2 or 3 when `vtax run` would refuse the study here.")
+    ] = False,
 ) -> None:
-    """Show the frozen work, the order of everything, the exact commands and the time it takes. Starts nothing.
+    """Show the frozen work, the order of all runs, the exact commands and the estimated time. Starts nothing.
 
-    A study may ask for more than this machine has: the plan says so, `vtax run` refuses it, and so does --check.
+    A study may ask for more than this machine has: then the plan says so, and `vtax run` and --check refuse it.
 
     Example:  vtax plan quick.toml
     Example:  vtax plan standard.toml --rounds 10
@@ -50,7 +52,7 @@ def plan(
         warn(f"note: {sentence}")
     for name in prepared.providers:
         for problem in prepared.blockers(name):
-            warn(f"note: {name} does not work here now: {problem.message}; {problem.remedy}")
+            warn(f"note: {name} is not available here now: {problem.message}; {problem.remedy}")
     too_large = [problem.message for problem in made.problems if problem.severity is Severity.BLOCKER]
     for message in too_large:
         warn(f"note: `vtax run` would refuse this study on this machine: {message}")
@@ -59,7 +61,7 @@ def plan(
 
 
 def lines_of(prepared: Prepared) -> list[str]:
-    """The plan for a person."""
+    """The plan as text."""
     from vtax.units import format_bytes, format_seconds
 
     plan = prepared.plan
@@ -108,20 +110,22 @@ def _mirror(mirror: str) -> str:
 
 
 def _ending(plan: Plan) -> list[str]:
-    """When it looks at the results, and when it ends."""
+    """When the interim analyses are, and when the campaign ends."""
     from vtax.units import format_looks, format_seconds
 
     study, round_s = plan.study, plan.estimate_s / plan.study.rounds
     lines = []
     if study.anytime:
         lines.append(
-            f"looks after {format_looks(study.looks)} (about {format_seconds(round_s * study.looks[0])} to "
-            f"{format_seconds(round_s * study.rounds)}), with intervals that hold at any of them; ends at the first at "
-            "which all primary metrics have a verdict"
+            f"interim analyses after {format_looks(study.looks)} (about {format_seconds(round_s * study.looks[0])} to "
+            f"{format_seconds(round_s * study.rounds)}), with intervals that are valid at all of them; ends at the "
+            "first at which all primary metrics have a verdict"
         )
     elif len(study.looks) > 1:
         at = ", ".join(f"{look} (about {format_seconds(round_s * look)})" for look in study.looks)
-        lines.append(f"looks after rounds {at}; ends at the first at which all primary metrics have a verdict")
+        lines.append(
+            f"interim analyses after rounds {at}; ends at the first at which all primary metrics have a verdict"
+        )
     if study.budget_s is not None:
         lines.append(f"budget {format_seconds(study.budget_s)}: about {int(study.budget_s // round_s)} rounds")
     if study.ladder:
@@ -138,8 +142,8 @@ def _work_lines(plan: Plan) -> list[str]:
             frozen = " ".join(f"{key}={value}" for key, value in work.params.items() if value is not None)
             lines.append(f"  {spec.name}: {work.id} (about {work.estimate_s:g} s): {frozen}")
             for step in work.steps:
-                beside = " &" if step.background else ""
-                lines.append(f"    {','.join(step.nodes)}:{work.target.directory}$ {shlex.join(step.argv)}{beside}")
+                background = " &" if step.background else ""
+                lines.append(f"    {','.join(step.nodes)}:{work.target.directory}$ {shlex.join(step.argv)}{background}")
             for step in work.load.steps if work.load else ():
                 where = f"{','.join(step.nodes)}:{work.load.target.directory}" if work.load else ""
                 lines.append(f"    load: {where}$ {shlex.join(step.argv)} &")

@@ -15,25 +15,21 @@ if TYPE_CHECKING:
     from vtax.model.study import Study
     from vtax.pipeline import Overrides
 
-Rounds = Annotated[
-    int | None, typer.Option(min=1, help="Run just this many rounds, and look at the results only then.")
-]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Run exactly this many rounds, without interim analyses.")]
 Budget = Annotated[
-    str, typer.Option(help='Begin no round that would end later than this, such as "2h" [the study\'s].')
+    str, typer.Option(help='Start no round that would end later than this, such as "2h" [the study\'s].')
 ]
 Anytime = Annotated[
     bool,
-    typer.Option("--anytime", help="Look after every round from six on, with wider intervals that allow it."),
+    typer.Option("--anytime", help="Analyse after every round from the sixth on, with wider intervals that allow it."),
 ]
 
 StudyFile = Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")]
 Available = Annotated[
-    bool, typer.Option("--available", help="Leave out environments that do not work here, and say so.")
+    bool, typer.Option("--available", help="Leave out environments that are not available here, and report that.")
 ]
-Resume = Annotated[
-    Path | None, typer.Option(help="Go on with an interrupted campaign, from the first trial that is missing.")
-]
+Resume = Annotated[Path | None, typer.Option(help="Continue an interrupted campaign from the first missing trial.")]
 
 
 def run(
@@ -49,9 +45,9 @@ def run(
 ) -> None:
     """Run a study: every environment once in every round, each time on a fresh cluster; then write the report.
 
-    It ends by itself at the first planned look at which every primary metric has its verdict, or after the last one.
+    It ends at the first planned interim analysis at which every primary metric has a verdict, or after the last round.
     Ctrl-C cleans up and keeps what is done (exit code 130). Exit code 4 when trials failed: they are in the report.
-    Exit code 5 when a gate did not hold.
+    Exit code 5 when a gate failed.
 
     Example:  vtax run quick.toml
     Example:  vtax run standard.toml --budget 2h
@@ -66,11 +62,15 @@ def run(
     from vtax.planning.study import load
 
     if (study is None) == (resume is None):
-        raise UsageError("give a study, or --resume DIR, and not both", remedy="`vtax run quick.toml`")
+        raise UsageError("give either a study or --resume DIR", remedy="for example `vtax run quick.toml`")
     if resume is not None and rounds is not None:
-        raise UsageError("the plan of a campaign is frozen: --rounds is for a new one", remedy="leave --rounds out")
+        raise UsageError(
+            "the plan of a campaign is frozen: --rounds is only for a new campaign", remedy="leave --rounds out"
+        )
     if resume is not None and anytime:
-        raise UsageError("the plan of a campaign is frozen: --anytime is for a new one", remedy="leave --anytime out")
+        raise UsageError(
+            "the plan of a campaign is frozen: --anytime is only for a new campaign", remedy="leave --anytime out"
+        )
     overrides = pipeline.Overrides(rounds, budget_of(budget), anytime)
     loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
     ready(fail_on or (), junit, loaded)
@@ -91,7 +91,7 @@ def run(
 def _run(
     study: Path | None, loaded: Study | None, directory: Path, available: bool, overrides: Overrides
 ) -> TrialsFailed | None:
-    """Begin the campaign of a study in `directory`, or without one go on with it. Returns that trials failed."""
+    """Start the campaign of a study in `directory`, or without a study continue it. Returns what failed, if any."""
     from vtax import pipeline
     from vtax.cli.console import paths, warn
     from vtax.cli.progress import progress
@@ -107,13 +107,13 @@ def _run(
             return error
         except KeyboardInterrupt:
             if (directory / "plan.json").exists():
-                warn(f"go on with: vtax run --resume {directory}")
+                warn(f"continue with: vtax run --resume {directory}")
             raise
     return None
 
 
 def budget_of(text: str) -> float | None:
-    """Seconds; None without a budget. Raises UsageError for what is no time."""
+    """Seconds; None without a budget. Raises UsageError for what is not a time."""
     from vtax.errors import UsageError
     from vtax.units import parse_seconds
 
@@ -122,5 +122,5 @@ def budget_of(text: str) -> float | None:
     except ValueError as error:
         raise UsageError(f"--budget: {error}", remedy='for example --budget "90 min"') from error
     if seconds is not None and seconds <= 0:
-        raise UsageError("--budget: no time is left for anything", remedy='for example --budget "90 min"')
+        raise UsageError("--budget must be more than 0", remedy='for example --budget "90 min"')
     return seconds

@@ -1,4 +1,4 @@
-"""How this machine reaches the nodes: an ssh_config of the cluster's own, and the wait for each node's SSH banner."""
+"""How this machine reaches the nodes: the cluster's own ssh_config, and the wait for each node's SSH banner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vtax.cluster.keys import USER, public
 from vtax.errors import ProvisionError, StoreError
 from vtax.transport.ssh import banner_ready
 
-LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of its own
+LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of them
 POLL_S = 0.02
 LOOPBACK = "127.0.0.1"
 
@@ -21,16 +21,16 @@ def write_ssh_config(
     keys: Path,
     ports: Mapping[str, int],
     behind: Mapping[str, str] | None = None,
-    patience: float = 1,
+    timeout_factor: float = 1,
     at: Mapping[str, str] | None = None,
 ) -> Path:
     """`ssh_config` and `known_hosts` for nodes behind loopback ports. Returns the configuration's path.
 
-    `at` are the loopback addresses of nodes that have one of their own.
+    `at` are the loopback addresses of nodes that have their own.
 
-    Nodes without a port of their own are `behind` the first that has one: name -> address as that node knows it.
-    `patience` is how much longer than usual a node may take to let somebody in.
-    Nothing of the user's own SSH set-up is read or changed; one connection per node is shared by all commands.
+    Nodes without a port are `behind` the first that has one: name -> address as that node knows it.
+    `timeout_factor` is how many times longer than usual a login may take.
+    Nothing of the user's own SSH configuration is read or changed; one connection per node is shared by all commands.
     """
     config, hosts = directory / "ssh_config", directory / "known_hosts"
     hidden = {name: address for name, address in (behind or {}).items() if name not in ports}
@@ -54,8 +54,8 @@ def write_ssh_config(
     common = (
         f"Host *\n  User root\n  IdentityFile {keys / USER}\n  IdentitiesOnly yes\n  UserKnownHostsFile {hosts}\n"
         "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n"
-        f"  ControlMaster auto\n  ControlPersist 120\n  ConnectTimeout {10 * patience:.0f}\n  ServerAliveInterval 5\n"
-        "  ServerAliveCountMax 6\n  HashKnownHosts no\n"
+        f"  ControlMaster auto\n  ControlPersist 120\n  ConnectTimeout {10 * timeout_factor:.0f}\n"
+        "  ServerAliveInterval 5\n  ServerAliveCountMax 6\n  HashKnownHosts no\n"
     )
     config.write_text("\n".join([*blocks, common]))
     config.chmod(0o600)
@@ -63,7 +63,7 @@ def write_ssh_config(
 
 
 def is_free(address: str, port: int) -> bool:
-    """Whether a server may listen there, as far as one can know without listening."""
+    """Whether a server could listen there now."""
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -74,7 +74,7 @@ def is_free(address: str, port: int) -> bool:
 
 
 def wait_for_banner(name: str, port: int, deadline: float, answer_s: float = 1, address: str = LOOPBACK) -> None:
-    """Return when the server behind a loopback port says that it speaks SSH. `deadline` is on the monotonic clock;
+    """Return when the server behind a loopback port sends its SSH banner. `deadline` is on the monotonic clock;
     `answer_s` is what one try may take."""
     while time.monotonic() < deadline:
         try:
@@ -83,9 +83,9 @@ def wait_for_banner(name: str, port: int, deadline: float, answer_s: float = 1, 
                 if banner_ready(connection.recv(32)):
                     return
         except OSError:
-            pass  # not listening yet, or an accepted connection that is dropped at once
+            pass  # not listening yet, or an accepted connection that is closed immediately
         time.sleep(POLL_S)
     raise ProvisionError(
         f"{name}: no SSH server answered on {address}:{port} in time",
-        remedy="the log of the node is in the detail above, if it wrote one; is the machine overloaded?",
+        remedy="see the node's log above, if it wrote one; is the machine overloaded?",
     )

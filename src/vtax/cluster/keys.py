@@ -1,4 +1,4 @@
-"""SSH keys of a campaign: one for the user, one host key a node; made once, known everywhere from the start."""
+"""SSH keys of a campaign: one for the user, one host key per node; made once, and known to all from the start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USER = "user"
 
 
 def make_keys(directory: Path, nodes: Sequence[str]) -> None:
-    """Create `directory` with the keys `user` and one of each node's name; keys that are there stay."""
+    """Create `directory` with the keys `user` and one of each node's name; existing keys stay."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def make(name: str) -> None:

@@ -1,7 +1,7 @@
 """The seed: what makes one node of a cluster out of the common root file system, as one small tar archive.
 
-A container gets it by `cp`. A virtual machine has nobody who would set its name and network from outside, so its seed
-says these too, and comes through a file that only this user reads and that goes with the cluster. It holds secrets.
+A container gets it by `cp`. The name and network of a virtual machine cannot be set from outside, so its seed contains
+these too, and comes through a file that only this user can read and that is deleted with the cluster. It holds secrets.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ def hosts(addresses: Mapping[str, str]) -> str:
 
 
 def seed(
-    keys: Path, node: str, addresses: Mapping[str, str], slots: Mapping[str, int], setting: str = "", port: int = SSH
+    keys: Path, node: str, addresses: Mapping[str, str], slots: Mapping[str, int], config: str = "", port: int = SSH
 ) -> bytes:
     """The archive for `node`; `addresses` and `slots` are name -> address and name -> CPUs of all nodes.
 
-    With another `port` than SSH's own, the nodes' servers have that, each on its own address and on no other.
+    With another `port` than SSH's own, the nodes' servers listen on it, each on its own address only.
 
-    /root/hostfile is for people who run MPI by hand; trials bring the host file of their own nodes. `setting` is what
-    the first process of a virtual machine reads: `NAME=value`, a line each.
+    /root/hostfile is for users who run MPI by hand; trials bring the host file of their nodes. `config` is what
+    the first process of a virtual machine reads: one `NAME=value` a line.
     """
     hostfile = "".join(f"{name} slots={count}\n" for name, count in slots.items())
-    own_kernel = (("etc/hosts", 0o644, hosts(addresses).encode()), ("etc/vtax-node", 0o644, setting.encode()))
+    own_kernel = (("etc/hosts", 0o644, hosts(addresses).encode()), ("etc/vtax-node", 0o644, config.encode()))
     at_port = (
         ("etc/ssh/sshd_config.d/port.conf", 0o644, f"ListenAddress {addresses[node]}:{port}\n".encode()),
         ("etc/ssh/ssh_config.d/port.conf", 0o644, f"Host *\n  Port {port}\n".encode()),
     )
     contents = (
         *(at_port if port != SSH else ()),
-        *(own_kernel if setting else ()),
+        *(own_kernel if config else ()),
         ("etc/ssh/ssh_host_ed25519_key", 0o600, (keys / node).read_bytes()),
         ("etc/ssh/ssh_host_ed25519_key.pub", 0o644, (keys / f"{node}.pub").read_bytes()),
         ("etc/ssh/ssh_known_hosts", 0o644, known_hosts(keys, addresses).encode()),

@@ -1,50 +1,75 @@
-"""How intervals narrow while a campaign runs: told after a round, while nothing runs, and never at a trial's cost."""
+"""The analysis between two rounds of a running campaign: for the decision to stop, and for those who watch."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from vtax.errors import VtaxError
+from vtax.evaluation.evaluate import evaluate
+from vtax.evaluation.readings import Readings
 from vtax.events import IntervalsNow, Listener, Notice
+from vtax.store import Campaign
 
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis
 
 FROM = 3  # rounds: below, no interval exists
-SHARE = 0.02  # of a campaign's time, that this may take
+SHARE = 0.02  # of a campaign's time, that intervals for a listener may take
 
 
-class Narrowing:
-    """The analysis of the rounds so far, made at most once a round: for a look, and for who listens.
+class Settled(NamedTuple):
+    """Whether every primary metric has its verdict, and how many have, in words."""
 
-    `analyse` makes it as if the campaign had ended with that round.
-    """
+    settled: bool
+    words: str
 
-    def __init__(self, analyse: Callable[[int], Analysis], listener: Listener) -> None:
-        self.analyse, self.listener = analyse, listener
+
+class InterimAnalysis:
+    """The analysis of the rounds so far, made at most once a round, as if the campaign had ended with that round."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        listener: Listener,
+        ignoring: frozenset[str] = frozenset(),
+        cache: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.campaign, self.listener, self.ignoring, self.cache = campaign, listener, ignoring, cache
+        self.readings = Readings(campaign)
+        self.clock = clock
         self.made: tuple[int, Analysis] | None = None
-        self.spent_s, self.started = 0.0, time.monotonic()
+        self.spent_s, self.started = 0.0, clock()
 
     def after(self, rounds: int) -> Analysis:
         """The analysis of the first `rounds` rounds."""
         if self.made is None or self.made[0] != rounds:
-            began = time.monotonic()
-            self.made = (rounds, self.analyse(rounds))
-            self.spent_s += time.monotonic() - began
+            began = self.clock()
+            found = evaluate(self.campaign, rounds, self.ignoring, self.cache, self.readings)
+            self.made = (rounds, found.analysis)
+            self.spent_s += self.clock() - began
         return self.made[1]
 
-    def tell(self, rounds: int) -> None:
-        """Say where the intervals stand, from the third round on, unless that has cost too much so far."""
-        from vtax.analysis.estimate.intervals import intervals
+    def settled(self, rounds: int) -> Settled:
+        """Whether the campaign has its answer after `rounds` rounds."""
+        from vtax.analysis.records import settled, waiting
+
+        analysis = self.after(rounds)
+        return Settled(settled(analysis), waiting(analysis))
+
+    def report(self, rounds: int) -> None:
+        """Report where the intervals are, from the third round on, unless that has taken too much time so far."""
+        from vtax.analysis.estimate.intervals import interim_intervals
         from vtax.analysis.records import waiting
 
-        if rounds < FROM or self.spent_s > SHARE * (time.monotonic() - self.started):
+        if rounds < FROM or self.spent_s > SHARE * (self.clock() - self.started):
             return
         try:
             made = self.after(rounds)
-        except VtaxError as error:  # a look and the report tell it in full
+        except VtaxError as error:  # the decision to stop and the report give it in full
             self.listener(Notice(f"no intervals after round {rounds}: {str(error).splitlines()[0]}"))
             return
-        self.listener(IntervalsNow(rounds, made.baseline, intervals(made), waiting(made)))
+        self.listener(IntervalsNow(rounds, made.baseline, interim_intervals(made), waiting(made)))

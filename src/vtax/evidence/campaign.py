@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from vtax.facts.nesting import EMULATION
+from vtax.model.capabilities import UNKNOWN, Capabilities
 from vtax.model.cluster import CellRecord
-from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.plan import Plan, Work
 from vtax.model.reading import TimeSeries, TrialReading
 from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
+from vtax.providers.recorded import capabilities_of, started_emulation
+
+if TYPE_CHECKING:
+    from vtax.analysis.prepared import Prepared
 
 Counters = Mapping[str, Mapping[str, float]]  # node -> counter -> what was counted during the trial
-UNKNOWN_REMEDY = "take it into account: this campaign's records do not tell, so the condition cannot be excluded"
 SHOWN = 4  # values or names that a message lists before it says how many more
 
 
@@ -32,22 +35,34 @@ class Evidence:
     measurements: tuple[Measurement, ...] = ()
     readings: Mapping[str, TrialReading] = field(default_factory=dict)  # trial -> what its output says
     counters: Mapping[str, Counters] = field(default_factory=dict)
-    seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
+    seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: not looked up
+    prepared: Prepared | None = None  # what was computed of the measurements already; see `numbers`
     looks: tuple[int, ...] | None = None  # rounds after which there was an interim analysis; None: no log was kept
     compared_with: str = ""  # the reference, where this is a part of a campaign that may lack it
 
-    def narrowed(self, scopes: Iterable[tuple[str, str]]) -> Evidence:
-        """The part of some environments, or of some entries in them: (environment, label), where "" is every label."""
-        kept = frozenset(scopes)
-        environments = {environment for environment, _ in kept}
-        return replace(
+    def part(self, covers: Callable[[TrialRecord], bool], left_out: Collection[tuple[str, str]] = ()) -> Evidence:
+        """The same campaign with the trials that are covered, and without some environments, or entries in them:
+        (environment, label), where the label is "" for a whole environment."""
+        made = replace(
             self,
-            cells=tuple(cell for cell in self.cells if cell.environment in environments),
+            cells=tuple(cell for cell in self.cells if (cell.environment, "") not in left_out),
             trials=tuple(
-                t for t in self.trials if not kept.isdisjoint({(t.environment, ""), (t.environment, t.label)})
+                one
+                for one in self.trials
+                if covers(one) and not {(one.environment, ""), (one.environment, one.label)} & set(left_out)
             ),
             compared_with=self.reference,
         )
+        # the measurements are the same, so what was worked out of them is too
+        vars(made).update({name: vars(self)[name] for name in ("measured", "numbers", "_values") if name in vars(self)})
+        return made
+
+    @cached_property
+    def numbers(self) -> Prepared:
+        """The levels of the measurements and their pairs with the baseline."""
+        from vtax.analysis.prepared import prepare  # numpy and scipy take a while to load
+
+        return self.prepared or prepare(self.measurements, plan=self.plan, trials=self.trials)
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:
@@ -73,9 +88,13 @@ class Evidence:
         """The environments that are compared with the reference."""
         return tuple(name for name in self.environments if name != self.reference)
 
-    def provider(self, environment: str) -> str:
-        """The provider of an environment; "" when the plan has none of that name."""
-        return next((spec.provider for spec in self.plan.environments if spec.name == environment), "")
+    def capabilities(self, environment: str) -> Capabilities:
+        """What is recorded of an environment's provider; UNKNOWN when nothing is."""
+        return self._capabilities.get(environment, UNKNOWN)
+
+    @cached_property
+    def _capabilities(self) -> Mapping[str, Capabilities]:
+        return capabilities_of(self.plan)
 
     def option(self, environment: str, name: str) -> object:
         """An option of an environment as the plan has it; None when it has none of that name."""
@@ -119,6 +138,25 @@ class Evidence:
         every = (facts for trial in trials for facts in self.facts_of(trial))
         return [facts for facts in every if all(name in facts for name in names)]
 
+    def raw_sha256(self, trial: TrialRecord) -> str:
+        """The hash of all that a trial left; "" where that is nothing or was not read."""
+        return self.readings[trial.id].raw_sha256 if trial.id in self.readings else ""
+
+    def values_by_environment(self, fact: str, *benchmarks: str) -> dict[str, list[str]]:
+        """Environment -> the different values of a fact of its runs, as text, in order; without those that lack it."""
+        found: dict[str, list[str]] = {}
+        for trial in self.trials:
+            if not benchmarks or trial.benchmark in benchmarks:
+                for facts in self.facts((trial,), fact):
+                    if (text := str(facts[fact])) not in found.setdefault(trial.environment, []):
+                        found[trial.environment].append(text)
+        return found
+
+    def benchmarks_with(self, fact: str, environment: str) -> tuple[str, ...]:
+        """The benchmarks whose runs in an environment tell a fact."""
+        mine = (trial for trial in self.trials if trial.environment == environment)
+        return tuple(dict.fromkeys(trial.benchmark for trial in mine if self.facts((trial,), fact)))
+
     def series(self, trial: TrialRecord, name: str) -> list[TimeSeries]:
         """A time series, from every output of a trial that has it."""
         known = self.readings.get(trial.id)
@@ -135,6 +173,13 @@ class Evidence:
             if not one.warmup:
                 found.setdefault((one.environment, one.label, one.metric), []).append(one.value)
         return found
+
+    def name_of(self, trial: TrialRecord) -> str:
+        """How a message names a run: its id, or the file of its log, the line in it and the environment."""
+        if trial.imported is None:
+            return trial.id
+        line = f" line {trial.imported.first_line}" if trial.imported.first_line > 1 else ""
+        return f"{trial.imported.file}{line} in {trial.environment}"
 
     def checks(self, environment: str) -> list[str]:
         """What was verified of the clusters of an environment when they were new."""
@@ -179,7 +224,7 @@ def values_of(evidence: Evidence, environment: str, fact: str) -> dict[str, list
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact that one environment has otherwise than the reference, on the first node where it does."""
+    """A fact that differs between one environment and the reference, on the first node where it does."""
 
     environment: str
     node: str
@@ -198,34 +243,25 @@ def differences(evidence: Evidence, fact: str) -> Iterator[Difference]:
                 break
 
 
-def against_first(evidence: Evidence, told: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str, str, str, str]]:
-    """(environment, label, theirs, first, its) where what (environment, label) told differs from the first
-    environment that told anything under that label; the reference is the first where it did."""
-    for label in dict.fromkeys(label for _, label in told):
-        names = [environment for environment, other in told if other == label]
+def against_first(evidence: Evidence, known: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str, str, str, str]]:
+    """(environment, label, theirs, first, its) where what is known of (environment, label) differs from the first
+    environment of which anything is known under that label; the reference comes before others."""
+    for label in dict.fromkeys(label for _, label in known):
+        names = [environment for environment, other in known if other == label]
         first = evidence.reference if evidence.reference in names else names[0]
         for name in names:
-            if told[name, label] != told[first, label]:
-                yield name, label, told[name, label], first, told[first, label]
-
-
-def unobserved(evidence: Evidence, fact: str) -> tuple[str, ...]:
-    """The environments that came up, but in which no node told a fact."""
-    return tuple(name for name in evidence.environments if not values_of(evidence, name, fact))
+            if known[name, label] != known[first, label]:
+                yield name, label, known[name, label], first, known[first, label]
 
 
 def emulated(evidence: Evidence, environment: str) -> bool:
-    """Whether an environment ran in software emulation: by the command lines that made it, or by what its nodes see."""
-    cells = [cell for cell in evidence.provisioned if cell.environment == environment]
-    accelerators = {
-        following.partition(",")[0]
-        for cell in cells
-        for line in cell.commands
-        for word, following in pairwise(line)
-        if word in ("-accel", "--vm-execution-engine")
-    }
-    inside = [layer for _, values in observed(evidence, environment) for layer in values.get("virtualization", ())]
-    return bool({"tcg", "interpreter"} & accelerators) or any("software emulation" in layer for layer in inside)
+    """Whether an environment ran in software emulation: as its provider recorded it, or as its nodes see it."""
+    nodes = [values for _, values in observed(evidence, environment)]
+    if any(values.get("emulated") or EMULATION in " ".join(values.get("virtualization", ())) for values in nodes):
+        return True
+    if any("emulated" in values for values in nodes):
+        return False
+    return any(started_emulation(cell.commands) for cell in evidence.provisioned if cell.environment == environment)
 
 
 def canonical(value: object) -> str:
@@ -238,53 +274,3 @@ def shown(values: tuple[Any, ...] | list[Any]) -> str:
     texts = [str(value) for value in values]
     more = len(texts) - SHOWN
     return ", ".join(texts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def blocker(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    """`scope` is `metrics` or `labels` of the finding; an empty remedy is that of the row."""
-    return made(check, Severity.BLOCKER, message, remedy, environment, benchmark, **scope)
-
-
-def warning(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    return made(check, Severity.WARNING, message, remedy, environment, benchmark, **scope)
-
-
-def info(
-    check: str, message: str, remedy: str = "", environment: str = "", benchmark: str = "", **scope: Any
-) -> Finding:
-    return made(check, Severity.INFO, message, remedy, environment, benchmark, **scope)
-
-
-def unknown(check: str, missing: str, environment: str = "", benchmark: str = "", **scope: Any) -> Finding:
-    """What could not be looked at. Its row makes it a warning where the condition would block."""
-    where = f"{environment}: " if environment else ""
-    message = f"{where}cannot be checked: {missing}"
-    return made(check, Severity.WARNING, message, UNKNOWN_REMEDY, environment, benchmark, unknown=True, **scope)
-
-
-def made(
-    check: str,
-    severity: Severity,
-    message: str,
-    remedy: str,
-    environment: str,
-    benchmark: str,
-    metrics: tuple[str, ...] = (),
-    labels: Mapping[str, tuple[str, ...]] | None = None,
-    unknown: bool = False,
-) -> Finding:
-    return Finding(
-        id=check,
-        severity=severity,
-        message=message,
-        remedy=remedy,
-        environment=environment,
-        benchmark=benchmark,
-        metrics=metrics,
-        labels=labels or {},
-        unknown=unknown,
-    )

@@ -17,11 +17,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from vtax.evidence.campaign import Evidence
-from vtax.evidence.needs import Needs, Scope, scopes_of
+from vtax.evidence.needs import Needs, scopes_of
 from vtax.model.finding import AuditRow, Finding, Outcome, Severity
+from vtax.model.nodes import Scope
 from vtax.model.plan import Origin
+from vtax.model.trial import TrialRecord
 
 UNKNOWN_REMEDY = "take it into account: this campaign did not record it, so the condition cannot be excluded"
+ADDITIONAL = "in addition to the usual advice"
+NOT_IN_LOGS = "not recorded in imported logs: only a campaign that vtax runs itself has what this needs"
 
 
 @dataclass(frozen=True)
@@ -37,17 +41,16 @@ class Failed:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Undecided:
+class Undecided(Failed):
     """What was recorded, and still does not decide the matter."""
 
-    message: str
-    environment: str = ""
-    entry: str = ""
 
-
-Result = Failed | Undecided | Finding | str
+Result = Failed | str
 Check = Callable[[Evidence], Iterable[Result]]
+
+
+def every(_trial: TrialRecord) -> bool:
+    return True
 
 
 def always(_evidence: Evidence) -> str:
@@ -67,8 +70,11 @@ class Row:
     source: str
     check: Check
     benchmarks: tuple[str, ...] = ()  # it applies only to campaigns that run one of them
+    scopes: tuple[Scope, ...] = ()  # it is about runs of these scopes alone
     needs: tuple[Needs, ...] = ()  # any of them is enough
+    about: Callable[[TrialRecord], bool] = every  # it is about these runs alone
     applies: Callable[[Evidence], str] = always  # "" or why it does not
+    note: str = ""  # where it differs from the usual advice
 
     def __call__(self, evidence: Evidence) -> tuple[Finding, ...]:
         """The findings alone."""
@@ -78,79 +84,77 @@ class Row:
         """What the row came to."""
         if reason := self.inapplicable_because(evidence):
             return self._row(Outcome.NOT_APPLICABLE, (), (reason,))
+        any_trials = bool(evidence.trials)
+        if self.benchmarks or self.scopes or self.about is not every:
+            evidence = evidence.part(self.covers)
         imported = evidence.plan.origin is Origin.IMPORTED
         missing: tuple[Finding, ...] = ()
         if self.needs:
             needs = tuple(one for one in self.needs if one.origin in (None, evidence.plan.origin))
             if not needs:
-                return self._row(Outcome.UNKNOWN, (), ("not recorded in imported logs",))
-            known, unknown = scopes_of(needs, evidence, self.benchmarks)
+                return self._row(Outcome.UNKNOWN, (), (NOT_IN_LOGS,))
+            known, unknown = scopes_of(needs, evidence)
             if imported and not (known and any(one.comparable(evidence, known) for one in needs)):
                 both = " of two environments" if all(one.compares for one in needs) else ""
                 what = "; ".join(one.what for one in needs)
                 return self._row(Outcome.UNKNOWN, (), (f"not recorded in these logs{both}: {what}",))
             if unknown:
                 missing = () if imported else tuple(self._missing(needs[0], scope) for scope in unknown)
-                evidence = evidence.narrowed(known)
+                evidence = evidence.part(self.covers, unknown)
+            if unknown and not known:
+                return self._row(Outcome.UNKNOWN, missing, ())
         said = list(self.check(evidence))
-        findings = tuple(self._finding(one) for one in said if not isinstance(one, str))
-        if imported:  # most logs lack most facts: a log that does not decide says no more than one that is silent
+        seen = tuple(dict.fromkeys(one for one in said if isinstance(one, str)))
+        findings = (*(self._finding(one) for one in said if not isinstance(one, str)), *missing)
+        if imported:  # most logs lack most facts: one that does not decide is no finding
+            seen = seen or tuple(dict.fromkeys(one.message for one in findings if one.unknown))
             findings = tuple(one for one in findings if not one.unknown)
-        return self._judged(evidence, (*findings, *missing), tuple(one for one in said if isinstance(one, str)), said)
-
-    def _judged(
-        self, evidence: Evidence, findings: tuple[Finding, ...], seen: tuple[str, ...], said: list[Result]
-    ) -> AuditRow:
         if any(not one.unknown for one in findings):
             outcome = Outcome.FAIL
-        elif findings or not evidence.trials or (said and not seen):
+        elif findings or not any_trials or (said and not any(isinstance(one, str) for one in said)):
             outcome = Outcome.UNKNOWN
         else:
             outcome = Outcome.PASS if seen else Outcome.NOT_APPLICABLE
-        return self._row(outcome, findings, tuple(dict.fromkeys(seen)))
+        return self._row(outcome, findings, seen)
+
+    def covers(self, trial: TrialRecord) -> bool:
+        """Whether the row is about a trial."""
+        return (
+            (not self.benchmarks or trial.benchmark in self.benchmarks)
+            and (not self.scopes or trial.scope in self.scopes)
+            and self.about(trial)
+        )
 
     def inapplicable_because(self, evidence: Evidence) -> str:
         """Why the row does not apply to a campaign; "" when it does."""
         if self.benchmarks and not evidence.labels_of(*self.benchmarks):
             return f"no {' or '.join(self.benchmarks)} in this campaign"
+        used = {*(one.target.scope for one in evidence.plan.work), *(one.scope for one in evidence.trials)}
+        if self.scopes and not used & set(self.scopes):
+            return f"no run with scope {' or '.join(self.scopes)} in this campaign"
         return self.applies(evidence)
 
-    def _missing(self, needs: Needs, scope: Scope) -> Finding:
+    def _missing(self, needs: Needs, scope: tuple[str, str]) -> Finding:
         environment, entry = scope
-        where = f"{entry} in {environment}" if entry else environment
-        return self._finding(Undecided(f"{where}: not recorded: {needs.what}", environment, entry))
+        where = f"{entry} in {environment}: " if entry else f"{environment}: " if environment else ""
+        return self._finding(Undecided(f"{where}not recorded: {needs.what}", environment, entry))
 
-    def _finding(self, one: Failed | Undecided | Finding) -> Finding:
+    def _finding(self, one: Failed) -> Finding:
         """What every finding of a row has in common. What is not known is a warning where it would block."""
-        if isinstance(one, Finding):
-            severity = self._unknown if one.unknown else one.severity
-            return one.model_copy(update={"why": self.why, "remedy": one.remedy or self.remedy, "severity": severity})
-        if isinstance(one, Undecided):
-            return Finding(
-                id=self.id,
-                severity=self._unknown,
-                message=one.message,
-                remedy=UNKNOWN_REMEDY,
-                why=self.why,
-                environment=one.environment,
-                benchmark=one.entry,
-                unknown=True,
-            )
+        unknown = isinstance(one, Undecided)
+        mild = Severity.WARNING if self.severity is Severity.BLOCKER else Severity.INFO
         return Finding(
             id=self.id,
-            severity=one.severity or self.severity,
+            severity=mild if unknown else one.severity or self.severity,
             message=one.message,
-            remedy=one.remedy or self.remedy,
+            remedy=UNKNOWN_REMEDY if unknown else one.remedy or self.remedy,
             why=self.why,
             environment=one.environment,
             benchmark=one.entry,
             metrics=one.metrics,
             labels=one.labels,
+            unknown=unknown,
         )
-
-    @property
-    def _unknown(self) -> Severity:
-        return Severity.WARNING if self.severity is Severity.BLOCKER else Severity.INFO
 
     def _row(self, outcome: Outcome, findings: tuple[Finding, ...], seen: tuple[str, ...]) -> AuditRow:
         return AuditRow(
@@ -168,14 +172,18 @@ def row(
     source: str,
     short: str = "",
     benchmarks: tuple[str, ...] = (),
+    scopes: tuple[Scope, ...] = (),
     needs: Needs | tuple[Needs, ...] = (),
+    about: Callable[[TrialRecord], bool] = every,
     applies: Callable[[Evidence], str] = always,
+    note: str = "",
 ) -> Callable[[Check], Row]:
     """Makes a row of a check."""
     alternatives = (needs,) if isinstance(needs, Needs) else needs
 
     def made(check: Check) -> Row:
-        return Row(id, severity, title, short, why, remedy, source, check, benchmarks, alternatives, applies)
+        about_what = (benchmarks, scopes, alternatives, about, applies)
+        return Row(id, severity, title, short, why, remedy, source, check, *about_what, note)
 
     return made
 

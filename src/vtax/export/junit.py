@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
-from vtax.analysis.gates import Case, Judged, Result, Subject
+from vtax.analysis.gates import Case, GateResult, Result, Subject
 
 # XML 1.0 has no way to write these characters, not even escaped.
 UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(title: str, judged: Sequence[Judged], subjects: Sequence[Subject]) -> bytes:
+def junit(title: str, judged: Sequence[GateResult], subjects: Sequence[Subject]) -> bytes:
     """A document with a suite of gates, a test case for each comparison under each gate, and a suite of verdicts, a
     test case for each primary comparison. A gate that is not resolved, and a missing verdict, are skipped tests."""
     top = xml.Element("testsuites", name=clean(title))
@@ -42,7 +42,7 @@ def _suite(top: xml.Element, name: str, cases: Sequence[tuple[str, Case]]) -> No
             xml.SubElement(entry, "system-out").text = clean(case.message)
 
 
-def _whole(one: Judged) -> Case:
+def _whole(one: GateResult) -> Case:
     """The test case of a gate that has nothing to show, because it holds."""
     return Case(one.gate.text, one.result, "nothing of the kind was found")
 

@@ -1,7 +1,7 @@
-"""Control groups, version 1, 2 and hybrid: the limits that hold for a process, and what they have cost it so far.
+"""Control groups, version 1, 2 and hybrid: the limits that apply to a process, and what they have cost it so far.
 
-A limit of an outer group holds as well, so every visible level is read and the smallest limit counts. In version 1,
-`memory.stat` also tells the limit of levels outside the container (`hierarchical_memory_limit`).
+A limit of an outer group applies as well, so every visible level is read and the smallest limit counts. In version 1,
+`memory.stat` also shows the limit of levels outside the container (`hierarchical_memory_limit`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def levels(text: str) -> tuple[Level, ...]:
 
 
 def memory_limit_bytes(groups: tuple[Level, ...]) -> int | None:
-    """The smallest memory limit that holds; None when there is none."""
+    """The smallest memory limit that applies; None when there is none."""
     files = ("memory.limit_in_bytes", "memory.max")
     limits = [whole(group.lines.get(name)) for group in groups for name in files]
     limits += [group.numbers.get("hierarchical_memory_limit") for group in groups]

@@ -2,7 +2,7 @@
 
 A 64-bit multiplication that needs the result of the one before takes three cycles on every x86-64 CPU since 2008 (Intel
 from Nehalem, AMD from K10; Agner Fog, "Instruction tables"). So a known number of them in a measured time gives the
-clock, whatever the time-stamp counter or the kernel says. Nothing is known of other processors, and nothing measured.
+clock, whatever the time-stamp counter or the kernel reports. On other processors nothing is measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def measured_clocks(cpus: Sequence[int]) -> dict[int, float]:
     with ProcessPoolExecutor(len(cpus), mp_context=get_context("fork")) as pool:
         try:
             clocks = list(pool.map(_clock, cpus))
-        except OSError:  # no page may be executed here, or a CPU is not ours
+        except OSError:  # no page may be executed here, or a CPU may not be used
             return {}
     return dict(zip(cpus, clocks, strict=True))
 

@@ -101,13 +101,13 @@ def cost(text: str) -> float | None:
     return sum(60 * int(minutes) + float(seconds) for minutes, seconds in found) if len(found) == 4 else None
 
 
-def read_beside(values: Mapping[str, float], started: float, elapsed_s: float) -> dict[str, float]:
-    """A reading with the host's clock beside the node's: it was taken within `elapsed_s` after `started`, host time."""
+def with_host_clock(values: Mapping[str, float], started: float, elapsed_s: float) -> dict[str, float]:
+    """A reading with the host's clock next to the node's; it was taken within `elapsed_s` after `started`."""
     if "clock_s" not in values:
         return dict(values)
     middle, doubt = started + elapsed_s / 2, elapsed_s / 2
-    beside = {"host_clock_s": middle, DOUBT: doubt, "clock_offset_s": values["clock_s"] - middle}
-    return {**values, **beside}
+    host = {"host_clock_s": middle, DOUBT: doubt, "clock_offset_s": values["clock_s"] - middle}
+    return {**values, **host}
 
 
 def delta(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

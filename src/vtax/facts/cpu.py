@@ -37,14 +37,13 @@ def model_values(text: str) -> dict[str, object]:
     }
 
 
-TOPOLOGY = "/sys/devices/system/cpu/cpu[0-9]*"
-TOPOLOGY_NAMES = (
-    "topology/core_id",
-    "topology/physical_package_id",
-    "cache/index3/size",
-    "cache/index3/shared_cpu_list",
+TOPOLOGY_FILES = tuple(
+    f"/sys/devices/system/cpu/cpu[0-9]*/{name}"
+    for name in (
+        *("topology/core_id", "topology/physical_package_id"),
+        *("cache/index3/size", "cache/index3/shared_cpu_list"),
+    )
 )
-TOPOLOGY_FILES = tuple(f"{TOPOLOGY}/{name}" for name in TOPOLOGY_NAMES)
 PLACE = re.compile(r"/sys/devices/system/cpu/cpu([0-9]{1,6})/(?:topology|cache)/(.+)")
 CACHE = re.compile(r"([0-9]{1,9})([KM]?)", re.ASCII)
 CACHE_UNIT = {"": 1, "K": 2**10, "M": 2**20}
@@ -70,7 +69,7 @@ def topology_values(files: Mapping[str, str], allowed: tuple[int, ...]) -> dict[
 
 
 def turbo(no_turbo: str, boost: str) -> str:
-    """ "on" or "off", as intel_pstate or acpi-cpufreq says; "" where neither does."""
+    """ "on" or "off", as intel_pstate or acpi-cpufreq reports; "" where neither does."""
     if no_turbo in ("0", "1"):
         return "off" if no_turbo == "1" else "on"
     return {"1": "on", "0": "off"}.get(boost, "")
@@ -83,5 +82,5 @@ def chosen(text: str) -> str:
 
 
 def agreed(values: list[str]) -> str:
-    """What all CPUs say, or all the different things that they say."""
+    """The value of all CPUs, or all different values."""
     return ", ".join(sorted(set(values)))

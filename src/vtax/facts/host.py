@@ -7,41 +7,41 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from vtax.facts import cgroup, nesting
-from vtax.facts.cpu import TOPOLOGY_NAMES, agreed, chosen, cpu_list, model_values, topology_values, turbo
-from vtax.facts.node import VULNERABILITIES, mounts
-from vtax.facts.sections import decimal, fields, kibibytes, present, whole
+from vtax.facts.cpu import TOPOLOGY_FILES, cpu_list, model_values, topology_values
+from vtax.facts.node import KERNEL_FILES, kernel_values, mounts
+from vtax.facts.sections import fields, kibibytes, present, whole
 from vtax.model.nodes import HostCapacity
 
 CPUS = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
+OTHER_RUNNERS = {"vmware-vmx": "virtual machines"}  # of hypervisors that vtax has no provider for
 
 Read = Callable[[str], str]
 
 
-def host_facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Everything that can be observed here, ready for JSON; /proc, /sys, /dev and /etc are those below `root`."""
+def host_facts(root: Path = Path("/"), runners: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Everything that can be observed here, ready for JSON; /proc, /sys, /dev and /etc are those below `root`.
+
+    `runners`: program that runs a container or virtual machine, one process each -> what these are counted as.
+    """
 
     def read(path: str) -> str:
         try:
             return (root / path.lstrip("/")).read_text("utf-8", "replace").strip("\n")
-        except OSError:  # not there, not ours to read, or a driver's own error
+        except OSError:  # not there, not readable, or an error of the driver
             return ""
 
     values: dict[str, object] = {
-        "hostname": read("/proc/sys/kernel/hostname"),
-        "kernel": read("/proc/sys/kernel/osrelease"),
-        "os": fields(read("/etc/os-release"), "=").get("PRETTY_NAME", "").strip('"'),
+        **kernel_values(existing(root, read, KERNEL_FILES)),
         **cpu_values(root, read),
         **memory_values(root, read),
-        **state_values(read),
-        "mitigations": mitigations(root, read),
         **virtualization_values(root, read),
-        "running": running(root),
+        "running": running(root, runners or {}),
         **user_values(read, name_of(os.geteuid()), os.geteuid()),
     }
     observed: dict[str, Any] = dict(present(values))
@@ -65,7 +65,7 @@ def capacity(facts: Mapping[str, Any]) -> HostCapacity:
 
 
 def cores_first(cpus: tuple[int, ...], cores: Mapping[int, tuple[int, int]]) -> tuple[int, ...]:
-    """`cpus` with the first hardware thread of every core before any second one; unknown CPUs are cores alone."""
+    """`cpus` with the first hardware thread of every core before any second one; unknown CPUs count as own cores."""
     seen: dict[tuple[int, int], int] = {}
     ranked = []
     for cpu in sorted(cpus):
@@ -99,16 +99,15 @@ def cpu_values(root: Path, read: Read) -> dict[str, object]:
         **model,
         "cpus": cpus,
         "cpus_usable": sorted(os.sched_getaffinity(0)),
-        **topology_values(topology_files(read), tuple(sorted(os.sched_getaffinity(0)))),
-        "smt": read(f"{CPUS}/smt/control"),
+        **topology_values(existing(root, read, TOPOLOGY_FILES), tuple(sorted(os.sched_getaffinity(0)))),
         "virtualization_extensions": sorted({"vmx", "svm"} & set(flags)),
     }
 
 
-def topology_files(read: Read) -> dict[str, str]:
-    """The files that `topology_values` reads, of the CPUs that this process may use."""
-    paths = (f"{CPUS}/cpu{cpu}/{name}" for cpu in sorted(os.sched_getaffinity(0)) for name in TOPOLOGY_NAMES)
-    return {path: text for path in paths if (text := read(path))}
+def existing(root: Path, read: Read, patterns: Iterable[str]) -> dict[str, str]:
+    """Path -> content of the files that match and hold anything."""
+    found = (f"/{path.relative_to(root)}" for pattern in patterns for path in sorted(root.glob(pattern.lstrip("/"))))
+    return {path: text for path in found if (text := read(path))}
 
 
 def memory_values(root: Path, read: Read) -> dict[str, object]:
@@ -151,37 +150,8 @@ def inside_out(root: Path, mount: str, path: str) -> list[str]:
     return ["/".join((mount, *names[:depth])) for depth in range(len(names), -1, -1)]
 
 
-def state_values(read: Read) -> dict[str, object]:
-    """What the kernel is set to and how busy it is."""
-    pressure = fields(read("/proc/pressure/cpu").replace("avg10=", ":", 1)).get("some", "")
-    governors = [text for cpu in cpu_list(read(f"{CPUS}/online")) if (text := read(governor_of(cpu)))]
-    return {
-        "boot_id": read("/proc/sys/kernel/random/boot_id"),
-        "turbo": turbo(read(f"{CPUS}/intel_pstate/no_turbo"), read(f"{CPUS}/cpufreq/boost")),
-        "huge_pages": whole(read("/proc/sys/vm/nr_hugepages")),
-        "clock_source": read(f"{CLOCK}/current_clocksource"),
-        "governor": agreed(governors),
-        "thp": chosen(read("/sys/kernel/mm/transparent_hugepage/enabled")),
-        "aslr": read("/proc/sys/kernel/randomize_va_space"),
-        "tcp_congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
-        "load1": decimal(read("/proc/loadavg").partition(" ")[0]),
-        "psi_cpu_some_avg10": decimal(pressure.partition(" ")[0]),
-    }
-
-
-def governor_of(cpu: int) -> str:
-    """Where the frequency policy of a CPU stands."""
-    return f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor"
-
-
-def mitigations(root: Path, read: Read) -> dict[str, str]:
-    """Vulnerability -> what the kernel does about it."""
-    names = sorted(path.name for path in (root / VULNERABILITIES.lstrip("/")).glob("*"))
-    return {name: text for name in names if (text := read(VULNERABILITIES + name))}
-
-
 def virtualization_values(root: Path, read: Read) -> dict[str, object]:
-    """What this machine runs inside of, and what it has for running machines itself."""
+    """What this machine runs inside of, and what it has to run virtual machines itself."""
     model = model_values(read("/proc/cpuinfo"))
     flags = model["cpu_flags"] if isinstance(model["cpu_flags"], list) else []
     dmi = {name: read(f"/sys/class/dmi/id/{name}") for name in ("product_name", "sys_vendor")}
@@ -218,7 +188,7 @@ def link(path: Path) -> str:
 
 
 def kvm(device: Path) -> str:
-    """Whether /dev/kvm opens. Whether a guest runs is another question, and not asked here."""
+    """Whether /dev/kvm opens, which does not mean that a guest runs."""
     if not device.exists():
         return "absent"
     try:
@@ -263,27 +233,15 @@ def subordinate(text: str, user: str, uid: int) -> list[str]:
     return [f"{entry[1]}:{entry[2]}" for entry in entries if len(entry) == 3 and entry[0] in (user, str(uid))]
 
 
-# What runs a container or a virtual machine, by the name of its program: one process each.
-RUNNERS = {
-    "containerd-shim": "containers",
-    "containerd-shim-runc-v2": "containers",
-    "conmon": "containers",
-    "qemu-system-x86_64": "virtual machines",
-    "qemu-kvm": "virtual machines",
-    "VBoxHeadless": "virtual machines",
-    "VirtualBoxVM": "virtual machines",
-    "vmware-vmx": "virtual machines",
-}
-
-
-def running(root: Path) -> dict[str, int]:
+def running(root: Path, runners: Mapping[str, str]) -> dict[str, int]:
     """How many containers and virtual machines run on this machine, as far as this process may see them."""
-    counts = dict.fromkeys(RUNNERS.values(), 0)
+    runners = {**OTHER_RUNNERS, **runners}
+    counts = dict.fromkeys(runners.values(), 0)
     for place in (root / "proc").glob("[0-9]*/cmdline"):
         try:
             program = place.read_bytes().partition(b"\0")[0].decode(errors="replace").rpartition("/")[2]
         except OSError:
             continue  # gone meanwhile
-        if program in RUNNERS:
-            counts[RUNNERS[program]] += 1
+        if program in runners:
+            counts[runners[program]] += 1
     return counts

@@ -1,7 +1,7 @@
 """How much of its memory a virtual machine's own kernel keeps before it counts the rest as MemTotal.
 
-Seen of guests that QEMU starts by their kernel: 43 MiB of 256 MiB, 56 MiB of 1 GiB, 157 MiB of 3 GiB, 173 MiB of 4 GiB;
-the generic kernel under EFI firmware keeps up to 30 MiB more.
+Measured in guests that are started by their kernel: 43 MiB of 256 MiB, 56 MiB of 1 GiB, 157 MiB of 3 GiB, 173 MiB of
+4 GiB; the generic kernel under EFI firmware keeps up to 30 MiB more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a machine runs inside of, outermost first, from evidence that several sources give; nothing is assumed.
 
-The first namespaces of a kernel have fixed numbers. A marker such as /.dockerenv without a namespace of its own is only
-a file that came along with a root file system, and does not make a container.
+The first namespaces of a kernel have fixed numbers. A marker such as /.dockerenv without own namespaces is only a file
+that came with a root file system, and does not make a container.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIRST_NAMESPACES = {
 }  # include/linux/proc_ns.h: IPC, UTS, USER, PID _INIT_INO
 NAMESPACE = re.compile(r"^([a-z]+):\[([0-9]{1,19})\]$", re.MULTILINE)
 
-# What DMI says of itself, in the order in which it is looked for.
+# Words in DMI and the hypervisor that they show, in the order in which they are searched.
 DMI_WORDS = (
     ("vmware", "VMware"),
     ("virtualbox", "VirtualBox"),
@@ -32,12 +32,13 @@ DMI_WORDS = (
     ("google compute engine", "KVM"),
     ("kvm", "KVM"),
 )
+EMULATION = "software emulation"
 CONTAINER_PATHS = (("docker", "docker"), ("libpod", "podman"), ("kubepods", "kubernetes"), ("lxc", "lxc"))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the sources say; "" where one is silent. `dmi` is product name and vendor, `vendor` what cpuid says."""
+    """What the sources show; "" where one shows nothing. `dmi` is product name and vendor, `vendor` that of cpuid."""
 
     flags: tuple[str, ...] = ()
     cpu_model: str = ""
@@ -57,19 +58,19 @@ def namespaces(text: str) -> dict[str, int]:
 
 
 def stack(evidence: Evidence) -> list[str]:
-    """`["virtual machine (KVM)", "container (docker)"]`; empty is bare metal, as far as the inside can tell."""
+    """`["virtual machine (KVM)", "container (docker)"]`; empty is bare metal, as far as can be seen from inside."""
     return [*machine(evidence), *container(evidence)]
 
 
 def machine(evidence: Evidence) -> list[str]:
-    """The virtual machine, if the CPU says that there is a hypervisor."""
+    """The virtual machine, if the CPU reports a hypervisor."""
     if "hypervisor" not in evidence.flags and not evidence.hypervisor_type:
         return []
     return [f"virtual machine ({hypervisor(evidence) or 'hypervisor not identified'})"]
 
 
 def hypervisor(evidence: Evidence) -> str:
-    """Whose virtual machine this is, or "". VirtualBox also offers the KVM clock, so DMI comes first."""
+    """The hypervisor of this virtual machine, or "". VirtualBox also offers the KVM clock, so DMI comes first."""
     if evidence.hypervisor_type:
         return evidence.hypervisor_type.capitalize()
     dmi = evidence.dmi.lower()
@@ -77,7 +78,7 @@ def hypervisor(evidence: Evidence) -> str:
     if named:
         return named
     if "TCG" in evidence.cpu_model:
-        return "QEMU, software emulation"
+        return f"QEMU, {EMULATION}"
     if evidence.vendor:
         return evidence.vendor
     if "kvm-clock" in evidence.clock_sources:
@@ -88,12 +89,12 @@ def hypervisor(evidence: Evidence) -> str:
 
 
 def container(evidence: Evidence) -> list[str]:
-    """The container, if the process has namespaces of its own; without a marker only the namespaces are named."""
+    """The container, if the process has own namespaces; without a marker only the namespaces are named."""
     own = sorted(kind for kind, first in FIRST_NAMESPACES.items() if evidence.namespaces.get(kind, first) != first)
     if not own:
         return []
     kind = evidence.container
-    contained = len({"ipc", "pid", "uts"} & set(own)) >= 2  # what every container has, unless told otherwise
+    contained = len({"ipc", "pid", "uts"} & set(own)) >= 2  # what every container has, unless configured differently
     if not kind and evidence.markers and contained:
         kind = "docker" if "/.dockerenv" in evidence.markers else "podman"
     if not kind:

@@ -1,7 +1,7 @@
-"""Everything one node says of itself, in one go: a POSIX shell script for its root file system, and a pure parser.
+"""The facts of one node, in one go: a POSIX shell script for its root file system, and a pure parser.
 
-The script needs coreutils, grep and sed; what other tools would tell is left out where they are missing. Commands that
-could wait for another machine have a time limit of their own, and none waits for input. It starts as few processes as
+The script needs coreutils, grep and sed; what other tools would show is left out where they are missing. Commands that
+could wait for another machine have their own time limit, and none waits for input. It starts as few processes as
 it can: where the CPU is emulated, each takes a twentieth of a second.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vtax.facts import cgroup, nesting
@@ -18,21 +18,24 @@ from vtax.facts.cpu import TOPOLOGY_FILES, agreed, chosen, cpu_list, model_value
 from vtax.facts.sections import END, PRELUDE, contents, decimal, fields, kibibytes, present, split, whole
 from vtax.model.cluster import NodeFacts
 
-PACKAGES = "hpcc sysbench stress-ng iozone3 iperf3 iputils-ping openmpi-bin libopenblas0-pthread libc6"
+PACKAGES = ("openmpi-bin", "libopenblas0-pthread", "libc6")  # besides those of the tools
 LIBRARY_HEAD_BYTES = 2**20  # holds the build id, and costs 1/40 of the whole library
 
 OVERRIDES = "^((OPENBLAS|GOTO|OMP|GOMP|KMP|MALLOC)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH|GLIBC_TUNABLES)="
 
+KERNEL_FILES = (  # that `kernel_values` reads, on nodes and on the host
+    *("/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/randomize_va_space"),
+    *("/proc/sys/kernel/random/boot_id", "/proc/sys/vm/nr_hugepages", "/proc/sys/vm/swappiness"),
+    *("/proc/sys/net/ipv4/tcp_congestion_control", "/proc/loadavg", "/proc/pressure/cpu", "/etc/os-release"),
+    *("/sys/devices/system/cpu/vulnerabilities/*", "/sys/devices/system/cpu/smt/control"),
+    *("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor", "/sys/devices/system/cpu/cpufreq/boost"),
+    *("/sys/devices/system/cpu/intel_pstate/no_turbo", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    "/sys/devices/system/clocksource/clocksource0/*_clocksource",
+)
 SCRIPT = f"""\
 section files
-try grep -as '' /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/sys/kernel/randomize_va_space \\
-  /proc/sys/net/ipv4/tcp_congestion_control /proc/loadavg /proc/pressure/cpu /etc/os-release \\
-  /sys/devices/system/cpu/vulnerabilities/* /sys/devices/system/cpu/smt/control \\
-  /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor \\
-  /sys/devices/system/clocksource/clocksource0/*_clocksource /sys/kernel/mm/transparent_hugepage/enabled \\
+try grep -as '' {" ".join(KERNEL_FILES)} \\
   /sys/class/dmi/id/product_name /sys/class/dmi/id/sys_vendor /sys/hypervisor/type /run/systemd/container \\
-  /proc/sys/kernel/random/boot_id /proc/sys/vm/nr_hugepages /proc/sys/vm/swappiness \\
-  /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost \\
   {" ".join(TOPOLOGY_FILES)} /sys/devices/system/node/node[0-9]*/cpulist \\
   /sys/block/*/dev /sys/block/*/*/dev /sys/block/*/queue/scheduler /sys/class/net/*/speed
 section status
@@ -66,7 +69,7 @@ try getconf GNU_LIBC_VERSION
 section network
 try ip -j -d addr show; for link in /sys/class/net/*/device; do [ -e "$link" ] && echo "physical $link"; done
 section packages
-try dpkg-query -W -f '${{Package}} ${{Version}}\\n' {PACKAGES}
+try dpkg-query -W -f '${{Package}} ${{Version}}\\n' $packages
 section mpi
 limited mpirun --version | (read -r line && echo "$line")
 section environment
@@ -75,7 +78,7 @@ section blas
 try vtax-blas
 section hashes
 set --
-for program in hpcc xhpl; do
+for program in $hashed; do
   path=$(command -v "$program") && set -- "$@" "$path"
 done
 [ $# -eq 0 ] || try sha256sum "$@" | while read -r hash path; do echo "${{path##*/}} $hash $path"; done
@@ -86,7 +89,7 @@ done
 try sha256sum /var/lib/dpkg/status
 """
 
-HASH = re.compile(r"^(hpcc|xhpl) \\?([0-9a-f]{64}) ", re.MULTILINE)
+HASH = re.compile(r"^([\w.+-]+) \\?([0-9a-f]{64}) ", re.MULTILINE)
 PACKAGES_HASH = re.compile(r"^([0-9a-f]{64})  /var/lib/dpkg/status$", re.MULTILINE)
 LIBRARY = re.compile(r"^libopenblas ([0-9]+) ([0-9a-f]{64}) ", re.MULTILINE)
 MOUNT = re.compile(r"^[0-9]+ [0-9]+ [0-9:]+ [^ ]+ ([^ ]+) .*? - ([^ ]+) ", re.MULTILINE)
@@ -99,10 +102,17 @@ SECCOMP = {"0": "disabled", "1": "strict", "2": "filter"}
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/"
 
 
-def script(scratch: str = "/scratch", shared: str = "/shared") -> str:
-    """The script that prints all sections; `scratch` and `shared` are the directories whose file systems matter."""
+def script(
+    scratch: str = "/scratch", shared: str = "/shared", packages: Sequence[str] = (), hashed: Sequence[str] = ()
+) -> str:
+    """The script that prints all sections.
+
+    `scratch` and `shared` are the directories whose file systems matter, `packages` the Debian packages of the tools,
+    of which it prints the versions, and `hashed` programs whose contents count.
+    """
+    lists = f"packages={shlex.quote(' '.join((*PACKAGES, *packages)))} hashed={shlex.quote(' '.join(hashed))}\n"
     paths = f"scratch={shlex.quote(scratch)} shared={shlex.quote(shared)}\n"
-    return PRELUDE + cgroup.SHELL + paths + SCRIPT + END
+    return PRELUDE + cgroup.SHELL + paths + lists + SCRIPT + END
 
 
 def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/shared") -> NodeFacts:
@@ -129,7 +139,7 @@ def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/share
 
 
 def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
-    """What the kernel says in files of one line each."""
+    """What the kernel shows in files of one line each."""
     release = fields(files.get("/etc/os-release", ""), "=")
     governors = [text for path, text in files.items() if path.endswith("/scaling_governor")]
     pressure = re.match(r"some avg10=([0-9.]+) ", files.get("/proc/pressure/cpu", ""))
@@ -158,7 +168,7 @@ def kernel_values(files: Mapping[str, str]) -> dict[str, object]:
 
 
 def process_values(parts: Mapping[str, str]) -> dict[str, object]:
-    """What holds for the processes of the node: CPUs, rights, open files, memory of the machine."""
+    """What applies to the processes of the node: CPUs, rights, open files, memory of the machine."""
     status, memory = fields(parts.get("status", "")), fields(parts.get("memory", ""))
     allowed = status.get("Cpus_allowed_list", "")
     open_files = parts.get("limits", "").split()

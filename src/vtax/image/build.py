@@ -1,8 +1,8 @@
 """Build, find, list and remove cached root file systems.
 
 Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree, kernel included), `rootfs.tar` (without kernel)
-and `image.json`; providers of virtual machines put their disks beside them. A build happens in a directory beside it
-and is renamed when complete, so a half-built image is never seen.
+and `image.json`; providers of virtual machines put their disks next to them. A build happens in a temporary
+directory that is renamed when complete, so a half-built image is never seen.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def _read(manifest: Path) -> Image:
         return Image.model_validate_json(manifest.read_bytes())
     except ValueError as error:
         raise ImageError(
-            f"{manifest} is damaged", detail=str(error), remedy=f"remove the directory {manifest.parent}, then again"
+            f"{manifest} is damaged",
+            detail=str(error),
+            remedy=f"remove the directory {manifest.parent}, then try again",
         ) from error
 
 
@@ -74,23 +76,18 @@ def remove(cache: Path, key: str) -> None:
     """Delete an image from the cache. Raises UsageError when there is none of that key."""
     place = cache / key
     if not (place / "image.json").exists():
-        raise UsageError(f"there is no image {key!r} in the cache", remedy="`vtax image list` shows all")
+        raise UsageError(f"there is no image {key!r} in the cache", remedy="run `vtax image list` to see all")
     (place / "image.json").unlink()
     delete(place)
     (cache / f"{key}.lock").unlink(missing_ok=True)
 
 
 def delete(place: Path) -> None:
-    """Delete a tree that may hold files of the user's subordinate ids."""
+    """Delete a tree that may contain files of the user's subordinate ids."""
     if os.geteuid() == 0 or not place.exists():
         shutil.rmtree(place, ignore_errors=False) if place.exists() else None
         return
-    process.run((*as_root_here(), "rm", "-rf", "--", str(place)), timeout_s=300, check=True)
-
-
-def as_root_here() -> tuple[str, ...]:
-    """What an ordinary user puts before a command that needs root's view of the file system; nothing for root."""
-    return () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--map-auto")
+    process.run((*process.as_root_here(), "rm", "-rf", "--", str(place)), timeout_s=300, check=True)
 
 
 def missing() -> str:
@@ -99,7 +96,7 @@ def missing() -> str:
         return "mmdebstrap is not installed"
     if os.geteuid() == 0:
         return ""
-    probe = process.run((*as_root_here(), "true"), timeout_s=10)
+    probe = process.run((*process.as_root_here(), "true"), timeout_s=10)
     return "" if probe.exit_code == 0 else f"user namespaces do not work for this user: {probe.stderr.strip()}"
 
 
@@ -121,8 +118,8 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         tree = work / "rootfs"
         tree.mkdir()
         unpack = ("tar", "-C", str(tree), "--exclude=./dev/*", "--numeric-owner", "-xpf", str(work / "rootfs.tar"))
-        process.run((*as_root_here(), *unpack), timeout_s=TIMEOUT_S, check=True)
-        kernel = _kernel_beside(work, tree)
+        process.run((*process.as_root_here(), *unpack), timeout_s=TIMEOUT_S, check=True)
+        kernel = _add_kernel(work, tree)
         image = Image(
             recipe=made.key,
             digest=_sha256(work / "rootfs.tar"),
@@ -148,12 +145,12 @@ def _demand(cache: Path) -> None:
     if reason:
         raise EnvironmentMissing(
             f"the root file system cannot be built: {reason}",
-            remedy="as root: apt-get install mmdebstrap uidmap; `vtax doctor` says what else is missing",
+            remedy="as root: apt-get install mmdebstrap uidmap; run `vtax doctor` to see what else is missing",
         )
     free = shutil.disk_usage(cache).free
     if free < NEEDED_BYTES:
         raise ImageError(
-            f"{cache} has {free / 2**30:.1f} GiB free, the build needs {NEEDED_BYTES / 2**30:.0f}",
+            f"{cache} has {free / 2**30:.1f} GiB free; the build needs {NEEDED_BYTES / 2**30:.0f}",
             remedy="free some space, or set XDG_CACHE_HOME to a larger file system",
         )
 
@@ -173,33 +170,33 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
     (work / "kernel").mkdir()
     argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
     running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment)
-    told = 0
+    reported = 0
     try:
         while running.process.poll() is None and time.monotonic() - running.clock < TIMEOUT_S:
-            told = _tell(log, told, listener)
+            reported = _report(log, reported, listener)
             time.sleep(POLL_S)
     finally:
         result = running.stop()
     if result.exit_code != 0 or (work / "rootfs.tar").stat().st_size == 0:
         tail = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-15:]
         raise ImageError(
-            f"the root file system was not built: mmdebstrap ended with exit code {result.exit_code}",
+            f"the root file system could not be built: mmdebstrap ended with exit code {result.exit_code}",
             detail="\n".join(tail),
-            remedy="is the mirror reachable and the suite spelled right? [image] in the study sets both",
+            remedy="is the mirror reachable and the suite spelled correctly? [image] in the study sets both",
         )
     log.unlink()
     delete(temporary)
 
 
-def _tell(log: Path, told: int, listener: Listener) -> int:
+def _report(log: Path, reported: int, listener: Listener) -> int:
     lines = log.read_text(errors="replace").splitlines()
-    for line in lines[told:]:
+    for line in lines[reported:]:
         if line.startswith(("I: ", "vtax: ")) and "hook" not in line:
             listener(StageProgress(STAGE, line.partition(": ")[2]))
     return len(lines)
 
 
-def _kernel_beside(work: Path, tree: Path) -> str:
+def _add_kernel(work: Path, tree: Path) -> str:
     """Put kernel and modules, which the archive lacks because containers have no use for them, into the tree, for
     virtual machines. Returns the path of the kernel in the tree, "" when there is none."""
     apart = work / "kernel"
@@ -207,8 +204,8 @@ def _kernel_beside(work: Path, tree: Path) -> str:
         found = apart / Path(place).name
         if found.exists():
             move = ("mv", "-T", str(found), f"{tree}{place}")
-            process.run((*as_root_here(), "rm", "-rf", f"{tree}{place}"), timeout_s=TIMEOUT_S, check=True)
-            process.run((*as_root_here(), *move), timeout_s=TIMEOUT_S, check=True)
+            process.run((*process.as_root_here(), "rm", "-rf", f"{tree}{place}"), timeout_s=TIMEOUT_S, check=True)
+            process.run((*process.as_root_here(), *move), timeout_s=TIMEOUT_S, check=True)
     delete(apart)
     kernels = sorted((tree / "boot").glob("vmlinuz-*"))
     return str(kernels[-1].relative_to(tree)) if kernels else ""
@@ -224,8 +221,8 @@ def _versions(listing: Path) -> dict[str, str]:
 
 
 def blas_core(image: Image) -> str:
-    """The kernel that OpenBLAS chooses on this CPU, asked of the image itself; "" when it cannot be asked."""
-    command = (*as_root_here(), "chroot", image.directory, "/usr/local/bin/vtax-blas")
+    """The kernel that OpenBLAS chooses on this CPU, as the image's own OpenBLAS reports it; "" when it cannot run."""
+    command = (*process.as_root_here(), "chroot", image.directory, "/usr/local/bin/vtax-blas")
     clean = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     result = process.run(command, timeout_s=10, env=clean)
     return result.stdout.splitlines()[0] if result.exit_code == 0 and result.stdout else ""

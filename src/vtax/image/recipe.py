@@ -9,17 +9,14 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
+from vtax import tools
 from vtax.model.record import Record
 from vtax.model.study import ImageSpec
 
-PACKAGES = (
+PACKAGES = (  # besides those of the tools
     "ca-certificates",
     "e2fsprogs",
-    "hpcc",
-    "iozone3",
-    "iperf3",
     "iproute2",
-    "iputils-ping",
     "kmod",
     "libopenblas0-pthread",
     "nfs-common",
@@ -30,8 +27,6 @@ PACKAGES = (
     "openssh-client",
     "openssh-server",
     "procps",
-    "stress-ng",
-    "sysbench",
     "util-linux",
 )
 KERNELS = {  # what virtual machines boot, by kind of processor and `kernel` of the study's [image]
@@ -41,22 +36,15 @@ KERNELS = {  # what virtual machines boot, by kind of processor and `kernel` of 
 EFI_STUBS = {"x86_64": "systemd-boot-efi"}  # what makes a kernel start from firmware; copied, then removed again
 KERNEL_PLACES = ("/boot", "/usr/lib/modules")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev", "xz-utils", "zstd")
-PROGRAMS = (
-    "hpcc",
-    "iozone",
-    "iperf3",
+PROGRAMS = (  # besides those of the tools
     "ip",
     "mpirun",
     "numactl",
-    "ping",
     "sshd",
-    "stress-ng",
-    "sysbench",
     "vtax-blas",
     "vtax-boot",
     "vtax-enter",
     "vtax-rank",
-    "xhpl",
     "node-init",
     "vm-init",
     "exportfs",
@@ -74,28 +62,28 @@ GUEST = (
     *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c"),
 )
 LEAN = (
-    "--dpkgopt=force-unsafe-io",  # a build that is interrupted is thrown away
+    "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded
     "--aptopt=APT::Install-Recommends false",
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/doc/*",
     "--dpkgopt=path-include=/usr/share/doc/*/copyright",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
 )
-NO_RAM_DISK = "--dpkgopt=path-exclude=/etc/kernel/postinst.d/initramfs-tools"  # it would take long, and nobody boots it
-SERVED = ("http://", "https://", "file:")  # others (mirror+file:) lean on files that only this machine has
+NO_RAM_DISK = "--dpkgopt=path-exclude=/etc/kernel/postinst.d/initramfs-tools"  # it would take long, and is never booted
+SERVED = ("http://", "https://", "file:")  # others (mirror+file:) refer to files that only this machine has
 SOURCE_FIELD = re.compile(r"^(URIs|Suites|Components|Types|Enabled):\s*(.+)$", re.MULTILINE)
 SOURCE_LINE = re.compile(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+(.+)$", re.MULTILINE)
 
 
 class Recipe(Record):
-    """Everything that decides what the root file system holds; its hash names the cached image."""
+    """Everything that determines the content of the root file system; its hash names the cached image."""
 
     suite: str
     mirror: str  # "" is mmdebstrap's own choice for the suite
     components: tuple[str, ...]
     packages: tuple[str, ...]
     build_packages: tuple[str, ...]
-    guest: Mapping[str, str]  # name -> sha256 of our own files in it
+    guest: Mapping[str, str]  # name -> sha256 of vtax's own files in it
 
     @property
     def key(self) -> str:
@@ -104,7 +92,7 @@ class Recipe(Record):
 
 
 def guest_files() -> dict[str, bytes]:
-    """Our own files that go into the root file system, by name."""
+    """vtax's own files for the root file system, by name."""
     folder = files("vtax.image") / "guest"
     return {name: (folder / name).read_bytes() for name in GUEST}
 
@@ -115,20 +103,26 @@ def kernel_packages(machine: str, kernel: str = "cloud") -> tuple[str, ...]:
 
 
 def efi_packages(machine: str) -> tuple[str, ...]:
-    """What starts a kernel from firmware on this kind of processor, for virtual machines without QEMU's own way."""
+    """What starts a kernel from firmware on this kind of processor, for hypervisors that cannot be given a kernel."""
     return (EFI_STUBS[machine],) if machine in EFI_STUBS else ()
 
 
 def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
-    """The recipe for a study's image; `machine_mirror` stands in for mirror "auto"."""
+    """The recipe for a study's image; `machine_mirror` replaces mirror "auto"."""
+    kernel = kernel_packages(platform.machine(), spec.kernel)
     return Recipe(
         suite=spec.suite,
         mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
         components=spec.components,
-        packages=tuple(sorted({*PACKAGES, *kernel_packages(platform.machine(), spec.kernel), *spec.extra_packages})),
+        packages=tuple(sorted({*PACKAGES, *tools.packages(), *kernel, *spec.extra_packages})),
         build_packages=(*BUILD_PACKAGES, *efi_packages(platform.machine())),
         guest={name: hashlib.sha256(content).hexdigest() for name, content in guest_files().items()},
     )
+
+
+def programs() -> tuple[str, ...]:
+    """What must be in the root file system when it is made: programs of vtax's own, and those of the tools."""
+    return (*PROGRAMS, *tools.programs())
 
 
 def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str) -> tuple[str, ...]:
@@ -136,7 +130,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
     virtual machines need of it into `kernel_directory`."""
     inside = " ".join(f'"$1{place}"' for place in KERNEL_PLACES)
     place = "/usr/local/lib/vtax"
-    settings = f"VTAX_BUILD_PACKAGES='{' '.join(made.build_packages)}' VTAX_PROGRAMS='{' '.join(PROGRAMS)}'"
+    settings = f"VTAX_BUILD_PACKAGES='{' '.join(made.build_packages)}' VTAX_PROGRAMS='{' '.join(programs())}'"
     settings = f"{settings} VTAX_MODULES='{' '.join(MODULES)}'"
     return (
         "mmdebstrap",
@@ -162,7 +156,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
 def machine_mirror(os_release: str, sources: Iterable[str]) -> str:
     """The mirror that this machine's own apt uses, from /etc/os-release and the texts of its apt sources.
 
-    Only a Debian machine has one that serves Debian suites; elsewhere "" leaves the choice to mmdebstrap.
+    Only a Debian machine has a mirror with Debian suites; elsewhere "" leaves the choice to mmdebstrap.
     """
     release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', os_release, re.MULTILINE))
     codename = release.get("VERSION_CODENAME", "")

@@ -2,6 +2,6 @@
 
     study -> plan -> cluster (live in `providers.base`, recorded here) -> trial -> measurement -> finding
 
-`record` is what all of them are, `nodes` and `metric` what they speak of, `look` a campaign looked at on the way. What
-an analysis holds is in `analysis.records`. Units are part of the names (`memory_bytes`); values are in base units.
+`record` is what all of them are, `nodes` and `metric` what they are about, `look` the interim analyses of a campaign.
+What an analysis holds is in `analysis.records`. Units are part of the names (`memory_bytes`); values are in base units.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from pydantic import Field
@@ -11,9 +11,16 @@ from vtax.model.record import FORMAT, Labels, Record
 
 
 class Severity(StrEnum):
+    """How bad something is, declared from the worst to the mildest."""
+
     BLOCKER = "blocker"
     WARNING = "warning"
     INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return tuple(Severity).index(self)
 
 
 class Problem(Record):
@@ -23,12 +30,24 @@ class Problem(Record):
     message: str
     remedy: str = ""
 
+    @classmethod
+    def blocker(cls, message: str, remedy: str) -> Problem:
+        return cls(severity=Severity.BLOCKER, message=message, remedy=remedy)
+
+    @classmethod
+    def warning(cls, message: str, remedy: str) -> Problem:
+        return cls(severity=Severity.WARNING, message=message, remedy=remedy)
+
+    @classmethod
+    def info(cls, message: str, remedy: str) -> Problem:
+        return cls(severity=Severity.INFO, message=message, remedy=remedy)
+
 
 class Finding(Record):
-    """Something the audit says about a campaign (METHOD section 3), and what it touches: empty fields touch all.
+    """Something the audit says about a campaign, and what it touches: empty fields touch all.
 
-    `metrics` are names of metrics; `labels` maps a label to the values that are meant. `unknown` is a condition that
-    could not be looked at.
+    `metrics` are names of metrics; `labels` maps a label to the values that are meant. `unknown` marks a condition that
+    could not be checked.
     """
 
     id: str
@@ -52,6 +71,15 @@ class Finding(Record):
         )
 
 
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The one order of findings, which does not depend on that of the input."""
+
+    def key(item: Finding) -> tuple[int, str, str, str, str]:
+        return item.severity.rank, item.id, item.environment, item.benchmark, item.message
+
+    return tuple(sorted(findings, key=key))
+
+
 class Outcome(StrEnum):
     """What a row of the audit came to."""
 
@@ -62,7 +90,7 @@ class Outcome(StrEnum):
 
 
 class AuditRow(Record):
-    """One row of the catalogue, looked at: what it found, or what was seen that was right."""
+    """One row of the catalogue, evaluated: what it found, or what it saw that was right."""
 
     id: str
     severity: Severity  # the worst that this row can say

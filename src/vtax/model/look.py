@@ -1,4 +1,4 @@
-"""When a running campaign was looked at, and what was decided."""
+"""The interim analyses of a running campaign: when they were made, and what was decided."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from vtax.model.record import FORMAT, Record
 
 
 class Decision(StrEnum):
-    """What followed from a look, or ended a campaign without one."""
+    """What followed from an interim analysis, or ended a campaign without one."""
 
     GO_ON = "go on"
     SETTLED = "no primary metric waits for its verdict"
     LAST = "the last planned round"
-    BUDGET = "the time budget"  # no evidence: nothing was looked at
+    BUDGET = "the time budget"  # no evidence: no results were seen
 
 
 class Look(Record):
-    """A moment at which a running campaign was looked at, or ended. `rounds` are those that were over."""
+    """An interim analysis of a running campaign, or its end. `rounds` counts those that were over."""
 
     rounds: int
     decision: Decision
@@ -27,13 +27,13 @@ class Look(Record):
 
 
 class LookLog(Record):
-    """Every look of a campaign in the order of time: `looks.json`."""
+    """Every interim analysis of a campaign in the order of time: `looks.json`."""
 
     format: int = FORMAT
     looks: tuple[Look, ...] = ()
 
     @property
     def ended(self) -> Look | None:
-        """The look that ended the campaign for good; None while it may go on, as it may after a budget ended."""
+        """What ended the campaign for good; None while it may go on, as it may after its budget was spent."""
         final = (Decision.SETTLED, Decision.LAST)
         return next((look for look in self.looks if look.decision in final), None)

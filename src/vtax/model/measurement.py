@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from vtax.model.metric import Direction, Kind, Metric
+from vtax.model.metric import Metric, SeriesRecord
 from vtax.model.nodes import target_label
-from vtax.model.record import Labels, Record
+from vtax.model.record import Labels
 from vtax.model.trial import TrialRecord
 
 
-class Measurement(Record):
+class Measurement(SeriesRecord):
     """One number, with everything needed to find where it came from."""
 
     environment: str
@@ -19,22 +17,14 @@ class Measurement(Record):
     trial: str
     iteration: int
     warmup: bool
-    benchmark: str
-    label: str
-    metric: str
     value: float
-    unit: str
-    kind: Kind
-    direction: Direction
-    primary: bool
-    labels: Labels = Field(default_factory=dict)
     source: str  # file in the campaign, relative to its directory
 
     @classmethod
     def of(
         cls, record: TrialRecord, metric: Metric, value: float, labels: Labels | None = None, source: str = ""
     ) -> Measurement:
-        """A measurement of `record`; `source` is a file that the record names, its last standard output unless told."""
+        """A measurement of `record`; `source` is a file that the record names, by default its last standard output."""
         return cls(
             environment=record.environment,
             round=record.round,

@@ -1,14 +1,17 @@
-"""What a benchmark can report, and how its values combine."""
+"""What a benchmark can report, how its values combine, and what makes two of them comparable."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any, NamedTuple
 
-from vtax.model.record import Record
+from pydantic import Field
+
+from vtax.model.record import Labels, Record
 
 
 class Kind(StrEnum):
-    """How values of a metric combine (METHOD 1.6): decides the summary of a cell and the sign of an effect."""
+    """How values of a metric combine: decides the summary of a cell and the sign of an effect."""
 
     COST = "cost"
     RATE_FIXED_WORK = "rate, fixed work"
@@ -17,6 +20,11 @@ class Kind(StrEnum):
     LATENCY_QUANTILE = "latency quantile"
     PROPORTION = "proportion"
     COUNT = "count"
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether its values are always above zero, so that two of them have a ratio; the others may be zero."""
+        return self not in (Kind.PROPORTION, Kind.COUNT)
 
 
 class Direction(StrEnum):
@@ -42,3 +50,40 @@ class Metric(Record):
         if self.kind is Kind.COUNT:
             return Direction.NONE
         return Direction.LOWER if self.kind in LOWER_KINDS else Direction.HIGHER
+
+
+class Series(NamedTuple):
+    """What makes two numbers comparable: the same metric of the same benchmark entry, with the same labels.
+
+    A key to sort and group by; `labels` are sorted pairs.
+    """
+
+    benchmark: str
+    label: str
+    metric: str
+    labels: tuple[tuple[str, str], ...]
+
+
+class SeriesRecord(Record):
+    """What records about one series have in common: a measurement, a level, a comparison, a change, a ladder.
+
+    `label` names the entry of the study; `labels` tell nodes, operations and sizes apart.
+    """
+
+    benchmark: str
+    label: str
+    metric: str
+    unit: str
+    kind: Kind
+    direction: Direction
+    primary: bool
+    labels: Labels = Field(default_factory=dict)
+
+    @property
+    def series(self) -> Series:
+        return Series(self.benchmark, self.label, self.metric, tuple(sorted(self.labels.items())))
+
+    @property
+    def series_fields(self) -> dict[str, Any]:
+        """What another record about the same series is made with."""
+        return {name: getattr(self, name) for name in SeriesRecord.model_fields}

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field, JsonValue
 
+from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Target
 from vtax.model.record import FORMAT, Record
@@ -97,6 +98,7 @@ class Plan(Record):
     capacity: HostCapacity
     shape: ClusterShape
     environments: tuple[EnvironmentSpec, ...]
+    capabilities: Mapping[str, Capabilities] = Field(default_factory=dict)  # by environment; none in format 1
     work: tuple[Work, ...]
     cells: tuple[Cell, ...]
     left_out: tuple[str, ...] = ()

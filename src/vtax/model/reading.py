@@ -41,14 +41,18 @@ class ReadOutput(Record):
 
 
 class TrialReading(Record):
-    """Everything that was read from one trial. `reader` is a digest of the code that read it: another one reads again.
+    """Everything that was read from one trial: `measurements.json` next to its record.
+
+    `reader` is a digest of the code that read it, `raw_sha256` of the files that it read: where either is another one,
+    the output is read again.
 
     `failure` says why nothing was taken from a trial that ran to its end; "" when its output was accepted.
     """
 
     format: int = FORMAT
     trial: str
-    reader: str
+    reader: str = ""
+    raw_sha256: str = ""
     values: tuple[ReadValue, ...] = ()
     outputs: tuple[ReadOutput, ...] = ()
     failure: str = ""

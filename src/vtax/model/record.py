@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-FORMAT = 1  # of every artefact; raised when a reader of the old one would go wrong
+FORMAT = 2  # of every artefact; raised when a reader of the old one would go wrong
 
 
 Labels = Mapping[str, str]

@@ -1,9 +1,10 @@
-"""What somebody wants to know: environments, benchmarks, rounds; validated, with every default filled in."""
+"""What a user wants to know: environments, benchmarks, rounds; validated, with every default filled in."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -47,7 +48,7 @@ class BenchmarkSpec(Record):
     nodes: tuple[str, ...] = ()  # only these, in the scopes that take nodes one by one; () is all
     warmup: int = 0
     iterations: int = 1
-    load: str = ""  # label of the entry that runs beside it, as a disturbance
+    load: str = ""  # label of the entry that runs at the same time, as a disturbance
     alone: bool = True  # False: only the load of others
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
 
@@ -59,10 +60,22 @@ class ScoreSpec(Record):
     weights: Mapping[str, float]
 
 
+class Equivalence(NamedTuple):
+    """What counts as equivalent: ratios from `low` to `high`, which is `delta` either way on the log scale."""
+
+    low: float
+    high: float
+    delta: float
+
+    @classmethod
+    def of(cls, margin: float) -> Equivalence:
+        return cls(1 / (1 + margin), 1 + margin, math.log1p(margin))
+
+
 class Study(Record):
     """A study file, validated, with every default filled in; sizes may still be "auto" (None).
 
-    `looks` are the numbers of complete rounds after which the results may be looked at, the last one being `rounds`.
+    `looks` are the numbers of complete rounds after which the results may be analysed, the last one being `rounds`.
     A study that looks once, at its end, has a fixed number of rounds.
     """
 
@@ -104,6 +117,10 @@ class Study(Record):
     def names_of(self, benchmark: str, label: str) -> tuple[str, ...]:
         """What findings call an entry: its label, and the benchmark's name where no entry has that as its label."""
         return (label,) if any(entry.label == benchmark for entry in self.benchmarks) else (label, benchmark)
+
+    @property
+    def equivalence(self) -> Equivalence:
+        return Equivalence.of(self.margin)
 
     @property
     def control_name(self) -> str | None:

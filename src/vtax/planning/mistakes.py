@@ -1,4 +1,4 @@
-"""Mistakes in a file that a person wrote, found by pydantic and told without its vocabulary."""
+"""Mistakes in a file that a user wrote, found by pydantic and reported in plain words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validated(model: type[M], raw: Any, prefix: str, mistakes: list[Mistake], allowed: Iterable[str] = ()) -> M | None:
-    """`raw` as a record, or None and why not. Strict as JSON is: true is no number, and neither is "3"."""
+    """`raw` as a record, or None with the mistakes added. Strict as JSON: neither true nor "3" is a number."""
     try:
         return model.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
@@ -30,7 +30,7 @@ def validated(model: type[M], raw: Any, prefix: str, mistakes: list[Mistake], al
 
 
 def _location(error: ErrorDetails, raw: Any) -> list[int | str]:
-    """Where in the file an error is: without the names of union branches that pydantic adds, which no user wrote."""
+    """Where in the file an error is, without the names of union branches that pydantic adds."""
     parts: list[int | str] = []
     here = raw
     for part in error["loc"]:
@@ -44,27 +44,27 @@ def _location(error: ErrorDetails, raw: Any) -> list[int | str]:
 def _none_fits(alternatives: Sequence[Mistake]) -> Mistake:
     """Several reasons for one value, one for each form that it may have, as one mistake."""
     reasons = [one.hint or one.message for one in alternatives]
-    return Mistake(alternatives[0].path, "fits none of the allowed forms", "; or ".join(dict.fromkeys(reasons)))
+    return Mistake(alternatives[0].path, "has none of the allowed forms", "; or ".join(dict.fromkeys(reasons)))
 
 
-def foreign(value: Any, path: str) -> Iterable[Mistake]:
-    """What TOML can write and no key of a study takes: dates and times, and numbers beyond 64 bits."""
+def unsupported_values(value: Any, path: str) -> Iterable[Mistake]:
+    """What TOML supports but no key of a study accepts: dates and times, and numbers beyond 64 bits."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from foreign(part, f"{path}.{key}" if path else str(key))
+            yield from unsupported_values(part, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
         for index, part in enumerate(value):
-            yield from foreign(part, f"{path}[{index}]")
+            yield from unsupported_values(part, f"{path}[{index}]")
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        yield Mistake(path, "the number is too large", "64 bits at most")
+        yield Mistake(path, "the number is too large", "use at most 64 bits")
     elif not isinstance(value, (str, int, float)):
-        yield Mistake(path, "dates and times are not used in a study", "a text stands in quotation marks")
+        yield Mistake(path, "dates and times are not used in a study", "put strings in quotation marks")
 
 
 def _translated(
     error: Mapping[str, Any], prefix: str, parts: Sequence[int | str], model: type[BaseModel], allowed: Iterable[str]
 ) -> Mistake:
-    """One pydantic error as a sentence for a person."""
+    """One pydantic error as a sentence."""
     path = prefix
     for part in parts:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
@@ -109,7 +109,7 @@ def _nearest(word: str, options: Iterable[str]) -> str:
     return f"{meant}allowed: {', '.join(names)}" if names else meant.strip()
 
 
-def choice(path: str, value: Any, options: Iterable[str], what: str) -> Mistake:
+def unknown_choice(path: str, value: Any, options: Iterable[str], what: str) -> Mistake:
     if value is None:
         return Mistake(path, "is missing", _nearest("", options))
     return Mistake(path, f"there is no {what} {value!r}", _nearest(str(value), options))

@@ -13,7 +13,7 @@ from vtax import __version__
 from vtax.analysis.order import benchmark_order, environment_orders
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
@@ -34,7 +34,7 @@ def make_plan(
 ) -> Plan:
     """The plan of `study` for the environments in `providers` (name -> provider), in the study's order.
 
-    `left_out` says in sentences what of the study is not run and why. Raises UsageError for parameters that do not
+    `left_out` are sentences: what of the study is not run, and why. Raises UsageError for parameters that do not
     fit the shape.
     """
     shape, shape_problems = cluster_shape(study, capacity)
@@ -61,6 +61,7 @@ def make_plan(
             capacity=capacity,
             shape=shape,
             environments=environments,
+            capabilities={spec.name: providers[spec.name].capabilities for spec in environments},
             work=tuple(work),
             cells=cells,
             left_out=tuple(skipped),
@@ -83,12 +84,11 @@ def digest(plan: Plan) -> str:
 def _provider_problems(
     environments: Sequence[EnvironmentSpec], providers: Mapping[str, Provider], work: Sequence[Work]
 ) -> list[Problem]:
-    """What the plan cannot keep: environments without any work, sizes that a provider does not enforce."""
+    """What cannot be as planned: environments without any work, sizes that a provider does not enforce."""
     problems = [
-        Problem(
-            severity=Severity.BLOCKER,
-            message=f"nothing of the study can run in environment {spec.name}",
-            remedy="add a benchmark whose scopes make sense there, or leave the environment out",
+        Problem.blocker(
+            f"nothing of the study can run in environment {spec.name}",
+            "add a benchmark with a scope that makes sense there, or leave the environment out",
         )
         for spec in environments
         if not any(item.environment == spec.name for item in work)
@@ -96,10 +96,9 @@ def _provider_problems(
     free = [spec.name for spec in environments if not providers[spec.name].capabilities.limits_disk]
     if free:
         problems.append(
-            Problem(
-                severity=Severity.INFO,
-                message=f"the nodes' disk size is not enforced in {', '.join(free)}",
-                remedy="nothing to do: files there take the space of this machine's own file system",
+            Problem.info(
+                f"the nodes' disk size is not enforced in {', '.join(free)}",
+                "nothing to do: their files use the space of this machine's own file system",
             )
         )
     return problems
@@ -136,12 +135,12 @@ class _Frozen:
         )
 
     def as_load(self, launcher: Mpirun) -> Load:
-        """The same work as a disturbance. Raises UsageError when it is several commands one after another."""
+        """The same work as a disturbance. Raises UsageError when it is several commands in sequence."""
         steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
         if sum(not step.background for step in steps) != 1:
             raise UsageError(
-                f"{self.spec.label} cannot be a load: it is several commands one after another",
-                remedy="make it one, for instance with a single stressor",
+                f"{self.spec.label} cannot be a load: it consists of several commands in sequence",
+                remedy="reduce it to one command, for instance a single stressor",
             )
         return Load(
             id=self.id,
@@ -208,7 +207,8 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
 
 def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
     """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
-    return not provider.capabilities.separate_nodes or spec.options.get("network") == "host"
+    options = provider.options.model_validate(dict(spec.options))
+    return not provider.capabilities.separate_nodes or options.host_network
 
 
 def _cells(

@@ -16,7 +16,7 @@ from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.paths import Paths
 from vtax.planning.plan import make_plan
 from vtax.planning.shape import cluster_shape
-from vtax.providers import ANY_CONTAINER, CONTAINER_ENGINES, provider, provider_names
+from vtax.providers import provider, resolved
 from vtax.providers.base import Provider
 
 
@@ -32,7 +32,7 @@ class Prepared:
         return [problem for problem in self.problems[environment] if problem.severity is Severity.BLOCKER]
 
     def warnings(self) -> list[str]:
-        """What to know before a start: what works here, but not as somebody may expect."""
+        """What to know before the start: what works here, but perhaps not as expected."""
         known = [problem for name in self.providers for problem in self.problems[name]]
         return [f"{one.message}; {one.remedy}" for one in known if one.severity is Severity.WARNING]
 
@@ -44,36 +44,33 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
     """
     room = capacity(host_facts())
     shape, _ = cluster_shape(study, room)
-    resolved = [resolve_engine(spec, paths) for spec in study.environments]
-    providers = {spec.name: provider(spec.provider, paths.runtime) for spec in resolved}
-    problems = {spec.name: tuple(providers[spec.name].check(spec, shape, room)) for spec in resolved}
+    environments = [resolve(spec, paths) for spec in study.environments]
+    providers = {spec.name: provider(spec.provider, paths.runtime) for spec in environments}
+    problems = {spec.name: tuple(providers[spec.name].check(spec, shape, room)) for spec in environments}
     left_out = []
     if only_available:
-        for spec in resolved:
+        for spec in environments:
             reasons = [problem.message for problem in problems[spec.name] if problem.severity is Severity.BLOCKER]
             if reasons:
                 left_out.append(f"environment {spec.name} is left out: {'; '.join(reasons)}")
                 del providers[spec.name]
-    repeated = {spec.name for spec in resolved if spec.control_of}
-    if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(resolved) - len(repeated)):
+    repeated = {spec.name for spec in environments if spec.control_of}
+    if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(environments) - len(repeated)):
         lost = study.baseline not in providers
         raise EnvironmentMissing(
-            f"the baseline {study.baseline} does not work here" if lost else "nothing but the baseline works here",
+            f"the baseline {study.baseline} is not available on this machine"
+            if lost
+            else "no environment besides the baseline is available on this machine",
             detail="\n".join(left_out),
-            remedy="`vtax doctor` says what is missing and how to mend it",
+            remedy="run `vtax doctor` to see what is missing and how to fix it",
         )
-    study = study.model_copy(update={"environments": tuple(resolved)})
+    study = study.model_copy(update={"environments": tuple(environments)})
     return Prepared(make_plan(study, room, providers, left_out=left_out), providers, problems)
 
 
-def resolve_engine(spec: EnvironmentSpec, paths: Paths) -> EnvironmentSpec:
-    """Provider "container" becomes Docker where its daemon answers, else Podman where it works, else Docker."""
-    if spec.provider != ANY_CONTAINER:
-        return spec
-    for name in CONTAINER_ENGINES:
-        if not provider(name, paths.runtime).unavailable():
-            return spec.model_copy(update={"provider": name})
-    return spec.model_copy(update={"provider": CONTAINER_ENGINES[0]})
+def resolve(spec: EnvironmentSpec, paths: Paths) -> EnvironmentSpec:
+    """The same environment with the provider that its `provider` means on this machine."""
+    return spec.model_copy(update={"provider": resolved(spec.provider, paths.runtime)})
 
 
 def refuse_impossible(prepared: Prepared) -> None:
@@ -89,18 +86,13 @@ def refuse_impossible(prepared: Prepared) -> None:
     missing = [(name, problem) for name, problem in missing if name in prepared.providers]
     if missing:
         raise EnvironmentMissing(
-            "some environments do not work on this machine",
+            "some environments are not available on this machine",
             detail="\n".join(f"{name}: {problem.message}" for name, problem in missing),
             remedy="; ".join(dict.fromkeys(problem.remedy for _, problem in missing))
-            + "; or `vtax run --available` to go on without them",
+            + "; or use `vtax run --available` to leave them out",
         )
 
 
 def image_of(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
     """The root file system of a study, built when the cache lacks it."""
     return build.ensure(paths.images, recipe.recipe(spec, build.find_machine_mirror()), listener)
-
-
-def all_providers(paths: Paths) -> dict[str, Provider]:
-    """Every provider that is known, ready to be asked."""
-    return {name: provider(name, paths.runtime) for name in provider_names()}

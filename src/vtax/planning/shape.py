@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role
 from vtax.model.study import Study
 from vtax.units import format_bytes
 
 MEMORY_STEP = 256 * 2**20
-AUTO_MEMORY_SHARE = 0.6  # of the host's memory, for all nodes together: the rest is the host's own
+AUTO_MEMORY_SHARE = 0.6  # of the host's memory, for all nodes together: the host keeps the rest
 AUTO_MEMORY_MOST = 4 * 2**30
 AUTO_DISK = 4 * 2**30
-SMALLEST_MEMORY = 256 * 2**20  # below this, OpenSSH, Open MPI and a benchmark do not fit beside each other
+SMALLEST_MEMORY = 256 * 2**20  # less does not hold OpenSSH, Open MPI and a benchmark together
 
 
 def cluster_shape(study: Study, capacity: HostCapacity) -> tuple[ClusterShape, tuple[Problem, ...]]:
     """The shape, and what is wrong with it: a blocker when the host has less than the study asks for.
 
     Workers get their CPUs first, one after the other, so that they share none as long as the host has enough; the
-    master takes what is left and shares when nothing is.
+    master takes what is left, and shares when nothing is left.
     """
     names = ["master", *(f"worker{number}" for number in range(1, study.workers + 1))]
     sizes = {name: _sizes(name, study, capacity) for name in names}
@@ -71,28 +71,25 @@ def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, 
     for node in nodes:
         if node.cpus > available:
             problems.append(
-                Problem(
-                    severity=Severity.BLOCKER,
-                    message=f"{node.name} wants {node.cpus} CPUs, this machine lends {available}",
-                    remedy=f'set cpus to at most {available}, or to "auto"',
+                Problem.blocker(
+                    f"{node.name} needs {node.cpus} CPUs, but this machine offers {available}",
+                    f'set cpus to at most {available}, or to "auto"',
                 )
             )
     together = sum(node.cpus for node in nodes if node.role is Role.WORKER)
     if together > available and not problems:
         problems.append(
-            Problem(
-                severity=Severity.BLOCKER,
-                message=f"the workers want {together} CPUs together, this machine lends {available}",
-                remedy="fewer workers or fewer CPUs: workers that share CPUs measure each other",
+            Problem.blocker(
+                f"the workers need {together} CPUs together, but this machine offers {available}",
+                "use fewer workers or fewer CPUs: workers that share CPUs disturb each other",
             )
         )
     shared = [node.name for node in nodes[1:] if set(node.cpu_ids) & set(nodes[0].cpu_ids)]
     if shared and not problems:
         problems.append(
-            Problem(
-                severity=Severity.WARNING,
-                message=f"master shares CPUs with {', '.join(shared)}: this machine lends only {available}",
-                remedy="figures between master and these nodes include the sharing, in every environment alike",
+            Problem.warning(
+                f"master shares CPUs with {', '.join(shared)}: this machine offers only {available}",
+                "results between master and these nodes include the sharing, equally in every environment",
             )
         )
     return tuple(problems)
@@ -103,19 +100,17 @@ def _memory_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Proble
     wanted = sum(node.memory_bytes for node in nodes)
     if wanted > available:
         problems.append(
-            Problem(
-                severity=Severity.BLOCKER,
-                message=f"the nodes want {format_bytes(wanted)} together, this machine has {format_bytes(available)}",
-                remedy='lower memory, or set it to "auto"',
+            Problem.blocker(
+                f"the nodes need {format_bytes(wanted)} together; this machine has {format_bytes(available)}",
+                'reduce memory, or set it to "auto"',
             )
         )
     for node in nodes:
         if node.memory_bytes < SMALLEST_MEMORY:
             problems.append(
-                Problem(
-                    severity=Severity.BLOCKER,
-                    message=f"{node.name} has {format_bytes(node.memory_bytes)} of memory",
-                    remedy=f"at least {format_bytes(SMALLEST_MEMORY)}",
+                Problem.blocker(
+                    f"{node.name} has {format_bytes(node.memory_bytes)} of memory",
+                    f"give it at least {format_bytes(SMALLEST_MEMORY)}",
                 )
             )
     return tuple(problems)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
@@ -28,7 +29,7 @@ from vtax.model.study import (
     Study,
     Suite,
 )
-from vtax.planning.mistakes import choice, foreign, validated
+from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
 from vtax.planning.weights import ScoreTable, score_mistakes
 from vtax.providers import option_models
 from vtax.tools import benchmarks
@@ -36,7 +37,6 @@ from vtax.units import parse_bytes, parse_seconds
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 CONTROL = "control"  # the environment that repeats the baseline
-FIRST_LOOK = 6  # complete rounds: no distribution-free 95 % interval exists for fewer pairs
 
 
 def _size(value: Any) -> Any:
@@ -73,7 +73,7 @@ class NodeOverride(Table):
 
 
 class NodesTable(Table):
-    """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` says else."""
+    """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs."""
 
     workers: Annotated[int, Field(ge=1, le=64)] = 2
     cpus: Literal["auto"] | Count = "auto"
@@ -100,7 +100,7 @@ class ImageTable(Table):
 
 
 class BenchmarkTable(BaseModel):
-    """One `[[benchmarks]]` entry: what every benchmark has. All other keys are the benchmark's own parameters."""
+    """One `[[benchmarks]]` entry: the keys of every benchmark. All others are the benchmark's own parameters."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -143,7 +143,7 @@ def load(path: Path) -> Study:
         text = path.read_bytes().decode()
     except OSError as error:
         raise UsageError(
-            f"the study {path} cannot be read: {error.strerror}", remedy="`vtax init` writes one"
+            f"the study {path} cannot be read: {error.strerror}", remedy="run `vtax init` to create one"
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
@@ -154,14 +154,14 @@ def parse(text: str, source: str) -> Study:
     """The study in `text`. Raises StudyError with every mistake at once."""
     try:
         raw = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and arrays nested as deeply
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and arrays nested as deeply
         raise StudyError(source, [Mistake("(file)", f"not valid TOML: {error}")]) from error
     return check(raw, source)
 
 
 def check(raw: Mapping[str, Any], source: str) -> Study:
     """The study in a table that was read from TOML. Raises StudyError with every mistake at once."""
-    mistakes = list(foreign(raw, ""))
+    mistakes = list(unsupported_values(raw, ""))
     if mistakes:
         raise StudyError(source, mistakes)
     table = validated(StudyFile, raw, "", mistakes)
@@ -220,31 +220,31 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
 
 
 def every_round(rounds: int) -> tuple[int, ...]:
-    """The looks of a study whose intervals hold at any of them."""
-    return tuple(range(FIRST_LOOK, rounds + 1))
+    """The interim analyses of a study whose intervals are valid after every round."""
+    return tuple(range(VERDICT_FROM, rounds + 1))
 
 
 def at_any_time(study: Study, rounds: int | None = None) -> Study:
-    """The study with a look after every round from six on, and intervals that allow it; at most `rounds` rounds.
+    """The study with an analysis after every round from the sixth on, and intervals that allow it; at most `rounds`.
 
-    Raises UsageError where that leaves nothing to look at before the end.
+    Raises UsageError where that leaves no analysis before the end.
     """
     most = study.rounds if rounds is None else rounds
-    if most <= FIRST_LOOK:
+    if most <= VERDICT_FROM:
         raise UsageError(
-            f"--anytime looks after every round from {FIRST_LOOK} on, and {most} rounds are planned",
-            remedy=f"plan more than {FIRST_LOOK}: `rounds = 60` in the study, or --rounds 60; it ends by itself",
+            f"--anytime analyses after every round from {VERDICT_FROM} on, but only {most} rounds are planned",
+            remedy=f"plan more than {VERDICT_FROM}: `rounds = 60` in the study, or --rounds 60; it may end earlier",
         )
     return study.model_copy(update={"rounds": most, "looks": every_round(most), "anytime": True})
 
 
 def with_control(study: Study) -> Study:
-    """The study with an environment that repeats the baseline in every round. Raises UsageError for a taken name."""
+    """The study with an environment that repeats the baseline in every round. Raises UsageError for a used name."""
     if study.control:
         return study
     if any(spec.name == CONTROL for spec in study.environments):
         raise UsageError(
-            f'an environment is called "{CONTROL}"', remedy="that name is the control arm's: choose another"
+            f'an environment is called "{CONTROL}"', remedy="rename it: that name is reserved for the control arm"
         )
     repeated = next(spec for spec in study.environments if spec.name == study.baseline)
     arm = repeated.model_copy(update={"name": CONTROL, "control_of": study.baseline})
@@ -256,15 +256,15 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
     for name, table in raw.items() if isinstance(raw, dict) else ():
         path = f"environments.{name}"
         if not isinstance(table, dict):
-            continue  # the file's own validation has said so
+            continue  # the validation of the file has reported that
         provider = table.get("provider")
         if not isinstance(provider, str) or provider not in models:
-            mistakes.append(choice(f"{path}.provider", provider, models, "provider"))
+            mistakes.append(unknown_choice(f"{path}.provider", provider, models, "provider"))
             yield EnvironmentSpec(name=name, provider="")
             continue
         options = {key: value for key, value in table.items() if key != "provider"}
         valid = validated(models[provider], options, path, mistakes)
-        if valid and (key := valid.undriven(kernel)):
+        if valid and (key := valid.missing_driver(kernel)):
             lack = f'the "{kernel}" kernel has no driver for "{getattr(valid, key)}"'
             mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
         yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})
@@ -277,7 +277,7 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
         path = f"benchmarks[{index}]"
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or name not in known:
-            mistakes.append(choice(f"{path}.name", name, known, "benchmark"))
+            mistakes.append(unknown_choice(f"{path}.name", name, known, "benchmark"))
             continue
         benchmark = known[name]
         own = {key: value for key, value in entry.items() if key not in common}
@@ -286,10 +286,12 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
         params = validated(benchmark.params, own, path, mistakes, allowed)
         for scope in (table.scopes or ()) if table else ():
             if scope not in benchmark.scopes:
-                mistakes.append(choice(f"{path}.scopes", scope.value, [s.value for s in benchmark.scopes], "scope"))
+                mistakes.append(
+                    unknown_choice(f"{path}.scopes", scope.value, [s.value for s in benchmark.scopes], "scope")
+                )
         for node in table.nodes if table else ():
             if node not in nodes:
-                mistakes.append(choice(f"{path}.nodes", node, nodes, "node"))
+                mistakes.append(unknown_choice(f"{path}.nodes", node, nodes, "node"))
         if table and params:
             mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
             yield BenchmarkSpec(
@@ -308,7 +310,7 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
 def _never_run(path: str, scopes: Sequence[Scope], chosen: Sequence[str]) -> Iterable[Mistake]:
     """Scopes in which the chosen nodes leave nothing to run."""
     if Scope.PAIRS in scopes and len(set(chosen)) == 1:
-        yield Mistake(f"{path}.nodes", 'scope "pairs" needs two nodes', "name another one, or leave `nodes` out")
+        yield Mistake(f"{path}.nodes", 'scope "pairs" needs two nodes', "name a second one, or leave `nodes` out")
     if Scope.SHARED in scopes and set(chosen) == {"master"}:
         yield Mistake(f"{path}.nodes", 'scope "shared" runs on workers only', "name a worker, or leave `nodes` out")
 
@@ -318,61 +320,69 @@ def _cross_checks(
 ) -> Iterable[Mistake]:
     baseline = raw.get("baseline")
     if isinstance(baseline, str) and baseline not in environments:
-        yield choice("baseline", baseline, environments, "environment")
+        yield unknown_choice("baseline", baseline, environments, "environment")
     yield from _ladder_mistakes(raw.get("ladder"), environments)
     if raw.get("control") is True and CONTROL in environments:
-        hint = "that name is the control arm's: choose another"
-        yield Mistake(f"environments.{CONTROL}", "an environment may not have this name where `control` is true", hint)
+        hint = "rename it: that name is reserved for the control arm"
+        yield Mistake(f"environments.{CONTROL}", "an environment cannot have this name when `control` is true", hint)
     yield from _look_checks(raw)
     yield from score_mistakes(raw.get("scores"), entries)
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
     for node in overrides if isinstance(overrides, dict) else ():
         if node not in nodes:
-            yield choice(f"nodes.overrides.{node}", node, nodes, "node")
+            yield unknown_choice(f"nodes.overrides.{node}", node, nodes, "node")
     seen: set[str] = set()
     for entry in entries:
         if entry.label in seen:
-            yield Mistake("benchmarks", f'two entries have the label "{entry.label}"', "give one a label of its own")
+            yield Mistake("benchmarks", f'two entries have the label "{entry.label}"', "give one of them another label")
         seen.add(entry.label)
     loads = {entry.label for entry in entries if not entry.load}
     for entry in entries:
         if entry.load and entry.load not in loads:
-            yield choice(f"benchmarks.{entry.label}.load", entry.load, sorted(loads), "entry without a load")
+            yield unknown_choice(f"benchmarks.{entry.label}.load", entry.load, sorted(loads), "entry without a load")
         if not entry.alone and entry.label not in {other.load for other in entries}:
-            yield Mistake(f"benchmarks.{entry.label}.alone", "it is the load of no entry", "name it as a `load`")
+            yield Mistake(
+                f"benchmarks.{entry.label}.alone", "no entry uses it as its load", "name it as the `load` of an entry"
+            )
 
 
 def _ladder_mistakes(raw: Any, environments: Sequence[str]) -> Iterable[Mistake]:
     steps = [step for step in raw if isinstance(step, str)] if isinstance(raw, list) else []
     for step in steps:
         if step not in environments:
-            yield choice("ladder", step, environments, "environment")
+            yield unknown_choice("ladder", step, environments, "environment")
     if len(steps) == 1:
-        yield Mistake("ladder", "one step compares nothing", "name two environments or more, or leave it out")
+        yield Mistake("ladder", "a single step compares nothing", "name two or more environments, or leave it out")
     for step in {step for step in steps if steps.count(step) > 1}:
-        yield Mistake("ladder", f'"{step}" stands in it twice', "every environment is one step at most")
+        yield Mistake("ladder", f'"{step}" is listed twice', "list each environment only once")
 
 
 def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
-    looks, rounds = raw.get("looks"), raw.get("rounds", FIRST_LOOK)
+    looks, rounds = raw.get("looks"), raw.get("rounds", VERDICT_FROM)
     if raw.get("anytime") is True and looks:
-        yield Mistake("anytime", "it looks after every round, and `looks` plans some", "leave one of the two out")
-    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= FIRST_LOOK:
-        hint = "such as `rounds = 60`: the most that may be needed, since the campaign ends by itself"
-        yield Mistake("rounds", f"{rounds} leave nothing to look at before the end", hint)
+        yield Mistake(
+            "anytime",
+            "it already analyses after every round; it cannot be combined with `looks`",
+            "leave one of them out",
+        )
+    elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= VERDICT_FROM:
+        hint = "such as `rounds = 60`: the maximum, since the campaign may end earlier"
+        yield Mistake("rounds", f"{rounds} rounds leave no interim analysis before the end", hint)
     if not isinstance(looks, list) or not all(isinstance(look, int) for look in looks):
-        return  # the file's own validation has said so
+        return  # the validation of the file has reported that
     if not looks:
-        yield Mistake("looks", "no look is planned", "leave `looks` out for a fixed number of `rounds`")
+        yield Mistake("looks", "the list is empty", "leave `looks` out for a fixed number of `rounds`")
         return
     if any(later <= earlier for earlier, later in pairwise(looks)):
-        yield Mistake("looks", f"{looks} does not rise", "complete rounds after which to look, such as [6, 10, 16, 24]")
-    elif looks[0] < FIRST_LOOK:
-        hint = f"the first at {FIRST_LOOK} or later: fewer rounds cannot support a verdict"
-        yield Mistake("looks", f"a look after {looks[0]} rounds", hint)
+        yield Mistake(
+            "looks", f"{looks} does not increase", "list rounds after which to analyse, such as [6, 10, 16, 24]"
+        )
+    elif looks[0] < VERDICT_FROM:
+        hint = f"start at {VERDICT_FROM} or later: fewer rounds cannot support a verdict"
+        yield Mistake("looks", f"the first analysis is after {looks[0]} rounds", hint)
     if "rounds" in raw and raw["rounds"] != looks[-1]:
-        hint = "leave `rounds` out, the last look ends the campaign; or leave `looks` out for a fixed number"
+        hint = "leave `rounds` out, because the last of `looks` ends the campaign; or leave `looks` out"
         yield Mistake("rounds", f"{raw['rounds']} is not the last of `looks`", hint)
 
 

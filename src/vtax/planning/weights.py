@@ -1,4 +1,4 @@
-"""The composite scores of a study: metrics with weights that somebody chose before any data (METHOD 1.10)."""
+"""The composite scores of a study: metrics with weights that were chosen before there were any data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vtax.errors import Mistake
 from vtax.model.metric import Direction, Kind
 from vtax.model.record import Record
 from vtax.model.study import BenchmarkSpec, ScoreSpec
-from vtax.planning.mistakes import choice
+from vtax.planning.mistakes import unknown_choice
 from vtax.tools import benchmarks
 
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -29,7 +29,7 @@ class ScoreTable(Record):
 
 
 def score_mistakes(raw: Any, entries: Sequence[BenchmarkSpec]) -> Iterable[Mistake]:
-    """Two scores of one name, and weights of what has no ratio in this study."""
+    """Two scores with the same name, and weights of metrics that have no ratio in this study."""
     known = [
         f"{spec.label}.{metric.name}"
         for spec in entries
@@ -41,8 +41,8 @@ def score_mistakes(raw: Any, entries: Sequence[BenchmarkSpec]) -> Iterable[Mista
         path = f"scores[{index}]"
         name, weights = (table.get("name"), table.get("weights")) if isinstance(table, dict) else (None, None)
         if isinstance(name, str) and name in seen:
-            yield Mistake(f"{path}.name", f'two scores are called "{name}"', "give one another name")
+            yield Mistake(f"{path}.name", f'two scores are called "{name}"', "rename one")
         seen.add(str(name))
         for metric in weights if isinstance(weights, dict) else ():
             if metric not in known:
-                yield choice(f"{path}.weights", metric, known, "metric with a ratio (LABEL.METRIC)")
+                yield unknown_choice(f"{path}.weights", metric, known, "metric with a ratio (LABEL.METRIC)")

@@ -1,13 +1,17 @@
-"""Who supplies nodes: the protocol that every provider keeps, and the live cluster that it returns."""
+"""The protocol that every provider implements, and the live cluster that it returns.
+
+Planner, audit and analysis read a provider's `capabilities`, never its name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
@@ -17,30 +21,26 @@ from vtax.transport.base import Transport
 
 LABEL = "vtax.campaign"  # on everything that is created; its value is the campaign's id
 RUNTIME_LABEL = "vtax.runtime"  # on what has labels: the run-time directory of the vtax that made it
+Commands = tuple[tuple[str, ...], ...]
 SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use local storage
 
 
 class Options(Record):
     """Options of an environment, beyond `provider`."""
 
-    def undriven(self, kernel: str) -> str:
-        """The option that this `kernel` of [image] has no driver for; "" when it can do all."""
+    def missing_driver(self, kernel: str) -> str:
+        """The option for which this `kernel` of [image] has no driver; "" when it has all drivers."""
         return ""
 
-
-class Capabilities(Record):
-    """What a provider can enforce, and what its nodes are. The audit and the planner read these, never the name."""
-
-    limits_cpu: bool
-    limits_memory: bool
-    limits_disk: bool
-    own_kernel: bool
-    separate_nodes: bool  # every node has a network stack and a file system of its own
+    @property
+    def host_network(self) -> bool:
+        """Whether all nodes use the network stack of the machine itself."""
+        return False
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where one cluster lives on this machine, and whose it is."""
+    """Where the files of one cluster are on this machine, and which campaign it belongs to."""
 
     campaign: str  # the label
     directory: Path  # keys, configuration and run-time files of this cluster, readable only by its owner
@@ -48,7 +48,7 @@ class Site:
     keys: Path  # the campaign's SSH keys
 
     def console(self, node: str) -> Path:
-        """Where a node with a console of its own has its log, from its first line on."""
+        """The log of a node's console, where nodes have one."""
         return self.directory / node / "console.log"
 
 
@@ -62,7 +62,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A live cluster. `commands` is what was run to make it, for the report."""
+    """A live cluster. `commands` are the command lines that created it, for the report."""
 
     environment: EnvironmentSpec
     shape: ClusterShape
@@ -71,18 +71,18 @@ class Cluster:
     launcher: Mpirun
     shared_path: str
     commands: tuple[tuple[str, ...], ...] = field(default=())
-    notes: tuple[str, ...] = ()  # what the provider has to say of it beside the checks: sentences for the cell's record
-    patience: float = 1  # how much longer than at this machine's speed things may take on the nodes
+    notes: tuple[str, ...] = ()  # sentences of the provider for the cell's record, in addition to the checks
+    timeout_factor: float = 1  # by which time limits are longer than at this machine's own speed
     logs: Mapping[str, Path] = field(default_factory=dict)  # node -> the log of its console, kept with the cell
-    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider knows
-    together: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # nodes of one machine, used as one
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider can observe
+    shared_transports: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # of nodes on one machine
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
 
     def reach(self, name: str, target: Sequence[str]) -> Transport:
-        """The transport of a node for a command that uses all of `target`: on one machine that is the nodes' union."""
-        return self.together.get(frozenset(target), self.node(name).transport)
+        """The transport of a node for a command that uses all of `target`: on one machine, one with all their CPUs."""
+        return self.shared_transports.get(frozenset(target), self.node(name).transport)
 
     def close(self) -> None:
         for node in self.nodes:
@@ -91,8 +91,8 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something that a run left behind: what `vtax clean` removes, unless it is `elsewhere`: in the care of a vtax with
-    another run-time directory, which may be using it."""
+    """Something that a run left behind: what `vtax clean` removes, unless it is owned by a vtax instance with another
+    run-time directory (`elsewhere`), which may be using it."""
 
     provider: str
     kind: str
@@ -105,8 +105,8 @@ UNKNOWN = "an unknown directory"
 
 
 def elsewhere(runtime: Path, campaign: str, place: Path | None) -> str:
-    """Whose run-time directory it is when not ours: by a file or directory of the cluster, where one is known, else by
-    whether we have a directory for its campaign."""
+    """The run-time directory of the owner, "" for `runtime` itself: by a file or directory of the cluster where one is
+    known, else by whether `runtime` has a directory for its campaign."""
     if place is None:
         return "" if (runtime / campaign).is_dir() else UNKNOWN
     if place.resolve().is_relative_to(runtime.resolve()):
@@ -115,15 +115,18 @@ def elsewhere(runtime: Path, campaign: str, place: Path | None) -> str:
 
 
 class Provider(Protocol):
+    """Providers may inherit from it, for the methods with a default."""
+
     name: str
     options: type[Options]
-    mend: str  # what makes it work where it does not
+    capabilities: Capabilities
+    runners: ClassVar[
+        tuple[str, ...]
+    ]  # programs of which one process runs one node; () where nodes have no such process
+    install_hint: str  # how to make it work where it does not
 
     @property
     def provision_estimate_s(self) -> float: ...
-
-    @property
-    def capabilities(self) -> Capabilities: ...
 
     def slowdown(self, options: Any) -> float:
         """About how many times as long as on this machine itself work takes on the nodes, for estimates only."""
@@ -133,31 +136,30 @@ class Provider(Protocol):
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
         ...
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
-        """What `create` runs, for the plan, with CAMPAIGN in the place of the id, for nodes with this `kernel` of
-        [image]. Makes nothing."""
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
+        """What `create` runs, for the plan, with CAMPAIGN in place of the id, for nodes with this `kernel` of [image].
+        Creates nothing."""
         ...
 
     def unavailable(self) -> str:
-        """Why nothing can be created here whatever the study says; "" when something can."""
+        """Why no cluster can be created here, whatever the study says; "" when one can."""
         ...
 
-    def note(self) -> str:
-        """How it works here, where that is not the same everywhere; "" when there is nothing to say."""
-        ...
+    def status_note(self) -> str:
+        """Machine-specific status, if any, for `vtax doctor`."""
+        return ""
 
-    def advice(self) -> str:
-        """What makes it work better here than it does; "" when nothing would."""
-        ...
+    def improvement_hint(self) -> str:
+        """What would make it work better here; "" when nothing would."""
+        return ""
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         """Everything that keeps this environment from working here, at once. Changes nothing."""
         ...
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        """A cluster whose nodes answer. Everything it makes carries the label; after a failure nothing is left."""
+        """A cluster whose nodes answer. Everything it creates carries the label; after a failure the caller destroys
+        what is there by then."""
         ...
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
@@ -165,13 +167,25 @@ class Provider(Protocol):
         ...
 
     def destroy(self, campaign: str) -> None:
-        """Remove all that carries the label. Twice is fine; needs nothing but the label."""
+        """Remove everything that carries the label. May be called twice; needs nothing but the label."""
         ...
 
     def leftovers(self) -> Sequence[Leftover]:
-        """All that carries any campaign's label, and of what is another vtax's, whose."""
+        """Everything that carries any campaign's label, with the owner of what another vtax instance made."""
         ...
 
     def remove_image(self, image: Image) -> None:
-        """Forget what was made of a root file system for all clusters; fine when there is nothing."""
+        """Remove what was made of a root file system for all clusters; fine when there is nothing."""
+        ...
+
+
+@runtime_checkable
+class WritesCompose(Protocol):
+    """A provider whose clusters can also be described by a Compose file."""
+
+    def compose_file(
+        self, name: str, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, image: Image | None
+    ) -> str:
+        """The Compose file of study `name`; `image` is None when it is not built yet. Raises UsageError for options
+        that such a file cannot express."""
         ...

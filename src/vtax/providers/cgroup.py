@@ -1,7 +1,7 @@
-"""Control groups of our own, for the host environment: the same CPUs and memory limit that a container gets.
+"""Control groups for the host environment: the same CPUs and memory limit that a container gets.
 
 Version 1 has a tree for each controller, version 2 one for all. Only root can make groups at the top; without them the
-host environment pins CPUs and says that its memory is not limited.
+host environment pins CPUs, and reports that its memory is not limited.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def campaigns(where: Hierarchy) -> tuple[str, ...]:
 
 
 def remove(where: Hierarchy, campaign: str) -> None:
-    """End whatever runs in the campaign's groups, and remove them. Twice is fine."""
+    """End whatever runs in the campaign's groups, and remove them. May be called twice."""
     for tree in where.trees:
         top = tree / f"{PREFIX}{campaign}"
         if not top.exists():

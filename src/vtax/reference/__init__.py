@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from vtax.errors import UsageError
 from vtax.model.measurement import Measurement
 from vtax.model.record import Labels, Record
+from vtax.tools import alike
 
 BESIDE = ("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes")  # labels that must agree
 
@@ -78,9 +79,9 @@ def figures(benchmark: str, metric: str, labels: Labels | None = None) -> tuple[
     """What the reports say of one metric: figures whose labels do not contradict `labels`.
 
     Labels that only name a node of that report are left aside; a stressor, a protocol or a record size must agree.
-    hpl and the HPL of hpcc solve the same problem, so each finds the other's figures.
+    Benchmarks of one tool that do the same work, such as HPL alone and in a suite, find each other's figures.
     """
-    names = {benchmark, *({"hpl", "hpcc"} if metric == "HPL" else ())}
+    names = alike(benchmark, metric)
     mine = labels or {}
     return tuple(
         (known, figure)

@@ -10,12 +10,13 @@ from pydantic import Field
 from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord
 from vtax.model.plan import Plan
+from vtax.model.reading import TrialReading
 from vtax.model.record import Labels, Record
 from vtax.model.trial import TrialRecord
 
 
 class Reference(Record):
-    """A value from elsewhere, or a range, to set beside a metric: of every series of it that has these labels.
+    """A value from elsewhere, or a range, to show next to a metric: of every series of it that has these labels.
 
     In base units; of a range one end may be open.
     """
@@ -41,7 +42,7 @@ class Reference(Record):
 class ReportInput(Record):
     """A campaign after its analysis.
 
-    `trials` need texts only for the figures of single seconds and packets; `versions` are of packages in the image;
+    `readings` hold, by trial, the time series that figures show; `versions` are of packages in the image;
     `meanings` maps benchmark -> metric -> what the metric is, in the order in which the benchmark declares its
     metrics; `references` are shown where they are given; `image_sha256` is of the root file system's archive.
     """
@@ -50,6 +51,7 @@ class ReportInput(Record):
     plan: Plan
     cells: tuple[CellRecord, ...]
     trials: tuple[TrialRecord, ...]
+    readings: Mapping[str, TrialReading] = Field(default_factory=dict)
     versions: Mapping[str, str] = Field(default_factory=dict)
     host_facts: Mapping[str, Any] = Field(default_factory=dict)
     meanings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError, StoreError, TrialsFailed
-from vtax.events import CampaignStarted, CellFinished, CellStarted, ClusterReady, Listener, TrialFinished, TrialStarted
+from vtax.evaluation.interim import InterimAnalysis
+from vtax.evaluation.readings import Readings
+from vtax.events import (
+    CampaignStarted,
+    CellFinished,
+    CellStarted,
+    ClusterReady,
+    Listener,
+    TrialFinished,
+    TrialStarted,
+    ignore,
+)
 from vtax.facts.host import host_facts
 from vtax.facts.machine import machine_counters, machine_delta
 from vtax.model.cluster import CellRecord, Image
@@ -16,16 +27,16 @@ from vtax.model.nodes import Scope
 from vtax.model.plan import Cell, Plan, PlannedTrial, Work
 from vtax.model.trial import Status
 from vtax.planning.plan import ORCHESTRATION_S
+from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running.provision import KEYS, Ready, destroy, provision, remove_campaign
-from vtax.running.stopping import Judge, Looks
+from vtax.running.stopping import Looks
 from vtax.running.trial import not_run, run_trial
 from vtax.store import Campaign, alive
-from vtax.tools.trials import read_all
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
-LOOK_S = 0.2  # that a new cluster rests at least, to see what else the machine does
+IDLE_S = 0.2  # minimum idle time of a new cluster, to measure what else the machine does
 INSTANCES = 2  # clusters that one cell may use: the first, and one more when a node dies during a trial
 
 
@@ -78,12 +89,12 @@ def execute(
     image: Image,
     runtime: Path,
     listener: Listener,
-    judge: Judge | None = None,
+    interim: InterimAnalysis | None = None,
     budget_s: float | None = None,
-    between: Callable[[int], None] | None = None,
 ) -> None:
-    """Run every trial of the plan that has no record yet, until `judge` says at a planned look that all is settled, the
-    budget does not hold another round, or the plan is done. `between` is called when a round is over and nothing runs.
+    """Run every trial of the plan that has no record yet, until all is settled at a planned interim analysis, the
+    budget does not hold another round, or the plan is done. `interim` also reports intervals when a round is over
+    and nothing runs; without it nothing but the budget ends a campaign early.
 
     Raises TrialsFailed at the end when some failed.
     """
@@ -104,7 +115,8 @@ def execute(
             looks=plan.study.looks,
         )
     )
-    looks = Looks(campaign, plan, judge, clock.remaining_s, budget_s, listener)
+    looks = Looks(campaign, plan, interim, clock.remaining_s, budget_s, listener)
+    readings = interim.readings if interim is not None else Readings(campaign)
     with alive(runtime / label):
         try:
             for number, cells in groupby(plan.cells, key=lambda cell: cell.round):
@@ -113,19 +125,19 @@ def execute(
                     break
                 for cell in waiting:
                     site = Site(label, runtime / label / cell.environment, image, runtime / label / KEYS)
-                    one = _CellRun(campaign, plan, cell, providers[cell.environment], site, clock, listener)
+                    one = _CellRun(readings, plan, cell, providers[cell.environment], site, clock, listener)
                     one.run(pending[cell.id])
-                if waiting and between is not None:
-                    between(number)
+                if waiting and interim is not None and listener is not ignore:
+                    interim.report(number)
                 if looks.ended_after(number):
                     break
         finally:
             remove_campaign(runtime / label)
-    _finish(campaign)
+    _finish(campaign, readings)
 
 
-def _finish(campaign: Campaign) -> None:
-    _, trials, _ = read_all(campaign.trials())
+def _finish(campaign: Campaign, readings: Readings) -> None:
+    trials = [one.record for one in readings.all(campaign.trials(texts=False))]
     bad = [trial for trial in trials if trial.status is not Status.OK]
     if bad:
         raise TrialsFailed(
@@ -144,7 +156,7 @@ class _CellRun:
 
     def __init__(
         self,
-        campaign: Campaign,
+        readings: Readings,
         plan: Plan,
         cell: Cell,
         provider: Provider,
@@ -152,11 +164,12 @@ class _CellRun:
         clock: Clock,
         listener: Listener,
     ) -> None:
-        self.campaign, self.plan, self.cell, self.provider = campaign, plan, cell, provider
+        self.readings, self.campaign = readings, readings.campaign
+        self.plan, self.cell, self.provider = plan, cell, provider
         self.site, self.clock, self.listener = site, clock, listener
         self.idle: dict[str, float] = {}
         self.spec = next(spec for spec in plan.environments if spec.name == cell.environment)
-        self.instance = 1 + sum(record.cell == cell.id for record in campaign.cells())
+        self.instance = 1 + sum(record.cell == cell.id for record in self.campaign.cells())
         self.last_instance = self.instance + INSTANCES - 1
 
     def run(self, pending: Sequence[PlannedTrial]) -> None:
@@ -171,7 +184,7 @@ class _CellRun:
         except (ProvisionError, CommandError, EnvironmentMissing) as error:
             if isinstance(error, StoreError):
                 raise
-            failure = str(error)  # `provision` has tried again what may pass
+            failure = str(error)  # `provision` has retried transient errors
         for trial in todo:
             self._skip(trial, failure)
         self.listener(CellFinished(cell.id, "failed" if todo else "ok", failure if todo else ""))
@@ -200,9 +213,9 @@ class _CellRun:
         return failure
 
     def _settle(self) -> None:
-        """Wait, and count what the machine does meanwhile: nothing of ours runs."""
+        """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
         before, began = machine_counters(), time.monotonic()
-        time.sleep(max(self.plan.study.settle_s, LOOK_S))
+        time.sleep(max(self.plan.study.settle_s, IDLE_S))
         self.idle = {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
     def _provision(self) -> Ready:
@@ -224,8 +237,9 @@ class _CellRun:
             self.listener(TrialStarted(trial.id, work.estimate_s))
             with self.campaign.new_trial(trial.id) as place:
                 record = run_trial(cluster, self.cell, trial, work, place, self.plan.sha256)
+            self.readings.of(record)  # now that the raw output is safe
             todo.pop(0)
-            self._told(trial, record.status, record.failure, record.elapsed_s)
+            self._report(trial, record.status, record.failure, record.elapsed_s)
             if record.status is not Status.OK:
                 lost = _silent_nodes(cluster)
                 if lost:
@@ -233,7 +247,7 @@ class _CellRun:
         return ""
 
     def _keep_logs(self, consoles: Mapping[str, Path], attempt: str = "") -> None:
-        """What the nodes wrote to their consoles, before it goes with them."""
+        """Save what the nodes wrote to their consoles, before they are removed."""
         for node, path in consoles.items():
             if path.exists():
                 name = f"cells/{self.cell.id}.{self.instance}{attempt}.{node}.console.log"
@@ -242,9 +256,9 @@ class _CellRun:
     def _skip(self, trial: PlannedTrial, reason: str) -> None:
         with self.campaign.new_trial(trial.id) as place:
             record = not_run(self.cell, trial, self._work(trial), f"no cluster: {reason}", place, self.plan.sha256)
-        self._told(trial, record.status, record.failure, 0.0)
+        self._report(trial, record.status, record.failure, 0.0)
 
-    def _told(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
+    def _report(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
         self.clock.done(self.cell.id, elapsed_s, ran=status is not Status.NOT_RUN)
         look = next(look for look in self.plan.study.looks if look >= self.cell.round)
         left_s, look_s = self.clock.remaining_s(), self.clock.remaining_s(look)
@@ -266,7 +280,7 @@ class _CellRun:
                 provision_s=ready.elapsed_s if ready else max(0.0, time.time() - started),
                 commands=ready.cluster.commands if ready else (),
                 facts=ready.facts if ready else (),
-                host_facts=host_facts(),
+                host_facts=host_facts(runners=runners()),
                 checks=ready.checks if ready else (),
                 idle=self.idle,
             )

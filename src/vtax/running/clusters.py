@@ -1,4 +1,4 @@
-"""A cluster for a person: brought up, looked at, used and taken down from the command line, apart from any campaign."""
+"""Clusters to use by hand, apart from any campaign: brought up, listed, used and taken down from the command line."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from vtax.running.provision import KEYS, destroy, provision, remove_campaign
 from vtax.store import write_atomic
 
 
-class Standing(Record):
-    """What must be remembered of a cluster to find it again."""
+class SavedCluster(Record):
+    """What is stored of a cluster to find it again."""
 
     campaign: str
     spec: EnvironmentSpec
@@ -37,35 +37,37 @@ class Standing(Record):
 
 
 @dataclass(frozen=True)
-class Found:
-    """A standing cluster, connected."""
+class ConnectedCluster:
+    """A cluster that is up, connected."""
 
-    about: Standing
+    about: SavedCluster
     cluster: Cluster
     provider: Provider
     site: Site
 
 
 def study_for(name: str, file: Path | None) -> Study:
-    """The study that has environment `name`: the file given, or the quick preset with that provider."""
+    """The study with environment `name`: the given file, or the quick preset with that provider."""
     if file is not None:
         study = load(file)
         if name not in [spec.name for spec in study.environments]:
             names = ", ".join(spec.name for spec in study.environments)
-            raise UsageError(f"{file} has no environment {name!r}", remedy=f"it has {names}")
+            raise UsageError(f"{file} has no environment {name!r}", remedy=f"choose one of {names}")
         return study
     if name not in option_models():
-        raise UsageError(f"there is no provider {name!r}", remedy=f"one of {', '.join(option_models())}, or --study")
+        raise UsageError(
+            f"there is no provider {name!r}", remedy=f"choose one of {', '.join(option_models())}, or give --study"
+        )
     raw = tomllib.loads(preset("quick"))
     raw["environments"] = {name: {"provider": name}}
     raw["baseline"] = name
     return check(raw, "(the quick preset)")
 
 
-def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> Standing:
-    """Bring an environment's cluster up, verified. Raises UsageError when it is up already."""
+def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> SavedCluster:
+    """Bring an environment's cluster up, verified. Raises UsageError when it is already up."""
     if _place(paths, name).exists():
-        raise UsageError(f"{name} is up already", remedy=f"`vtax status`, or `vtax down {name}`")
+        raise UsageError(f"{name} is already up", remedy=f"use it (`vtax status`), or take it down: `vtax down {name}`")
     study = study_for(name, file)
     study = study.model_copy(
         update={"environments": tuple(s for s in study.environments if s.name == name), "baseline": name}
@@ -81,7 +83,7 @@ def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> Standi
     except BaseException:
         remove_campaign(site.keys.parent)
         raise
-    about = Standing(
+    about = SavedCluster(
         campaign=label,
         spec=spec,
         shape=prepared.plan.shape,
@@ -97,22 +99,22 @@ def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> Standi
     return about
 
 
-def standing(paths: Paths) -> list[Standing]:
+def saved_clusters(paths: Paths) -> list[SavedCluster]:
     """Every cluster that was brought up and not taken down."""
     found = []
     for path in sorted((paths.state / "clusters").glob("*.json")):
         try:
-            found.append(Standing.model_validate_json(path.read_bytes()))
+            found.append(SavedCluster.model_validate_json(path.read_bytes()))
         except ValidationError as error:
             raise UsageError(
-                f"{path} is damaged", detail=str(error), remedy="remove the file, then `vtax clean`"
+                f"{path} is damaged", detail=str(error), remedy="remove the file, then run `vtax clean`"
             ) from error
     return found
 
 
-def find(name: str, paths: Paths) -> Found:
-    """The standing cluster of an environment. Raises UsageError when there is none."""
-    for about in standing(paths):
+def connect(name: str, paths: Paths) -> ConnectedCluster:
+    """The cluster of an environment that is up. Raises UsageError when there is none."""
+    for about in saved_clusters(paths):
         if about.spec.name == name:
             supplier = provider(about.spec.provider, paths.runtime)
             site = _site(paths, about.campaign, name, about.image)
@@ -120,36 +122,36 @@ def find(name: str, paths: Paths) -> Found:
                 cluster = supplier.connect(about.spec, about.shape, about.shared_path, site)
             except OSError as error:
                 raise EnvironmentMissing(
-                    f"the files of {name} are gone: {error}", remedy=f"`vtax down {name}`, then `vtax up {name}`"
+                    f"the files of {name} are gone: {error}", remedy=f"run `vtax down {name}`, then `vtax up {name}`"
                 ) from error
-            return Found(about, cluster, supplier, site)
-    others = ", ".join(about.spec.name for about in standing(paths)) or "none"
-    raise UsageError(f"{name} is not up (up: {others})", remedy="`vtax up` brings one up; `vtax up -h` lists all")
+            return ConnectedCluster(about, cluster, supplier, site)
+    others = ", ".join(about.spec.name for about in saved_clusters(paths)) or "none"
+    raise UsageError(f"{name} is not up (up: {others})", remedy=f"run `vtax up {name}`")
 
 
-def node_of(found: Found, name: str) -> str:
-    """The node of that name. Raises UsageError with all names when there is none."""
+def node_of(found: ConnectedCluster, name: str) -> str:
+    """`name`, if it is a node of the cluster. Raises UsageError with all names otherwise."""
     names = [node.name for node in found.cluster.nodes]
     if name not in names:
-        raise UsageError(f"{found.about.spec.name} has no node {name!r}", remedy=f"it has {', '.join(names)}")
+        raise UsageError(f"{found.about.spec.name} has no node {name!r}", remedy=f"choose one of {', '.join(names)}")
     return name
 
 
-def answers(found: Found) -> dict[str, bool]:
+def answers(found: ConnectedCluster) -> dict[str, bool]:
     """Whether each node answers now."""
     return {node.name: node.transport.run(("true",), timeout_s=10).exit_code == 0 for node in found.cluster.nodes}
 
 
 def down(name: str, paths: Paths) -> None:
-    """Take a standing cluster down."""
-    for about in standing(paths):
+    """Take a cluster down."""
+    for about in saved_clusters(paths):
         if about.spec.name == name:
             site = _site(paths, about.campaign, name, about.image)
             destroy(provider(about.spec.provider, paths.runtime), site, None)
             remove_campaign(site.keys.parent)
             _place(paths, name).unlink(missing_ok=True)
             return
-    raise UsageError(f"{name} is not up", remedy="`vtax status` shows what is")
+    raise UsageError(f"{name} is not up", remedy="run `vtax status` to see what is up")
 
 
 def _place(paths: Paths, name: str) -> Path:

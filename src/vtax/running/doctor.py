@@ -1,21 +1,21 @@
-"""What works on this machine, what does not, and the command that mends it. Looks; changes nothing."""
+"""What works on this machine, what does not, and the command that fixes it. Changes nothing."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
 from vtax.facts.host import host_facts
 from vtax.image import build, recipe
+from vtax.model.capabilities import NodeKind
 from vtax.model.record import Record
 from vtax.model.study import ImageSpec
 from vtax.paths import Paths
-from vtax.planning.preparation import all_providers
+from vtax.providers import all_providers, runners
 from vtax.providers import broken_plugins as broken_providers
 from vtax.running.leftovers import leftovers
 from vtax.tools import broken_plugins as broken_benchmarks
+from vtax.transport import process
 
 PROGRAMS = {
     "mmdebstrap": "apt-get install mmdebstrap",
@@ -28,15 +28,16 @@ WIDE = {"avx512f": ("SkylakeX", "Cooperlake", "SapphireRapids"), "avx2": ("Haswe
 
 class ProviderState(Record):
     name: str
+    kind: NodeKind
     works: bool
     reason: str
-    remedy: str  # what makes it work, or work better
+    remedy: str  # how to make it work, or work better
     limits_memory: bool
-    note: str = ""  # how it works here, where that is not the same everywhere
+    note: str = ""  # machine-specific status, if any
 
 
 class Diagnosis(Record):
-    """The machine and everything that was asked of it. `notes` are sentences for a person."""
+    """The machine and what works on it. `notes` are sentences for the user."""
 
     host: Mapping[str, Any]
     programs: Mapping[str, str]  # missing program -> the command that installs it
@@ -49,27 +50,27 @@ class Diagnosis(Record):
 
     @property
     def works(self) -> bool:
-        """Whether a comparison is possible: the host and at least one other provider."""
-        able = [one.name for one in self.providers if one.works]
-        return "host" in able and len(able) > 1 and not self.image_reason
+        """Whether a comparison is possible: the host and at least one other kind of nodes."""
+        kinds = {one.kind for one in self.providers if one.works}
+        return NodeKind.HOST in kinds and len(kinds) > 1 and not self.image_reason
 
 
 def diagnose(paths: Paths) -> Diagnosis:
-    """Ask the machine."""
-    facts = host_facts()
-    search = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-    programs = {name: mend for name, mend in PROGRAMS.items() if shutil.which(name, path=search) is None}
+    """Examine the machine."""
+    facts = host_facts(runners=runners())
+    programs = {name: command for name, command in PROGRAMS.items() if not process.installed(name)}
     states = []
-    for name, one in all_providers(paths).items():
+    for name, one in all_providers(paths.runtime).items():
         reason = one.unavailable()
         states.append(
             ProviderState(
                 name=name,
+                kind=one.capabilities.kind,
                 works=not reason,
                 reason=reason,
-                remedy=one.mend if reason else one.advice(),
+                remedy=one.install_hint if reason else one.improvement_hint(),
                 limits_memory=one.capabilities.limits_memory,
-                note="" if reason else one.note(),
+                note="" if reason else one.status_note(),
             )
         )
     image = build.cached(paths.images, recipe.recipe(ImageSpec(), build.find_machine_mirror()))
@@ -82,21 +83,19 @@ def diagnose(paths: Paths) -> Diagnosis:
         image_cached=image.directory if image else "",
         blas_core=core,
         left_behind=len(leftovers(paths)),
-        notes=(*_notes(facts, core, states), *broken_benchmarks(), *broken_providers()),
+        notes=(*_notes(facts, core), *broken_benchmarks(), *broken_providers()),
     )
 
 
-def _notes(facts: Mapping[str, Any], core: str, states: list[ProviderState]) -> list[str]:
+def _notes(facts: Mapping[str, Any], core: str) -> list[str]:
     notes = []
     flags = set(facts.get("cpu_flags", ()))
     for flag, cores in WIDE.items():
         if flag in flags:
             if core and core not in cores and not (flag == "avx2" and core in WIDE["avx512f"]):
                 notes.append(
-                    f"OpenBLAS chooses its kernel {core}, though the CPU has {flag}: HPL may show a fraction of what "
-                    "the CPU can do; it does so in every environment alike, and is recorded"
+                    f"OpenBLAS chooses its kernel {core}, although the CPU has {flag}: HPL may reach only a fraction "
+                    "of what the CPU can do; this is the same in every environment, and recorded"
                 )
             break
-    if os.geteuid() != 0 and any(one.name == "host" and one.works for one in states):
-        notes.append("without root, the host environment pins CPUs but has no memory limit: the audit says so")
     return notes

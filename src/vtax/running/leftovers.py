@@ -1,4 +1,4 @@
-"""What runs left behind on this machine, by its labels, and its removal."""
+"""What runs left behind on this machine, found by its labels, and its removal."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from vtax.paths import Paths
-from vtax.planning.preparation import all_providers
+from vtax.providers import all_providers
 from vtax.providers.base import Leftover
 from vtax.store import is_alive
 
 
 def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftover] | None = None) -> list[Leftover]:
-    """Whatever any run left behind: by label, and run-time files of clusters that are gone.
+    """What any run left behind: found by label, and run-time files of clusters that are gone.
 
     Campaigns that are running and clusters that were brought up by hand are in use, not left behind; `everything`
-    finds them too. What a vtax with another state directory made is never among them. `among` is what `labelled` found.
+    finds them too. What belongs to another state directory is never included. `among` is what `labelled` found.
     """
     found = [item for item in (labelled(paths) if among is None else among) if not item.elsewhere]
     for place in sorted(paths.runtime.glob("*/")):
@@ -31,13 +31,13 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
 
 
 def labelled(paths: Paths) -> list[Leftover]:
-    """Everything on this machine that carries the label of any campaign, whoever made it."""
-    return [item for one in all_providers(paths).values() for item in one.leftovers()]
+    """Everything on this machine that carries the label of any campaign, whichever vtax instance made it."""
+    return [item for one in all_providers(paths.runtime).values() for item in one.leftovers()]
 
 
 def clean(items: Sequence[Leftover], paths: Paths) -> None:
     """Remove what `leftovers` found."""
-    providers = all_providers(paths)
+    providers = all_providers(paths.runtime)
     for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
         for campaign in dict.fromkeys(item.campaign for item in items if item.provider == name):
             providers[name].destroy(campaign)
@@ -52,7 +52,7 @@ def clean(items: Sequence[Leftover], paths: Paths) -> None:
 
 
 def _by_hand(paths: Paths) -> dict[Path, str]:
-    """The notes about clusters that were brought up by hand, and their labels; a damaged note protects nothing."""
+    """File of each cluster that was brought up by hand -> its label; damaged files are ignored."""
     found = {}
     for path in (paths.state / "clusters").glob("*.json"):
         with suppress(ValueError, KeyError, TypeError, OSError):

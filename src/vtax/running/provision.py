@@ -19,14 +19,14 @@ from vtax.running.verify import parallel_targets, verify
 
 KEYS = "keys"  # of a campaign, in its run-time directory
 
-ATTEMPTS = 2  # a second one only for what may pass: a time-out, a port or an address taken meanwhile
+ATTEMPTS = 2  # the second only for transient errors: a timeout, a port or an address taken meanwhile
 
 
 Keep = Callable[[int, Mapping[str, Path]], None]  # the attempt that failed, and node -> the log of its console
 
 
-def forget(attempt: int, consoles: Mapping[str, Path]) -> None:
-    """Keep nothing."""
+def keep_nothing(attempt: int, consoles: Mapping[str, Path]) -> None:
+    """Discard the consoles of failed attempts."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ def provision(
     shared_path: str,
     site: Site,
     scopes: Sequence[Scope],
-    keep: Keep = forget,
+    keep: Keep = keep_nothing,
 ) -> Ready:
     """Create and verify. Raises ProvisionError or NotMatched after destroying what was made; `keep` gets the consoles
-    of every attempt that failed, before they go with it."""
+    of every failed attempt, before they are removed."""
     clock = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -89,7 +89,7 @@ def _attempt(
 
 
 def destroy(provider: Provider, site: Site, cluster: Cluster | None) -> None:
-    """Close the connections, remove all that carries the label, and the site's files."""
+    """Close the connections, remove everything that carries the label, and the site's files."""
     if cluster is not None:
         with suppress(CommandError, OSError):
             cluster.close()
@@ -98,13 +98,13 @@ def destroy(provider: Provider, site: Site, cluster: Cluster | None) -> None:
 
 
 def remove_campaign(directory: Path) -> None:
-    """A campaign's run-time directory with its keys. Files of a cluster that could not be removed stay, and with them
-    the directory: by it `vtax clean` knows what is ours."""
+    """Remove a campaign's run-time directory with its keys. If files of a cluster could not be removed, the directory
+    stays: by it `vtax clean` recognises what belongs to this vtax instance."""
     shutil.rmtree(directory / KEYS, ignore_errors=True)
     if not any(place.is_dir() for place in directory.glob("*")):
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def remove_site(site: Site) -> None:
-    """The cluster's files on this machine."""
+    """Remove the cluster's files on this machine."""
     shutil.rmtree(site.directory, ignore_errors=True)

@@ -1,28 +1,28 @@
-"""When a running campaign ends: at a planned look, at the last round, or with its budget (METHOD 1.8).
+"""When a running campaign ends: at an interim analysis, at the last round, or with its budget.
 
 Results are looked at after the planned numbers of rounds and never in between, for every look has its share of the
-5 %. Each is noted with what was decided. The end of a budget is no look: it says nothing about the numbers.
+5 %. Each is recorded with its decision. The end of a budget is not an analysis: it says nothing about the results.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from vtax.evaluation.interim import InterimAnalysis
 from vtax.events import Listener, LookTaken
 from vtax.model.look import Decision, Look
 from vtax.model.plan import Plan
 from vtax.store import Campaign
 from vtax.units import format_seconds
 
-Judge = Callable[[int], tuple[bool, str]]  # rounds that are over -> has every primary metric its verdict; in words
 Left = Callable[[int], float]  # a round -> s that are left of the plan up to and with it
 
 
 class Looks:
     """The looks of one run of a campaign, and its budget.
 
-    Without a `judge` no verdict ends the campaign. The budget counts what the campaign's clusters and trials took,
+    Without `interim` no verdict ends the campaign. The budget counts what the campaign's clusters and trials took,
     in earlier runs by their records: time between an interruption and a resumption is not spent.
     """
 
@@ -30,12 +30,12 @@ class Looks:
         self,
         campaign: Campaign,
         plan: Plan,
-        judge: Judge | None,
+        interim: InterimAnalysis | None,
         left: Left,
         budget_s: float | None,
         listener: Listener,
     ) -> None:
-        self.campaign, self.plan, self.judge, self.left = campaign, plan, judge, left
+        self.campaign, self.plan, self.interim, self.left = campaign, plan, interim, left
         self.budget_s, self.listener = budget_s, listener
         self.spent_s = spent_s(campaign, plan) if budget_s is not None else 0.0
         self.started = time.monotonic()
@@ -53,7 +53,7 @@ class Looks:
         self._note(
             number - 1,
             Decision.BUDGET,
-            f"{format_seconds(spent_s)} of {format_seconds(self.budget_s)} are spent, "
+            f"{format_seconds(spent_s)} of {format_seconds(self.budget_s)} have been used, "
             f"and round {number} takes about {format_seconds(needed_s)}",
         )
         return True
@@ -64,7 +64,7 @@ class Looks:
         log = self.campaign.look_log()
         if number not in looks or (log is not None and any(_is_look(look, number) for look in log.looks)):
             return False
-        settled, words = self.judge(number) if self.judge is not None else (False, "")
+        settled, words = self.interim.settled(number) if self.interim is not None else (False, "")
         if number == looks[-1]:
             self._note(number, Decision.LAST, words or f"{number} of {number} planned rounds")
         else:
@@ -88,13 +88,3 @@ def spent_s(campaign: Campaign, plan: Plan) -> float:
     trials = campaign.trials(texts=False)
     settled_s = plan.study.settle_s * sum(cell.provision_s > 0 for cell in cells)
     return settled_s + sum(cell.provision_s for cell in cells) + sum(trial.elapsed_s for trial in trials)
-
-
-def rounds_over(plan: Plan, recorded: Sequence[str]) -> int:
-    """How many rounds, from the first on, have a record of every trial, whatever became of it."""
-    done, over = set(recorded), 0
-    for number in sorted({cell.round for cell in plan.cells}):
-        if any(trial.id not in done for cell in plan.cells if cell.round == number for trial in cell.trials):
-            break
-        over = number
-    return over

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
-from vtax.facts.counters import counters_script, delta, parse_counters, read_beside
+from vtax.facts.counters import counters_script, delta, parse_counters, with_host_clock
 from vtax.facts.machine import machine_counters, machine_delta
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Cell, Load, PlannedTrial, Step, Work
@@ -33,7 +33,7 @@ def run_trial(
 ) -> TrialRecord:
     """Run `work` once and write everything into the directory `place`, `record.json` last.
 
-    `plan_sha256` is of the plan that it belongs to, "" for a trial of none.
+    `plan_sha256` is that of its plan, "" for a trial without one.
 
     A command that fails or takes too long is a recorded failure, not an exception.
     """
@@ -43,8 +43,8 @@ def run_trial(
     started, clock = time.time(), time.monotonic()
     records: list[StepRecord] = []
     status, failure = Status.OK, ""
-    background: list[Beside] = []
-    load: list[Beside] = []
+    background: list[BackgroundStep] = []
+    load: list[BackgroundStep] = []
     load_records: list[StepRecord] = []
     try:
         failure = _start_load(cluster, work.load, place, load) if work.load else ""
@@ -65,8 +65,8 @@ def run_trial(
     except (CommandError, EnvironmentMissing) as error:
         status, failure = Status.FAILED, str(error)
     finally:
-        records += [beside.stopped() for beside in background]
-        load_records += [beside.stopped() for beside in reversed(load)]  # a client before its server
+        records += [one.stopped() for one in background]
+        load_records += [one.stopped() for one in reversed(load)]  # a client before its server
     elapsed_s = time.monotonic() - clock
     machine = machine_delta(machine, machine_counters(cpus))
     after = _counters(cluster, work)
@@ -88,7 +88,7 @@ def run_trial(
 def not_run(
     cell: Cell, trial: PlannedTrial, work: Work, reason: str, place: Path, plan_sha256: str = ""
 ) -> TrialRecord:
-    """The record of a trial whose cluster was not there."""
+    """The record of a trial that had no cluster."""
     blank = _blank(cell, trial, work, plan_sha256)
     return _written(blank.model_copy(update={"failure": reason, "started": time.time()}), place)
 
@@ -127,7 +127,7 @@ def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
     """
     names = work.target.names
     parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER)
-    asked = names[:1] if parallel and frozenset(names) in cluster.together else names
+    asked = names[:1] if parallel and frozenset(names) in cluster.shared_transports else names
 
     def ask(node: str) -> tuple[str, dict[str, float] | None]:
         transport = cluster.reach(node, names if parallel else (node,))
@@ -137,7 +137,7 @@ def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
             return node, None
         if result.exit_code != 0:
             return node, None
-        return node, read_beside(parse_counters(result.stdout), result.started, result.elapsed_s)
+        return node, with_host_clock(parse_counters(result.stdout), result.started, result.elapsed_s)
 
     return {node: values for node, values in each(ask, asked, abandon=True) if values is not None}
 
@@ -149,8 +149,8 @@ def _transport(cluster: Cluster, step: Step, node: str, target: Target) -> Trans
 
 
 def _prepare(cluster: Cluster, step: Step, target: Target) -> None:
-    """One command a node: the step's files are there, and none of its outputs, for trials of one work share their
-    directory: hpcc appends to what a warm-up left, and a program that writes nothing would have an old file fetched."""
+    """One command per node: write the step's files, and remove its outputs, because trials of one work share their
+    directory: a program may append to a warm-up's file, and one that writes nothing would have an old file fetched."""
     if not step.inputs and not step.outputs:
         return
     removed = f"rm -f -- {shlex.join(step.outputs)}\n" if step.outputs else ""
@@ -162,7 +162,7 @@ def _prepare(cluster: Cluster, step: Step, target: Target) -> None:
         script = f"set -e\n{removed}{written}"
         result = transport.run(("sh", "-s"), timeout_s=CARRY_S, directory=target.directory, stdin=script)
         if result.exit_code != 0:
-            raise CommandError(f"{node}: the trial's files cannot be written", detail=result.stderr)
+            raise CommandError(f"{node}: the files of the trial cannot be written", detail=result.stderr)
 
 
 def _run_step(cluster: Cluster, number: int, step: Step, target: Target, place: Path) -> list[StepRecord]:
@@ -183,8 +183,8 @@ def _run_step(cluster: Cluster, number: int, step: Step, target: Target, place: 
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A step that runs while others do, on one node; `name` begins the names of its files."""
+class BackgroundStep:
+    """A step that runs in the background on one node; `name` begins the names of its files."""
 
     name: str
     number: int
@@ -193,17 +193,19 @@ class Beside:
     running: Background
 
     def stopped(self) -> StepRecord:
-        """End it, and say how it went."""
+        """Stop it. Returns its record."""
         return _record(self.name, self.number, self.node, self.step, self.running.stop(), {})
 
 
-def _start(cluster: Cluster, name: str, step: Step, target: Target, place: Path, background: list[Beside]) -> str:
+def _start(
+    cluster: Cluster, name: str, step: Step, target: Target, place: Path, background: list[BackgroundStep]
+) -> str:
     """Start a step in the background, on its first node, and wait until it serves. Returns why it does not."""
     return _start_on(cluster, name, step, step.nodes[0], target, place, background)
 
 
 def _start_on(
-    cluster: Cluster, name: str, step: Step, node: str, target: Target, place: Path, background: list[Beside]
+    cluster: Cluster, name: str, step: Step, node: str, target: Target, place: Path, background: list[BackgroundStep]
 ) -> str:
     out, err = _names(name, node)
     transport = _transport(cluster, step, node, target)
@@ -214,14 +216,14 @@ def _start_on(
         stdout=place / out,
         stderr=place / err,
     )
-    background.append(Beside(name, int(name.removeprefix(LOAD)), step, node, running))
-    limit_s = READY_S * cluster.patience
+    background.append(BackgroundStep(name, int(name.removeprefix(LOAD)), step, node, running))
+    limit_s = READY_S * cluster.timeout_factor
     if step.ready and not running.wait_for(re.compile(step.ready), limit_s):
         return f"{shlex.join(step.argv)} on {node} was not ready within {limit_s:g} s{_tail(place / out, place / err)}"
     return ""
 
 
-def _start_load(cluster: Cluster, load: Load, place: Path, started: list[Beside]) -> str:
+def _start_load(cluster: Cluster, load: Load, place: Path, started: list[BackgroundStep]) -> str:
     """Start what disturbs the benchmark, every step of it in the background. Returns why it does not run."""
     for number, step in enumerate(load.steps):
         _prepare(cluster, step, load.target)
@@ -231,19 +233,19 @@ def _start_load(cluster: Cluster, load: Load, place: Path, started: list[Beside]
     return ""
 
 
-def _load_gone(load: Sequence[Beside], place: Path) -> str:
+def _load_gone(load: Sequence[BackgroundStep], place: Path) -> str:
     """Why the benchmark was not under its load to the end; "" when it was."""
-    for beside in load:
-        if beside.running.ended() and not beside.step.background:
-            tail = _tail(*(place / name for name in _names(beside.name, beside.node)))
-            return f"its load ended before it did; make the load longer (its time, or the size of its problem){tail}"
+    for one in load:
+        if one.running.ended() and not one.step.background:
+            tail = _tail(*(place / name for name in _names(one.name, one.node)))
+            return f"the load ended before the benchmark; make it longer (its time or its problem size){tail}"
     return ""
 
 
 def _fetch(
     transport: Transport, number: int, node: str, names: Sequence[str], directory: str, place: Path
 ) -> dict[str, str]:
-    """Bring a step's output files home; one that is not there is simply not in the record."""
+    """Fetch a step's output files; one that does not exist is not in the record."""
     outputs = {}
     for name in names:
         file = f"{number}.{node}.{_plain(name)}"
@@ -257,7 +259,7 @@ def _fetch(
 
 
 def _plain(name: str) -> str:
-    """A path as one part of a file name, another one for every path; "stdout" and "stderr" are the step's own."""
+    """A path as one part of a file name, unique for every path; "stdout" and "stderr" are reserved for the step."""
     return f"%{name}" if name in ("stdout", "stderr") else urllib.parse.quote(name, safe="")
 
 
@@ -288,20 +290,23 @@ def _judge(step: Step, done: Sequence[StepRecord], place: Path) -> tuple[Status,
     for record in done:
         tail = _tail(place / record.stdout, place / record.stderr)
         if record.timed_out:
-            return Status.TIMED_OUT, f"{record.argv[0]} on {record.node} was ended after {record.elapsed_s:.0f} s{tail}"
+            return (
+                Status.TIMED_OUT,
+                f"{record.argv[0]} on {record.node} was stopped after {record.elapsed_s:.0f} s{tail}",
+            )
         if record.exit_code != 0 and not _is_result(step, record, place):
             return Status.FAILED, f"{record.argv[0]} on {record.node} ended with exit code {record.exit_code}{tail}"
     return Status.OK, ""
 
 
 def _is_result(step: Step, record: StepRecord, place: Path) -> bool:
-    """Whether an exit code other than 0 is how the tool tells what its output says."""
+    """Whether an exit code other than 0 is the tool's way to report what is in its output."""
     proof = step.results.get(record.exit_code)
     return proof is not None and re.search(proof, (place / record.stdout).read_text(errors="replace")) is not None
 
 
 def _tail(*paths: Path) -> str:
-    """The last lines of the first log that has any, on lines of their own."""
+    """The last lines of the first log that has any, each on its own line."""
     for path in reversed(paths):
         lines = (
             [line for line in path.read_text(errors="replace").splitlines() if line.strip()] if path.exists() else []

@@ -1,6 +1,6 @@
-"""The proof that a cluster is what the plan says: asked of the nodes themselves, before the first trial.
+"""Verification that a cluster is as planned, by asking the nodes themselves before the first trial.
 
-Every check that passes is a sentence in the cell's record; every one that does not is a line of one NotMatched error.
+Every check that passes is a sentence in the cell's record; every one that fails is a line of one NotMatched error.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from vtax import tools
 from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
 from vtax.facts.memory import kernel_keeps
@@ -24,13 +25,13 @@ from vtax.transport.parallel import each
 from vtax.units import format_bytes
 
 CHECK_S = 60.0
-Outcome = tuple[list[str], list[str]]  # sentences that passed, sentences that did not
+Outcome = tuple[list[str], list[str]]  # sentences of checks that passed, and of checks that failed
 PAGE = 4096
 QUOTA_STEP = 1e-4  # CPUs: a quota is whole microseconds
-SSH_FAILED = 255  # its own exit code, when there is no connection
+SSH_FAILED = 255  # the exit code of ssh itself, when there is no connection
 PLACE = "/vtax-placement"
 RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
-TELL_RANK = (  # with no process but the shell's own: there may be many ranks, and emulated CPUs
+PRINT_RANK = (  # with no process besides the shell: there may be many ranks, and emulated CPUs
     "read -r host </proc/sys/kernel/hostname; while read -r name value; do case $name in "
     'Cpus_allowed_list:) echo "vtax-rank-at $host $OMPI_COMM_WORLD_RANK $value";; esac; done </proc/self/status'
 )
@@ -41,10 +42,10 @@ def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts
 
     Raises NotMatched with everything that differs from the plan.
     """
-    facts, peers = _asked(cluster)
+    facts, peers = _examined(cluster)
     outcomes = [_limits(cluster, facts), peers]
     _refuse(cluster, outcomes)
-    # Only now, because these write files, and the nodes have just been asked whether they hold any.
+    # Only now, because these write files, and the nodes had to be empty.
     checks: list[Callable[[], Outcome]] = [partial(_shared, cluster)]
     checks += [partial(_placement, cluster, target) for target in targets]
     outcomes += each(lambda check: check(), checks)
@@ -59,12 +60,12 @@ def _refuse(cluster: Cluster, outcomes: Sequence[Outcome]) -> None:
         raise NotMatched(
             f"environment {cluster.environment.name!r} is up, but not as planned",
             detail="\n".join(wrong),
-            remedy="nothing was measured; `vtax doctor` shows what this machine can limit",
+            remedy="nothing was measured; run `vtax doctor` to see what this machine can limit",
         )
 
 
 def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target, ...]:
-    """The targets of parallel programs among `scopes`, with a directory of their own for the question."""
+    """The targets of parallel programs among `scopes`, with their own directory for this check."""
     nodes = {Scope.WORKERS: cluster.shape.workers, Scope.CLUSTER: cluster.shape.nodes}
     return tuple(
         Target(scope=scope, nodes=nodes[scope], directory=f"{cluster.shared_path}{PLACE}-{scope.value}")
@@ -77,8 +78,8 @@ def _limits(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
     passed: list[str] = []
     wrong: list[str] = []
     by_quota = cluster.environment.options.get("cpu_limit") == "quota"
-    told = cluster.environment.options.get("cpu_share")
-    share = float(told) if isinstance(told, (int, float)) else None
+    given = cluster.environment.options.get("cpu_share")
+    share = float(given) if isinstance(given, (int, float)) else None
     for one in facts:
         shape = cluster.shape.node(one.node)
         mistakes = [
@@ -107,10 +108,10 @@ def cpus_differ(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[st
     """What is wrong with the CPUs that a node may use. A node with its own kernel numbers them from 0."""
     seen = facts.values.get("cpus_allowed")
     if seen is None:
-        return ["the CPUs that it may use cannot be read"]
+        return ["the CPUs that it may use are unknown"]
     wanted = set(range(shape.cpus)) if own_kernel else set(shape.cpu_ids)
     if _cpu_set(str(seen)) != wanted:
-        return [f"may use CPUs {seen}, planned are {','.join(map(str, sorted(wanted)))}"]
+        return [f"may use CPUs {seen}, but the plan has {','.join(map(str, sorted(wanted)))}"]
     return []
 
 
@@ -120,25 +121,25 @@ def quota_differs(shape: NodeShape, facts: NodeFacts, exact: bool, share: float 
     if exact:
         wanted = shape.cpus * share
         good = seen is not None and abs(float(seen) - wanted) < QUOTA_STEP
-        return [] if good else [f"has a CPU quota of {seen}, planned is {wanted:g}"]
+        return [] if good else [f"has a CPU quota of {seen}, but the plan has {wanted:g}"]
     if seen is not None and float(seen) < shape.cpus:
         return [f"has a CPU quota of {seen:g}, which binds before its {shape.cpus} CPUs do"]
     return []
 
 
 def memory_differs(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[str]:
-    """What is wrong with the memory limit, to the page. A node with its own kernel has a memory of that size instead,
-    of which the kernel takes its share before it counts."""
+    """What is wrong with the memory limit, to the page. A node with its own kernel has that much memory instead, minus
+    what the kernel reserves."""
     if own_kernel:
         total = int(facts.values.get("memory_total_bytes", 0))
         if shape.memory_bytes - kernel_keeps(shape.memory_bytes) <= total <= shape.memory_bytes:
             return []
-        return [f"has {format_bytes(total)} of memory, planned is {format_bytes(shape.memory_bytes)}"]
+        return [f"has {format_bytes(total)} of memory, but the plan has {format_bytes(shape.memory_bytes)}"]
     seen = facts.values.get("memory_limit_bytes")
     if seen is None:
-        return [f"has no memory limit, planned is {format_bytes(shape.memory_bytes)}"]
+        return [f"has no memory limit, but the plan has {format_bytes(shape.memory_bytes)}"]
     if abs(int(seen) - shape.memory_bytes) >= PAGE:
-        return [f"has a memory limit of {format_bytes(int(seen))}, planned is {format_bytes(shape.memory_bytes)}"]
+        return [f"has a memory limit of {format_bytes(int(seen))}, but the plan has {format_bytes(shape.memory_bytes)}"]
     return []
 
 
@@ -150,13 +151,13 @@ def _cpu_set(text: str) -> set[int]:
     return cpus
 
 
-def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
-    """One question to every node, all at the same time: its facts, whether it is new (it holds no file of an earlier
-    cluster), and whether it finds every other node by name and logs in there."""
+def _examined(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
+    """One script on every node, all at the same time: its facts, whether it is new (without files of an earlier
+    cluster), and whether it finds every other node by name and can log in there."""
     addresses = {node.name: node.address for node in cluster.nodes}
     separate = cluster.capabilities.separate_nodes
     places = (SCRATCH, cluster.shared_path)
-    wait_s = 10 * cluster.patience
+    wait_s = 10 * cluster.timeout_factor
 
     def ask(name: str) -> tuple[NodeFacts, list[str]]:
         others = {other: at for other, at in addresses.items() if separate and other != name}
@@ -167,13 +168,13 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
             for other in others
         )
         look = f'find {" ".join(places)} -mindepth 1 2>&1 | while read -r line; do echo "vtax-holds $line"; done'
-        script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
+        script = f"{look}\n{calls}\nwait\n{node_facts.script(*places, tools.packages(), tools.hashed())}"
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
         if result.exit_code == SSH_FAILED and not result.stdout:
             raise ProvisionError(
-                f"{name} was ready and does not answer any more",
+                f"{name} was ready, but no longer answers",
                 detail=result.stderr.strip(),
-                remedy="has it ended? does another program clean up here?",
+                remedy="has it ended? does another program remove clusters here?",
             )
         before_the_facts = result.stdout.partition(f"\n{MARK}")[0]
         return node_facts.parse(name, result.stdout, *places), peers_differ(name, others, before_the_facts)
@@ -187,13 +188,13 @@ def _asked(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
 
 
 def peers_differ(name: str, addresses: Mapping[str, str], text: str) -> list[str]:
-    """What is wrong in a node's answer: files that it holds, names that it does not find, logins that fail."""
+    """What is wrong in a node's answer: existing files, names that it does not find, logins that fail."""
     held = re.findall(r"^vtax-holds (.*)$", text, re.MULTILINE)
-    wrong = [f"{name} is not new: it holds {held[0]}"] if held else []
+    wrong = [f"{name} is not new: it contains {held[0]}"] if held else []
     for other, address in addresses.items():
         if f"vtax-login {other}\n" not in text:
-            said = [line for line in text.splitlines() if not line.startswith("vtax-")]
-            wrong.append(f"{name} cannot log in to {other}: {said[-1] if said else 'no answer'}")
+            output = [line for line in text.splitlines() if not line.startswith("vtax-")]
+            wrong.append(f"{name} cannot log in to {other}: {output[-1] if output else 'no answer'}")
         found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
         if found is None or found[1] != address:
             wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
@@ -219,9 +220,9 @@ def _shared(cluster: Cluster) -> Outcome:
 
 
 def _placement(cluster: Cluster, target: Target) -> Outcome:
-    """Every rank says where it runs and on which CPUs: as many on each node as planned, none sharing a CPU."""
+    """Every rank prints where it runs and on which CPUs: as many on each node as planned, none sharing a CPU."""
     ranks = ranks_for(target.nodes)
-    argv = cluster.launcher.argv(("sh", "-c", TELL_RANK), target, ranks)
+    argv = cluster.launcher.argv(("sh", "-c", PRINT_RANK), target, ranks)
     files = "".join(
         f"cat >{file.name} <<'vtax-end-of-file'\n{file.content}vtax-end-of-file\n"
         for file in cluster.launcher.inputs(target, ranks)
@@ -233,25 +234,25 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
         raise ProvisionError(
             f"environment {cluster.environment.name!r}: mpirun does not start on {', '.join(target.names)}",
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
-            remedy="`vtax up` makes such a cluster for a look by hand",
+            remedy="run `vtax up` for such a cluster to examine by hand",
         )
-    told = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
-    counts = Counter(host for host, _, _ in told)
+    found = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
+    counts = Counter(host for host, _, _ in found)
     if cluster.launcher.one_machine:
-        return _placed_beside(cluster, target, [cpus for _, _, cpus in told], ranks.total)
+        return _placed_on_one_machine(cluster, target, [cpus for _, _, cpus in found], ranks.total)
     planned = dict(zip(target.names, ranks.per_node, strict=True))
     if counts != planned:
-        return [], [f"ranks are placed as {dict(sorted(counts.items()))}, planned is {planned}"]
-    shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in told if h == host])]
+        return [], [f"ranks are placed as {dict(sorted(counts.items()))}, but the plan has {planned}"]
+    shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in found if h == host])]
     where = " ".join(f"{name}={count}" for name, count in planned.items())
-    bound = " ".join(f"{host}={cpus}" for host, _, cpus in told)
+    bound = " ".join(f"{host}={cpus}" for host, _, cpus in found)
     passed = [f"mpi placement {target.label}: {where}", f"mpi binding {target.label}: {bound}"]
     return ([] if shared else passed), shared
 
 
-def _placed_beside(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
+def _placed_on_one_machine(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
     if len(cpus) != total:
-        return [], [f"{len(cpus)} ranks answered, planned are {total}"]
+        return [], [f"{len(cpus)} ranks answered, but the plan has {total}"]
     distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
     if _share(cpus) and len(distinct) >= total:
         return [], [f"ranks share CPUs: {' '.join(cpus)}"]

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from vtax.analysis.estimate.intervals import Interval, intervals
+from vtax.analysis.estimate.intervals import InterimInterval, interim_intervals
 from vtax.errors import VtaxError
-from vtax.evaluation.evaluate import judged
+from vtax.evaluation.evaluate import evaluate
+from vtax.evaluation.readings import Readings
 from vtax.model.plan import Plan
 from vtax.model.record import Record
 from vtax.model.trial import Status, TrialRecord
@@ -31,18 +32,19 @@ class Snapshot(Record):
     elapsed_s: float
     remaining_s: float | None
     baseline: str
-    intervals: tuple[Interval, ...]
+    intervals: tuple[InterimInterval, ...]
     note: str = ""  # why there are no intervals
 
 
 class Watcher:
-    """Reads a campaign again and again; what has not changed is not analysed twice."""
+    """Reads a campaign repeatedly; what has not changed is not analysed again."""
 
     def __init__(self, directory: Path) -> None:
         self.campaign = Campaign.open(directory)
+        self.readings = Readings(self.campaign, keep=False)
         self.plan = self.campaign.plan()
         self.seen = -1
-        self.intervals: tuple[Interval, ...] = ()
+        self.intervals: tuple[InterimInterval, ...] = ()
         self.note = ""
 
     def snapshot(self, now: float | None = None) -> Snapshot:
@@ -79,31 +81,31 @@ class Watcher:
 
     def _analyse(self) -> None:
         try:
-            analysis = judged(self.campaign)[0]
+            analysis = evaluate(self.campaign, readings=self.readings).analysis
         except VtaxError as error:  # a campaign in the middle may lack what an analysis needs
             self.intervals, self.note = (), str(error).splitlines()[0]
             return
         self.note = ""
-        self.intervals = intervals(analysis)
+        self.intervals = interim_intervals(analysis)
 
 
 def remaining_s(plan: Plan, done: Mapping[str, TrialRecord]) -> float | None:
     """The planned time of what is left, at the pace of what is done; None before the first trial of a cell."""
     estimate = {(work.environment, work.id): work.estimate_s + ORCHESTRATION_S for work in plan.work}
-    said: dict[str, float] = {}
+    planned: dict[str, float] = {}
     took: dict[str, list[float]] = {}
     left: dict[str, float] = {}
     for cell in plan.cells:
         mine = [done[trial.id] for trial in cell.trials if trial.id in done]
         for trial in cell.trials:
             seconds = estimate[cell.environment, trial.work]
-            part = said if trial.id in done else left
+            part = planned if trial.id in done else left
             part[cell.environment] = part.get(cell.environment, 0.0) + seconds
         if mine:
             began, ended = min(one.started for one in mine), max(one.started + one.elapsed_s for one in mine)
             took.setdefault(cell.environment, []).append(ended - began)
     if not took:
         return None
-    typical = sum(map(sum, took.values())) / max(1e-9, sum(said.values()))
-    paces = {name: sum(took[name]) / said[name] for name in took if said.get(name)}
+    typical = sum(map(sum, took.values())) / max(1e-9, sum(planned.values()))
+    paces = {name: sum(took[name]) / planned[name] for name in took if planned.get(name)}
     return sum(seconds * paces.get(name, typical) for name, seconds in left.items())

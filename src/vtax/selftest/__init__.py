@@ -1,4 +1,7 @@
-"""The self-test of the statistics: simulated campaigns through the code that judges real ones (METHOD 2.4).
+"""The self-test of the statistics: simulated campaigns through the code that judges real ones.
 
-noise -> campaigns -> goals      (`run` in `goals` calls them; `objects` proves that records take the same path)
+    noise -> campaigns -> goals
+
+`goals.run` calls them; `objects` proves that records take the same path as arrays. The goals and the measured rates are
+in docs/method.md, "How often it is wrong".
 """

@@ -1,4 +1,4 @@
-"""Many simulated campaigns at once, as arrays: the plan's orders, cells, differences, looks (METHOD 1.3 to 1.10).
+"""Many simulated campaigns at once, as arrays: the plan's orders, cells, differences, looks.
 
 Environment 0 is the baseline, environment 1 what is compared with it. Values are times, so more is slower.
 """
@@ -20,10 +20,10 @@ from vtax.analysis.sequential.sequential_test import (
     FASTER,
     SLOWER,
     TRIVIAL,
-    Look,
+    InterimResult,
     adjusted_words,
     holm,
-    look_at,
+    interim_result,
 )
 from vtax.model.metric import Kind
 from vtax.selftest.noise import Random, Scenario, independent
@@ -101,7 +101,7 @@ def ended(given: Floats, first: Floats, looks: tuple[int, ...], delta: float, le
     for look in looks:
         if not alive.size:
             break
-        seen = look_at(given[alive, :, :look], first[alive, None, :look], level, delta, before)
+        seen = interim_result(given[alive, :, :look], first[alive, None, :look], level, delta, before)
         word[alive] = adjusted_words(seen.word, holm(seen.p_sequential), holm(seen.p_within_sequential))
         low[alive], high[alive], rounds[alive] = seen.low, seen.high, look
         unsettled = np.asarray(~np.isin(word[alive], CONCLUSIVE).all(axis=1))
@@ -109,7 +109,7 @@ def ended(given: Floats, first: Floats, looks: tuple[int, ...], delta: float, le
     return Ended(word, low, high, rounds)
 
 
-def _only(look: Look, which: Bools) -> Look:
+def _only(look: InterimResult, which: Bools) -> InterimResult:
     return replace(look, smallest_p=look.smallest_p[which], smallest_p_within=look.smallest_p_within[which])
 
 

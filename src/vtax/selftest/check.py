@@ -32,7 +32,7 @@ class Check:
 
 
 def share(goal: str, what: str, measured: float, bound: float, replicates: int, *, at_most: bool = True) -> Check:
-    """A share of campaigns, told in percent, with the Monte-Carlo error of a share of this size."""
+    """A share of campaigns, in percent, with the Monte-Carlo error of a share of this size."""
     error = SIGMAS * math.sqrt(max(bound * (1 - bound), 1 / replicates) / replicates)
     return Check(goal, what, 100 * measured, 100 * bound, at_most, 100 * error, replicates)
 

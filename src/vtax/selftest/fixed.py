@@ -1,4 +1,4 @@
-"""G0 to G3, G6, G7: a fixed number of rounds against the classical procedure (METHOD 2.1, 2.2)."""
+"""G0 to G3, G6, G7: a fixed number of rounds against the classical procedure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vtax.selftest.campaigns import classical_p, differences, generator, times
 from vtax.selftest.check import Check, amount, reference, reproduced, share
 from vtax.selftest.noise import BY_NAME, SCENARIOS, Scenario
 
-WELCH = {"ar1": 0.30, "rw": 0.30, "thermal": 0.62, "step": 0.38, "boot": 0.37}  # at five runs (METHOD 2.1)
+WELCH = {"ar1": 0.30, "rw": 0.30, "thermal": 0.62, "step": 0.38, "boot": 0.37}  # at five runs, published
 EFFECTS = (0.0, 0.01, 0.02, 0.05)
 CARRIED = 0.02
 

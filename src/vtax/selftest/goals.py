@@ -15,8 +15,10 @@ RESAMPLED = 2_000  # campaigns that are bootstrapped
 RECORDED = 48  # campaigns that go through records
 
 
-def run(replicates: int = FULL, seed: int = SEED, told: Callable[[str], None] = lambda _: None) -> tuple[Check, ...]:
-    """Every check of every goal; `told` hears of each goal when it begins."""
+def run(
+    replicates: int = FULL, seed: int = SEED, announce: Callable[[str], None] = lambda _: None
+) -> tuple[Check, ...]:
+    """Every check of every goal; `announce` is called with each goal when it begins."""
     quarter = max(RECORDED, replicates // 4)
     recorded = min(RECORDED, quarter)
     many, few = orders(seed, replicates, ROUNDS_FIXED), orders(seed, quarter, ROUNDS_MOST)
@@ -36,6 +38,6 @@ def run(replicates: int = FULL, seed: int = SEED, told: Callable[[str], None] = 
     )
     found: list[Check] = []
     for name, goal in goals:
-        told(name)
+        announce(name)
         found += goal()
     return tuple(sorted(found, key=lambda check: int(check.goal[1:])))

@@ -1,4 +1,4 @@
-"""G7 and G10, and that records take the path of the arrays: campaigns of records, one by one (METHOD 2.4)."""
+"""G7 and G10, and that records take the path of the arrays: campaigns of records, one by one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.paired import exponential
-from vtax.analysis.records import Analysis, Comparison, Verdict
+from vtax.analysis.records import Verdict
 from vtax.analysis.sequential.group_sequential import calibration
-from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, holm, looks_at
+from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, holm, last_interim
 from vtax.selftest.campaigns import differences, generator, times
 from vtax.selftest.check import Check
 from vtax.selftest.noise import BY_NAME, SCENARIOS
@@ -26,17 +26,12 @@ def _holds(goal: str, what: str, held: list[bool]) -> Check:
     return Check(goal, what, 100 * sum(held) / len(held), 100.0, False, 0.0, len(held))
 
 
-def _only(analysis: Analysis) -> Comparison:
-    (comparison,) = analysis.comparisons
-    return comparison
-
-
 def g7(seed: int, campaigns: int) -> Iterator[Check]:
     """One boot with many iterations supports no interval and no verdict."""
     values = times(BY_NAME["boot"], generator(seed, 7, 2), np.ones((campaigns, 1)), iterations=30)
     held = []
     for i in range(campaigns):
-        found = _only(simulated(plan_of(seed + i, (1,), 30), values[i]).analysis)
+        found = simulated(plan_of(seed + i, (1,), 30), values[i]).comparison
         held.append(found.low is None and found.p_value is None and found.verdict in NO_VERDICT)
     yield _holds("G7", "one boot, 30 iterations: no interval and no verdict", held)
 
@@ -48,12 +43,12 @@ def same_bits(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
         values = times(scenario, generator(seed, 11, i), first, iterations=3, effect=DELTA * (i % 3))
         given = differences(values)
         level = calibration(LOOKS, adjusted=True)
-        seen = looks_at(given, first, LOOKS, level, DELTA)
+        seen = last_interim(given, first, LOOKS, level, DELTA)
         assert seen is not None
         word = adjusted_words(seen.word, holm(seen.p_sequential[:, None])[:, 0], seen.p_within_sequential)
         for campaign in range(i, campaigns, len(SCENARIOS)):
             plan = plan_of(seed + campaign, LOOKS, 3)
-            found = _only(simulated(plan, values[campaign]).analysis)
+            found = simulated(plan, values[campaign]).comparison
             ends = (exponential(float(seen.low[campaign])), exponential(float(seen.high[campaign])))
             held.append(
                 found.effect == float(seen.fit.theta[campaign])
@@ -81,12 +76,12 @@ def g10(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
 
 
 def _warns(made: Simulated, values: Floats, _: int) -> bool:
-    found = _only(made.analysis)
+    found = made.comparison
     flagged = [note.message for note in found.notes if note.id == "OUTLIERS"]
     logs = np.log(values.reshape(2, -1))
     away = np.abs(logs - np.median(logs, axis=1, keepdims=True))
     outliers = bool((away > 5 * 1.4826 * np.median(away, axis=1, keepdims=True)).any())
-    return outliers == bool(flagged) and all("covers their mean in 80 to 86 %" in message for message in flagged)
+    return outliers == bool(flagged) and all("covers its mean in only 80 to 86 %" in message for message in flagged)
 
 
 def _notices(made: Simulated, _: Floats, i: int) -> bool:
@@ -110,10 +105,10 @@ def _negates(made: Simulated, *_: object) -> bool:
         tuple(m.model_copy(update={"environment": by_name[m.cell].environment}) for m in made.measurements),
         tuple(t.model_copy(update={"environment": by_name[t.cell].environment}) for t in made.trials),
     )
-    one, other = _only(made.analysis), _only(mirrored.analysis)
+    one, other = made.comparison, mirrored.comparison
     return one.effect is not None and other.effect == -one.effect and math.isclose(one.sd or 0, other.sd or 1)
 
 
 def _inverts(made: Simulated, values: Floats, _: int) -> bool:
-    one, other = _only(made.analysis), _only(simulated(made.plan, values, rate=True).analysis)
+    one, other = made.comparison, simulated(made.plan, values, rate=True).comparison
     return one.verdict is other.verdict and math.isclose(one.effect or 0, other.effect or 1, abs_tol=1e-12)

@@ -1,7 +1,7 @@
 """The self-test on a real provider: a handicap of a known size must be found, and identical clusters must not differ.
 
 It is a study like any other, run by the same code: one environment has 5 % less CPU time by a quota, another repeats
-the baseline (METHOD 1.12).
+the baseline.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
 from vtax.pipeline import Overrides
 from vtax.planning.study import parse
-from vtax.providers import CONTAINER_ENGINES, provider
+from vtax.providers import option_models, provider, provider_names
 
 if TYPE_CHECKING:
     from vtax.analysis.records import Analysis, Comparison
 
-LOST = 0.05  # share of the CPU time that the slowed environment does without, unless told
+LOST = 0.05  # share of the CPU time that the slowed environment loses, by default
 EXCLUDED = 0.01  # p of "no difference" below which the baseline differs from itself
 SLOWED = "slowed"
+QUOTA = "cpu_share"  # the option that slows an environment
 METRIC = "events_rate"
 INJECTED = frozenset({"C02", "C03"})  # what the audit rightly says of the handicap itself
 STUDY = """\
@@ -70,7 +71,7 @@ class Seen(Record):
 
 
 class Injected(Record):
-    """What came of it. `expected_ratio` is what the quota leaves: 1 without loss.
+    """The result. `expected_ratio` is what the quota leaves: 1 without loss.
 
     `throttled` is the share of the periods in which the quota stopped the slowed environment: near 0, other programs
     had the CPU, and there was no handicap to find. Absent where nothing counted.
@@ -88,22 +89,23 @@ class Injected(Record):
 
 
 def engine_of(wanted: str, paths: Paths) -> str:
-    """The container engine to use: the one that is named, else the first that works.
+    """The provider to use: the one that is named, else the first that works.
 
-    Raises EnvironmentMissing when it does not work, UsageError for one that cannot limit CPU time.
+    Raises EnvironmentMissing when it does not work, UsageError for one that cannot limit CPU time by a quota.
     """
-    if wanted and wanted not in CONTAINER_ENGINES:
-        raise UsageError(
-            f"{wanted!r} cannot limit CPU time by a quota", remedy=f"one of {', '.join(CONTAINER_ENGINES)}"
-        )
+    able = [name for name in provider_names() if QUOTA in option_models()[name].model_fields]
+    if wanted and wanted not in able:
+        raise UsageError(f"{wanted!r} cannot limit CPU time by a quota", remedy=f"choose one of {', '.join(able)}")
     reasons = []
-    for name in (wanted,) if wanted else CONTAINER_ENGINES:
+    for name in (wanted,) if wanted else able:
         reason = provider(name, paths.runtime).unavailable()
         if not reason:
             return name
         reasons.append(f"{name}: {reason}")
     raise EnvironmentMissing(
-        "no container engine works here", detail="\n".join(reasons), remedy="`vtax doctor` says how to mend it"
+        "no provider that limits CPU time by a quota works here",
+        detail="\n".join(reasons),
+        remedy="run `vtax doctor` to see how to fix it",
     )
 
 
@@ -125,7 +127,7 @@ def inject(
 
 
 def judged(analysis: Analysis, study: Study, trials: Sequence[TrialRecord], directory: str) -> Injected:
-    """Detected: the verdict "slower". Quiet: the control arm does not differ at 1 % (METHOD 1.12)."""
+    """Detected: the verdict "slower". Quiet: the control arm does not differ at 1 %."""
     found = {item.environment: item for item in analysis.comparisons if item.metric == METRIC}
     slowed, control = found.get(SLOWED), found.get(analysis.control or "")
     if slowed is None or control is None:
@@ -139,7 +141,7 @@ def judged(analysis: Analysis, study: Study, trials: Sequence[TrialRecord], dire
     return Injected(
         engine=spec.provider,
         directory=directory,
-        expected_ratio=float(str(spec.options["cpu_share"])),
+        expected_ratio=float(str(spec.options[QUOTA])),
         throttled=throttled(trials),
         slowed=_seen(slowed),
         control=_seen(control),

@@ -1,4 +1,4 @@
-"""Noise as machines make it (METHOD 2): eight scenarios of how performance varies beside what is compared. Pure.
+"""Noise as machines make it: eight scenarios of how performance varies besides what is compared. Pure.
 
 All of it is on the log scale. A process over time takes one step a cell; what is independent differs between the
 iterations of a cell.

@@ -1,7 +1,8 @@
-"""Whole campaigns of records, made up: the planner's plan, trials, measurements, `analyse` (METHOD 2.4)."""
+"""Whole campaigns of records, made up: the planner's plan, trials, measurements, `analyse`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -10,27 +11,30 @@ import numpy as np
 
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate.columns import Floats
-from vtax.analysis.records import Analysis
+from vtax.analysis.records import Analysis, Comparison
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
-from vtax.providers import provider
+from vtax.providers import candidates, provider
+from vtax.tools import declared_metrics
 
 ENVIRONMENTS = ("base", "other")
+TIME = Metric(name="work_time", unit="s", kind=Kind.COST, primary=True)
+RATE = Metric(name="work_rate", unit="1/s", kind=Kind.RATE_FIXED_WORK, primary=True)
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3), memory_bytes=32 * 2**30)
 STARTED = 1.8e9  # Unix time
 STUDY = """
 name = "simulated"
 baseline = "base"
 [environments.base]
-provider = "docker"
+provider = "container"
 [environments.other]
-provider = "docker"
+provider = "container"
 [nodes]
 cpus = 1
 memory = "1 GiB"
@@ -50,15 +54,24 @@ class Simulated:
 
     @property
     def analysis(self) -> Analysis:
-        return analyse(self.measurements, plan=self.plan, findings=(), trials=self.trials)
+        return analyse(self.measurements, plan=self.plan, findings=(), trials=self.trials, declared=declared_metrics())
+
+    @property
+    def comparison(self) -> Comparison:
+        """The only one of its analysis."""
+        (found,) = self.analysis.comparisons
+        return found
+
+    def ended(self, status: Status, which: Callable[[TrialRecord], bool]) -> Simulated:
+        """The same campaign, in which these trials ended like that and gave no number."""
+        gone = {one.id for one in self.trials if which(one)}
+        update = {"status": status, "failure": f"made to end as {status}"}
+        trials = tuple(one.model_copy(update=update) if one.id in gone else one for one in self.trials)
+        return replace(self, measurements=tuple(m for m in self.measurements if m.trial not in gone), trials=trials)
 
     def without(self, trial: str) -> Simulated:
         """The same campaign, in which this trial failed."""
-        failed = tuple(
-            one.model_copy(update={"status": Status.FAILED, "failure": "made to fail"}) if one.id == trial else one
-            for one in self.trials
-        )
-        return replace(self, measurements=tuple(m for m in self.measurements if m.trial != trial), trials=failed)
+        return self.ended(Status.FAILED, lambda one: one.id == trial)
 
     def shuffled(self, random: np.random.Generator) -> Simulated:
         """The same files, read in another order."""
@@ -81,7 +94,7 @@ def plan_of(seed: int, looks: tuple[int, ...], iterations: int) -> Plan:
     entries = tuple(entry.model_copy(update={"iterations": iterations}) for entry in study.benchmarks)
     update = {"seed": seed, "rounds": looks[-1], "looks": looks, "benchmarks": entries}
     nowhere = Path("never-created")
-    providers = {name: provider("docker", nowhere) for name in ENVIRONMENTS}
+    providers = {spec.name: provider(candidates(spec.provider)[0], nowhere) for spec in study.environments}
     return make_plan(study.model_copy(update=update), MACHINE, providers)
 
 
@@ -100,7 +113,8 @@ def simulated(plan: Plan, values: Floats, *, rate: bool = False) -> Simulated:
             time_s = float(values[place, cell.round - 1, planned.iteration - 1])
             record = _record(cell.id, cell.round, cell.environment, planned.id, planned.iteration, len(trials))
             trials.append(record)
-            measurements.append(_measurement(record, time_s, rate))
+            metric, value = (RATE, 1 / time_s) if rate else (TIME, time_s)
+            measurements.append(Measurement.of(record, metric, value, source="stdout"))
     return Simulated(plan, tuple(measurements), tuple(trials))
 
 
@@ -123,25 +137,4 @@ def _record(cell: str, number: int, environment: str, trial: str, iteration: int
         started=STARTED + 60.0 * place,
         elapsed_s=10.0,
         steps=(),
-    )
-
-
-def _measurement(record: TrialRecord, time_s: float, rate: bool) -> Measurement:
-    return Measurement(
-        environment=record.environment,
-        round=record.round,
-        cell=record.cell,
-        trial=record.id,
-        iteration=record.iteration,
-        warmup=False,
-        benchmark=record.benchmark,
-        label=record.label,
-        metric="work_rate" if rate else "work_time",
-        value=1 / time_s if rate else time_s,
-        unit="1/s" if rate else "s",
-        kind=Kind.RATE_FIXED_WORK if rate else Kind.COST,
-        direction=Direction.HIGHER if rate else Direction.LOWER,
-        primary=True,
-        labels={"target": "worker1"},
-        source=f"trials/{record.id}/stdout",
     )

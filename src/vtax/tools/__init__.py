@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from vtax.errors import PLUGIN_FAILURES
 
 if TYPE_CHECKING:
+    from vtax.model.metric import Metric
     from vtax.tools.benchmark import Benchmark
     from vtax.tools.tool import LogFormat, Tool
 
@@ -74,9 +75,22 @@ def tool_of(benchmark: str) -> Tool | None:
     return next((tool for tool in tools() if any(one.name == benchmark for one in tool.benchmarks)), None)
 
 
+def alike(benchmark: str, metric: str) -> frozenset[str]:
+    """The benchmarks whose figures of a metric may be compared with those of `benchmark`, itself among them."""
+    tool = tool_of(benchmark)
+    if tool is None or metric not in tool.same_work:
+        return frozenset({benchmark})
+    return frozenset(one.name for one in tool.benchmarks if any(own.name == metric for own in one.metrics))
+
+
 def log_formats() -> Mapping[str, LogFormat]:
     """Every format of logs by its name."""
     return {known.name: known for tool in tools() for known in tool.logs}
+
+
+def versions() -> Mapping[str, str]:
+    """Fact of a log -> the package whose version it is."""
+    return {fact: package for tool in tools() for fact, package in tool.versions.items()}
 
 
 def packages() -> tuple[str, ...]:
@@ -89,9 +103,19 @@ def programs() -> tuple[str, ...]:
     return tuple(dict.fromkeys(program for tool in tools() for program in tool.programs))
 
 
+def hashed() -> tuple[str, ...]:
+    """The programs of all tools whose contents are recorded, each once."""
+    return tuple(dict.fromkeys(program for tool in tools() for program in tool.hashed))
+
+
 def commands() -> tuple[str, ...]:
     """The names under which programs of tools are started, in logs of others too."""
     return tuple(dict.fromkeys(name for tool in tools() for name in (*tool.programs, *tool.commands)))
+
+
+def declared_metrics() -> dict[str, tuple[Metric, ...]]:
+    """The metrics that each benchmark may report."""
+    return {name: benchmark.metrics for name, benchmark in benchmarks().items()}
 
 
 def broken_plugins() -> tuple[str, ...]:

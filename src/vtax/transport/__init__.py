@@ -1,1 +1,1 @@
-"""How commands reach nodes: beside us (`local`) or through the system's OpenSSH (`ssh`)."""
+"""How commands reach nodes: on this machine (`local`) or through the system's OpenSSH (`ssh`)."""

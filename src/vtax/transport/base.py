@@ -14,15 +14,15 @@ class Background(Protocol):
     """A command that goes on while others run."""
 
     def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
-        """True when its standard output matches within the time; False when the time is over or it has ended."""
+        """Whether its standard output matches within the time, and before it ends."""
         ...
 
     def ended(self) -> bool:
-        """Whether it is over without having been stopped."""
+        """Whether it has ended without having been stopped."""
         ...
 
     def stop(self) -> CommandResult:
-        """End it (it may have ended by itself) and say how it went."""
+        """Stop it, if it has not ended by itself. Returns its result."""
         ...
 
 
@@ -54,7 +54,7 @@ class Transport(Protocol):
     ) -> Background: ...
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
-        """The command line for a person on the node: runs `argv`, or a login shell; with a terminal if wanted."""
+        """The command line that runs `argv` on the node for a user, or a login shell; with a terminal if wanted."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A node that is this machine: commands run beside us, wrapped by a prefix that puts them where the node is."""
+"""A node that is this machine: commands run here, wrapped by a prefix that puts them into the node."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LocalTransport:
         limited = ("timeout", "-k", "5", f"{timeout_s:g}", *argv)
         return process.start(self.wrap(directory, limited), stdout=stdout, stderr=stderr, env=ENVIRONMENT)
 
-    def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:  # noqa: ARG002  # ours is the node's
+    def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:  # noqa: ARG002  # the node's is this one
         settings = (f"{name}={value}" for name, value in ENVIRONMENT.items())
         return ("env", "-i", *settings, *self.wrap("/", tuple(argv) or ("/bin/bash", "-l")))
 

@@ -1,6 +1,6 @@
 """The one place that starts processes: argv in, a complete record out.
 
-Every command gets a time limit and a session of its own, so that whatever it starts can be ended with it.
+Every command gets a time limit and its own session, so that everything it starts can be ended with it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -22,6 +23,27 @@ from vtax.model.trial import CommandResult
 
 TERM_GRACE_S = 3.0
 POLL_S = 0.02
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in the PATH of every user
+
+
+def search_path() -> str:
+    """Where programs are searched: PATH, and where those of administrators are."""
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATH))
+
+
+def system_environment() -> dict[str, str]:
+    """This process's environment, in which the programs of administrators are found too."""
+    return {**os.environ, "PATH": search_path()}
+
+
+def installed(program: str) -> bool:
+    """Whether a program is installed, where any user or an administrator finds it."""
+    return shutil.which(program, path=search_path()) is not None
+
+
+def as_root_here() -> tuple[str, ...]:
+    """What an ordinary user puts before a command that needs root's view of the file system; nothing for root."""
+    return () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--map-auto")
 
 
 def run(
@@ -59,7 +81,7 @@ def run(
             end(process)
             timed_out = True
         except BaseException:
-            end(process)  # Ctrl-C: nothing of ours goes on running
+            end(process)  # Ctrl-C: nothing that was started keeps running
             raise
         elapsed_s = time.monotonic() - clock
         result = CommandResult(
@@ -77,10 +99,10 @@ def run(
 
 
 def failed(result: CommandResult, remedy: str = "") -> CommandError:
-    """The error that tells a person what a command of ours said when it failed."""
+    """The error that reports what a command printed when it failed."""
     how = "did not end in time" if result.timed_out else f"ended with exit code {result.exit_code}"
-    said = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-12:])
-    return CommandError(f"{' '.join(result.argv[:12])}: {how}", detail=said, remedy=remedy)
+    output = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-12:])
+    return CommandError(f"{' '.join(result.argv[:12])}: {how}", detail=output, remedy=remedy)
 
 
 def _spawn(
@@ -103,10 +125,10 @@ def _spawn(
         )
     except FileNotFoundError:
         raise EnvironmentMissing(
-            f"the program {argv[0]} is not there", remedy="`vtax doctor` says what to install"
+            f"the program {argv[0]} is not installed", remedy="run `vtax doctor` to see what to install"
         ) from None
     except PermissionError as error:
-        raise EnvironmentMissing(f"{argv[0]} cannot be run", detail=str(error)) from error
+        raise EnvironmentMissing(f"{argv[0]} cannot be executed", detail=str(error)) from error
 
 
 def _sink(stack: contextlib.ExitStack, path: Path | None) -> IO[bytes]:
@@ -163,7 +185,7 @@ class Running:
         code = self.process.returncode
         return CommandResult(
             argv=self.argv,
-            exit_code=code if ended_itself else 0,  # being stopped by us is how a background step ends well
+            exit_code=code if ended_itself else 0,  # being stopped is how a background step ends normally
             stdout="",
             stderr="",
             started=self.started,

@@ -1,7 +1,7 @@
 """A node behind OpenSSH: one authenticated connection per node, shared by all commands (ControlMaster).
 
 Time limits are kept on the node itself, by coreutils' `timeout`, so a command ends even when the connection is lost.
-All are meant for a node that runs at the speed of this machine; another gets `patience` times as long.
+They are meant for a node that runs at the speed of this machine; a slower one gets `timeout_factor` times as long.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SshTransport:
 
     config: Path
     host: str
-    patience: float = 1
+    timeout_factor: float = 1
 
     def command(self, argv: Sequence[str], timeout_s: float, directory: str, env: Mapping[str, str]) -> tuple[str, ...]:
         """The local command line that runs `argv` in `directory` on the node for at most its time."""
@@ -33,7 +33,7 @@ class SshTransport:
             "timeout",
             "-k",
             "5",
-            f"{timeout_s * self.patience:g}",
+            f"{timeout_s * self.timeout_factor:g}",
             *(["env", *settings] if settings else []),
             *argv,
         ]
@@ -53,9 +53,9 @@ class SshTransport:
         stderr: Path | None = None,
     ) -> CommandResult:
         command = self.command(argv, timeout_s, directory, env or {})
-        limit_s = timeout_s * self.patience
+        limit_s = timeout_s * self.timeout_factor
         result = process.run(
-            command, timeout_s=limit_s + MARGIN_S * self.patience, stdin=stdin, stdout=stdout, stderr=stderr
+            command, timeout_s=limit_s + MARGIN_S * self.timeout_factor, stdin=stdin, stdout=stdout, stderr=stderr
         )
         expired = result.timed_out or (result.exit_code in (124, 137) and result.elapsed_s >= limit_s)
         return result.model_copy(update={"argv": tuple(argv), "timed_out": expired})
@@ -63,7 +63,7 @@ class SshTransport:
     def start(
         self, argv: Sequence[str], *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path
     ) -> process.Running:
-        # A terminal (-tt) makes the node end the command when the connection goes.
+        # A terminal (-tt) makes the node end the command when the connection closes.
         command = list(self.command(argv, timeout_s, directory, {}))
         command.insert(1, "-tt")
         return process.start(command, stdout=stdout, stderr=stderr)
@@ -73,15 +73,15 @@ class SshTransport:
         return ("ssh", "-F", str(self.config), "-t" if terminal else "-T", self.host, *words)
 
     def open(self) -> None:
-        """Log in, so that no command has to. Raises CommandError when the node does not let us in."""
+        """Log in, so that no command has to. Raises CommandError when the node refuses."""
         process.run(
-            ("ssh", "-F", str(self.config), "-n", self.host, ":"), timeout_s=MARGIN_S * self.patience, check=True
+            ("ssh", "-F", str(self.config), "-n", self.host, ":"), timeout_s=MARGIN_S * self.timeout_factor, check=True
         )
 
     def close(self) -> None:
-        process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5 * self.patience)
+        process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5 * self.timeout_factor)
 
 
 def banner_ready(text: bytes) -> bool:
-    """Whether a server has said that it speaks SSH: an accepted connection alone proves nothing."""
+    """Whether a server has sent an SSH banner: an accepted connection alone proves nothing."""
     return re.match(rb"SSH-2\.0-", text) is not None

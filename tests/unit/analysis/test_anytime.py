@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from builders.measurements import only
 from builders.pages import report_input
 from builders.synthetic import campaign
 from vtax.analysis.estimate.paired import fit
-from vtax.analysis.records import Analysis, Comparison, Verdict, settled
+from vtax.analysis.records import Analysis, Verdict, settled
 from vtax.analysis.sequential.anytime import ANYTIME, Anytime, p_away, wider
 from vtax.analysis.sequential.group_sequential import USUAL, calibration, level_of
 from vtax.cli.analyse import lines_of
@@ -23,7 +24,7 @@ from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.pipeline import Overrides
 from vtax.planning.study import at_any_time, every_round
-from vtax.report.document.page import page_of
+from vtax.report.document.compose import document_of
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
 LEVEL = Anytime(every_round(60))
@@ -93,11 +94,6 @@ def made(n: int, effect: float = 0.0, noise: float = 0.005) -> Simulated:
     return simulated(plan(), values)
 
 
-def only(analysis: Analysis) -> Comparison:
-    (found,) = analysis.comparisons
-    return found
-
-
 def test_every_round_from_six_on_is_a_look() -> None:
     study = plan().study
     assert (study.looks, study.rounds) == (tuple(range(6, 21)), 20)
@@ -147,14 +143,14 @@ def test_the_cost_is_told() -> None:
 def test_the_report_says_what_the_brackets_hold_and_what_they_cost() -> None:
     whole = campaign(rounds=8, failing=False)
     plan = whole.plan.model_copy(update={"study": at_any_time(whole.plan.study)})
-    page = page_of(report_input(replace(whole, plan=plan)))
+    page = document_of(report_input(replace(whole, plan=plan)))
     assert (
         "Brackets hold its anytime-valid interval over rounds: wider than a 95\xa0% t interval, here 2" in page.reading
     )
-    assert "than intervals of six planned looks" in page.reading
-    looks = next(row.cells[1].text for row in page.plan.rows if row.cells[0].text == "looks")
+    assert "than intervals with six planned interim analyses" in page.reading
+    looks = next(row.cells[1].text for row in page.plan.rows if row.cells[0].text == "interim analyses")
     assert looks == "planned after every round from 6 to 8; the last one reached: 8"
-    assert "anytime" not in page_of(report_input(whole)).reading
+    assert "anytime" not in document_of(report_input(whole)).reading
 
 
 def test_the_command_line_asks_for_it() -> None:

@@ -10,7 +10,6 @@ from scipy import stats
 
 from vtax.analysis.estimate.bootstrap import TOO_FEW, bootstrapped
 from vtax.analysis.estimate.columns import Floats
-from vtax.analysis.records import Comparison
 from vtax.model.metric import Kind
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
@@ -73,13 +72,8 @@ def campaign(n: int, *, rate: bool = False, tail: float = 0.0) -> Simulated:
     return simulated(plan_of(3, (n,), 3), values, rate=rate)
 
 
-def only(one: Simulated) -> Comparison:
-    (found,) = one.analysis.comparisons
-    return found
-
-
 def test_it_stands_beside_the_ratio_of_means_from_twenty_rounds_on() -> None:
-    few, many = only(campaign(19)), only(campaign(20))
+    few, many = campaign(19).comparison, campaign(20).comparison
     assert few.mean_ratio is not None
     assert (few.mean_low, few.mean_high, few.mean_without) == (None, None, TOO_FEW)
     assert None not in (many.mean_low, many.mean_ratio, many.mean_high)
@@ -88,7 +82,7 @@ def test_it_stands_beside_the_ratio_of_means_from_twenty_rounds_on() -> None:
 
 
 def test_times_and_rates_have_the_same_interval_and_files_may_come_in_any_order() -> None:
-    times, rates = only(campaign(20)), only(campaign(20, rate=True))
+    times, rates = campaign(20).comparison, campaign(20, rate=True).comparison
     assert times.mean_ratio == pytest.approx(rates.mean_ratio)
     assert times.mean_low == pytest.approx(rates.mean_low)
     assert times.mean_high == pytest.approx(rates.mean_high)
@@ -99,15 +93,15 @@ def test_times_and_rates_have_the_same_interval_and_files_may_come_in_any_order(
 def test_a_lost_run_is_no_mistake() -> None:
     whole = campaign(21)
     lost = next(t.id for t in whole.trials if t.environment == "other" and t.round == 5)
-    found = only(whole.without(lost))
+    found = whole.without(lost).comparison
     assert found.mean_low is not None
-    assert found.mean_low != only(whole).mean_low
+    assert found.mean_low != whole.comparison.mean_low
 
 
 def test_where_typical_and_mean_performance_disagree_the_interval_is_told() -> None:
-    found = only(campaign(20, tail=0.5))
+    found = campaign(20, tail=0.5).comparison
     (message,) = [note.message for note in found.notes if note.id == "ESTIMAND_DIVERGES"]
     assert message.endswith(f"{found.mean_ratio:.4g} [{found.mean_low:.4g}, {found.mean_high:.4g}]")
-    few = only(campaign(12, tail=0.5))
+    few = campaign(12, tail=0.5).comparison
     (message,) = [note.message for note in few.notes if note.id == "ESTIMAND_DIVERGES"]
     assert message.endswith(f"{few.mean_ratio:.4g}")

@@ -72,7 +72,7 @@ def test_only_rounds_that_both_have_are_paired() -> None:
 def test_an_environment_alone_is_shown_and_not_compared() -> None:
     found = only([measurement(4.0, environment="container")])
     assert (found.n, found.ratio, found.effect) == (0, None, None)
-    assert "no round in which host has it too" in found.sentence
+    assert "no round has results for both container and host" in found.sentence
 
 
 def test_a_proportion_has_a_difference_and_no_ratio() -> None:

@@ -15,7 +15,7 @@ from vtax.analysis.gates import (
     Case,
     Claim,
     Gate,
-    Judged,
+    GateResult,
     Result,
     Subject,
     check_gates,
@@ -27,6 +27,7 @@ from vtax.analysis.records import Verdict
 from vtax.errors import UsageError
 from vtax.export.junit import clean, junit
 from vtax.model.finding import Finding, Severity
+from vtax.tools import declared_metrics
 
 BLOCKER = Finding(id="C01", severity=Severity.BLOCKER, message="no limit", remedy="")
 WARNING = Finding(id="T05", severity=Severity.WARNING, message="virtual", remedy="")
@@ -46,7 +47,7 @@ def subject(
     return Subject(name, "hpl", "HPL", environment, primary, low, high, confirmed, settled, refuses, "as it is")
 
 
-def one(text: str, *subjects: Subject, findings: Sequence[Finding] = ()) -> Judged:
+def one(text: str, *subjects: Subject, findings: Sequence[Finding] = ()) -> GateResult:
     return judge(parse_gates([text]), subjects, findings)[0]
 
 
@@ -103,13 +104,15 @@ def test_what_is_no_gate_is_refused_with_the_grammar(text: str) -> None:
 )
 def test_a_name_that_the_study_lacks_is_refused_with_those_that_it_has(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check_gates(parse_gates([text]), study())
+        check_gates(parse_gates([text]), study(), declared_metrics())
     assert said in caught.value.remedy
 
 
 def test_names_that_the_study_has_are_fine_and_two_campaigns_compare_the_baseline_too() -> None:
-    check_gates(parse_gates(["sysbench-cpu.events_rate@box slower than 5%", "blocker"]), study())
-    check_gates(parse_gates(["sysbench-cpu.events_rate@host slower than 5%"]), study(), baseline=True)
+    check_gates(parse_gates(["sysbench-cpu.events_rate@box slower than 5%", "blocker"]), study(), declared_metrics())
+    check_gates(
+        parse_gates(["sysbench-cpu.events_rate@host slower than 5%"]), study(), declared_metrics(), baseline=True
+    )
 
 
 # --- results -------------------------------------------------------------------------------------------------------
@@ -201,12 +204,12 @@ def test_a_real_analysis_under_gates() -> None:
 # --- JUnit ---------------------------------------------------------------------------------------------------------
 
 JUDGED = (
-    Judged(Gate("hpl.HPL slower than 5%", Claim.SLOWER, 0.05, "hpl", "HPL"), Result.FAILED, (
+    GateResult(Gate("hpl.HPL slower than 5%", Claim.SLOWER, 0.05, "hpl", "HPL"), Result.FAILED, (
         Case("hpl.HPL@box", Result.FAILED, "slower by 8 %"),
         Case("hpl.HPL@vm", Result.NOT_RESOLVED, "inconclusive"),
         Case("hpl.HPL@jail", Result.HOLDS, "equivalent"),
     )),
-    Judged(Gate("blocker"), Result.HOLDS, ()),
+    GateResult(Gate("blocker"), Result.HOLDS, ()),
 )  # fmt: skip
 
 
@@ -240,7 +243,7 @@ def test_without_gates_there_are_verdicts_only() -> None:
 
 @given(st.text(), st.text())
 def test_hostile_names_give_a_document_that_can_be_read(name: str, message: str) -> None:
-    judged = [Judged(Gate(name), Result.FAILED, (Case(name, Result.FAILED, message),))]
+    judged = [GateResult(Gate(name), Result.FAILED, (Case(name, Result.FAILED, message),))]
     top = xml.fromstring(junit(name, judged, ()))
     assert top[0][0].get("name") == clean(name)
     assert top[0][0][0].get("message") == clean(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from builders.measurements import simulated_rounds
 from vtax.analysis.estimate.paired import fit
 from vtax.analysis.estimate.randomisation import DRAWS, EXACT_TO, p_randomised
 from vtax.analysis.order import block_rounds, environment_orders
-from vtax.analysis.records import Comparison
-from vtax.selftest.objects import Simulated, plan_of, simulated
+from vtax.selftest.objects import plan_of, simulated
 
 PAIRS = np.arange(12) // 2
+campaign = partial(simulated_rounds, noise=0.01, looks=(40,))
 
 
 def random(seed: int) -> np.random.Generator:
@@ -93,33 +94,22 @@ def test_many_campaigns_at_once_are_as_each_alone() -> None:
 # --- in a campaign ---------------------------------------------------------------------------------------------------
 
 
-def campaign(n: int, effect: float = 0.0, noise: float = 0.01, looks: tuple[int, ...] = (40,)) -> Simulated:
-    values = np.exp(noise * random(2).normal(size=(2, n, 1)))
-    values[1] *= math.exp(effect)
-    return simulated(plan_of(3, looks, 1), values)
-
-
-def only(made: Simulated) -> Comparison:
-    (found,) = made.analysis.comparisons
-    return found
-
-
 def test_it_is_there_from_twelve_rounds_on() -> None:
-    assert only(campaign(11, 0.1)).randomisation is None
-    found = only(campaign(12, 0.1)).randomisation
+    assert campaign(0.1, n=11).comparison.randomisation is None
+    found = campaign(0.1, n=12).comparison.randomisation
     assert found is not None
     assert (found.p, found.orders, found.exact, found.smallest) == (2 / 64, 64, True, 2 / 64)
-    many = only(campaign(40, 0.1)).randomisation
+    many = campaign(0.1, n=40).comparison.randomisation
     assert many is not None
     assert (many.orders, many.exact) == (DRAWS, False)
 
 
 def test_the_order_of_files_and_swapped_environments_change_nothing() -> None:
-    made = campaign(40, 0.003)
+    made = campaign(0.003, n=40)
     assert made.shuffled(random(9)).analysis.model_dump_json() == made.analysis.model_dump_json()
     rates = simulated(made.plan, np.exp(0.01 * random(2).normal(size=(2, 40, 1))), rate=True)
     times = simulated(made.plan, np.exp(0.01 * random(2).normal(size=(2, 40, 1))))
-    assert only(rates).randomisation == only(times).randomisation
+    assert rates.comparison.randomisation == times.comparison.randomisation
     differences, blocks = random(5).normal(0.003, 0.01, 40), np.arange(40) // 2
     assert p_randomised(differences, None, blocks, 3) == p_randomised(-differences, None, blocks, 3)
 
@@ -132,7 +122,7 @@ def told(differences: tuple[float, ...]) -> list[str]:
     plan = plan_of(3, (len(differences),), 1)
     values = np.ones((2, len(differences), 1))
     values[1, :, 0] = np.exp(-np.array(differences) / 100)
-    return [note.message for note in only(simulated(plan, values)).notes if note.id == "RANDOMISATION"]
+    return [note.message for note in simulated(plan, values).comparison.notes if note.id == "RANDOMISATION"]
 
 
 def test_a_disagreement_is_told_and_agreement_is_not() -> None:

@@ -104,7 +104,7 @@ def test_a_claim_that_holm_does_not_confirm_is_unadjusted() -> None:
     assert found.p_value is not None
     assert found.p_value == pytest.approx(0.0297, abs=1e-4)
     assert found.p_adjusted == pytest.approx(2 * found.p_value)
-    assert (found.verdict, found.remark) == (Verdict.UNADJUSTED, "not confirmed over 2 comparisons")
+    assert (found.verdict, found.remark) == (Verdict.UNADJUSTED, "not confirmed after correction for 2 comparisons")
     assert found.sentence.startswith("leans faster: +11.6 %")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from builders.audit_cases import evidence, failed, passed, unknown
+from vtax.analysis.analyse import analysis_of
 from vtax.audit import Evidence, course
 from vtax.model.finding import Outcome, Severity
 from vtax.model.measurement import Measurement
@@ -84,6 +85,17 @@ def test_r08_an_instrument_that_sees_what_is_not_there() -> None:
     (found,) = failed(course.control, with_control(lambda name, _: (8e10 if name == "host" else 7e10) * near()))
     assert (found.severity, found.environment) == (Severity.BLOCKER, "")
     assert "hpcc HPL of the control arm is 0.87" in found.message
+
+
+def test_r08_says_what_the_analysis_rules_out_from_the_same_numbers() -> None:
+    near = noise(7)
+    invalid = with_control(lambda name, _: (8e10 if name == "host" else 7e10) * near())
+    (found,) = failed(course.control, invalid)
+    assert invalid.numbers.control.excluded == found.message
+    compared = analysis_of(invalid.numbers, (found,)).comparisons
+    assert {(one.ruled_out_by, one.sentence.removesuffix(" (exploratory)")) for one in compared} == {
+        (found.id, f"not comparable: {found.message}")
+    }
 
 
 def test_r08_an_instrument_that_does_not() -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from builders.audit_cases import both, evidence, failed, logged, passed, recorded, unknown, value
-from vtax.audit import Evidence, hpcc, mpi
+from vtax.audit import Evidence, mpi
 from vtax.model.finding import Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Status
+from vtax.tools.hpcc import audit as hpcc
 
 HPCC = recorded("hpcc", "trixie-two-nodes", "hpccoutf.txt")
 MPIRUN = (
@@ -61,7 +62,7 @@ def test_h01_a_failed_trial_counts_too() -> None:
 
 def test_h01_no_check() -> None:
     assert "print no check" in failed(hpcc.residuals, run("WR11C2R4 1 2\n"))[0].message
-    assert "is not there" in unknown(hpcc.residuals, run("")).message
+    assert "runs is missing" in unknown(hpcc.residuals, run("")).message
 
 
 def test_h04_the_best_of_many() -> None:
@@ -107,8 +108,8 @@ def test_h06_arrays_in_the_cache(cache: int, single: Severity | None, star: Seve
 
 def test_h06_unknown() -> None:
     blind = {name: {"last_cache_bytes": None} for name in ("host", "container")}
-    assert "the last cache is not known" in unknown(hpcc.stream_arrays, run(HPCC, facts=blind)).message
-    assert "STREAM's arrays is not known" in unknown(hpcc.stream_arrays, run("nothing\n")).message
+    assert "not recorded: the size of the last cache" in unknown(hpcc.stream_arrays, run(HPCC, facts=blind)).message
+    assert "not recorded: the size of STREAM's arrays" in unknown(hpcc.stream_arrays, run("nothing\n")).message
 
 
 def test_h07_other_checks() -> None:
@@ -161,13 +162,13 @@ def test_m03_copies_that_open_mpi_may_not_make() -> None:
 
 def test_m04_another_problem() -> None:
     other = logged("hpcc", {"host": HPCC, "container": keyed(VersionMicro=1)}, scope=Scope.WORKERS)
-    (found,) = failed(mpi.problem, other)
+    (found,) = failed(hpcc.problem, other)
     assert (found.severity, found.environment) == (Severity.BLOCKER, "container")
     assert "hpcc 1.5.1.f, N=1152 NB=192 P=1 Q=2 in container, hpcc 1.5.0.f" in found.message
-    version = failed(mpi.problem, run(HPCC, facts={"container": {"mpi_version": "mpirun (Open MPI) 4.1.4"}}))
+    version = failed(hpcc.problem, run(HPCC, facts={"container": {"mpi_version": "mpirun (Open MPI) 4.1.4"}}))
     assert "MPI is mpirun (Open MPI) 4.1.4 in container" in version[0].message
-    assert passed(mpi.problem, run(HPCC))
-    assert unknown(mpi.problem, run("nothing\n"))
+    assert passed(hpcc.problem, run(HPCC))
+    assert unknown(hpcc.problem, run("nothing\n"))
 
 
 def test_m05_more_threads_than_cpus() -> None:

@@ -47,7 +47,7 @@ def test_a_limit_above_the_plan() -> None:
         ({"cpus_allowed": "0-7", "cpus": 8}, Severity.BLOCKER, "may use CPUs 0-7, planned are 0,1"),
         ({"cpus_allowed": "0-7", "cpus": 8, "cpu_quota_cpus": 2.0}, Severity.WARNING, "a quota of 2 limits it"),
         ({"cpus_allowed": "0-7", "cpus": 8, "cpu_quota_cpus": 4.0}, Severity.BLOCKER, "not limited as planned"),
-        ({"cpus_allowed": None}, Severity.WARNING, "cannot be checked: the CPUs that master may use"),
+        ({"cpus_allowed": None}, Severity.WARNING, "master in container: not recorded: the CPUs that it may use"),
     ],
 )
 def test_cpus_that_are_not_those_of_the_plan(facts: dict[str, object], severity: Severity, words: str) -> None:
@@ -113,7 +113,7 @@ def test_throttling_that_only_facts_tell_of_is_a_warning() -> None:
 
 def test_a_quota_that_nothing_counted_is_unknown() -> None:
     finding = only(limits.throttled(replace(evidence({"container": {"cpu_quota_cpus": 2.0}}), counters={})))
-    assert "cannot be checked" in finding.message
+    assert "not recorded: how often it bound" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_another_topology_is_a_warning() -> None:
     )
 
 
-def test_limits_that_nobody_told_are_unknown() -> None:
+def test_limits_that_are_not_recorded_are_unknown() -> None:
     blind = {name: {"cpus": None, "cpus_allowed": None} for name in ("host", "container")}
-    assert "the CPUs that master may use are not known" in unknown(limits.not_applied, evidence(blind)).message
+    assert "not recorded: the CPUs that it may use" in unknown(limits.not_applied, evidence(blind)).message
     assert unknown(limits.unequal, evidence(blind))
     assert unknown(limits.throttled, replace(evidence(blind), counters={}))
 

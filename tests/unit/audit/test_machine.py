@@ -123,7 +123,9 @@ def test_c06_a_busy_machine_is_noise() -> None:
     assert (found.severity, found.environment) == (Severity.WARNING, "container")
     assert "13% of the machine's CPUs were busy before the trials (median; above 10% in 6 of 6 cells)" in found.message
     assert passed(machine.foreign_load, evidence())
-    assert "nobody looked at the load" in unknown(machine.foreign_load, cells("container", idle={})).message
+    assert (
+        "not recorded: the load before the trials" in unknown(machine.foreign_load, cells("container", idle={})).message
+    )
 
 
 def test_c06_a_machine_that_is_busier_in_one_environment_is_bias() -> None:
@@ -160,7 +162,7 @@ def test_c08_a_clock_that_falls() -> None:
     assert unknown(machine.clock_speed, evidence())
 
 
-def test_c09_kinds_are_told() -> None:
+def test_c09_kinds_are_reported() -> None:
     (found,) = failed(machine.kinds, evidence({"container": {"cgroup_version": "1"}}))
     assert (found.severity, found.message) == (Severity.INFO, "control groups: 2 in host, 1 in container")
     assert passed(machine.kinds, evidence())
@@ -226,14 +228,14 @@ def only_node(campaign: Evidence, node: str) -> Evidence:
     return replace(campaign, counters=kept)
 
 
-def test_o03_clocks_that_cannot_be_told_apart() -> None:
+def test_o03_clocks_that_cannot_be_distinguished() -> None:
     assert "too short to tell drift from delay" in unknown(clocks.clock, guest(clock_doubt_s=2.0)).message
-    assert "not read together" in unknown(clocks.clock, replace(guest(), counters={})).message
+    assert "not recorded: the clocks" in unknown(clocks.clock, replace(guest(), counters={})).message
 
 
-def test_o03_a_clock_that_somebody_set() -> None:
+def test_o03_a_clock_that_was_set() -> None:
     found = failed(clocks.clock, counting(clock_s=96.0))
-    assert (found[0].severity, "set the clock of container by 4.99 s" in found[0].message) == (Severity.BLOCKER, True)
+    assert (found[0].severity, "clock of container was set by 4.99 s" in found[0].message) == (Severity.BLOCKER, True)
 
 
 def test_o04_time_inside_and_outside() -> None:
@@ -247,14 +249,14 @@ def test_o04_a_difference_that_hides_in_the_doubt_is_unknown() -> None:
     assert passed(clocks.elapsed, blind)  # the host's own clock has no doubt
     blind = replace(blind, cells=guest().cells)
     said = unknown(clocks.elapsed, blind).message
-    assert "hpcc inside and outside is known to 1.1% at best" in said
+    assert "hpcc in container: its time inside and outside is known to 1.1% at best" in said
     assert "20 of" not in said
     sharp = replace(counting(clock_doubt_s=0.9), cells=guest().cells)
     assert "6 of 6 times are known to 1% and agree" in passed(clocks.elapsed, sharp)[-1]
 
 
-def told_by_the_tool(text: str, elapsed_s: float) -> Evidence:
-    """A guest whose tool says how long it took; nobody read the clocks."""
+def reported_by_the_tool(text: str, elapsed_s: float) -> Evidence:
+    """A guest whose tool reports how long it took; the clocks were not read."""
     made = logged(
         "sysbench-cpu",
         {"container": text},
@@ -267,12 +269,14 @@ def told_by_the_tool(text: str, elapsed_s: float) -> Evidence:
 
 def test_o04_what_a_tool_says_that_it_took() -> None:
     text = "    total time:                          10.5000s\n"
-    slow = told_by_the_tool(text, 10.2)
+    slow = reported_by_the_tool(text, 10.2)
     assert "10.50 s by the node's clock, 10.20 s outside" in failed(clocks.elapsed, slow)[0].message
-    assert passed(clocks.elapsed, told_by_the_tool(text, 10.55))
-    # A command that takes 0.9 s longer than its tool started and ended, or its clock is slow: nobody knows.
-    assert "known to 7.9% at best" in unknown(clocks.elapsed, told_by_the_tool(text, 11.4)).message
-    assert "timed on one side only" in unknown(clocks.elapsed, told_by_the_tool("x\n", 10.2)).message
+    assert passed(clocks.elapsed, reported_by_the_tool(text, 10.55))
+    # A command that takes 0.9 s longer than its tool started and ended, or its clock is slow: unknown.
+    assert "known to 7.9% at best" in unknown(clocks.elapsed, reported_by_the_tool(text, 11.4)).message
+    assert (
+        "not recorded: times inside and outside" in unknown(clocks.elapsed, reported_by_the_tool("x\n", 10.2)).message
+    )
 
 
 def test_t06_addresses_that_are_the_same_in_every_run() -> None:
@@ -327,7 +331,7 @@ def test_r03_files_that_do_not_name_the_plan_are_of_an_older_version(name: str) 
 def test_r03_a_log_of_looks_that_is_not_there() -> None:
     found = unknown(method.optional_stopping, replace(evidence(), looks=None))
     assert "the plan has looks after 6, these rounds are over, and looks.json is missing" in found.message
-    assert "does not tell of them" in unknown(method.optional_stopping, replace(evidence(), looks=())).message
+    assert "does not have them" in unknown(method.optional_stopping, replace(evidence(), looks=())).message
     unfinished = replace(evidence(), looks=None, trials=evidence().trials[:-1])
     assert "no look was due yet, and no log of looks was kept" in passed(method.optional_stopping, unfinished)
 
@@ -371,10 +375,10 @@ def with_machines(changed: Mapping[str, Any]) -> Evidence:
         ({"vm_engine": "native"}, None, ""),
     ],
 )
-def test_t09_machines_that_were_made_otherwise(
+def test_t09_machines_that_were_made_differently(
     changed: Mapping[str, Any], severity: Severity | None, words: str
 ) -> None:
-    if severity is None:  # told in some cells only: one value is no change
+    if severity is None:  # recorded in some cells only: one value is no change
         assert "4 facts of its machines over 6 cells" in passed(environment.machines_changed, with_machines(changed))[0]
         return
     (found,) = failed(environment.machines_changed, with_machines(changed))

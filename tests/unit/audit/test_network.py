@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from builders.audit_cases import both, failed, logged, passed, recorded, unknown, value
-from vtax.audit import Evidence, network, streams
+from vtax.audit import Evidence, network
 from vtax.model.finding import Severity
+from vtax.tools.iperf3 import audit as streams
 from vtax.tools.ping.audit import few_packets
 
 TCP = recorded("iperf3", "3.18--trixie-tcp", "1-worker1.stdout")
@@ -61,10 +62,10 @@ def test_n01_a_peer_that_is_the_node_itself(peer: str) -> None:
 def test_n01_a_peer_elsewhere() -> None:
     assert "the peer is 10.0.0.3" in passed(network.loopback, iperf3(TEXT))[0]
     assert passed(network.loopback, ping(PING))
-    assert "names no address" in unknown(network.loopback, iperf3("nothing\n")).message
+    assert "not recorded: the addresses of both ends" in unknown(network.loopback, iperf3("nothing\n")).message
 
 
-def test_n02_one_machine_everywhere_is_only_told() -> None:
+def test_n02_one_machine_everywhere_is_a_note() -> None:
     found = failed(network.one_host, iperf3(TCP))
     assert [one.severity for one in found] == [Severity.INFO]
     assert "between nodes on one machine" in found[0].message
@@ -96,14 +97,14 @@ def test_n04_a_stream_that_fills_a_core() -> None:
     assert "98 % of a core on the client, 40 % of a core on the server" in found[0].message
     idle = {"host_total": 20.0, "remote_total": 40.0}
     assert passed(streams.cpu_bound, iperf3(changed(ONE, end__cpu_utilization_percent=idle)))
-    assert "plain text log" in unknown(streams.cpu_bound, iperf3(TEXT)).message
+    assert "only its JSON has it" in unknown(streams.cpu_bound, iperf3(TEXT)).message
 
 
 def link(**more: Any) -> dict[str, Any]:
     return {"interfaces": [{"name": "eth0", "mtu": 1500, "gso_max_size": 65536, "addresses": [], **more}]}
 
 
-def test_n05_interfaces_that_are_set_otherwise() -> None:
+def test_n05_interfaces_that_are_configured_differently() -> None:
     (found,) = failed(network.interfaces, iperf3(TCP, facts={"container": link(mtu=9000)}))
     assert (found.severity, found.message) == (Severity.WARNING, "MTU is 9000 in container and 1500 in host")
     (found,) = failed(network.interfaces, iperf3(TCP, facts={"container": {"tcp_congestion_control": "bbr"}}))
@@ -149,7 +150,14 @@ def test_n06_does_not_depend_on_how_often_iperf3_reported() -> None:
 def every(interval_s: float, *rates: float) -> list[dict[str, dict[str, float]]]:
     """Intervals of a run, each ending a little late."""
     return [
-        {"sum": {"end": interval_s * number + 0.003, "bits_per_second": rate}} for number, rate in enumerate(rates, 1)
+        {
+            "sum": {
+                "start": interval_s * (number - 1),
+                "end": interval_s * number + 0.003,
+                "bits_per_second": rate,
+            }
+        }
+        for number, rate in enumerate(rates, 1)
     ]
 
 

@@ -12,12 +12,13 @@ from vtax.audit import disk, environment, programs
 from vtax.evidence.campaign import Evidence
 from vtax.model.finding import Severity
 from vtax.model.nodes import Scope
+from vtax.tools.hpcc import blas
 
 
 def test_same_programs() -> None:
     campaign = evidence()
     assert programs.different(campaign) == ()
-    assert programs.blas_core(campaign) == ()
+    assert blas.blas_core(campaign) == ()
     assert environment.different(campaign) == ()
     assert environment.hidden_flags(campaign) == ()
     assert environment.nested(campaign) == ()
@@ -45,10 +46,10 @@ def test_other_programs(facts: dict[str, object], words: str) -> None:
     assert words in finding.message
 
 
-def test_programs_that_nobody_hashed_are_unknown() -> None:
+def test_programs_that_were_not_hashed_are_unknown() -> None:
     finding = only(programs.different(evidence({"container": {"binary_sha256": None}})))
     assert finding.severity is Severity.WARNING
-    assert "cannot be checked: no hashes" in finding.message
+    assert "not recorded: the hashes of its programs" in finding.message
 
 
 def test_a_kernel_that_the_blas_chose_is_not_its_build() -> None:
@@ -57,28 +58,28 @@ def test_a_kernel_that_the_blas_chose_is_not_its_build() -> None:
 
 
 def test_another_blas_kernel() -> None:
-    found = programs.blas_core(evidence({"container": {"blas_core": "Haswell"}}))
+    found = blas.blas_core(evidence({"container": {"blas_core": "Haswell"}}))
     assert [finding.severity for finding in found] == [Severity.BLOCKER, Severity.INFO]
     assert found[0].benchmark == "hpcc"
     assert "Haswell kernel in container and its SkylakeX kernel in host" in found[0].message
     assert "the CPU has AVX-512, the Haswell kernel" in found[1].message
 
 
-def test_a_narrow_kernel_everywhere_is_only_told() -> None:
-    found = programs.blas_core(evidence({name: {"blas_core": "Zen"} for name in ("host", "container")}))
+def test_a_narrow_kernel_everywhere_is_a_note() -> None:
+    found = blas.blas_core(evidence({name: {"blas_core": "Zen"} for name in ("host", "container")}))
     assert [finding.severity for finding in found] == [Severity.INFO, Severity.INFO]
 
 
 def test_a_kernel_too_wide_for_the_cpu() -> None:
     narrow = {"cpu_flags": ["avx2", "fma", "sse2"]}
-    found = programs.blas_core(evidence({"host": narrow, "container": narrow}))
+    found = blas.blas_core(evidence({"host": narrow, "container": narrow}))
     assert {finding.severity for finding in found} == {Severity.WARNING}
     assert "needs AVX-512" in found[0].message
 
 
 def test_an_unknown_kernel() -> None:
-    finding = only(programs.blas_core(evidence({"container": {"blas_core": None}})))
-    assert "cannot be checked: which kernel the BLAS chose" in finding.message
+    finding = only(blas.blas_core(evidence({"container": {"blas_core": None}})))
+    assert "not recorded: the kernel that the BLAS chose" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_an_unknown_kernel() -> None:
     ],
 )
 def test_unused_vectors(core: str, flags: set[str], unused: str) -> None:
-    assert programs.unused_vectors(core, flags) == unused
+    assert blas.unused_vectors(core, flags) == unused
 
 
 @pytest.mark.parametrize(
@@ -123,11 +124,11 @@ def test_flags_that_only_kernels_use_may_be_hidden() -> None:
 
 def test_unknown_flags() -> None:
     finding = only(environment.hidden_flags(evidence({"container": {"cpu_flags": None}})))
-    assert "cannot be checked: no node told its CPU flags" in finding.message
+    assert "not recorded: the CPU flags of the host and of its nodes" in finding.message
     assert len(environment.hidden_flags(evidence(host_facts={}))) == 2
 
 
-def test_a_virtual_host_is_told() -> None:
+def test_a_virtual_host_is_reported() -> None:
     stack = ["virtual machine (KVM)", "container (docker)"]
     finding = only(environment.nested(evidence(host_facts={"is_virtual": True, "virtualization": stack})))
     assert finding.severity is Severity.WARNING
@@ -179,7 +180,7 @@ def test_what_emulation_brings_along_is_only_a_warning() -> None:
     facts = {"cpu_flags": ["avx2", "fma", "sse2"], "blas_core": "Opteron", "virtualization": TCG}
     campaign = evidence({"container": facts})
     assert only(environment.hidden_flags(campaign)).severity is Severity.WARNING
-    differing = [finding for finding in programs.blas_core(campaign) if "two programs" in finding.message]
+    differing = [finding for finding in blas.blas_core(campaign) if "two programs" in finding.message]
     assert {finding.severity for finding in differing} == {Severity.WARNING}
 
 
@@ -210,29 +211,27 @@ def test_disks_that_the_host_caches_too() -> None:
     assert disk.host_cache(disks("unsafe", benchmark="ping")) == ()
 
 
-# --- what nobody told ------------------------------------------------------------------------------------------------
+# --- what is not recorded ---------------------------------------------------------------------------------------------
 
 
 def blind(*facts: str, **more: Any) -> Evidence:
-    """A campaign of which no node told these facts."""
+    """A campaign of which no node recorded these facts."""
     return evidence({name: dict.fromkeys(facts) for name in ("host", "container")}, **more)
 
 
-def test_what_no_node_told_is_unknown() -> None:
+def test_what_no_node_recorded_is_unknown() -> None:
     assert unknown(environment.different, blind("kernel", "libc", "microcode", "mitigations"))
-    assert (
-        "what its nodes run inside of is not known" in unknown(environment.emulation, blind("virtualization")).message
-    )
+    assert "the virtualization that its nodes detect" in unknown(environment.emulation, blind("virtualization")).message
     assert unknown(environment.nested, evidence(host_facts={"cpu_flags": FLAGS}))
     assert unknown(environment.hidden_flags, blind("cpu_flags"))
     assert unknown(programs.different, blind("binary_sha256"))
-    assert unknown(programs.blas_core, blind("blas_core"))
+    assert unknown(blas.blas_core, blind("blas_core"))
     shared = replace(blind("shared_filesystem"), trials=evidence().trials)
     trials = tuple(one.model_copy(update={"scope": Scope.SHARED}) for one in shared.trials)
     assert unknown(disk.shared_filesystem, replace(shared, trials=trials))
 
 
-def test_what_was_seen_and_is_right_is_told() -> None:
+def test_what_was_seen_and_is_right_is_reported() -> None:
     campaign = evidence()
     assert passed(programs.different, campaign)[0] == "host: hashes of hpcc, xhpl"
     assert passed(environment.different, campaign)[0] == "host: kernel 6.12.0"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vtax.facts.counters import delta, parse_counters, read_beside
+from vtax.facts.counters import delta, parse_counters, with_host_clock
 from vtax.facts.sections import MARK
 
 DATA = Path(__file__).parents[2] / "data" / "facts"
@@ -75,10 +75,10 @@ def test_doubts_of_two_readings_add_up() -> None:
     assert delta(before, after) == {"clock_s": 4.0, "clock_doubt_s": 0.75}
 
 
-def test_the_hosts_clock_is_read_beside_the_nodes() -> None:
-    beside = read_beside({"clock_s": 105.0}, started=100.0, elapsed_s=4.0)
+def test_the_hosts_clock_is_with_host_clock_the_nodes() -> None:
+    beside = with_host_clock({"clock_s": 105.0}, started=100.0, elapsed_s=4.0)
     assert beside == {"clock_s": 105.0, "host_clock_s": 102.0, "clock_doubt_s": 2.0, "clock_offset_s": 3.0}
-    assert read_beside({"load1": 1.0}, started=100.0, elapsed_s=4.0) == {"load1": 1.0}
+    assert with_host_clock({"load1": 1.0}, started=100.0, elapsed_s=4.0) == {"load1": 1.0}
 
 
 def test_a_counter_is_a_difference_and_a_gauge_is_not() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vtax.facts.host import running
 from vtax.facts.machine import machine_counters, machine_delta
+from vtax.providers import runners
 
 
 def write(top: Path, **files: str) -> None:
@@ -84,4 +85,4 @@ def test_what_else_runs(tmp_path: Path) -> None:
         ("/usr/bin/qemu-system-x86_64\0-name\0a", "/usr/bin/conmon\0-c", "sh\0qemu-kvm", "")
     ):
         write(tmp_path, **{f"proc__{100 + number}__cmdline": words})
-    assert running(tmp_path) == {"containers": 1, "virtual machines": 1}
+    assert running(tmp_path, runners()) == {"containers": 1, "virtual machines": 1}

@@ -9,7 +9,7 @@ import pytest
 
 from builders.logs import CLIENT, LOGS, PAIRS, readings, refused, sections, taken, text_of
 from builders.recorded import case_id, cases, expected
-from vtax.tools.stress_ng.log_reader import seconds_of
+from vtax.tools.stress_ng.messages import seconds_of
 
 PLACES = ("node", "client", "server", "filesystem", "direction", "protocol")
 DIGITS = 6e-3  # iperf3's text has three digits, its JSON all
@@ -152,6 +152,27 @@ def test_a_table_of_iozone_without_its_header_has_no_unit_and_is_not_used() -> N
     assert any("in which unit" in reason for reason in refused(without))
 
 
+def test_a_damaged_command_of_iozone_is_refused_and_whole_rows_are_not() -> None:
+    """A `-` that was typed behind the number of a test: rows that have all columns need no command."""
+    text = text_of(LOGS["iozone kB"])
+    damaged = text.replace(" -i 4 ", " -i4- ")
+    assert damaged != text
+    assert taken(damaged) == taken(text)
+    assert "'4-' is not the number of a test: which columns a row has is not known" in refused(damaged)
+    blanks = text_of(LOGS["iozone blanks"])
+    assert not taken(blanks.replace(" -i 5", " -i5-"))
+
+
+@pytest.mark.parametrize("word", ["nan", "-1", "1.5", "9" * 400])
+def test_a_row_of_iozone_with_a_word_that_is_not_its_number_is_refused(word: str) -> None:
+    text = text_of(LOGS["iozone kB"])
+    assert "     128      64 " in text
+    for size in ("     128", "      64 "):
+        damaged = text.replace("     128      64 ", "     128      64 ".replace(size, f"  {word} "))
+        assert len(taken(damaged)) == len(taken(text)) - 13
+        assert refused(damaged) == ["a row with something else than numbers in it"]
+
+
 def test_a_table_saved_by_a_spreadsheet_has_the_same_numbers() -> None:
     """Tabs instead of blanks, quotes around the first word, options that became #NAME?."""
     text = text_of(LOGS["iozone kB"])
@@ -192,6 +213,25 @@ def test_a_damaged_summary_of_hpcc_counts_only_where_its_sections_agree() -> Non
     assert {value.metric: value.value for value in found}["SingleSTREAM_Triad"] == whole["SingleSTREAM_Triad"]
 
 
+def test_what_hpcc_prints_twice_is_refused_with_the_reason() -> None:
+    text = text_of(LOGS["hpcc"])
+    error = [line for line in text.split("\n") if line.startswith("max(|x-x0|):")][-1]
+    check = next(line for line in text.split("\n") if line.startswith("||Ax-b||_oo/"))
+    whole = {value.metric for value in taken(text)}
+    assert whole - {value.metric for value in taken(text.replace(error, f"{error}\n{error}"))} == {"StarFFT_maxErr"}
+    assert refused(text.replace(error, f"{error}\n{error}")) == ["2 lines say it, instead of one"]
+    assert refused(text.replace(check, f"{check}\n{check}")) == ["a residual check appears twice below it"]
+
+
+def test_a_residual_check_below_the_row_of_another_system_is_not_taken() -> None:
+    """The largest of both would be a wrong residual of the second system."""
+    text = text_of(LOGS["hpl"])
+    first, second = [line for line in text.split("\n") if line.startswith("||Ax-b||_oo/")][:2]
+    damaged = text.replace(second, f"{second}\n{first}")
+    assert set(taken(damaged)) < set(taken(text))
+    assert refused(damaged) == ["a residual check appears twice below it"]
+
+
 def test_an_aborted_run_before_a_whole_one_is_refused_alone() -> None:
     text = text_of(LOGS["hpcc"])
     aborted = text[: text.index("Begin of StarSTREAM section.")]
@@ -209,6 +249,20 @@ def test_a_killed_worker_takes_its_cpu_time_with_it() -> None:
     assert reading.facts["oom_kills"] == 1
     assert {value.metric for value in taken(damaged)} == {"bogo_ops", "bogo_ops_rate_real"}
     assert any("killed" in reason for reason in refused(damaged))
+
+
+def test_little_cpu_time_is_believed_where_a_killed_worker_would_be_reported() -> None:
+    """Without `--verbose`, stress-ng restarts a killed worker in silence, and its CPU time is lost."""
+    text = text_of(LOGS["stress-ng 0.19"])
+    row = next(line for line in text.split("\n") if "metrc" in line and " cpu   " in line)
+    prefix, numbers = row.split(" cpu ", 1)
+    count, real_s = numbers.split()[:2]
+    rates = f"{int(count) / float(real_s):.2f} {int(count) / 0.02:.2f}"
+    little = text.replace(row, f"{prefix} cpu {count} {real_s} 0.02 0.00 {rates}")
+    quiet = "\n".join(line for line in little.split("\n") if "debug:" not in line)
+    assert {value.metric for value in taken(little)} == {"bogo_ops", "bogo_ops_rate_real", "bogo_ops_rate_cpu"}
+    assert {value.metric for value in taken(quiet)} == {"bogo_ops", "bogo_ops_rate_real"}
+    assert any("killed" in reason for reason in refused(quiet))
 
 
 @pytest.mark.parametrize(

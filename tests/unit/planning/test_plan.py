@@ -110,6 +110,8 @@ def changed(value: Any) -> Any:
         return value[:-1]
     if isinstance(value, Study):
         return value.model_copy(update={"margin": 0.5})
+    if isinstance(value, dict):
+        return dict(list(value.items())[:-1])
     if isinstance(value, HostCapacity):
         return value.model_copy(update={"memory_bytes": 1})
     return value.model_copy(update={"nodes": value.nodes[:-1]})
@@ -261,7 +263,7 @@ def test_environments_without_a_provider_are_not_in_the_plan() -> None:
 def test_problems_of_the_shape_are_in_the_plan() -> None:
     plan = make_plan(fake_study(1), HostCapacity(cpu_ids=(0, 1), memory_bytes=32 * GIB), fakes(["env0"]))
     assert [problem.severity for problem in plan.problems] == [Severity.BLOCKER]
-    assert plan.problems[0].message == "the workers want 4 CPUs together, this machine lends 2"
+    assert plan.problems[0].message == "the workers need 4 CPUs together, but this machine offers 2"
 
 
 def test_the_estimate_is_the_sum_of_its_parts() -> None:

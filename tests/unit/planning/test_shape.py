@@ -125,39 +125,39 @@ def test_unequal_nodes() -> None:
 
 def test_a_master_that_shares_is_a_warning() -> None:
     _, problems = cluster_shape(study(cpus=1), machine(2))
-    assert of(problems, Severity.WARNING) == ["master shares CPUs with worker1: this machine lends only 2"]
+    assert of(problems, Severity.WARNING) == ["master shares CPUs with worker1: this machine offers only 2"]
     assert of(problems, Severity.BLOCKER) == []
 
 
 def test_a_node_larger_than_the_machine_is_a_blocker() -> None:
     _, problems = cluster_shape(study(cpus=5), machine(4))
     assert of(problems, Severity.BLOCKER) == [
-        "master wants 5 CPUs, this machine lends 4",
-        "worker1 wants 5 CPUs, this machine lends 4",
-        "worker2 wants 5 CPUs, this machine lends 4",
+        "master needs 5 CPUs, but this machine offers 4",
+        "worker1 needs 5 CPUs, but this machine offers 4",
+        "worker2 needs 5 CPUs, but this machine offers 4",
     ]
     assert problems[0].remedy == 'set cpus to at most 4, or to "auto"'
 
 
 def test_workers_that_must_share_are_a_blocker() -> None:
     _, problems = cluster_shape(study(cpus=3), machine(4))
-    assert of(problems, Severity.BLOCKER) == ["the workers want 6 CPUs together, this machine lends 4"]
+    assert of(problems, Severity.BLOCKER) == ["the workers need 6 CPUs together, but this machine offers 4"]
 
 
 def test_more_workers_than_cpus_are_a_blocker() -> None:
     _, problems = cluster_shape(study(workers=5), machine(2))
-    assert of(problems, Severity.BLOCKER) == ["the workers want 5 CPUs together, this machine lends 2"]
+    assert of(problems, Severity.BLOCKER) == ["the workers need 5 CPUs together, but this machine offers 2"]
 
 
 def test_too_much_memory_is_a_blocker() -> None:
     _, problems = cluster_shape(study(cpus=1, memory_bytes=3 * GIB), machine(4, gib=8))
-    assert of(problems, Severity.BLOCKER) == ["the nodes want 9 GiB together, this machine has 8 GiB"]
+    assert of(problems, Severity.BLOCKER) == ["the nodes need 9 GiB together; this machine has 8 GiB"]
 
 
 def test_too_little_memory_is_a_blocker() -> None:
     _, problems = cluster_shape(study(cpus=1, overrides={"worker2": {"memory_bytes": 100 * MIB}}), machine(4))
     assert of(problems, Severity.BLOCKER) == ["worker2 has 100 MiB of memory"]
-    assert problems[0].remedy == "at least 256 MiB"
+    assert problems[0].remedy == "give it at least 256 MiB"
 
 
 def test_every_problem_is_told_at_once() -> None:

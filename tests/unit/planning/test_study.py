@@ -228,7 +228,7 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         # loads
         (with_ping('load = "noise"'), "benchmarks.ping.load", "there is no entry without a load 'noise'"),
         (with_ping('load = "ping"'), "benchmarks.ping.load", "there is no entry without a load 'ping'"),
-        (with_ping("alone = false"), "benchmarks.ping.alone", "it is the load of no entry (name it as a `load`"),
+        (with_ping("alone = false"), "benchmarks.ping.alone", "no entry uses it as its load (name it as the `load`"),
         # missing keys
         (PLAIN.replace('name = "plain"\n', ""), "name", "is missing"),
         (PLAIN.replace('baseline = "host"\n', ""), "baseline", "is missing"),
@@ -246,9 +246,9 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (
             with_nodes("memory = true"),
             "nodes.memory",
-            "fits none of the allowed forms (allowed: auto; or True: input sh",
+            "has none of the allowed forms (allowed: auto; or True: input sh",
         ),
-        (with_nodes('cpus = "4"'), "nodes.cpus", "fits none of the allowed forms (allowed: auto; or '4': input should"),
+        (with_nodes('cpus = "4"'), "nodes.cpus", "has none of the allowed forms (allowed: auto; or '4': input should"),
         (with_nodes("[nodes.overrides]\nworker1 = 1"), "nodes.overrides.worker1", "1 is not a table"),
         (with_box("shm = true"), "environments.box.shm", "True: input should be a valid integer"),
         (with_ping("count = true"), "benchmarks[0].count", "True: input should be a valid integer"),
@@ -260,7 +260,7 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (with_nodes('disk = "5 Mib"'), "nodes.disk", '"5 Mib" is not a size; write a number and one of B, KiB, MiB'),
         (with_nodes(f'memory = "{10**29}"'), "nodes.memory", f'"{10**29}" is not a whole number of bytes above zero'),
         (with_nodes("workers = 0"), "nodes.workers", "0: input should be greater than or equal to 1"),
-        (with_nodes("cpus = 0"), "nodes.cpus", "fits none of the allowed forms (allowed: auto; or 0: input should be"),
+        (with_nodes("cpus = 0"), "nodes.cpus", "has none of the allowed forms (allowed: auto; or 0: input should be"),
         (with_top('settle = "5 years"'), "settle", '"5 years" is not a duration; write a number and one of s, ms,'),
         (with_top("settle = -1"), "settle", "-1: input should be greater than or equal to 0"),
         (with_top("margin = 1.0"), "margin", "1.0: input should be less than 1"),
@@ -273,13 +273,17 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (with_ping("count = 0"), "benchmarks[0].count", "0: input should be greater than or equal to 1"),
         (with_ping("warmup = -1"), "benchmarks[0].warmup", "-1: input should be greater than or equal to 0"),
         # looks
-        (with_top("looks = []"), "looks", "no look is planned"),
-        (with_top("anytime = true\nlooks = [6, 10]"), "anytime", "it looks after every round, and `looks` plans some"),
-        (with_top("anytime = true"), "rounds", "6 leave nothing to look at before the end"),
+        (with_top("looks = []"), "looks", "the list is empty"),
+        (
+            with_top("anytime = true\nlooks = [6, 10]"),
+            "anytime",
+            "it already analyses after every round; it cannot be combined with `looks`",
+        ),
+        (with_top("anytime = true"), "rounds", "6 rounds leave no interim analysis before the end"),
         (with_top('anytime = "yes"'), "anytime", "'yes': input should be a valid boolean"),
-        (with_top("looks = [10, 6]"), "looks", "[10, 6] does not rise"),
-        (with_top("looks = [6, 6]"), "looks", "[6, 6] does not rise"),
-        (with_top("looks = [3, 6]"), "looks", "a look after 3 rounds (the first at 6 or later"),
+        (with_top("looks = [10, 6]"), "looks", "[10, 6] does not increase"),
+        (with_top("looks = [6, 6]"), "looks", "[6, 6] does not increase"),
+        (with_top("looks = [3, 6]"), "looks", "the first analysis is after 3 rounds (start at 6 or later"),
         (with_top("looks = 6"), "looks", "6: input should be a valid array"),
         (with_top("looks = [6, 10]\nrounds = 12"), "rounds", "12 is not the last of `looks`"),
         (with_top("budget = 0"), "budget", "0: input should be greater than 0"),
@@ -369,7 +373,11 @@ def test_the_quick_example_is_the_quick_preset() -> None:
             "benchmarks[1].nodes",
             'scope "shared" runs on workers only',
         ),
-        (PLAIN + '[[benchmarks]]\nname = "ping"', "benchmarks", 'two entries have the label "ping" (give one a label'),
+        (
+            PLAIN + '[[benchmarks]]\nname = "ping"',
+            "benchmarks",
+            'two entries have the label "ping" (give one of them another label',
+        ),
         # shapes
         (
             PLAIN.replace('[[benchmarks]]\nname = "ping"\n', "benchmarks = []\n"),

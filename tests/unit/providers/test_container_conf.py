@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vtax.providers.container import provider
-from vtax.providers.container.provider import Podman, containers_conf, undelegated
+from vtax.providers.podman.provider import Podman, containers_conf, undelegated
+from vtax.transport import process
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_podman_without_root_needs_delegated_controllers(tmp_path: Path) -> None
     assert undelegated(tmp_path, 1000) == ("", "")
 
 
-@pytest.mark.parametrize(("there", "said"), [("iptables", ""), ("nft", ""), ("runc", "iptables or nft")])
+@pytest.mark.parametrize(("there", "said"), [("iptables", ""), ("nft", ""), ("runc", "neither iptables nor nft")])
 def test_podman_without_what_writes_its_networks_rules_does_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, said: str
 ) -> None:
@@ -77,8 +77,8 @@ def test_podman_without_what_writes_its_networks_rules_does_not_work(
         (tmp_path / program).write_text("#!/bin/sh\nexit 0\n")
         (tmp_path / program).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}")
-    monkeypatch.setattr(provider, "SYSTEM_PATH", ())
+    monkeypatch.setattr(process, "SYSTEM_PATH", ())
     podman = Podman(tmp_path / "run")
     assert podman.unavailable().startswith(said)
     assert bool(podman.unavailable()) == bool(said)
-    assert "iptables nftables" in podman.mend
+    assert "iptables nftables" in podman.install_hint

@@ -16,8 +16,9 @@ from vtax.model.trial import CommandResult
 from vtax.providers import cgroup
 from vtax.providers.base import LABEL, RUNTIME_LABEL, UNKNOWN, Leftover, elsewhere
 from vtax.providers.cgroup import Hierarchy
-from vtax.providers.container.provider import Docker, Podman
+from vtax.providers.docker.provider import Docker
 from vtax.providers.host import provider
+from vtax.providers.podman.provider import Podman
 from vtax.running import leftovers
 from vtax.running.provision import remove_campaign
 
@@ -125,10 +126,10 @@ def test_clean_tells_of_others_and_leaves_them(
     assert "vtax-c1" in told.out
     assert "vtax-c2" not in told.out
     assert told.err.splitlines() == [
-        "not touched, for it is of another state directory: docker container vtax-c2-0, docker container vtax-c2-1, "
-        "docker container vtax-c2-2 and 1 more; that vtax removes it: XDG_STATE_HOME=/home/b/.state vtax clean",
-        "not touched, for it is of another state directory: qemu process master (7); the program that made it in "
-        "/tmp/mine removes it",
-        "not touched, for it is of another state directory: host control group vtax-c3; nothing tells whose; remove it "
-        "by hand when no vtax uses it",
+        "left alone: belongs to another state directory: docker container vtax-c2-0, docker container vtax-c2-1, "
+        "docker container vtax-c2-2 and 1 more; to remove it: XDG_STATE_HOME=/home/b/.state vtax clean",
+        "left alone: belongs to another state directory: qemu process master (7); it is removed by the program that "
+        "made it in /tmp/mine",
+        "left alone: belongs to another state directory: host control group vtax-c3; its owner is unknown; remove it "
+        "by hand when no vtax instance uses it",
     ]

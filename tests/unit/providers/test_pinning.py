@@ -13,9 +13,10 @@ from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape
 from vtax.providers.base import Site
 from vtax.providers.guest import numa, pinning
-from vtax.providers.qemu import provider as module
-from vtax.providers.qemu import qmp
+from vtax.providers.qemu import placement, qmp
 from vtax.providers.qemu.command import Machine, QemuOptions
+from vtax.providers.qemu.machines import machines_of
+from vtax.providers.qemu.processes import Process
 
 TWO = {0: (0, 1, 4, 5), 1: (2, 3, 6, 7)}
 
@@ -64,7 +65,7 @@ def machine(place: Path, *, vhost: bool) -> Machine:
 
 def test_all_that_works_for_a_machine_is_on_its_cpus(proc: Path, placed: dict[int, set[int]], tmp_path: Path) -> None:
     write(proc / "55", "vhost-100")
-    told, facts = module._pinned(machine(tmp_path, vhost=True), QemuOptions(network="tap"))
+    told, facts = placement.pin(machine(tmp_path, vhost=True), QemuOptions(network="tap"))
     assert placed == {100: {2, 3}, 101: {2}, 102: {2, 3}, 55: {2, 3}}
     assert told == "worker1: virtual CPU 0 on CPU 2; emulator threads on CPU 2,3; vhost with them"
     assert facts == {
@@ -76,8 +77,8 @@ def test_all_that_works_for_a_machine_is_on_its_cpus(proc: Path, placed: dict[in
 
 
 def test_vhost_that_is_not_to_be_seen_is_said(placed: dict[int, set[int]], tmp_path: Path) -> None:
-    told, facts = module._pinned(machine(tmp_path, vhost=True), QemuOptions(network="tap"))
-    assert "vhost where the host puts it" in told
+    told, facts = placement.pin(machine(tmp_path, vhost=True), QemuOptions(network="tap"))
+    assert "vhost not found, so where the host puts it" in told
     assert facts["vm_vhost_cpus"] == []
 
 
@@ -85,16 +86,16 @@ def test_the_switch_is_on_the_cpus_of_all_nodes(
     placed: dict[int, set[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = (("c1", "", 7), ("c1", "worker1", 8), ("c2", "", 9))
-    found = [module._Process(pid, campaign, node, tmp_path) for campaign, node, pid in ours]
-    monkeypatch.setattr(module, "_processes", lambda: found)
+    found = [Process(pid, campaign, node, tmp_path) for campaign, node, pid in ours]
+    monkeypatch.setattr(placement, "processes", lambda: found)
     shape = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (3, 2)), node_shape("worker2", (0,))))
-    assert module._pinned_switch("c1", shape, QemuOptions()) == (
+    assert placement.pin_switch("c1", shape, QemuOptions()) == (
         ("switch: on CPU 0,2,3",),
         {"vm_switch_cpus": [0, 2, 3]},
     )
     assert placed == {7: {0, 2, 3}}
-    assert module._pinned_switch("c1", shape, QemuOptions(pin=False)) == ((), {})
-    assert module._pinned_switch("c1", shape, QemuOptions(network="tap")) == ((), {})
+    assert placement.pin_switch("c1", shape, QemuOptions(pin=False)) == ((), {})
+    assert placement.pin_switch("c1", shape, QemuOptions(network="tap")) == ((), {})
 
 
 # --- NUMA ----------------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def test_a_machine_starts_near_its_cpus_only_when_it_is_pinned(tmp_path: Path, m
     site = Site("c1", tmp_path, Image(recipe="", digest="", directory="", archive="", kernel="k"), tmp_path)
 
     def starts(options: QemuOptions) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        made = module._machines(site, shape, options, "kvm", None)
+        made = machines_of(site, shape, options, "kvm", None)
         return [(one.numa_nodes, one.near) for one in made]
 
     assert starts(QemuOptions()) == [((0,), (0, 1, 4, 5)), ((1,), (2, 3, 6, 7))]

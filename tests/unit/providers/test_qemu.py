@@ -23,10 +23,11 @@ from vtax.model.trial import CommandResult
 from vtax.providers.base import LABEL, UNKNOWN, Site
 from vtax.providers.guest import console
 from vtax.providers.guest.guest_config import addresses
-from vtax.providers.qemu import bridge, command, kvm, problems, qmp
+from vtax.providers.qemu import boot, bridge, command, kvm, machines, problems, processes, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
-from vtax.providers.qemu.provider import SWITCH, Qemu, owner_of
+from vtax.providers.qemu.processes import SWITCH, Process, owner_of
+from vtax.providers.qemu.provider import Qemu
 from vtax.transport import process
 
 SITE = Path("/run/c1/vm")
@@ -138,13 +139,13 @@ def test_every_card_has_its_device_and_its_driver() -> None:
         options = QemuOptions.model_validate({"nic": nic})
         assert f"-device {device},netdev=inner," in line(0, nic=nic)
         assert f"-device {device},netdev=outer," in line(0, nic=nic)
-        assert f"DRIVERS='{drivers}'\n" in command.setting(machine(1), PLACES, "/shared", options)
+        assert f"DRIVERS='{drivers}'\n" in command.guest_config(machine(1), PLACES, "/shared", options)
 
 
 def test_the_small_kernel_lacks_one_driver() -> None:
-    assert QemuOptions(nic="e1000").undriven("cloud") == "nic"
-    assert QemuOptions(nic="e1000").undriven("generic") == ""
-    assert QemuOptions().undriven("cloud") == ""
+    assert QemuOptions(nic="e1000").missing_driver("cloud") == "nic"
+    assert QemuOptions(nic="e1000").missing_driver("generic") == ""
+    assert QemuOptions().missing_driver("cloud") == ""
 
 
 def test_a_ram_disk_only_where_the_kernel_needs_one() -> None:
@@ -164,6 +165,7 @@ def test_what_a_node_cannot_see_of_itself_is_recorded() -> None:
     options = QemuOptions(network="tap", nic="e1000", cache="writeback", format="raw", disk="virtio-blk")
     given = replace(machine(1), initrd=Path("/x"), vhost=False)
     assert command.facts(given, options, "tcg", (7, 2)) == {
+        "emulated": True,
         "vm_accelerator": "tcg",
         "vm_qemu": "7.2",
         "vm_cpu_model": "max,-erms,-fsrm,-cx16",
@@ -199,15 +201,15 @@ def huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, *mebibytes:
 
 def test_huge_pages_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert huge(tmp_path, monkeypatch, 768, 512, 1024) == []
-    assert huge(tmp_path, monkeypatch, 767, 512, 1024) == ["the nodes want 768 huge pages of 2 MiB, 767 are free"]
+    assert huge(tmp_path, monkeypatch, 767, 512, 1024) == ["the nodes need 768 huge pages of 2 MiB, but 767 are free"]
     assert huge(tmp_path, monkeypatch, 999, 513) == [
-        "master has 513 MiB of memory, no multiple of 2 MiB: `hugepages` takes pages of that size"
+        "master has 513 MiB of memory, which is not a multiple of 2 MiB, the size of `hugepages`"
     ]
 
 
 def test_the_plan_shows_what_will_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command of the QEMU that is installed, for the kernel that the study wants; the oldest where none is."""
-    monkeypatch.setattr(kvm, "asked", lambda _: kvm.Answer("no"))
+    monkeypatch.setattr(kvm, "probe", lambda _: kvm.Answer("no"))
     spec = EnvironmentSpec(name="vm", provider="qemu", options=QemuOptions().model_dump(mode="json"))
     shape = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0,))))
 
@@ -228,7 +230,7 @@ def test_a_virtio_disk_is_a_second_one() -> None:
         "backing.cache.direct=off,if=none,discard=unmap,werror=report,rerror=report -device virtio-blk-pci,drive=data"
     )
     assert f"{system('worker1')} {data} {inner(1)}" in line(1, disk="virtio-blk")
-    setting = command.setting(machine(1), PLACES, "/shared", QemuOptions(disk="virtio-blk"))
+    setting = command.guest_config(machine(1), PLACES, "/shared", QemuOptions(disk="virtio-blk"))
     assert "DATA_DISK='/dev/vda'\n" in setting
 
 
@@ -277,8 +279,12 @@ def test_the_cpus_that_qemu_knows(listed: str) -> None:
 @pytest.mark.parametrize(
     ("cpu", "accel", "said"),
     [
-        ("Nehalm", "tcg", "this QEMU has no CPU 'Nehalm' | Nehalem; `qemu-system-x86_64 -cpu help` lists all"),
-        ("host", "tcg", 'cpu = "host" needs KVM, and this environment runs in software emulation | cpu = "max", or'),
+        (
+            "Nehalm",
+            "tcg",
+            "this QEMU has no CPU model 'Nehalm' | choose Nehalem; `qemu-system-x86_64 -cpu help` lists all",
+        ),
+        ("host", "tcg", 'cpu = "host" needs KVM, and this environment runs in software emulation | set cpu = "max"'),
         ("Nehalem,-sse4.2", "tcg", ""),
         ("host", "kvm", ""),
         (None, "tcg", ""),
@@ -316,7 +322,7 @@ def keys(tmp_path: Path) -> Path:
 
 
 def test_the_seed_of_a_worker(keys: Path) -> None:
-    setting = command.setting(machine(1), PLACES, "/shared", QemuOptions())
+    setting = command.guest_config(machine(1), PLACES, "/shared", QemuOptions())
     with tarfile.open(fileobj=io.BytesIO(seed(keys, "worker1", PLACES, SLOTS, setting))) as archive:
         held = {entry.name: (entry.mode, archive.extractfile(entry).read().decode()) for entry in archive}  # type: ignore[union-attr]
     assert held["etc/hosts"][1] == (
@@ -338,7 +344,7 @@ def test_a_container_gets_no_setting(keys: Path) -> None:
 
 
 def test_workers_are_reached_through_the_master(keys: Path, tmp_path: Path) -> None:
-    config = write_ssh_config(tmp_path, keys, {"master": 4321}, behind=PLACES, patience=5).read_text()
+    config = write_ssh_config(tmp_path, keys, {"master": 4321}, behind=PLACES, timeout_factor=5).read_text()
     assert "Host master\n  HostName 127.0.0.1\n  Port 4321\n" in config
     assert "Host worker2\n  HostName 10.214.0.12\n  ProxyJump master\n  HostKeyAlias worker2\n" in config
     assert config.count("Host master\n") == 1
@@ -398,13 +404,13 @@ def result(exit_code: int, stderr: str = "", timed_out: bool = False) -> Command
 
 
 def test_only_one_exit_code_is_a_yes() -> None:
-    assert kvm.judged(result(85)) == kvm.Answer()
+    assert kvm.answer_of(result(85)) == kvm.Answer()
     for code in (0, 1, 67, 69, 71, -6):  # those of guests that stop on the way, too
-        assert f"exit code {code}" in kvm.judged(result(code)).reason
-    assert "within 2.5 s" in kvm.judged(result(-9, timed_out=True)).reason
-    assert kvm.judged(result(1, "qemu: no such thing\nmore\n")).reason.endswith(": qemu: no such thing")
-    busy = kvm.judged(result(1, "ioctl(KVM_CREATE_VM) failed: 16 Device or resource busy"))
-    assert busy.remedy == "end the virtual machines of other hypervisors (VirtualBox)"
+        assert f"exit code {code}" in kvm.answer_of(result(code)).reason
+    assert "within 2.5 s" in kvm.answer_of(result(-9, timed_out=True)).reason
+    assert kvm.answer_of(result(1, "qemu: no such thing\nmore\n")).reason.endswith(": qemu: no such thing")
+    busy = kvm.answer_of(result(1, "ioctl(KVM_CREATE_VM) failed: 16 Device or resource busy"))
+    assert busy.remedy == "stop the virtual machines of other hypervisors (VirtualBox)"
 
 
 def test_a_cpu_without_the_flags_is_not_asked_at_all() -> None:
@@ -454,46 +460,46 @@ class Probes:
         monkeypatch.setattr(kvm, "refused", lambda _: None)
         monkeypatch.setattr(kvm, "unopened", lambda _: None)
         monkeypatch.setattr("shutil.which", lambda _: str(self.qemu))
-        monkeypatch.setattr(kvm, "tried", tried)
+        monkeypatch.setattr(kvm, "run_test_guest", tried)
 
 
 def test_the_answer_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest that ran, for everybody; one that did not, until somebody asks again."""
     probes = Probes(tmp_path, monkeypatch, result(-9, timed_out=True), result(85))
     run = tmp_path / "run"
-    first = kvm.asked(run)
+    first = kvm.probe(run)
     assert "did not reach user mode" in first.reason
-    assert "`vtax doctor` asks again" in first.remedy
-    assert kvm.asked(run) == first
+    assert "`vtax doctor` tests again" in first.remedy
+    assert kvm.probe(run) == first
     assert probes.asked == ["kvm host"]
-    assert kvm.asked(run, again=True) == kvm.asked(run) == kvm.asked(run, again=True) == kvm.Answer()
+    assert kvm.probe(run, again=True) == kvm.probe(run) == kvm.probe(run, again=True) == kvm.Answer()
     assert probes.asked == ["kvm host"] * 2
 
 
 def test_another_qemu_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     probes = Probes(tmp_path, monkeypatch, result(85), result(-9, timed_out=True))
-    assert kvm.asked(tmp_path / "run").reason == ""
+    assert kvm.probe(tmp_path / "run").reason == ""
     os.utime(probes.qemu, ns=(1, 1))
-    assert kvm.asked(tmp_path / "run").reason != ""
+    assert kvm.probe(tmp_path / "run").reason != ""
 
 
 def test_what_qemu_says_is_no_answer_of_the_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another hypervisor has the CPU's virtualization now, or QEMU is not there yet: neither holds for long."""
     Probes(tmp_path, monkeypatch, result(1, "failed: 16 Device or resource busy"), result(85))
-    assert "busy" in kvm.asked(tmp_path / "run").reason
+    assert "busy" in kvm.probe(tmp_path / "run").reason
     monkeypatch.setattr("shutil.which", lambda _: None)
-    assert kvm.asked(tmp_path / "run").reason == "qemu-system-x86_64 is not installed"
+    assert kvm.probe(tmp_path / "run").reason == "qemu-system-x86_64 is not installed"
     monkeypatch.setattr("shutil.which", lambda _: str(tmp_path / "qemu"))
-    assert kvm.asked(tmp_path / "run") == kvm.Answer()
+    assert kvm.probe(tmp_path / "run") == kvm.Answer()
 
 
 def test_a_provider_says_one_thing_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells of one run are never of two kinds; a person who asks is told what is so now."""
-    answers = {False: iter([kvm.Answer("busy", "end it"), kvm.Answer()]), True: iter([kvm.Answer("hung", "mend it")])}
-    monkeypatch.setattr(kvm, "asked", lambda _, again=False: next(answers[again]))
+    answers = {False: iter([kvm.Answer("busy", "end it"), kvm.Answer()]), True: iter([kvm.Answer("hung", "fix it")])}
+    monkeypatch.setattr(kvm, "probe", lambda _, again=False: next(answers[again]))
     supplier = Qemu(tmp_path)
     assert [supplier.accelerator(QemuOptions()) for _ in range(2)] == ["tcg", "tcg"]
-    assert (supplier.note(), supplier.advice()) == ("software emulation only: hung", "mend it")
+    assert (supplier.status_note(), supplier.improvement_hint()) == ("software emulation only: hung", "fix it")
 
 
 def emulation(broken: kvm.Answer, **options: object) -> list[str]:
@@ -506,10 +512,10 @@ def test_where_kvm_does_not_work_the_plan_says_what_to_do() -> None:
     broken = kvm.Answer("/dev/kvm: Permission denied", "as root: usermod -aG kvm ada; then log in again")
     assert emulation(broken, accel="kvm") == [
         "no working KVM on this machine: /dev/kvm: Permission denied | as root: usermod -aG kvm ada; "
-        'then log in again; or set accel = "tcg" to see software emulation'
+        'then log in again; or set accel = "tcg" for software emulation'
     ]
     (warned,) = emulation(broken)
-    assert "runs in software emulation: /dev/kvm: Permission denied; it says nothing" in warned
+    assert "runs in software emulation: /dev/kvm: Permission denied; its results say nothing" in warned
     assert "| as root: usermod -aG kvm ada; then log in again; allow_emulation = true" in warned
     assert "| run on a host with working KVM; " in emulation(kvm.Answer(), accel="tcg")[0]
     assert emulation(kvm.Answer(), accel="kvm") == []
@@ -573,8 +579,8 @@ def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monke
     ours, theirs, gone = tmp_path / "run" / "c1" / "vm", tmp_path / "other" / "c2" / "vm", tmp_path / "other" / "c3"
     ours.mkdir(parents=True)
     theirs.mkdir(parents=True)
-    found = [module._Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
-    monkeypatch.setattr(module, "_processes", lambda: found)
+    found = [Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
+    monkeypatch.setattr(module, "processes", lambda: found)
     monkeypatch.setattr(bridge, "found", lambda: [("c4", None), ("c1", None), ("c2", theirs)])
     whose = [(item.campaign, item.elsewhere) for item in Qemu(tmp_path / "run").leftovers()]
     others = str(tmp_path / "other")
@@ -582,10 +588,10 @@ def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monke
 
 
 def test_processes_with_another_root_directory_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "owner_of", lambda words: ("c1", words[0], Path("/run/c1")))
-    assert os.getpid() in {one.pid for one in module._processes()}
+    monkeypatch.setattr(processes, "owner_of", lambda words: ("c1", words[0], Path("/run/c1")))
+    assert os.getpid() in {one.pid for one in processes.processes()}
     monkeypatch.setattr(Path, "samefile", lambda path, other: path.parent.name != str(os.getpid()))
-    assert os.getpid() not in {one.pid for one in module._processes()}
+    assert os.getpid() not in {one.pid for one in processes.processes()}
 
 
 def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -596,15 +602,15 @@ def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monk
         now[0] += 900
         return {"master": {}}
 
-    def wait(site: Site, machines: object, places: object, patience: float, deadline: float) -> None:
+    def wait(site: Site, machines: object, places: object, timeout_factor: float, deadline: float) -> None:
         deadlines.append(deadline)
         raise ProvisionError("far enough")
 
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.setattr(kvm, "asked", lambda _: kvm.Answer())
-    monkeypatch.setattr(module, "_bases", bases)
-    monkeypatch.setattr(module, "_await", wait)
-    for place, name in ((module, "make_keys"), (module, "seed"), (module, "_ram_disk"), (module, "_write_secret")):
+    monkeypatch.setattr(kvm, "probe", lambda _: kvm.Answer())
+    monkeypatch.setattr(module, "bases", bases)
+    monkeypatch.setattr(module, "wait_until_ready", wait)
+    for place, name in ((module, "make_keys"), (module, "seed"), (module, "ram_disk"), (module, "_write_secret")):
         monkeypatch.setattr(place, name, lambda *_: None)
     monkeypatch.setattr(bridge, "make", lambda _: None)
     monkeypatch.setattr(Qemu, "_version", lambda _: (8, 0))
@@ -612,14 +618,14 @@ def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monk
     site = Site("c1", tmp_path, Image(recipe="", digest="", directory="", archive="", kernel="k"), tmp_path)
     spec = EnvironmentSpec(name="vm", provider="qemu", options=QemuOptions().model_dump(mode="json"))
     with pytest.raises(ProvisionError, match="far enough"):
-        Qemu(tmp_path)._create(spec, ClusterShape(nodes=(node_shape("master", (0,)),)), "/shared", site)
-    assert deadlines == [1900 + module.READY_S]
+        Qemu(tmp_path).create(spec, ClusterShape(nodes=(node_shape("master", (0,)),)), "/shared", site)
+    assert deadlines == [1900 + boot.READY_S]
 
 
 def test_the_unpacked_kernel_is_started_where_there_is_one(tmp_path: Path) -> None:
     packed = tmp_path / "vmlinuz-6.12-amd64"
     packed.touch()
     image = Image(recipe="", digest="", directory="", archive="", kernel=str(packed))
-    assert module._kernel(image) == str(packed)
+    assert machines._kernel(image) == str(packed)
     (tmp_path / "vmlinux-6.12-amd64").touch()
-    assert module._kernel(image) == str(tmp_path / "vmlinux-6.12-amd64")
+    assert machines._kernel(image) == str(tmp_path / "vmlinux-6.12-amd64")

@@ -48,7 +48,7 @@ def test_sections_follow_each_other() -> None:
 
 @pytest.mark.parametrize("program", [b"", b"MZ", b"\x7fELF" + bytes(100), b"MZ" + bytes(200)])
 def test_what_is_no_stub(program: bytes) -> None:
-    with pytest.raises(EnvironmentMissing, match="no EFI program"):
+    with pytest.raises(EnvironmentMissing, match="not an EFI program"):
         uki.unified(program, [])
 
 
@@ -117,10 +117,10 @@ def tree(root: Path) -> Image:
 
 
 def test_a_ram_disk(tmp_path: Path) -> None:
-    made = initrd.made(tree(tmp_path), initrd.SATA)
+    made = initrd.build(tree(tmp_path), initrd.SATA)
     assert made is not None
     for part in (b"program", b"driver", b"/00-ahci.ko\n"):
         assert part in made
-    assert initrd.made(tree(tmp_path / "again"), ("ext4",)) is None, "nothing to load"
+    assert initrd.build(tree(tmp_path / "again"), ("ext4",)) is None, "nothing to load"
     with pytest.raises(EnvironmentMissing, match="has no nvme"):
-        initrd.made(tree(tmp_path / "more"), initrd.NVME)
+        initrd.build(tree(tmp_path / "more"), initrd.NVME)

@@ -17,11 +17,12 @@ from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers.guest import disk, firmware
+from vtax.providers.guest import firmware
 from vtax.providers.guest.guest_config import addresses
 from vtax.providers.virtualbox import command, listing, manage, threads
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
 from vtax.providers.virtualbox.provider import VirtualBox
+from vtax.transport import process
 
 DATA = Path(__file__).parents[2] / "data" / "virtualbox" / "7.2.22--debian-sid"
 SITE = Path("/run/c1/box")
@@ -124,11 +125,11 @@ def test_addresses_of_cards_are_other_ones_in_every_cluster() -> None:
 
 
 def test_the_seed_says_what_the_cards_are() -> None:
-    said = command.setting(machine(0), addresses(NAMES), "/shared", VirtualBoxOptions())
+    said = command.guest_config(machine(0), addresses(NAMES), "/shared", VirtualBoxOptions())
     assert "MAC='08:00:27:d0:f6:00'\n" in said
     assert "OUTER_MAC='08:00:27:d0:f6:80'\n" in said
     assert "DRIVERS='virtio_pci virtio_net'\n" in said
-    assert "OUTER_MAC=''\n" in command.setting(machine(1), addresses(NAMES), "/shared", VirtualBoxOptions())
+    assert "OUTER_MAC=''\n" in command.guest_config(machine(1), addresses(NAMES), "/shared", VirtualBoxOptions())
 
 
 # --- what VBoxManage prints ------------------------------------------------------------------------------------------
@@ -160,8 +161,8 @@ def test_the_settings_of_a_machine() -> None:
     )
     assert worker["disks-1-0"] == "/srv/vtax/run/c1/box/worker1/vtax-c1-worker1.vdi", "its key is quoted"
     assert "rec_screen0" not in " ".join(worker), "a line without a value means nothing"
-    assert listing.forwarded_port(master) == 2201
-    assert listing.forwarded_port(worker) is None
+    assert master["Forwarding(0)"] == "ssh,tcp,127.0.0.1,2201,,22"
+    assert "Forwarding(0)" not in worker
     assert listing.serial_socket(worker) == "/srv/vtax/run/c1/box/worker1/orders"
     assert listing.serial_socket({"uartmode2": "file,/x"}) == ""
     assert not listing.runs(worker)
@@ -174,6 +175,7 @@ def test_what_a_node_is_made_of() -> None:
     facts = command.facts(VirtualBoxOptions(cpu_cap=80), about, (7, 2))
     assert facts == {
         "vm_virtualbox": "7.2",
+        "emulated": False,
         "vm_engine": "default",
         "vm_cpu_cap": 80,
         "vm_paravirt": "kvm",
@@ -188,9 +190,9 @@ def test_what_a_node_is_made_of() -> None:
 
 
 def test_the_small_kernel_has_one_driver() -> None:
-    assert VirtualBoxOptions(nic="e1000").undriven("cloud") == "nic"
-    assert VirtualBoxOptions(nic="e1000").undriven("generic") == ""
-    assert VirtualBoxOptions().undriven("cloud") == ""
+    assert VirtualBoxOptions(nic="e1000").missing_driver("cloud") == "nic"
+    assert VirtualBoxOptions(nic="e1000").missing_driver("generic") == ""
+    assert VirtualBoxOptions().missing_driver("cloud") == ""
     assert "--nictype1 82540EM" in modified(0, nic="e1000")
 
 
@@ -233,7 +235,7 @@ def test_without_its_driver() -> None:
         ("VERR_SVM_IN_USE", "another hypervisor", "modprobe -r"),
         ("VERR_SVM_NO_SVM", "neither VT-x nor AMD-V", "firmware"),
         ("VERR_VMX_MSR_ALL_VMX_DISABLED", "switched off", "firmware"),
-        ("VERR_VM_DRIVER_VERSION_MISMATCH", "another version", "reinstall"),
+        ("VERR_VM_DRIVER_VERSION_MISMATCH", "different versions", "reinstall"),
     ],
 )
 def test_known_reasons(word: str, why: str, remedy: str) -> None:
@@ -282,7 +284,7 @@ def able(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     driver = tmp_path / "vboxdrv"
     driver.touch()
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(disk, "SEARCH", "")
+    monkeypatch.setattr(process, "SYSTEM_PATH", ())
     monkeypatch.setattr(manage, "DRIVER", driver)
     monkeypatch.setattr(manage, "DIRECT", Path(sys.executable))
     (tmp_path / "--version").write_text("7.1.4r165100\n")
@@ -310,7 +312,7 @@ def problems(nodes: tuple[NodeShape, ...] = (node_shape("master"),), **options: 
 def test_where_everything_is_there(able: Path) -> None:
     assert problems() == []
     assert VirtualBox(Path("/run")).unavailable() == ""
-    assert VirtualBox(Path("/run")).note() == "VirtualBox 7.1, its driver is loaded"
+    assert VirtualBox(Path("/run")).status_note() == "VirtualBox 7.1, its driver is loaded"
 
 
 def test_everything_that_is_missing_at_once(able: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +322,7 @@ def test_everything_that_is_missing_at_once(able: Path, monkeypatch: pytest.Monk
     blocker = Severity.BLOCKER.value
     assert problems() == [
         f"{blocker}: VBoxManage is not installed",
-        f"{blocker}: VirtualBox's driver is not loaded: there is no {able / 'vboxdrv'}",
+        f"{blocker}: VirtualBox's driver is not loaded: {able / 'vboxdrv'} does not exist",
         f"{blocker}: mcopy is not installed",
     ]
     assert VirtualBox(Path("/run")).leftovers() == []
@@ -331,8 +333,8 @@ def test_everything_that_is_missing_at_once(able: Path, monkeypatch: pytest.Monk
 def test_other_versions_are_refused(able: Path, version: str) -> None:
     (able / "--version").write_text(f"{version}\n")
     (problem,) = problems()
-    assert problem.startswith(f"{Severity.BLOCKER.value}: VirtualBox is ")
-    assert problem.endswith("not 7.0 to 7.2")
+    assert problem.startswith(f"{Severity.BLOCKER.value}: VirtualBox ")
+    assert problem.endswith("is not supported; 7.0 to 7.2 is required")
 
 
 def test_what_virtualbox_cannot_give(able: Path) -> None:
@@ -340,9 +342,9 @@ def test_what_virtualbox_cannot_give(able: Path) -> None:
     assert problems(engine="interpreter")[0].startswith(f"{warning}: box runs in software emulation")
     assert problems(disk="nvme") == [f"{warning}: NVMe disks need the extension pack in VirtualBox 7.1"]
     large = node_shape("worker1", tuple(range(65)))
-    assert problems((large,)) == [f"{blocker}: worker1 has 65 CPUs, VirtualBox gives a machine 64 at most"]
+    assert problems((large,)) == [f"{blocker}: worker1 has 65 CPUs, but a VirtualBox machine has 64 at most"]
     small = node_shape("worker1").model_copy(update={"disk_bytes": GIB})
-    assert problems((small,)) == [f"{blocker}: worker1 has a disk of 1.0 GiB, its system alone takes one"]
+    assert problems((small,)) == [f"{blocker}: worker1 has a disk of 1.0 GiB; the system alone takes 1 GiB"]
 
 
 def test_what_was_left_behind(able: Path, tmp_path: Path) -> None:

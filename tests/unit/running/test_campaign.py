@@ -85,7 +85,7 @@ Begin = Callable[..., Life]
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fake clusters need no rest in which to see what else the machine does."""
-    monkeypatch.setattr("vtax.running.campaign.LOOK_S", 0.0)
+    monkeypatch.setattr("vtax.running.campaign.IDLE_S", 0.0)
 
 
 @pytest.fixture

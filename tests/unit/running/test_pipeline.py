@@ -12,7 +12,7 @@ import pytest
 
 from builders.small import FACTS, IMAGE, PRINTED, anew, new_campaign, planned, store, study
 from fakes.cluster import FakeProvider, telling
-from vtax import __version__, pipeline
+from vtax import __version__, pipeline, providers
 from vtax.errors import DamagedError, EnvironmentMissing, NotMatched, TrialsFailed, UsageError
 from vtax.events import Event, Notice, ignore
 from vtax.image import build
@@ -74,10 +74,11 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(tmp_path)
-    for module in (pipeline, preparation):
+    for module in (pipeline, preparation, providers):
         monkeypatch.setattr(module, "provider", lambda name, runtime: made.providers[name])
-        monkeypatch.setattr(module, "host_facts", lambda: made.facts)
-    monkeypatch.setattr(preparation, "provider_names", lambda: tuple(made.providers))
+    for module in (pipeline, preparation):
+        monkeypatch.setattr(module, "host_facts", lambda runners=None: made.facts)
+    monkeypatch.setattr(providers, "provider_names", lambda: tuple(made.providers))
     monkeypatch.setattr(pipeline, "image_of", lambda spec, paths, listener: made.image)
     return made
 
@@ -110,11 +111,11 @@ def test_an_environment_that_does_not_work_is_refused_otherwise(world: World) ->
     prepared = world.prepare(study(("host", "box", "jail")))
     assert prepared.plan.left_out == ()
     assert [problem.message for problem in prepared.blockers("jail")] == ["no daemon answers"]
-    with pytest.raises(EnvironmentMissing, match="some environments do not work on this machine") as caught:
+    with pytest.raises(EnvironmentMissing, match="some environments are not available on this machine") as caught:
         preparation.refuse_impossible(prepared)
     assert caught.value.exit_code == 3
     assert caught.value.detail == "jail: no daemon answers"
-    assert caught.value.remedy == "nothing to mend: it is a fake; or `vtax run --available` to go on without them"
+    assert caught.value.remedy == "nothing to install: it is a fake; or use `vtax run --available` to leave them out"
 
 
 def test_without_its_baseline_a_study_compares_nothing(world: World) -> None:
@@ -129,14 +130,14 @@ def test_without_its_baseline_a_study_compares_nothing(world: World) -> None:
 
 def test_one_environment_alone_compares_nothing_unless_it_was_all_that_was_asked_for(world: World) -> None:
     world.add("box", broken="no daemon answers")
-    with pytest.raises(EnvironmentMissing, match="nothing but the baseline works here"):
+    with pytest.raises(EnvironmentMissing, match="no environment besides the baseline is available"):
         world.prepare(only_available=True)
     assert len(world.prepare(study(("host",)), only_available=True).plan.environments) == 1
 
 
 def test_the_baseline_and_its_control_arm_compare_nothing_either(world: World) -> None:
     world.add("box", broken="no daemon answers")
-    with pytest.raises(EnvironmentMissing, match="nothing but the baseline works here"):
+    with pytest.raises(EnvironmentMissing, match="no environment besides the baseline is available"):
         world.prepare(with_control(study()), only_available=True)
     alone = world.prepare(with_control(study(("host",))), only_available=True).plan
     assert [spec.name for spec in alone.environments] == ["host", "control"], "all that was asked for"
@@ -161,7 +162,7 @@ def test_more_than_there_is_is_a_mistake_of_the_study(world: World) -> None:
     with pytest.raises(UsageError, match="the study asks for more than this machine has") as caught:
         preparation.refuse_impossible(world.prepare())
     assert caught.value.exit_code == 2
-    assert "wants 2 CPUs, this machine lends 1" in caught.value.detail
+    assert "needs 2 CPUs, but this machine offers 1" in caught.value.detail
     assert caught.value.remedy.count("set cpus to at most 1") == 1  # said once, though three nodes want it
 
 
@@ -178,7 +179,7 @@ def test_any_container_is_docker_before_podman(world: World, docker: str, podman
     world.add("docker", broken=docker)
     world.add("podman", broken=podman)
     spec = EnvironmentSpec(name="container", provider="container", options={"knob": 2})
-    found = preparation.resolve_engine(spec, world.paths)
+    found = preparation.resolve(spec, world.paths)
     assert found == EnvironmentSpec(name="container", provider=chosen, options={"knob": 2})
 
 
@@ -186,7 +187,7 @@ def test_an_engine_that_is_named_stays(world: World) -> None:
     world.add("docker")
     world.add("podman", broken="not there")
     spec = EnvironmentSpec(name="container", provider="podman")
-    assert preparation.resolve_engine(spec, world.paths) is spec
+    assert preparation.resolve(spec, world.paths) == spec
 
 
 def test_the_plan_has_the_engine_that_was_found(world: World) -> None:
@@ -218,7 +219,7 @@ def test_a_campaign_holds_all_that_it_came_from(world: World) -> None:
 def test_what_a_provider_warns_of_is_said_before_anything_runs(world: World) -> None:
     world.providers["box"].odd = "box runs in software emulation"
     said = world.start(study(rounds=1))
-    assert said[0] == Notice("box runs in software emulation; nothing to mend: it is a fake")
+    assert said[0] == Notice("box runs in software emulation; nothing to install: it is a fake")
 
 
 def test_what_is_left_out_is_said_before_anything_runs(world: World) -> None:
@@ -464,16 +465,16 @@ def test_a_damaged_note_of_a_cluster_protects_nothing(world: World, text: str) -
 def test_a_damaged_note_of_a_cluster_is_named(world: World, text: str) -> None:
     note = world.note("box", text)
     with pytest.raises(UsageError, match="is damaged") as caught:
-        clusters.standing(world.paths)
+        clusters.saved_clusters(world.paths)
     assert str(note) in caught.value.message
-    assert caught.value.remedy == "remove the file, then `vtax clean`"
+    assert caught.value.remedy == "remove the file, then run `vtax clean`"
 
 
 def test_a_note_that_is_not_text_is_named(world: World) -> None:
     world.note("box", "").write_bytes(b"\xff\xfe{}")
     assert leftovers.leftovers(world.paths) == []
     with pytest.raises(UsageError, match="is damaged"):
-        clusters.standing(world.paths)
+        clusters.saved_clusters(world.paths)
 
 
 # --- small things --------------------------------------------------------------------------------------------------

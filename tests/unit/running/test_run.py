@@ -216,7 +216,7 @@ def test_inputs_that_cannot_be_written(tmp_path: Path) -> None:
     bench = Bench(tmp_path, script)
     record = bench.run(work(step("tool", inputs=(InputFile(name="in.txt", content="1\n"),))))
     assert (record.status, record.steps) == (Status.FAILED, ())
-    assert record.failure == "worker1: the trial's files cannot be written\n  sh: No space left on device"
+    assert record.failure == "worker1: the files of the trial cannot be written\n  sh: No space left on device"
     assert not ran(bench.provider.calls, "tool")
 
 
@@ -321,7 +321,7 @@ def test_a_peer_that_never_answers_is_measured(tmp_path: Path) -> None:
     }
     record = ping_trial(tmp_path, lambda count: (1, replies[count], ""))
     assert (record.status, [done.exit_code for done in record.steps]) == (Status.OK, [1, 1])
-    text = record.model_copy(update={"texts": {record.steps[-1].stdout: replies[20]}})
+    text = record.model_copy(update={"benchmark": "ping", "texts": {record.steps[-1].stdout: replies[20]}})
     assert [(one.metric, one.value) for one in parse(text)] == [("lost_fraction", 1.0)]
 
 
@@ -349,7 +349,7 @@ def test_a_step_that_takes_too_long(tmp_path: Path) -> None:
     bench = Bench(tmp_path, replying(tool=(EXPIRED, "still at it\n", "")))
     record = bench.run(work(step("tool"), step("after")))
     assert record.status is Status.TIMED_OUT
-    assert record.failure == "tool on worker1 was ended after 1 s\nstill at it"  # 1.25 s, as all fake commands
+    assert record.failure == "tool on worker1 was stopped after 1 s\nstill at it"  # 1.25 s, as all fake commands
     assert (record.steps[0].timed_out, len(record.steps)) == (True, 1)
 
 
@@ -479,7 +479,7 @@ def test_a_load_that_is_over_too_early_is_a_failure(tmp_path: Path) -> None:
     bench = Bench(tmp_path, script)
     record = bench.run(work(step("tool")).model_copy(update={"load": BESIDE}))
     assert record.status is Status.FAILED
-    assert record.failure.startswith("its load ended before it did; make the load longer")
+    assert record.failure.startswith("the load ended before the benchmark; make it longer")
 
 
 def test_without_its_load_nothing_is_measured(tmp_path: Path) -> None:

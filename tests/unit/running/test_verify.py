@@ -136,18 +136,18 @@ def test_everything_that_differs_is_listed(tmp_path: Path) -> None:
         worker2=facts_text(cpus="2-3", quota="150000 100000"),
     )
     assert wrong(cluster(tmp_path, script)) == [
-        "master: may use CPUs 0-3, planned are 4",
-        "master: has no memory limit, planned is 2 GiB",
-        "worker1: the CPUs that it may use cannot be read",
-        "worker1: has a memory limit of 1 GiB, planned is 2 GiB",
+        "master: may use CPUs 0-3, but the plan has 4",
+        "master: has no memory limit, but the plan has 2 GiB",
+        "worker1: the CPUs that it may use are unknown",
+        "worker1: has a memory limit of 1 GiB, but the plan has 2 GiB",
         "worker2: has a CPU quota of 1.5, which binds before its 2 CPUs do",
     ]
 
 
 def test_a_node_that_says_nothing_does_not_pass(tmp_path: Path) -> None:
     assert wrong(cluster(tmp_path, answering(worker1=""))) == [
-        "worker1: the CPUs that it may use cannot be read",
-        "worker1: has no memory limit, planned is 2 GiB",
+        "worker1: the CPUs that it may use are unknown",
+        "worker1: has no memory limit, but the plan has 2 GiB",
     ]
 
 
@@ -159,8 +159,8 @@ def test_an_exact_quota_is_checked_exactly(tmp_path: Path) -> None:
         worker2=facts_text(cpus="0-7"),
     )
     assert wrong(cluster(tmp_path, script, cpu_limit="quota")) == [
-        "worker1: has a CPU quota of 2.5, planned is 2",
-        "worker2: has a CPU quota of None, planned is 2",
+        "worker1: has a CPU quota of 2.5, but the plan has 2",
+        "worker2: has a CPU quota of None, but the plan has 2",
     ]
 
 
@@ -187,7 +187,7 @@ def test_cpus(allowed: str, own_kernel: bool, right: bool) -> None:
 def test_a_node_with_its_own_kernel_counts_its_cpus_from_zero() -> None:
     high = node_shape("worker2", (6, 7))
     assert cpus_differ(high, facts(cpus_allowed="0-1"), own_kernel=True) == []
-    assert cpus_differ(high, facts(cpus_allowed="6-7"), own_kernel=True) == ["may use CPUs 6-7, planned are 0,1"]
+    assert cpus_differ(high, facts(cpus_allowed="6-7"), own_kernel=True) == ["may use CPUs 6-7, but the plan has 0,1"]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,9 @@ def test_a_login_to_a_longer_name_is_none_to_the_shorter_one() -> None:
 def test_a_node_that_is_not_new(tmp_path: Path) -> None:
     others = "vtax-name master 10.0.0.2\nvtax-name worker2 10.0.0.4\nvtax-login master\nvtax-login worker2\n"
     held = "vtax-holds /scratch/old\nvtax-holds /scratch/old/file\n"
-    assert wrong(cluster(tmp_path, calling("worker1", held + others))) == ["worker1 is not new: it holds /scratch/old"]
+    assert wrong(cluster(tmp_path, calling("worker1", held + others))) == [
+        "worker1 is not new: it contains /scratch/old"
+    ]
 
 
 def test_a_file_system_that_is_not_shared(tmp_path: Path) -> None:
@@ -315,13 +317,13 @@ def placement(
 def test_ranks_on_the_wrong_nodes(tmp_path: Path) -> None:
     script = telling("worker1 0", "worker1 1", "worker1 0", "worker2 2")
     assert placement(tmp_path, script) == [
-        "ranks are placed as {'worker1': 3, 'worker2': 1}, planned is {'worker1': 2, 'worker2': 2}"
+        "ranks are placed as {'worker1': 3, 'worker2': 1}, but the plan has {'worker1': 2, 'worker2': 2}"
     ]
 
 
 def test_ranks_that_are_missing(tmp_path: Path) -> None:
     assert placement(tmp_path, telling("worker1 0")) == [
-        "ranks are placed as {'worker1': 1}, planned is {'worker1': 2, 'worker2': 2}"
+        "ranks are placed as {'worker1': 1}, but the plan has {'worker1': 2, 'worker2': 2}"
     ]
 
 
@@ -336,7 +338,7 @@ def test_ranks_of_one_machine_that_share_a_cpu(tmp_path: Path) -> None:
 
 
 def test_ranks_of_one_machine_that_are_missing(tmp_path: Path) -> None:
-    assert placement(tmp_path, telling("host 0"), separate_nodes=False) == ["1 ranks answered, planned are 4"]
+    assert placement(tmp_path, telling("host 0"), separate_nodes=False) == ["1 ranks answered, but the plan has 4"]
 
 
 def test_mpirun_that_does_not_start(tmp_path: Path) -> None:

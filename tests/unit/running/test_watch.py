@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from builders.small import PRINTED, new_campaign, planned, store
 from fakes.cluster import FakeProvider
-from vtax.analysis.estimate.intervals import Interval, shown
+from vtax.analysis.estimate.intervals import InterimInterval, selected
 from vtax.cli.app import app
 from vtax.cli.watch import WIDTH, cut, drawn, table, telling, view
 from vtax.errors import UsageError
@@ -68,9 +68,9 @@ def test_before_the_first_trial_nothing_is_guessed(tmp_path: Path) -> None:
 
 
 def test_the_command_shows_it_once_and_as_json(campaign: Campaign) -> None:
-    shown = CliRunner().invoke(app, ["watch", "--once", str(campaign.directory)])
-    assert shown.exit_code == 0
-    assert "round 3 of 4 done" in " ".join(shown.stdout.split())
+    selected = CliRunner().invoke(app, ["watch", "--once", str(campaign.directory)])
+    assert selected.exit_code == 0
+    assert "round 3 of 4 done" in " ".join(selected.stdout.split())
     told = json.loads(CliRunner().invoke(app, ["watch", "--json", str(campaign.directory)]).stdout)
     assert told["trials_done"] == 7
     nothing = CliRunner().invoke(app, ["watch", str(campaign.directory / "trials")])
@@ -90,14 +90,16 @@ def test_the_command_shows_it_once_and_as_json(campaign: Campaign) -> None:
 def test_an_interval_is_drawn_to_scale(
     ratio: float, low: float | None, high: float | None, expected: dict[int, str]
 ) -> None:
-    line = drawn(Interval(name="x", environment="box", n=3, ratio=ratio, low=low, high=high, verdict="v"))
+    (line,) = drawn(
+        [InterimInterval(name="x", environment="box", n=3, ratio=ratio, low=low, high=high, verdict="v")], "host"
+    )
     assert len(line) == WIDTH == 41
     assert {at: line[at] for at in expected} == expected
 
 
-def interval(name: str, width: float | None, verdict: str = "inconclusive") -> Interval:
+def interval(name: str, width: float | None, verdict: str = "inconclusive") -> InterimInterval:
     low, high = (None, None) if width is None else (1 / width, width)
-    return Interval(
+    return InterimInterval(
         name=name, environment="box", n=3, ratio=1.0, low=low, high=high, verdict=verdict, decided=verdict == "slower"
     )
 
@@ -110,11 +112,11 @@ def test_of_many_intervals_those_that_wait_are_shown_the_widest_first_and_in_the
         interval("d", None),
         interval("e", 1.1, "slower"),
     ]
-    assert shown(several, 5) == (tuple(several), "")
-    some, more = shown(several, 2)
+    assert selected(several, 5) == (tuple(several), "")
+    some, more = selected(several, 2)
     assert ([one.name for one in some], more) == (["c", "d"], "and 3 more, 2 of them settled")
-    assert shown(several, 3)[1] == "and 2 more, 2 of them settled"
-    assert shown([one for one in several if not one.decided], 1)[1] == "and 2 more"
+    assert selected(several, 3)[1] == "and 2 more, 2 of them settled"
+    assert selected([one for one in several if not one.decided], 1)[1] == "and 2 more"
 
 
 def test_a_terminal_that_is_low_shows_what_fits(campaign: Campaign) -> None:

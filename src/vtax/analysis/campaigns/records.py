@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
-
 from vtax.model.finding import Severity
-from vtax.model.metric import Direction, Kind
-from vtax.model.record import FORMAT, Labels, Record
+from vtax.model.metric import SeriesRecord
+from vtax.model.record import FORMAT, Record
 
 
 class Outcome(StrEnum):
@@ -22,7 +20,7 @@ class Outcome(StrEnum):
     NOT_COMPARABLE = "not comparable"
 
 
-class Unlike(Record):
+class SetupDifference(Record):
     """Something that is not the same in both campaigns. A blocker makes the numbers of `label` ("" is all) of
     `environment` ("" is all) incomparable."""
 
@@ -34,7 +32,7 @@ class Unlike(Record):
     label: str = ""
 
 
-class Interval(Record):
+class RatioInterval(Record):
     """A Welch interval at 95 % of a ratio above 1 for better; bounds absent below three rounds on either side."""
 
     ratio: float
@@ -42,8 +40,8 @@ class Interval(Record):
     high: float | None = None
 
 
-class Late(Record):
-    """Cells of either campaign without a number because runs met their time limit: slower by an unknown factor.
+class ChangeTimeouts(Record):
+    """Cells of either campaign without a number because runs hit their time limit: slower by an unknown factor.
 
     `low` and `high` are the interval of the change, widened until it holds the rank-sum bounds that count these cells
     at infinity. One is absent where they leave the ratio open on that side, both below six cells with a number.
@@ -55,7 +53,7 @@ class Late(Record):
     high: float | None = None
 
 
-class Change(Record):
+class Change(SeriesRecord):
     """One metric of one environment in campaign B against the same in campaign A.
 
     `tax` is the change of the environment's ratio to its baseline: both are paired inside their campaigns, so what
@@ -64,26 +62,18 @@ class Change(Record):
     """
 
     environment: str
-    benchmark: str
-    label: str
-    metric: str
-    unit: str
-    kind: Kind
-    direction: Direction
-    primary: bool
-    labels: Labels = Field(default_factory=dict)
     n_a: int
     n_b: int
     typical_a: float | None = None
     typical_b: float | None = None
-    change: Interval | None = None
-    tax: Interval | None = None
+    change: RatioInterval | None = None
+    tax: RatioInterval | None = None
     p_value: float | None = None
     p_adjusted: float | None = None
     outcome: Outcome
     sentence: str
     tax_sentence: str = ""
-    timeouts: Late | None = None  # absent without any
+    timeouts: ChangeTimeouts | None = None  # absent without any
 
 
 class Side(Record):
@@ -96,7 +86,7 @@ class Side(Record):
     rounds_complete: int
 
 
-class Across(Record):
+class CampaignComparison(Record):
     """Two campaigns side by side: what differs between them first, then the numbers.
 
     `pairing_gain` is how many times narrower pairing by rounds made intervals inside these campaigns (the median
@@ -107,7 +97,7 @@ class Across(Record):
     a: Side
     b: Side
     margin: float
-    unlike: tuple[Unlike, ...]
+    unlike: tuple[SetupDifference, ...]
     caution: tuple[str, ...]
     pairing_gain: float | None = None
     family: int

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vtax.analysis.campaigns.records import Unlike
+from vtax.analysis.campaigns.records import SetupDifference
 from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Severity
 from vtax.model.plan import Plan, Work
 
-# Facts that are another number at every look, and so say nothing about a campaign.
+# Facts that are another number at every reading, and so say nothing about a campaign.
 MOVING = (
     "load",
     "psi_",
@@ -26,7 +26,7 @@ MOVING = (
     "disk_",
 )
 NOT_WORK = frozenset({"timeout_s"})  # a limit, not what is done
-SHOWN = 120  # characters of a value
+VALUE_CHARACTERS = 120  # characters of a value
 ABSENT = "absent"
 
 
@@ -41,7 +41,7 @@ class Recorded:
     analysis: Analysis
 
 
-def unlike(a: Recorded, b: Recorded, environments: Sequence[str]) -> tuple[Unlike, ...]:
+def setup_differences(a: Recorded, b: Recorded, environments: Sequence[str]) -> tuple[SetupDifference, ...]:
     """Everything that differs, what forbids a comparison first."""
     found = [
         *_in_one_only(a.plan, b.plan, environments),
@@ -52,18 +52,17 @@ def unlike(a: Recorded, b: Recorded, environments: Sequence[str]) -> tuple[Unlik
     ]
     for name in environments:
         found += _facts("nodes: ", name, *(_stable(_node_facts(side.cells, name)) for side in (a, b)))
-    order = tuple(Severity)
-    return tuple(sorted(dict.fromkeys(found), key=lambda item: order.index(item.severity)))
+    return tuple(sorted(dict.fromkeys(found), key=lambda item: item.severity.rank))
 
 
-def _in_one_only(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unlike]:
+def _in_one_only(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[SetupDifference]:
     """What one campaign has alone, so that nothing of it is compared: environments, entries, and work of the others."""
     specs = [{spec.name: spec.provider for spec in plan.environments} for plan in (a, b)]
     entries = [{spec.label: spec.name for spec in plan.study.benchmarks} for plan in (a, b)]
     for name in sorted(specs[0].keys() ^ specs[1].keys()):
-        yield _warned(f"environment {name}", specs[0].get(name), specs[1].get(name))
+        yield _warning(f"environment {name}", specs[0].get(name), specs[1].get(name))
     for label in sorted(entries[0].keys() ^ entries[1].keys()):
-        yield _warned(f"benchmark entry {label}", entries[0].get(label), entries[1].get(label))
+        yield _warning(f"benchmark entry {label}", entries[0].get(label), entries[1].get(label))
     both = entries[0].keys() & entries[1].keys()
     for name in environments:
         nodes = [
@@ -71,10 +70,10 @@ def _in_one_only(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unli
             for plan in (a, b)
         ]
         for key in sorted(nodes[0].keys() ^ nodes[1].keys()):
-            yield _warned(f"work {key}, on nodes", nodes[0].get(key), nodes[1].get(key), name)
+            yield _warning(f"work {key}, on nodes", nodes[0].get(key), nodes[1].get(key), name)
 
 
-def _work(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unlike]:
+def _work(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[SetupDifference]:
     """Other work is another measurement: a blocker for the entry, in the environment where it differs."""
     for name in environments:
         mine, other = ({work.id: work for work in plan.work if work.environment == name} for plan in (a, b))
@@ -82,7 +81,7 @@ def _work(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unlike]:
             yield from _params(mine[key], other[key])
 
 
-def _params(mine: Work, other: Work) -> Iterable[Unlike]:
+def _params(mine: Work, other: Work) -> Iterable[SetupDifference]:
     pairs = {
         "benchmark": (mine.benchmark, other.benchmark),
         "nodes": (mine.target.names, other.target.names),
@@ -93,17 +92,17 @@ def _params(mine: Work, other: Work) -> Iterable[Unlike]:
     }
     for what, (one, two) in pairs.items():
         if one != two:
-            yield Unlike(
+            yield SetupDifference(
                 what=f"work of {mine.id}: {what}",
-                a=shown(one),
-                b=shown(two),
+                a=value_text(one),
+                b=value_text(two),
                 severity=Severity.BLOCKER,
                 environment=mine.environment,
                 label=mine.label,
             )
 
 
-def _study(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unlike]:
+def _study(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[SetupDifference]:
     entries = [{spec.label: spec for spec in plan.study.benchmarks} for plan in (a, b)]
     pairs: dict[str, tuple[object, object]] = {
         "version of vtax": (a.vtax_version, b.vtax_version),
@@ -128,20 +127,20 @@ def _study(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[Unlike]:
         pairs[f"provider of {name}"] = (mine_.provider, other_.provider)
         for key in sorted({*mine_.options, *other_.options}):
             pairs[f"{key} of {name}"] = (mine_.options.get(key), other_.options.get(key))
-    return (_warned(what, one, two) for what, (one, two) in pairs.items() if one != two)
+    return (_warning(what, one, two) for what, (one, two) in pairs.items() if one != two)
 
 
-def _image(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterable[Unlike]:
+def _image(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterable[SetupDifference]:
     one, two = a["image"], b["image"]
     if one.get("digest") != two.get("digest"):
-        yield _warned("sha256 of the root file system", one.get("digest"), two.get("digest"))
+        yield _warning("sha256 of the root file system", one.get("digest"), two.get("digest"))
     mine, other = one.get("versions") or {}, two.get("versions") or {}
     for package in sorted({*mine, *other}):
         if mine.get(package) != other.get(package):
-            yield _warned(f"package {package}", mine.get(package), other.get(package))
+            yield _warning(f"package {package}", mine.get(package), other.get(package))
 
 
-def _facts(prefix: str, environment: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterable[Unlike]:
+def _facts(prefix: str, environment: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterable[SetupDifference]:
     """Facts that did not change inside either campaign and are not the same in both."""
     for name in sorted(a.keys() & b.keys()):
         if a[name] == b[name]:
@@ -149,13 +148,13 @@ def _facts(prefix: str, environment: str, a: Mapping[str, Any], b: Mapping[str, 
         if isinstance(a[name], dict) and isinstance(b[name], dict):
             for key in sorted({*a[name], *b[name]}):
                 if a[name].get(key) != b[name].get(key):
-                    yield _warned(f"{prefix}{name} {key}", a[name].get(key), b[name].get(key), environment)
+                    yield _warning(f"{prefix}{name} {key}", a[name].get(key), b[name].get(key), environment)
         elif isinstance(a[name], list) and isinstance(b[name], list):
             gone = [item for item in a[name] if item not in b[name]]
             new = [item for item in b[name] if item not in a[name]]
-            yield _warned(f"{prefix}{name}, in one only", gone, new, environment)
+            yield _warning(f"{prefix}{name}, in one only", gone, new, environment)
         else:
-            yield _warned(f"{prefix}{name}", a[name], b[name], environment)
+            yield _warning(f"{prefix}{name}", a[name], b[name], environment)
 
 
 def _stable(several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -174,12 +173,14 @@ def _node_facts(cells: Sequence[CellRecord], environment: str) -> list[Mapping[s
     return [facts.values for cell in cells if cell.environment == environment for facts in cell.facts]
 
 
-def _warned(what: str, a: object, b: object, environment: str = "") -> Unlike:
-    return Unlike(what=what, a=shown(a), b=shown(b), severity=Severity.WARNING, environment=environment)
+def _warning(what: str, a: object, b: object, environment: str = "") -> SetupDifference:
+    return SetupDifference(
+        what=what, a=value_text(a), b=value_text(b), severity=Severity.WARNING, environment=environment
+    )
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     if value is None:
         return ABSENT
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    return text if len(text) <= VALUE_CHARACTERS else f"{text[: VALUE_CHARACTERS - 3]}..."

@@ -1,6 +1,6 @@
-"""An interval of the ratio of total work over total time: a bootstrap of two levels (METHOD 1.7).
+"""An interval of the ratio of total work over total time: a bootstrap of two levels.
 
-That ratio is of sums, so it has no t interval. Rounds are drawn with replacement, and inside each drawn round the
+The ratio of two sums has no t interval. Rounds are drawn with replacement, and inside each drawn round the
 iterations of either environment. Below twenty rounds such an interval misses too often, and there is none.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.paired import LEVEL, exponential
 from vtax.analysis.estimate.pairs import Pair
-from vtax.analysis.estimate.summary import Runs, series_of
+from vtax.analysis.estimate.summary import Runs
 from vtax.analysis.order import RESAMPLES, generator
 from vtax.analysis.records import Level
 from vtax.model.metric import Direction, Kind
@@ -23,14 +23,14 @@ from vtax.model.metric import Direction, Kind
 ROUNDS_FROM = 20
 HALF = 1_000  # draws; as many again with the two streams of the environments exchanged
 TOO_FEW = f"a bootstrap needs {ROUNDS_FROM} rounds"
-LATE = "a run that met its time limit has no total time"
+LATE = "a run that hit its time limit has no total time"
 Sizes = tuple[int, ...]
 
 
 def mean_interval(pair: Pair, runs: Runs, seed: int) -> tuple[float, float] | None:
     """The 95 % interval of the ratio of means of one pair; None below twenty rounds, without a ratio, and where a run
     of these rounds has no end."""
-    if pair.base is None or not pair.logged or pair.late or pair.rounds.size < ROUNDS_FROM:
+    if pair.base is None or not pair.has_ratio or pair.late or pair.rounds.size < ROUNDS_FROM:
         return None
     rounds = set(pair.rounds.tolist())
     mine, theirs = (_iterations(level, rounds, runs) for level in (pair.level, pair.base))
@@ -41,7 +41,7 @@ def mean_interval(pair: Pair, runs: Runs, seed: int) -> tuple[float, float] | No
 
 
 def _iterations(level: Level, rounds: set[int], runs: Runs) -> list[Floats]:
-    cells, _ = runs[level.environment, series_of(level)]
+    cells, _ = runs[level.environment, level.series]
     return [values for cell, values in zip(level.cells, cells, strict=True) if cell.round in rounds]
 
 

@@ -1,50 +1,34 @@
 """Measurements as columns: what a million of them need to be sorted and grouped in seconds.
 
 A *series* is what makes two numbers comparable: the same metric of the same benchmark entry, with the same labels.
-A *group* is a series in one environment. Ranks of one program, and nodes that one trial ran on together, are no
-samples of their own (METHOD 1.1): they are told apart only until they are collapsed to one number.
+A *group* is a series in one environment. Ranks of one program, and nodes that one trial ran on together, are not
+samples of their own: they are kept apart only until they are collapsed to one number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vtax.errors import ParseError
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Series, SeriesRecord
 from vtax.model.nodes import Scope
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-UNLOGGED = frozenset({Kind.PROPORTION, Kind.COUNT})
 TOGETHER = frozenset({Scope.WORKERS.value, Scope.CLUSTER.value})  # targets whose nodes work on one thing
 NO_PART = ""
 
 
-class Series(NamedTuple):
-    """What makes two numbers comparable: the same metric of the same benchmark entry, with the same labels."""
-
-    benchmark: str
-    label: str
-    metric: str
-    labels: tuple[tuple[str, str], ...]
-
-
-class Group(NamedTuple):
+class Group(SeriesRecord):
     """A series in one environment, and what its numbers are."""
 
     environment: str
-    series: Series
-    unit: str
-    kind: Kind
-    direction: Direction
-    primary: bool
 
 
 @dataclass(frozen=True)
@@ -93,7 +77,8 @@ def columns(measurements: Iterable[Measurement]) -> Columns:
     units, and for two values of one thing.
     """
     known: dict[object, tuple[int, str]] = {}
-    groups: dict[Group, int] = {}
+    groups: list[Group] = []
+    places: dict[object, int] = {}
     trials, sources, parts = _Names(), _Names(), _Names()
     rows: list[tuple[int, int, bool, int, int, int, int]] = []
     values: list[float] = []
@@ -102,7 +87,10 @@ def columns(measurements: Iterable[Measurement]) -> Columns:
         found = known.get(key)
         if found is None:
             group, part = _group_of(item)
-            found = known[key] = (groups.setdefault(group, len(groups)), part)
+            same = (group.environment, group.series, group.unit, group.kind, group.direction, group.primary)
+            found = known[key] = (places.setdefault(same, len(groups)), part)
+            if found[0] == len(groups):
+                groups.append(group)
         place, part = found
         rows.append(
             (
@@ -125,8 +113,8 @@ def _group_of(item: Measurement) -> tuple[Group, str]:
     part = [labels.pop("rank", "")]
     if labels.get("target") in TOGETHER:
         part.append(labels.pop("node", ""))
-    series = Series(item.benchmark, item.label, item.metric, tuple(sorted(labels.items())))
-    group = Group(item.environment, series, item.unit, item.kind, item.direction, item.primary)
+    fields = item.series_fields | {"labels": dict(sorted(labels.items()))}
+    group = Group.model_construct(environment=item.environment, **fields)
     return group, "/".join(part) if any(part) else NO_PART
 
 
@@ -163,25 +151,25 @@ def _sorted(
 
 
 def _refuse_impossible(table: Columns) -> None:
-    logged = np.array([group.kind not in UNLOGGED for group in table.groups], bool)[table.group]
+    logged = np.array([group.kind.has_ratio for group in table.groups], bool)[table.group]
     bad = np.flatnonzero(~np.isfinite(table.value) | (logged & (table.value <= 0)))
     if bad.size:
         group, value = table.groups[table.group[bad[0]]], table.value[bad[0]]
         raise ParseError(
-            f"{table.sources[table.source[bad[0]]]}: {group.series.metric} is {value:g} {group.unit}, "
+            f"{table.sources[table.source[bad[0]]]}: {group.metric} is {value:g} {group.unit}, "
             f"and a {group.kind} is {'above zero' if np.isfinite(value) else 'a finite number'}",
             remedy="read the raw output; a metric that can be zero is declared as a count or a proportion",
         )
 
 
 def _refuse_two_units(table: Columns) -> None:
-    """A series has one unit, kind and direction in all environments; otherwise a ratio would be one of units."""
+    """A series has one unit, kind and direction in all environments, or a ratio would be one of units."""
     seen: dict[Series, int] = {}
     for place, group in enumerate(table.groups):
         first = table.groups[seen.setdefault(group.series, place)]
         if (group.unit, group.kind, group.direction) != (first.unit, first.kind, first.direction):
             raise ParseError(
-                f"{_source_of(table, place)}: {group.series.metric} is a {group.kind} in {group.unit}, but a "
+                f"{_source_of(table, place)}: {group.metric} is a {group.kind} in {group.unit}, but a "
                 f"{first.kind} in {first.unit} in {_source_of(table, seen[group.series])}",
                 remedy="results of two versions of a benchmark cannot be compared",
             )
@@ -197,9 +185,9 @@ def _refuse_two_values(table: Columns) -> None:
     twice = np.flatnonzero(same)
     if twice.size:
         first, second = int(twice[0]), int(twice[0]) + 1
-        series = table.groups[table.group[second]].series
+        group = table.groups[table.group[second]]
         raise ParseError(
-            f"{table.sources[table.source[second]]}: two values of {series.metric} with the same labels in one trial",
-            detail=f"{dict(series.labels)}: {sorted((float(table.value[first]), float(table.value[second])))}",
+            f"{table.sources[table.source[second]]}: two values of {group.metric} with the same labels in one trial",
+            detail=f"{dict(group.labels)}: {sorted((float(table.value[first]), float(table.value[second])))}",
             remedy="the parser of this benchmark must tell them apart with a label",
         )

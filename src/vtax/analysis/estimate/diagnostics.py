@@ -1,4 +1,4 @@
-"""What numbers say about themselves (METHOD 1.5, 1.11): drift, two modes, outliers, unequal spread. Pure.
+"""Checks of the numbers themselves: drift, two modes, outliers, unequal spread. Pure.
 
 The tests take arrays whose last axis is runs or rounds, and return one p or statistic for each row. They remove
 nothing: outliers stay in the data, drift is removed by the design, and a clean test proves no design without rounds.

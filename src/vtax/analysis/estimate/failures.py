@@ -1,7 +1,7 @@
-"""Runs without a result (METHOD 1.11): how often, whether one environment fails more, and what timeouts bound. Pure.
+"""Runs without a result: how often, whether one environment fails more, and what timeouts bound. Pure.
 
-A failed run is data. Nothing is put in its place: its round has no pair for that metric, and is counted. A run that ran
-into its time limit is known to be slow, so it bounds the effect although it has no value.
+A failed run is data. Nothing replaces it: its round has no pair for that metric, and is counted. A run that hit its
+time limit is known to be slow, so it bounds the effect although it has no value.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from vtax.model.metric import Kind
 from vtax.model.nodes import target_label
 from vtax.model.trial import Status, TrialRecord
 
-FAILING = 0.1  # share of failed trials from which a verdict says that it is about the others
+FAILING = 0.1  # share of failed trials from which a verdict is said to be about the successful ones
 
 SPEEDS = frozenset({Kind.COST, Kind.RATE_FIXED_WORK, Kind.RATE_FIXED_TIME})  # say how fast something was
 
 Place = tuple[str, str, str]  # environment, label, target
-Timeouts = Mapping[Place, Mapping[int, int]]  # -> round -> measured runs that ran into their time limit
+TimeoutCounts = Mapping[Place, Mapping[int, int]]  # -> round -> measured runs that hit their time limit
 Lost = Mapping[Place, Mapping[Status, int]]  # -> how many measured runs ended without a result, by how they ended
 
 
@@ -92,8 +92,8 @@ def failing(rates: Sequence[FailureRate]) -> frozenset[tuple[str, str]]:
     )
 
 
-def timeouts(trials: Iterable[TrialRecord]) -> Timeouts:
-    """How many measured trials of each round ran into their time limit."""
+def timeouts(trials: Iterable[TrialRecord]) -> TimeoutCounts:
+    """How many measured trials of each round hit their time limit."""
     found: dict[Place, Counter[int]] = defaultdict(Counter)
     for trial in trials:
         if trial.status is Status.TIMED_OUT and not trial.warmup:
@@ -110,7 +110,7 @@ def lost(trials: Iterable[TrialRecord]) -> Lost:
     return found
 
 
-def told(counts: Mapping[Status, int]) -> str:
+def endings_text(counts: Mapping[Status, int]) -> str:
     """` (8 timed out, 2 failed)`; "" when no run is known to have ended without a result."""
     words = ", ".join(f"{counts[status]} {status}" for status in Status if counts.get(status))
     return f" ({words})" if words else ""
@@ -121,7 +121,7 @@ def place_of(trial: TrialRecord) -> Place:
 
 
 def with_censored(differences: Floats, slow_mine: int, slow_theirs: int) -> Floats:
-    """Differences of shape (..., n), and one without bound for each round in which one of both ran into its time
+    """Differences of shape (..., n), and one without bound for each round in which one of the two hit its time
     limit."""
     if not slow_mine + slow_theirs:
         return differences

@@ -8,7 +8,7 @@ from vtax.analysis.records import BEYOND_ROUNDS, CONCLUSIVE, Analysis
 from vtax.model.record import Record
 
 
-class Interval(Record):
+class InterimInterval(Record):
     """One primary metric against the baseline, as it stands now. `decided`: more rounds change nothing."""
 
     name: str
@@ -26,10 +26,10 @@ class Interval(Record):
         return self.high / self.low if self.low is not None and self.high is not None else float("inf")
 
 
-def intervals(analysis: Analysis) -> tuple[Interval, ...]:
+def interim_intervals(analysis: Analysis) -> tuple[InterimInterval, ...]:
     """Every primary metric that has a ratio, in the order of the analysis."""
     return tuple(
-        Interval(
+        InterimInterval(
             name=" ".join([item.label, item.metric, *item.labels.values()]),
             environment=item.environment,
             n=item.n,
@@ -44,8 +44,8 @@ def intervals(analysis: Analysis) -> tuple[Interval, ...]:
     )
 
 
-def shown(several: Sequence[Interval], most: int) -> tuple[tuple[Interval, ...], str]:
-    """At most `most` of them, in their order, and what to say of the rest: first those that are open, the widest
+def selected(several: Sequence[InterimInterval], most: int) -> tuple[tuple[InterimInterval, ...], str]:
+    """At most `most` of them, in their order, and what to say of the rest: first those that are open, the selected
     before the narrower."""
     if len(several) <= most:
         return tuple(several), ""

@@ -1,4 +1,4 @@
-"""Estimates from pairs (METHOD 1.7): an environment and the baseline in the same round, a t interval over rounds.
+"""Estimates from pairs: an environment and the baseline in the same round, a t interval over rounds.
 
 All functions take arrays whose last axis is the rounds; what comes before it are campaigns, or metrics, or nothing.
 The same bits come out for one campaign and for many at once.

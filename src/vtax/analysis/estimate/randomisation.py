@@ -1,4 +1,4 @@
-"""A randomisation test over the orders that the plan could have drawn (METHOD 1.7): a check that needs no distribution.
+"""A randomisation test over the orders that the plan could have drawn: a check that needs no distribution.
 
 The planner draws the names of the environments anew for every block of rounds. So exchanging the two names in a whole
 block gives an order that was as likely, and without any difference between the two it would have given the same
@@ -13,8 +13,9 @@ from functools import lru_cache
 import numpy as np
 
 from vtax.analysis.estimate.columns import Floats, Ints
+from vtax.analysis.estimate.context import PairingContext
 from vtax.analysis.estimate.paired import LEVEL
-from vtax.analysis.estimate.pairs import Frame, Pair
+from vtax.analysis.estimate.pairs import Pair
 from vtax.analysis.order import ALLOCATIONS, block_rounds, generator
 from vtax.analysis.records import Randomisation
 
@@ -24,16 +25,16 @@ DRAWS = 20_000
 ROUNDING = 1e-9  # two orders that give the same estimate may differ by that much of it
 
 
-def randomised(pair: Pair, frame: Frame, environments: int) -> Randomisation | None:
+def randomised(pair: Pair, context: PairingContext, environments: int) -> Randomisation | None:
     """The test of one pair; None below twelve rounds, without a ratio, and where the plan does not know the orders."""
-    both = (pair.level.environment, frame.study.baseline)
-    known = all((number, name) in frame.places for number in pair.rounds.tolist() for name in both)
-    if not pair.logged or pair.rounds.size < ROUNDS_FROM or not known:
+    both = (pair.level.environment, context.study.baseline)
+    known = all((number, name) in context.places for number in pair.rounds.tolist() for name in both)
+    if not pair.has_ratio or pair.rounds.size < ROUNDS_FROM or not known:
         return None
     blocks = (pair.rounds - 1) // block_rounds(environments)
     count = int(np.unique(blocks).size)
     first = pair.first if pair.adjusted else None
-    p = float(p_randomised(pair.differences, first, blocks, frame.study.seed))
+    p = float(p_randomised(pair.differences, first, blocks, context.study.seed))
     exact = count <= EXACT_TO
     return Randomisation(
         p=p, orders=2**count if exact else DRAWS, exact=exact, smallest=2 / 2**count if exact else 1 / (DRAWS + 1)
@@ -80,12 +81,12 @@ def _signs(blocks: int, seed: int) -> Floats:
 
 def disagreement(pair: Pair, test: Randomisation) -> str:
     """What to say where the test and the t interval do not agree on whether there is a difference; "" where they do."""
-    if pair.look is None:
+    if pair.interim is None:
         return ""
     among = f"over {test.orders:,} orders that the plan {'could have drawn' if test.exact else 'could draw, at random'}"
-    differs = float(pair.look.low) > 0 or float(pair.look.high) < 0
+    differs = float(pair.interim.low) > 0 or float(pair.interim.high) < 0
     if differs and test.p > LEVEL >= test.smallest:
         return f"the interval excludes 1, and the randomisation test {among} does not confirm it (p {test.p:.2g})"
-    if test.p <= pair.calibration.a_look and float(pair.look.fit.p_difference) > LEVEL:
+    if test.p <= pair.calibration.a_look and float(pair.interim.fit.p_difference) > LEVEL:
         return f"the randomisation test {among} finds a difference (p {test.p:.2g}) that the t interval does not show"
     return ""

@@ -1,4 +1,4 @@
-"""The Hodges-Lehmann estimate and its exact signed-rank interval (METHOD 1.7): the companion of the t interval.
+"""The Hodges-Lehmann estimate and its exact signed-rank interval: the companion of the t interval.
 
 It assumes that differences are symmetric about the effect, and nothing else. The estimate is the median of the Walsh
 averages (d_i + d_j) / 2, i <= j; the interval lies between two of them in order (Hollander, Wolfe, Chicken 2014, 3.2).

@@ -1,30 +1,25 @@
-"""From columns to cells to levels (METHOD 1.1, 1.6): ranks and nodes collapse to one number an iteration, iterations
+"""From columns to cells to levels: ranks and nodes collapse to one number an iteration, iterations
 to one number a cell, cells to one level. The arithmetic takes arrays of any shape, its last axis being collapsed."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from vtax.analysis.estimate.columns import UNLOGGED, Columns, Floats, Group, Ints, Series, columns
+from vtax.analysis.estimate.columns import Columns, Floats, Group, Ints
 from vtax.analysis.estimate.diagnostics import outliers, spread
-from vtax.analysis.estimate.failures import SPEEDS, Place, Timeouts
+from vtax.analysis.estimate.failures import SPEEDS, Place, TimeoutCounts
 from vtax.analysis.records import CellValue, Level
-from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind
+from vtax.model.metric import Kind, Series, SeriesRecord
 
-__all__ = ["UNLOGGED", "Series", "cell_mean", "cell_summary", "levels", "levels_of", "series_of", "typical"]
+__all__ = ["Series", "cell_mean", "cell_summary", "levels_of", "typical"]
 
 TRIMMED_FROM = 3  # iterations in a cell from which the median is taken
 TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT})  # equal durations or tries: total over total
 PER_PROCESS = "Star"  # HPCC's mark of figures of one process
-
-
-def series_of(item: Level) -> Series:
-    return Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
 
 
 def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
@@ -37,8 +32,8 @@ def cell_summary(values: Floats | Sequence[float], kind: Kind) -> Floats:
 
 
 def late_summary(values: Floats, late: int, kind: Kind) -> float | None:
-    """The number of a cell in which so many iterations beside `values` ran into their time limit: they are slower than
-    all others. None where its summary would be one of theirs, which nobody knows."""
+    """The number of a cell in which so many iterations besides `values` hit their time limit: they are slower than
+    all others. None where its summary would be one of theirs, which is unknown."""
     total = values.size + late
     if kind in TOTALS or total < TRIMMED_FROM:
         return None
@@ -76,26 +71,40 @@ def typical(values: Sequence[float], kind: Kind) -> float:
     return float(cell_mean(values, kind))
 
 
-def levels(measurements: Iterable[Measurement]) -> dict[tuple[str, Series], Level]:
-    """One level for each environment and series. Warm-ups are left out. Raises ParseError as `columns` does."""
-    return levels_of(columns(measurements), {})[0]
-
-
 Key = tuple[str, Series]
 Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cell, when each began
 
 
 def levels_of(
-    table: Columns, started: Mapping[str, float], timeouts: Timeouts | None = None
-) -> tuple[dict[Key, Level], dict[Key, tuple[tuple[Floats, ...], Floats]]]:
+    table: Columns, started: Mapping[str, float], timeouts: TimeoutCounts | None = None
+) -> tuple[dict[Key, Level], Runs]:
     """One level for each environment and series, and its iterations: the values of each cell, and when each began.
 
     `started` is when trials began (Unix time, s); NaN stands for one that is not known. `timeouts` are runs that belong
-    to cells and have no number: a cell that they leave without one is no part of its level.
+    to cells and have no number: a cell that they leave without one is not part of its level.
     """
+    groups: dict[Key, Group] = {}
+    found: dict[Key, list[tuple[CellValue, Floats, Floats]]] = {}
+    for group, cell, own, began in _cells(table, started, timeouts or {}):
+        key = (group.environment, group.series)
+        groups[key] = group
+        found.setdefault(key, []).append((cell, own, began))
+    levels: dict[Key, Level] = {}
+    runs: dict[Key, tuple[tuple[Floats, ...], Floats]] = {}
+    for key, several in found.items():
+        cells, values, times_s = zip(*several, strict=True)
+        levels[key] = _level(groups[key], cells, np.concatenate(values))
+        runs[key] = (values, np.concatenate(times_s))
+    return levels, runs
+
+
+def _cells(
+    table: Columns, started: Mapping[str, float], timeouts: TimeoutCounts
+) -> Iterator[tuple[Group, CellValue, Floats, Floats]]:
+    """Every cell with a number, with the values of its iterations and when each began."""
     measured = np.flatnonzero(~table.warmup)
     if not measured.size:
-        return {}, {}
+        return
     # rows of one iteration: ranks and nodes
     first = _starts(table.group[measured], table.trial[measured])
     values = _by_size(table, measured, first, table.value[measured], collapsing=True)
@@ -104,79 +113,46 @@ def levels_of(
     cells = _starts(table.group[rows], table.round[rows])
     summaries = _by_size(table, rows, cells, values, collapsing=False)
     means = _by_size(table, rows, cells, values, collapsing=False, trimmed=False)
-    counts = np.diff(np.append(cells, rows.size))
-    began = np.array([started.get(name, np.nan) for name in table.trials])
-    times = began[table.trial[rows]]
-    found: dict[Key, list[CellValue]] = {}
-    runs: dict[Key, tuple[list[Floats], list[Floats]]] = {}
+    times = np.array([started.get(name, np.nan) for name in table.trials])[table.trial[rows]]
     ends = np.append(cells, rows.size)
     bounds = np.append(measured.searchsorted(rows[cells]), measured.size)
     for i, start in enumerate(cells):
-        row = rows[start]
-        group = table.groups[table.group[row]]
-        mine, times_s = slice(start, ends[i + 1]), times[start : ends[i + 1]]
-        value: float | None = float(summaries[i])
-        late = _late(timeouts or {}, group, int(table.round[row]))
-        if late:
-            value = late_summary(values[mine], late, group.kind)
+        group, number = table.groups[table.group[rows[start]]], int(table.round[rows[start]])
+        mine, times_s = values[start : ends[i + 1]], times[start : ends[i + 1]]
+        late = _late(timeouts, group, number)
+        value = late_summary(mine, late, group.kind) if late else float(summaries[i])
         if value is None:
             continue
         places = table.source[measured[bounds[i] : bounds[i + 1]]].tolist()
         cell = CellValue.model_construct(
-            round=int(table.round[row]),
+            round=number,
             value=value,
             mean=None if late else float(means[i]),
-            iterations=int(counts[i]),
+            iterations=mine.size,
             timed_out=late,
             started=None if np.isnan(times_s).any() else float(times_s.min()),
             sources=tuple(table.sources[j] for j in dict.fromkeys(places)),
         )
-        key = (group.environment, group.series)
-        found.setdefault(key, []).append(cell)
-        values_of, times_of = runs.setdefault(key, ([], []))
-        values_of.append(values[mine])
-        times_of.append(times_s)
-    by_key = {(group.environment, group.series): group for group in table.groups}
-    made = {key: _level(by_key[key], several, np.concatenate(runs[key][0])) for key, several in found.items()}
-    return made, {key: (tuple(v), np.concatenate(t)) for key, (v, t) in runs.items()}
+        yield group, cell, mine, times_s
 
 
-def _late(timeouts: Timeouts, group: Group, round_: int) -> int:
-    """How many iterations of a cell ran into their time limit, for metrics that say how fast something was."""
+def _late(timeouts: TimeoutCounts, group: Group, round_: int) -> int:
+    """How many iterations of a cell hit their time limit, for metrics that say how fast something was."""
     if group.kind not in SPEEDS:
         return 0
-    place = group.environment, group.series.label, target_of(group.series)
-    return timeouts.get(place, {}).get(round_, 0)
+    return timeouts.get(place_of_level(group), {}).get(round_, 0)
 
 
-def target_of(series: Series) -> str:
-    """The name of the nodes that a series was measured on; "" where it has none."""
-    return dict(series.labels).get("target", "")
-
-
-def place_of_level(level: Level) -> Place:
+def place_of_level(level: Level | Group) -> Place:
     """Where a level was measured: its environment, entry and nodes."""
-    return level.environment, level.label, target_of(series_of(level))
+    return level.environment, level.label, level.labels.get("target", "")
 
 
-def absent(level: Level, environment: str) -> Level:
-    """The same series in an environment that has no number of it."""
-    group = Group(environment, series_of(level), level.unit, level.kind, level.direction, level.primary)
-    return nothing_of(group)
-
-
-def nothing_of(group: Group) -> Level:
-    """A level without any cell, never shown: what it is, and NaN for what would be a number of it."""
+def empty_level(series: SeriesRecord, environment: str) -> Level:
+    """The series in an environment that has no number of it; never shown, with NaN for what would be a number."""
     return Level.model_construct(
-        environment=group.environment,
-        benchmark=group.series.benchmark,
-        label=group.series.label,
-        metric=group.series.metric,
-        unit=group.unit,
-        kind=group.kind,
-        direction=group.direction,
-        primary=group.primary,
-        labels=dict(group.series.labels),
+        **series.series_fields,
+        environment=environment,
         n=0,
         mean=math.nan,
         median=math.nan,
@@ -204,7 +180,7 @@ def _by_size(
     groups = table.group[rows[starts]]
     kinds = tuple(Kind)
     kind_of = np.array([kinds.index(group.kind) for group in table.groups])[groups]
-    apart = np.array([group.series.metric.startswith(PER_PROCESS) for group in table.groups])[groups]
+    apart = np.array([group.metric.startswith(PER_PROCESS) for group in table.groups])[groups]
     out = values[starts].copy()
     for kind, size, star in {*zip(kind_of.tolist(), sizes.tolist(), apart.tolist(), strict=True)}:
         if size == 1:
@@ -220,18 +196,11 @@ def _by_size(
 
 def _level(group: Group, cells: Sequence[CellValue], iterations: Floats) -> Level:
     values = [cell.value for cell in cells]
-    logs = np.log(values) if group.kind not in UNLOGGED else np.empty(0)
+    logs = np.log(values) if group.kind.has_ratio else np.empty(0)
     varies = spread(logs)
     return Level(
+        **group.series_fields,
         environment=group.environment,
-        benchmark=group.series.benchmark,
-        label=group.series.label,
-        metric=group.series.metric,
-        unit=group.unit,
-        kind=group.kind,
-        direction=group.direction,
-        primary=group.primary,
-        labels=dict(group.series.labels),
         n=len(cells),
         mean=statistics.fmean(values),
         sd=statistics.stdev(values) if len(values) > 1 else None,
@@ -241,7 +210,7 @@ def _level(group: Group, cells: Sequence[CellValue], iterations: Floats) -> Leve
         cv=varies.sd if varies else None,
         cv_low=varies.low if varies else None,
         cv_high=varies.high if varies else None,
-        outliers=None if group.kind in UNLOGGED else int(outliers(np.log(iterations)).sum()),
+        outliers=int(outliers(np.log(iterations)).sum()) if group.kind.has_ratio else None,
         runs=iterations.size,
         typical=typical(values, group.kind),
         cells=tuple(cells),

@@ -1,4 +1,4 @@
-"""Intervals that hold at whatever round a campaign stops (METHOD 1.8, `anytime = true`).
+"""Intervals that hold at whatever round a campaign stops (`anytime = true`).
 
 A confidence sequence: with the effect, in standard deviations, drawn from a normal distribution of variance g = 1, and
 the deviation itself unknown, the ratio of the likelihoods of "some effect" and of "exactly this effect" is a martingale
@@ -23,7 +23,7 @@ ANYTIME = "anytime-valid"
 
 @dataclass(frozen=True)
 class Anytime:
-    """What `looks.Calibration` is for planned looks, for a look after every round."""
+    """What `group_sequential.Calibration` is for planned looks, for a look after every round."""
 
     looks: tuple[int, ...]
     a_look: float = LEVEL

@@ -1,4 +1,4 @@
-"""What it would take to know more: rounds until a verdict (METHOD 1.9), and iterations for the next campaign (m*)."""
+"""What it would take to know more: rounds until a verdict, and iterations for the next campaign (m*)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def duration(seconds: float) -> str:
 
 
 def best_iterations(log_values: Sequence[Floats], cell_s: float, iteration_s: float) -> int | None:
-    """m*: how many iterations in a cell tell most in a given time: sqrt(cost ratio x variance ratio).
+    """m*: how many iterations in a cell give the most precision in a given time: sqrt(cost ratio x variance ratio).
 
     `log_values` has the iterations of each cell. None without repeated iterations, or without any variance of cells.
     """

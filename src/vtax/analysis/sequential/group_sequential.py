@@ -1,4 +1,4 @@
-"""LookLevel for planned looks (METHOD 1.8): how wide an interval must be to hold at whatever look a campaign stops.
+"""The level of intervals at planned looks: how wide one must be to hold at whatever look a campaign stops.
 
 A campaign that may stop at several looks makes an error when the interval of any of them misses. So all looks use the
 same level `a_look`, the 5 % quantile of the smallest p over the looks of campaigns without any difference (Pocock

@@ -1,4 +1,4 @@
-"""From differences to verdict words at one look, for one campaign or many at once (METHOD 1.8 to 1.10).
+"""From differences to verdict words at one look, for one campaign or many at once.
 
 One t interval drives all words, so that none contradict. The Hodges-Lehmann interval has to agree, or the weaker word
 holds. Then the correction for many claims: "differs" and "inside the margin" are two families.
@@ -26,13 +26,13 @@ CODES = (
     Verdict.SLOWER,
     Verdict.UNADJUSTED,
 )
-NEVER = (0, 0)  # rounds that ran into a time limit
+NEVER = (0, 0)  # rounds that hit a time limit
 INCONCLUSIVE, EQUIVALENT, TRIVIAL, FASTER, SLOWER, UNADJUSTED = range(6)
 
 
 @dataclass(frozen=True)
-class Look:
-    """What one look at the rounds so far says, before the correction for many claims. Arrays of shape (...)."""
+class InterimResult:
+    """What the rounds so far say at one interim analysis, before the correction for many claims; shape (...)."""
 
     fit: Fit
     low: Floats
@@ -51,17 +51,17 @@ class Look:
         return np.asarray(self.word == self.by_interval)
 
 
-def look_at(
+def interim_result(
     differences: Floats,
     first: Floats | None,
     level: LookLevel,
     delta: float,
-    before: Look | None = None,
+    before: InterimResult | None = None,
     slow: tuple[int, int] = NEVER,
-) -> Look:
-    """One look at differences of shape (..., n), n >= 6; `before` is the look before it in the same campaigns.
+) -> InterimResult:
+    """The result from differences of shape (..., n), n >= 6; `before` is the one before it in the same campaigns.
 
-    `slow` counts further rounds, in which this side or the other ran into its time limit: the companion has them at
+    `slow` counts further rounds, in which this side or the other hit its time limit: the companion has them at
     infinity, so that the word is no stronger than what they leave.
     """
     made = fit(differences, first)
@@ -75,7 +75,7 @@ def look_at(
         adjusted = differences - made.carry_over[..., None] * first
     companion = hodges_lehmann(with_censored(adjusted, *slow))
     by_interval = words(low, high, delta)
-    return Look(
+    return InterimResult(
         fit=made,
         low=low,
         high=high,
@@ -89,15 +89,15 @@ def look_at(
     )
 
 
-def looks_at(
+def last_interim(
     differences: Floats,
     first: Floats | None,
     sizes: Sequence[int],
     level: LookLevel,
     delta: float,
     slow: tuple[int, int] = NEVER,
-) -> Look | None:
-    """The last of the looks after the first `sizes` rounds each; None when no look has the six rounds that it needs.
+) -> InterimResult | None:
+    """The last of the results after the first `sizes` rounds each; None when none has the six rounds that it needs.
 
     Of the looks before it only the p values count, so `slow` is of all rounds so far.
     """
@@ -105,7 +105,7 @@ def looks_at(
     for size in sizes:
         if size >= VERDICT_FROM:
             so_far = None if first is None or not adjustable(first[..., :size]) else first[..., :size]
-            found = look_at(differences[..., :size], so_far, level, delta, found, slow)
+            found = interim_result(differences[..., :size], so_far, level, delta, found, slow)
     return found
 
 
@@ -118,7 +118,7 @@ def words(low: Floats, high: Floats, delta: float) -> Ints:
 
 
 def weaker(word: Ints, other: Ints) -> Ints:
-    """What two intervals of the same effect both support; `word` is the one that is told."""
+    """What two intervals of the same effect both support; `word` is the one that is reported."""
     inside = ((word == EQUIVALENT) | (word == TRIVIAL)) & ((other == EQUIVALENT) | (other == TRIVIAL))
     beside = ((word == FASTER) | (word == SLOWER)) & (other == TRIVIAL)  # the companion sees it small, but there
     return np.where(word == other, word, np.where(inside, EQUIVALENT, np.where(beside, word, INCONCLUSIVE)))

@@ -1,1 +1,1 @@
-"""Docker and Podman: one container a node."""
+"""What clusters of containers have in common: one container a node, from the same root file system."""

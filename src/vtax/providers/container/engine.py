@@ -1,8 +1,8 @@
-"""The command lines of Docker and Podman: pure, and the same but for a few words.
+"""The command lines of container engines. Pure.
 
 CPU limits are a cpuset, plus a quota that never binds first (half a CPU above the cpuset), so that a node never gets
 more than its share even if the cpuset were lost, and is never throttled while it is there. With `cpu_limit = "quota"`
-there is no cpuset and the quota is exact: that is how many people limit containers, and another thing altogether.
+there is no cpuset and the quota is exact: a common way to limit containers, but a different limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SPARE_QUOTA_US = 50_000
 IMAGE_LABEL = "vtax.image"
 SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 2**20}, {"type": "string", "examples": ["256 MiB"]}]}
 NETWORKS = 200  # candidates 10.213.1.0/24 ... 10.213.200.0/24
-FIRST_PORT, PORTS = 20_000, 10_000  # below those that the kernel gives to connections
+FIRST_PORT, PORTS = 20_000, 10_000  # below those that the kernel gives to outgoing connections
+NOT_BUILT = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
 
 
 def _size(value: object) -> object:
@@ -32,9 +33,9 @@ def _size(value: object) -> object:
 
 
 class ContainerOptions(Options):
-    """`cpu_limit` "quota" limits CPU time instead of giving CPUs away. `runtime` is the OCI runtime (engine's own when
-    absent). `shm` is the size of /dev/shm, which ranks on one node use to talk. `mpi_transport` "tcp" forces TCP.
-    `network` "host" leaves the nodes in the network of this machine, each with a loopback address of its own.
+    """`cpu_limit` "quota" limits CPU time instead of assigning CPUs. `runtime` is the OCI runtime (the engine's own
+    when absent). `shm` is the size of /dev/shm, through which ranks on one node communicate. `mpi_transport` "tcp"
+    forces TCP. `network` "host" leaves the nodes in the network of this machine, each with its own loopback address.
     `cpu_share` is the share of its CPUs' time that a node gets: a handicap of a known size."""
 
     cpu_limit: Literal["cpuset", "quota"] = "cpuset"
@@ -43,6 +44,10 @@ class ContainerOptions(Options):
     mpi_transport: Literal["auto", "tcp"] = "auto"
     network: Literal["bridge", "host"] = "bridge"
     cpu_share: Annotated[float, Field(ge=0.05, le=1)] | None = None
+
+    @property
+    def host_network(self) -> bool:
+        return self.network == "host"
 
 
 def image_tag(image: Image) -> str:
@@ -65,7 +70,7 @@ def network_name(campaign: str) -> str:
 
 
 def subnet(campaign: str, attempt: int) -> str:
-    """A private /24 for a campaign: another one for each attempt, spread by the campaign's name."""
+    """A private /24 for a campaign: a different one for each attempt, spread by the campaign's name."""
     start = int(hashlib.sha256(campaign.encode()).hexdigest(), 16)
     return f"10.213.{(start + attempt) % NETWORKS + 1}"
 
@@ -78,7 +83,7 @@ def routed(prefix: str, routes: str) -> bool:
 
 def loopback(campaign: str, attempt: int) -> tuple[str, int]:
     """For nodes in the network of this machine: the first three numbers of their loopback addresses and the port of
-    their SSH servers, other ones for each attempt. Not 22: this machine's own server may have that on all addresses."""
+    their SSH servers, different for each attempt. Not 22, which this machine's own server may use on all addresses."""
     number = subnet(campaign, attempt).rpartition(".")[2]
     start = int(hashlib.sha256(campaign.encode()).hexdigest(), 16) // NETWORKS
     return f"127.213.{number}", FIRST_PORT + (start + attempt) % PORTS
@@ -133,14 +138,13 @@ def create_node(
     quota = quota_us(node, options)
     pins = ("--cpuset-cpus", ",".join(map(str, node.cpu_ids))) if options.cpu_limit == "cpuset" else ()
     own_network = ("--network", network_name(owner.campaign), "--ip", places[node.name])
-    bridge = options.network == "bridge"
     return (
         *(engine, "create", "--name", name_of(owner.campaign, node.name), "--hostname", node.name),
         *owner.labels,
         *(("--runtime", options.runtime) if options.runtime else ()),
-        *(own_network if bridge else ("--network", "host")),
+        *(("--network", "host") if options.host_network else own_network),
         *others,
-        *(("--publish", "127.0.0.1::22") if bridge else ()),
+        *(() if options.host_network else ("--publish", "127.0.0.1::22")),
         *pins,
         *("--cpu-period", str(PERIOD_US), "--cpu-quota", str(quota)),
         *("--memory", str(node.memory_bytes), "--memory-swap", str(node.memory_bytes)),
@@ -159,7 +163,7 @@ KEYS = """\
 def compose(
     name: str, nodes: tuple[NodeShape, ...], options: ContainerOptions, load: str, prefix: str, shared_path: str
 ) -> str:
-    """The same cluster as a Compose file, for those who go on by hand. `load` is the command that makes the image."""
+    """The same cluster as a Compose file, to continue by hand. `load` is the command that imports the image."""
     places = addresses(prefix, tuple(node.name for node in nodes))
     image = load.split()[-1]
     header = f"# Written by `vtax compose`. Once, before `docker compose up -d`:\n#   {load}\n{KEYS}"

@@ -1,4 +1,4 @@
-"""Containers under Docker or Podman: one container a node, from the common root file system, driven by the client.
+"""One container a node, from the common root file system, driven by the command-line client of an engine.
 
 All that a cluster has (containers, network, volume) carries the campaign's label, and `destroy` needs nothing else.
 Nodes are reached through SSH on loopback ports, like virtual machines; nothing else is published.
@@ -7,26 +7,26 @@ Nodes are reached through SSH on loopback ports, like virtual machines; nothing 
 from __future__ import annotations
 
 import json
-import os
-import resource
+import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vtax.cluster.access import LOOPBACK, is_free, wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import SSH, seed
-from vtax.errors import ProvisionError
+from vtax.errors import ProvisionError, UsageError
 from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers.base import LABEL, RUNTIME_LABEL, Capabilities, Cluster, Leftover, Node, Site, elsewhere
+from vtax.providers.base import LABEL, RUNTIME_LABEL, Cluster, Commands, Leftover, Node, Provider, Site, elsewhere
 from vtax.providers.container import engine as lines
 from vtax.providers.container.engine import ContainerOptions, Owner
 from vtax.transport import process
@@ -34,56 +34,59 @@ from vtax.transport.parallel import each
 from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
-MOST_PROCESSES = 4096  # per user; Podman asks for more than kernels without CAP_SYS_RESOURCE grant
 ROUTES = Path("/proc/net/route")
 COMMAND_S = 120.0
 IMPORT_S = 900.0
 SUBNET_ATTEMPTS = 20
-SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # what Docker and Podman say
+SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # in messages of the engines
 LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
-FIREWALLS = ("iptables", "nft")  # that netavark writes its rules with; it starts no container without them
-SYSTEM_PATH = ("/usr/sbin", "/sbin")  # not in the PATH of every user
 GONE = ("no such", "not found", "is not running")
 
 
-class Container:
-    """What Docker and Podman share. A subclass names the client, its environment and how to mend it."""
+class Container(Provider):
+    """What all engines have in common. A subclass names the client and says where it differs."""
 
     name: str
     options = ContainerOptions
     capabilities = Capabilities(
-        limits_cpu=True, limits_memory=True, limits_disk=False, own_kernel=False, separate_nodes=True
+        kind=NodeKind.CONTAINER,
+        limits_cpu=True,
+        limits_memory=True,
+        separate_nodes=True,
+        shares_machine=True,
+        fresh_per_cell=True,
     )
+    runners: ClassVar[tuple[str, ...]]
     provision_estimate_s = 5.0
-    mend: str
+    install_hint: str
+    version_format: str  # that makes the client ask its engine, and print JSON
+    force: tuple[str, ...] = ()  # additional words that make `rm --force` kill at once
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
 
     def environment(self) -> Mapping[str, str] | None:
-        """The client's environment variables; None inherits ours."""
+        """The client's environment variables; None inherits those of this process."""
         return None
 
     def slowdown(self, options: ContainerOptions) -> float:
         return 1.0
 
     def launcher(self, options: ContainerOptions) -> Mpirun:
-        interface = "eth0" if options.network == "bridge" else "lo"
+        interface = "lo" if options.host_network else "eth0"
         return Mpirun(interface=interface, transport=options.mpi_transport)
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         owner = Owner("CAMPAIGN", "RUNTIME")
         return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST")
 
     def _commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, owner: Owner, prefix: str, image: str
-    ) -> tuple[tuple[str, ...], ...]:
-        options = ContainerOptions.model_validate(dict(spec.options))
+    ) -> Commands:
+        options = _options(spec)
         places = lines.addresses(prefix, tuple(node.name for node in shape.nodes))
         return (
-            *((lines.create_network(self.name, owner, prefix),) if options.network == "bridge" else ()),
+            *(() if options.host_network else (lines.create_network(self.name, owner, prefix),)),
             lines.create_volume(self.name, owner),
             *(lines.create_node(self.name, owner, node, options, image, places, shared_path) for node in shape.nodes),
         )
@@ -91,10 +94,11 @@ class Container:
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
         if reason:
-            return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)]
-        return self._limits_problem()
+            return [Problem.blocker(reason, self.install_hint)]
+        return self.limit_problems()
 
-    def _limits_problem(self) -> Sequence[Problem]:
+    def limit_problems(self) -> Sequence[Problem]:
+        """Why nodes cannot be limited for this user."""
         return ()
 
     def unavailable(self) -> str:
@@ -102,28 +106,15 @@ class Container:
         for program in (self.name, "ssh", "ssh-keygen"):
             if shutil.which(program) is None:
                 return f"{program} is not installed"
-        answer = self._run(("version", "--format", "json" if self.name == "podman" else "{{json .}}"), timeout_s=20)
+        answer = self._run(("version", "--format", self.version_format), timeout_s=20)
         if answer.exit_code != 0:
-            said = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
-            return f"{self.name} does not answer: {said[-1] if said else 'no message'}"
-        return ""
-
-    def note(self) -> str:
-        return ""
-
-    def advice(self) -> str:
+            lines_ = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
+            return f"{self.name} does not answer: {lines_[-1] if lines_ else 'no message'}"
         return ""
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        try:
-            return self._create(spec, shape, shared_path, site)
-        except BaseException:
-            self.destroy(site.campaign)
-            raise
-
-    def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         deadline = time.monotonic() + READY_S
-        bridge = ContainerOptions.model_validate(dict(spec.options)).network == "bridge"
+        bridge = not _options(spec).host_network
         names = tuple(node.name for node in shape.nodes)
         image = self.ensure_image(site.image)
         owner = self._owner(site.campaign)
@@ -164,7 +155,7 @@ class Container:
                 Node(node.name, places[node.name], node, SshTransport(config, node.name)) for node in shape.nodes
             ),
             capabilities=self.capabilities,
-            launcher=self.launcher(ContainerOptions.model_validate(dict(spec.options))),
+            launcher=self.launcher(_options(spec)),
             shared_path=shared_path,
             commands=commands,
         )
@@ -173,7 +164,7 @@ class Container:
         return Owner(campaign, str(self.runtime.resolve()))
 
     def _network(self, owner: Owner) -> str:
-        """Make the cluster's network; returns the first three numbers of its addresses. Others may have taken some."""
+        """Make the cluster's network; returns the first three numbers of its addresses. Some may be taken."""
         for attempt in range(SUBNET_ATTEMPTS):
             prefix = lines.subnet(owner.campaign, attempt)
             if lines.routed(prefix, ROUTES.read_text() if ROUTES.exists() else ""):
@@ -182,10 +173,10 @@ class Container:
             if result.exit_code == 0:
                 return prefix
             if not any(word in result.stderr.lower() for word in SUBNET_TAKEN):
-                raise process.failed(result, self.mend)
+                raise process.failed(result, self.install_hint)
         raise ProvisionError(
             f"none of {SUBNET_ATTEMPTS} private networks is free for {self.name}",
-            remedy="`vtax clean` removes those of crashed runs",
+            remedy="run `vtax clean`: it removes those of crashed runs",
         )
 
     def _ports(self, campaign: str, names: Sequence[str]) -> dict[str, int]:
@@ -195,7 +186,9 @@ class Container:
         for name, one in zip(names, described, strict=True):
             published = one["NetworkSettings"]["Ports"].get("22/tcp")
             if not published:
-                raise ProvisionError(f"{name} ended at once", detail=self._log(campaign, name), remedy=self.mend)
+                raise ProvisionError(
+                    f"{name} ended immediately", detail=self._log(campaign, name), remedy=self.install_hint
+                )
             ports[name] = int(published[0]["HostPort"])
         return ports
 
@@ -208,6 +201,19 @@ class Container:
     def _log(self, campaign: str, name: str) -> str:
         result = self._run(("logs", "--tail", "20", lines.name_of(campaign, name)))
         return (result.stdout + result.stderr).strip()
+
+    def compose_file(
+        self, name: str, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, image: Image | None
+    ) -> str:
+        options = _options(spec)
+        if options.host_network:
+            raise UsageError(
+                f"environment {spec.name!r} uses this machine's own network, in which a Compose file cannot give nodes "
+                "addresses",
+                remedy='choose one with network = "bridge"; `vtax up` creates this one',
+            )
+        load = shlex.join(lines.import_image(self.name, image)) if image else lines.NOT_BUILT
+        return lines.compose(name, shape.nodes, options, load, lines.subnet(name, 0), shared_path)
 
     def ensure_image(self, image: Image) -> str:
         """The tag of the root file system in the engine's store, imported when it is not there."""
@@ -227,16 +233,15 @@ class Container:
             return  # nothing can be running
         chosen = ("--filter", f"label={LABEL}={campaign}")
         containers = self._must((self.name, "ps", "--all", "--quiet", "--no-trunc", *chosen)).stdout.split()
-        force = ("--time", "0") if self.name == "podman" else ()
         if containers:
-            self._remove((self.name, "rm", "--force", *force, "--volumes", *containers))
+            self._remove((self.name, "rm", "--force", *self.force, "--volumes", *containers))
         for kind in ("network", "volume"):
             names = self._must((self.name, kind, "ls", "--quiet", *chosen)).stdout.split()
-            # By name too: an engine that makes a volume in passing gives it no label.
+            # By name too: a volume that an engine creates implicitly has no label.
             self._remove((self.name, kind, "rm", *dict.fromkeys([*names, lines.network_name(campaign)])))
 
     def _remove(self, argv: Sequence[str]) -> None:
-        """Removing what is gone already is success."""
+        """Removing what is already gone is a success."""
         result = self._run(argv[1:])
         if result.exit_code != 0 and not any(word in result.stderr.lower() for word in GONE):
             raise process.failed(result)
@@ -259,7 +264,7 @@ class Container:
         return found
 
     def _run(self, words: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
-        # Podman's monitor leaves a file "oom" in its working directory: that is ours, not the user's.
+        # Podman's monitor leaves a file "oom" in its working directory: that must not be the user's.
         self.runtime.mkdir(parents=True, exist_ok=True)
         command = (self.name, *words)
         return process.run(command, timeout_s=timeout_s, stdin=stdin, env=self.environment(), directory=self.runtime)
@@ -267,14 +272,17 @@ class Container:
     def _must(self, argv: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
         result = self._run(argv[1:], timeout_s, stdin)
         if result.exit_code != 0 or result.timed_out:
-            raise process.failed(result, self.mend)
+            raise process.failed(result, self.install_hint)
         return result
+
+
+def _options(spec: EnvironmentSpec) -> ContainerOptions:
+    return ContainerOptions.model_validate(dict(spec.options))
 
 
 def _prefix(spec: EnvironmentSpec) -> str:
     """The network that a campaign of this name would try first, for the plan."""
-    bridge = ContainerOptions.model_validate(dict(spec.options)).network == "bridge"
-    return lines.subnet("CAMPAIGN", 0) if bridge else lines.loopback("CAMPAIGN", 0)[0]
+    return lines.loopback("CAMPAIGN", 0)[0] if _options(spec).host_network else lines.subnet("CAMPAIGN", 0)
 
 
 def free_loopback(campaign: str, names: Sequence[str]) -> tuple[str, int]:
@@ -285,78 +293,5 @@ def free_loopback(campaign: str, names: Sequence[str]) -> tuple[str, int]:
             return prefix, port
     raise ProvisionError(
         f"none of {SUBNET_ATTEMPTS} ports is free on this machine's loopback addresses",
-        remedy="`vtax clean` removes what crashed runs left",
+        remedy="run `vtax clean`: it removes what crashed runs left behind",
     )
-
-
-class Docker(Container):
-    name = "docker"
-    mend = "as root: apt-get install docker.io openssh-client, then start dockerd; a user needs the group docker"
-
-
-class Podman(Container):
-    name = "podman"
-    mend = "as root: apt-get install podman runc netavark aardvark-dns iptables nftables openssh-client"
-
-    def environment(self) -> Mapping[str, str]:
-        """Podman as it works on small machines too: rlimits that the kernel grants, no systemd, no hybrid cgroups."""
-        place = self.runtime / "containers.conf"
-        text = containers_conf(
-            nofile=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
-            nproc=min(MOST_PROCESSES, resource.getrlimit(resource.RLIMIT_NPROC)[1]),
-            systemd=Path("/run/systemd/system").exists(),
-            hybrid=Path("/sys/fs/cgroup/unified").exists() or not Path("/sys/fs/cgroup/cgroup.controllers").exists(),
-            netavark=any((Path(folder) / "netavark").exists() for folder in ("/usr/lib/podman", "/usr/libexec/podman")),
-        )
-        if not place.exists() or place.read_text() != text:
-            self.runtime.mkdir(parents=True, exist_ok=True)
-            fresh = place.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
-            fresh.write_text(text)
-            fresh.replace(place)
-        return {**os.environ, "CONTAINERS_CONF": str(place)}
-
-    def unavailable(self) -> str:
-        reason = super().unavailable()
-        places = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATH))
-        if not reason and not any(shutil.which(program, path=places) for program in FIREWALLS):
-            return f"{' or '.join(FIREWALLS)} is not installed: Podman's networks need one"
-        return reason
-
-    def _limits_problem(self) -> Sequence[Problem]:
-        if os.geteuid() == 0:
-            return ()
-        reason, remedy = undelegated(Path("/sys/fs/cgroup"), os.getuid())
-        return [Problem(severity=Severity.BLOCKER, message=reason, remedy=remedy)] if reason else ()
-
-
-def undelegated(root: Path, uid: int) -> tuple[str, str]:
-    """Why Podman cannot limit CPUs and memory for this user, and what mends it; empty words when it can."""
-    if not (root / "cgroup.controllers").exists():
-        return (
-            "Podman without root cannot limit CPUs and memory on cgroup version 1",
-            "run as root, or boot with cgroup version 2 (systemd.unified_cgroup_hierarchy=1)",
-        )
-    place = root / f"user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
-    given = set(place.read_text().split()) if place.exists() else set()
-    missing = sorted({"cpu", "cpuset", "memory"} - given)
-    if not missing:
-        return "", ""
-    return (
-        f"Podman without root cannot limit nodes: {', '.join(missing)} not delegated to this user",
-        "run as root, or give user@.service a drop-in with [Service] Delegate=cpu cpuset memory pids",
-    )
-
-
-def containers_conf(nofile: int, nproc: int, systemd: bool, hybrid: bool, netavark: bool) -> str:
-    """Podman's configuration for our calls only. crun refuses hybrid cgroups, so runc runs there."""
-    parts = ["[containers]"]
-    limits = [f"{name}={value}:{value}" for name, value in (("nofile", nofile), ("nproc", nproc)) if value > 0]
-    parts.append(f"default_ulimits = {json.dumps(limits)}")
-    if netavark:
-        parts += ["[network]", 'network_backend = "netavark"']
-    parts.append("[engine]")
-    if not systemd:
-        parts += ['cgroup_manager = "cgroupfs"', 'events_logger = "file"']
-    if hybrid and shutil.which("runc"):
-        parts.append('runtime = "runc"')
-    return "\n".join(parts) + "\n"

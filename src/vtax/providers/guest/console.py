@@ -1,4 +1,4 @@
-"""What a guest's console says: how far it has come, and why it went no further. Pure."""
+"""A guest's console: how far the guest has come, and why it went no further. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from vtax.model.nodes import NodeShape, Role
 
 FATAL = re.compile(r"^.*(Kernel panic|Out of memory: Killed process|vtax-init \S+ failed: ).*$", re.MULTILINE)
-SHOWN = 15  # last lines of a console that an error tells
+SHOWN = 15  # last lines of a console that an error shows
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|c)|\r")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must be seen, in this order. `hint` is what to look at when it is not."""
+    """One line that must appear, in this order. `hint` is what to check when it does not."""
 
     what: str
-    word: str  # that the first process tells when it is done
+    word: str  # that the first process prints when it is done
     hint: str
 
     def passed(self, text: str) -> bool:
@@ -26,16 +26,18 @@ class Check:
 
 
 STARTED = (
-    Check("the kernel started its first process", "mounted", "does any guest run here? `vtax doctor` says"),
-    Check("the node read its seed", "seeded", "it looks in QEMU's configuration (module qemu_fw_cfg) and on its disks"),
-    Check("the network is up", "network", "does the kernel have a driver for this network card? try nic = virtio"),
-    Check("the SSH server runs", "sshd", "the console says what it did not like"),
+    Check("the kernel started its first process", "mounted", "can any guest run here? run `vtax doctor`"),
+    Check(
+        "the node read its seed", "seeded", "it is read from QEMU's configuration (module qemu_fw_cfg) or from a disk"
+    ),
+    Check("the network is up", "network", 'does the kernel have a driver for this network card? try nic = "virtio"'),
+    Check("the SSH server runs", "sshd", "see the console for its error"),
 )
-READY = Check("the node is ready", "ready", "the console says what it was doing")
+READY = Check("the node is ready", "ready", "see the console for its last step")
 MASTER = (
     *STARTED,
     Check("the shared directory is exported", "exported", "is the module nfsd in the root file system?"),
-    Check("the workers reach the outside through the master", "gateway", "is nftables in the root file system?"),
+    Check("the workers reach outside networks through the master", "gateway", "is nftables in the root file system?"),
     READY,
 )
 WORKER = (*STARTED, Check("the shared directory is mounted", "shared", "is the master up? see its console"), READY)
@@ -46,7 +48,7 @@ def checks_for(node: NodeShape) -> tuple[Check, ...]:
 
 
 def plain(text: str) -> str:
-    """A console's text without what moves cursors."""
+    """A console's text without escape sequences."""
     return ESCAPES.sub("", text)
 
 

@@ -1,7 +1,7 @@
 """A disk that EFI firmware starts from: a boot partition with the kernel as an EFI program, and the root file system.
 
-For what runs machines but cannot be given a kernel. All tools work on plain files: no root, loop device or mount, and
-no boot sector of ours.
+For hypervisors that cannot be given a kernel. All tools work on plain files: no root, loop device or mount, and
+no own boot sector.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ start={(FIRST + BOOT_SIZE) // 512}, type=4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709, n
 
 
 def write(path: Path, image: Image, size_bytes: int) -> None:
-    """The disk, anew. Raises EnvironmentMissing when the root file system has no kernel for it."""
+    """Write the disk. Raises EnvironmentMissing when the root file system has no kernel for it."""
     program = efi_program(image)
     start, size = FIRST + BOOT_SIZE, size_bytes // MIB * MIB
     _resize(path, start)  # which ends with the boot partition while that is made
@@ -61,7 +61,7 @@ def efi_program(image: Image) -> bytes:
             "the root file system has no kernel that starts from firmware",
             remedy=f"`vtax image remove {image.recipe}`, then `vtax image build`",
         )
-    ram_disk = initrd.made(image, tuple(sorted({*initrd.SATA, *initrd.NVME})))
+    ram_disk = initrd.build(image, tuple(sorted({*initrd.SATA, *initrd.NVME})))
     return uki.unified(stub.read_bytes(), sections(Path(image.kernel).read_bytes(), ram_disk))
 
 

@@ -1,7 +1,7 @@
-"""What the first process of a guest is told of its cluster: names, addresses, network cards. Pure.
+"""The configuration that the first process of a guest reads: names, addresses, network cards. Pure.
 
-The topology is the same whatever runs the machines: a network of the cluster's own, and for the master alone a NAT to
-the outside, with the addresses that QEMU and VirtualBox both give there.
+The topology is the same whatever runs the machines: a private network of the cluster, and for the master alone a NAT to
+the outside, with the addresses that QEMU and VirtualBox both use there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from vtax.model.nodes import NodeShape, Role
 
-PREFIX = "10.214.0"  # of the cluster's own network, which no other sees
+PREFIX = "10.214.0"  # of the cluster's network, which nothing outside it sees
 NETWORK = f"{PREFIX}.0/24"
 OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}
 VIRTIO = "virtio_pci virtio_net"  # kernel modules, where they are not inside the kernel
@@ -20,7 +20,7 @@ NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
 
 
 def name_of(campaign: str, node: str) -> str:
-    """What a machine is called where it runs: all that `destroy` needs."""
+    """The name of a machine in its hypervisor: all that `destroy` needs."""
     return f"vtax-{campaign}-{node}"
 
 
@@ -29,7 +29,7 @@ def addresses(names: tuple[str, ...]) -> Mapping[str, str]:
     return {name: f"{PREFIX}.{10 + number}" for number, name in enumerate(names)}
 
 
-def setting(
+def guest_config(
     node: NodeShape,
     places: Mapping[str, str],
     shared_path: str,

@@ -79,7 +79,7 @@ def _directory(image: Image) -> Path:
     return Path(image.directory) / "usr/lib/modules" / release
 
 
-def made(image: Image, needed: Sequence[str]) -> bytes | None:
+def build(image: Image, needed: Sequence[str]) -> bytes | None:
     """The RAM disk that leads to a root file system over modules `needed`; None when all are inside the kernel.
     Raises EnvironmentMissing when the kernel cannot reach its root file system at all."""
     known = modules_of(image)
@@ -87,7 +87,7 @@ def made(image: Image, needed: Sequence[str]) -> bytes | None:
     if lost:
         raise EnvironmentMissing(
             f"the kernel of the root file system has no {', '.join(lost)}",
-            remedy="leave the kernel's package to vtax: `vtax image remove`, then `vtax image build`",
+            remedy="let vtax choose the kernel package: `vtax image remove`, then `vtax image build`",
         )
     if all(known.inside(name) for name in needed):
         return None
@@ -106,9 +106,9 @@ def made(image: Image, needed: Sequence[str]) -> bytes | None:
 
 
 def unpacked(path: Path) -> bytes:
-    """A module as the kernel loads it. Raises EnvironmentMissing for a packing that is not known."""
+    """A module as the kernel loads it. Raises EnvironmentMissing for an unknown compression."""
     if path.suffix not in UNPACKED:
-        raise EnvironmentMissing(f"{path} is packed in a way that is not known", remedy="use suite trixie")
+        raise EnvironmentMissing(f"{path} has an unknown compression", remedy="use suite trixie")
     return UNPACKED[path.suffix](path.read_bytes())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vtax.facts.cpu import cpu_list
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape
 
 NODES = Path("/sys/devices/system/node")
@@ -14,13 +14,13 @@ Nodes = Mapping[int, tuple[int, ...]]  # NUMA node -> its CPUs
 
 
 def nodes() -> Nodes:
-    """Of this machine; none where its kernel does not tell."""
+    """Of this machine; none where the kernel does not show them."""
     found = {int(path.name.removeprefix("node")): path / "cpulist" for path in NODES.glob("node[0-9]*")}
     return {number: cpu_list(path.read_text()) for number, path in sorted(found.items())}
 
 
 def holding(cpus: Iterable[int], known: Nodes) -> tuple[int, ...]:
-    """The NUMA nodes that any of these CPUs is of."""
+    """The NUMA nodes to which any of these CPUs belongs."""
     wanted = set(cpus)
     return tuple(number for number, its in known.items() if wanted & set(its))
 
@@ -33,13 +33,12 @@ def near(cpus: Iterable[int], known: Nodes, usable: Iterable[int]) -> tuple[int,
 
 
 def spanned(shape: ClusterShape, known: Nodes) -> Iterator[Problem]:
-    """Cluster nodes whose CPUs are of several NUMA nodes, which the kernel of a virtual machine does not see."""
+    """Cluster nodes whose CPUs belong to several NUMA nodes, which the kernel of a virtual machine cannot see."""
     for node in shape.nodes:
         numbers = holding(node.cpu_ids, known)
         if len(numbers) > 1:
-            yield Problem(
-                severity=Severity.WARNING,
-                message=f"{node.name} has CPUs of the NUMA nodes {', '.join(map(str, numbers))}: part of its memory is "
-                "remote, and its kernel does not know",
-                remedy="fewer CPUs for each node, so that it fits into one NUMA node",
+            yield Problem.warning(
+                f"{node.name} has CPUs of the NUMA nodes {', '.join(map(str, numbers))}: part of its memory is "
+                "remote, and its kernel cannot know",
+                "use fewer CPUs per node, so that each fits into one NUMA node",
             )

@@ -1,4 +1,4 @@
-"""Where the threads of a running machine may run: every virtual CPU on a CPU of its own, all others on the node's."""
+"""Where the threads of a running machine may run: every virtual CPU on its own CPU, all others on the node's CPUs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PROC = Path("/proc")
 
 
 def pin(pid: int, threads: Sequence[int], cpus: Sequence[int], helpers: Sequence[int] = ()) -> tuple[int, ...]:
-    """`threads` are those of the virtual CPUs, in order; `helpers` work for the process without being of it. Returns
-    where each virtual CPU is."""
+    """`threads` are those of the virtual CPUs, in order; `helpers` work for the process but are not its threads.
+    Returns the CPU of each virtual CPU."""
     for task in (*tasks(pid), *helpers):
         with suppress(ProcessLookupError):  # workers of the emulator come and go, and inherit where their maker may run
             os.sched_setaffinity(task, cpus)
@@ -30,8 +30,8 @@ def tasks(pid: int) -> tuple[int, ...]:
 
 
 def vhost_workers(pid: int) -> tuple[int, ...]:
-    """What carries the network frames of a process in the kernel: a task of its own, or before Linux 6.4 a thread of
-    the kernel's. Both are named after the thread that asked for it."""
+    """The tasks that carry the network frames of a process in the kernel: tasks of the process, or before Linux 6.4
+    kernel threads. Both are named after the thread that asked for them."""
     own = tasks(pid)
     names = {f"vhost-{task}" for task in own}
     places = [PROC / str(pid) / "task" / str(task) for task in own]
@@ -46,12 +46,12 @@ def _name(place: Path) -> str:
         return ""  # gone meanwhile
 
 
-def told(node: NodeShape, places: Sequence[int]) -> str:
+def pinned_sentence(node: NodeShape, places: Sequence[int]) -> str:
     """The sentence for the cell's record."""
     virtual = ", ".join(f"{number} on CPU {cpu}" for number, cpu in enumerate(places))
     return f"{node.name}: virtual CPU {virtual}; emulator threads on CPU {','.join(map(str, node.cpu_ids))}"
 
 
-def free(node: NodeShape) -> str:
+def unpinned_sentence(node: NodeShape) -> str:
     """The sentence where nothing was pinned."""
     return f"{node.name}: its virtual CPUs and its emulator run where the host puts them"

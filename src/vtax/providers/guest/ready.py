@@ -1,4 +1,4 @@
-"""The wait for a guest to say on its console that it is a node."""
+"""The wait until a guest reports on its console that it is ready."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def wait(
     poll_s: float,
     checks: Sequence[console.Check] = (),
 ) -> None:
-    """Return when the node is ready, or has passed `checks`. `ended` says why it never will be, "" while it may;
+    """Return when the node is ready, or has passed `checks`. `ended` returns why it never will be, "" while it may;
     `deadline` is on the monotonic clock and `limit_s` long. Raises ProvisionError as soon as it is clear that it will
     not be."""
     checks = checks or console.checks_for(node)
     while True:
-        dead = ended()  # before the console is read, which holds all that a guest said when it has ended
+        dead = ended()  # before the console is read, which is complete once the guest has ended
         text = console.plain(log.read_text(errors="replace")) if log.exists() else ""
         missing = console.first_missing(text, checks)
         if missing is None:
@@ -33,7 +33,7 @@ def wait(
         reason = console.fatal(text) or dead
         if reason or time.monotonic() > deadline:
             raise ProvisionError(
-                f"{node.name} does not come up: {reason or f'not within {limit_s:.0f} s: {missing.what}'}",
+                f"{node.name} does not come up: {reason or f'after {limit_s:.0f} s still waiting for: {missing.what}'}",
                 detail=console.tail(text) or "the console is empty",
                 remedy=missing.hint,
             )

@@ -1,55 +1,62 @@
-"""A cluster of machines that are ready: what is written down of it, and the cluster again from that."""
+"""A running cluster of virtual machines, saved to a file so that another process can connect to it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Capabilities, Cluster, Node, Site
+from vtax.providers.base import Cluster, Node, Site
 from vtax.providers.guest.guest_config import addresses
 from vtax.transport.ssh import SshTransport
 
-CAPABILITIES = Capabilities(limits_cpu=True, limits_memory=True, limits_disk=True, own_kernel=True, separate_nodes=True)
+CAPABILITIES = Capabilities(
+    kind=NodeKind.VM,
+    limits_cpu=True,
+    limits_memory=True,
+    limits_disk=True,
+    own_kernel=True,
+    separate_nodes=True,
+    shares_machine=True,
+    fresh_per_cell=True,
+)
+FILE = "commands.json"
 
 
-def console_of(site: Site, node: str) -> Path:
-    return site.console(node)
-
-
-def remember(
+def save(
     site: Site,
     commands: Sequence[Sequence[str]],
     notes: Sequence[str],
-    patience: float,
-    facts: Mapping[str, Mapping[str, Any]] | None = None,
+    timeout_factor: float,
+    facts: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    made = {"commands": commands, "notes": notes, "patience": patience, "facts": facts or {}}
-    (site.directory / "commands.json").write_text(json.dumps(made))
+    saved = {"commands": commands, "notes": notes, "timeout_factor": timeout_factor, "facts": facts}
+    (site.directory / FILE).write_text(json.dumps(saved))
 
 
-def connected(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, launcher: Mpirun) -> Cluster:
-    """The cluster whose machines run, by what `remember` wrote. Raises OSError when that is gone."""
-    made = json.loads((site.directory / "commands.json").read_text())
+def load(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, launcher: Mpirun) -> Cluster:
+    """The cluster that was saved. Raises OSError when its file is gone."""
+    saved = json.loads((site.directory / FILE).read_text())
     places = addresses(tuple(node.name for node in shape.nodes))
     config = site.directory / "ssh_config"
-    patience = float(made["patience"])
+    timeout_factor = float(saved["timeout_factor"])
     return Cluster(
         environment=spec,
         shape=shape,
         nodes=tuple(
-            Node(node.name, places[node.name], node, SshTransport(config, node.name, patience)) for node in shape.nodes
+            Node(node.name, places[node.name], node, SshTransport(config, node.name, timeout_factor))
+            for node in shape.nodes
         ),
         capabilities=CAPABILITIES,
         launcher=launcher,
         shared_path=shared_path,
-        commands=tuple(tuple(line) for line in made["commands"]),
-        notes=tuple(made["notes"]),
-        patience=patience,
-        facts=made["facts"],
-        logs={node.name: console_of(site, node.name) for node in shape.nodes},
+        commands=tuple(tuple(line) for line in saved["commands"]),
+        notes=tuple(saved["notes"]),
+        timeout_factor=timeout_factor,
+        facts=saved["facts"],
+        logs={node.name: site.console(node.name) for node in shape.nodes},
     )

@@ -17,7 +17,7 @@ READABLE_DATA = 0x40000040
 
 
 def unified(stub: bytes, sections: Sequence[tuple[str, bytes]]) -> bytes:
-    """The stub with these sections added, name and content. Raises EnvironmentMissing for what is no stub."""
+    """The stub with these sections added, name and content. Raises EnvironmentMissing for anything else than a stub."""
     header = _header(stub)
     count, optional_size = struct.unpack_from("<H", stub, header + 6)[0], struct.unpack_from("<H", stub, header + 20)[0]
     memory_unit, file_unit = struct.unpack_from("<II", stub, header + OPTIONAL + 32)
@@ -48,7 +48,7 @@ def _header(stub: bytes) -> int:
         start: int = struct.unpack_from("<I", stub, 0x3C)[0]
         if stub[start : start + 4] == b"PE\0\0":
             return start
-    raise EnvironmentMissing("the EFI stub of the root file system is no EFI program", remedy="`vtax image remove`")
+    raise EnvironmentMissing("the EFI stub of the root file system is not an EFI program", remedy="`vtax image remove`")
 
 
 def _up(size: int, unit: int) -> int:

@@ -1,14 +1,13 @@
 """The bare host: the same root file system entered by chroot, the same CPUs and memory, no virtualization.
 
 There is one machine, so "nodes" are sets of CPUs of it: they share a kernel, a network stack and a disk. Every command
-runs in a mount and process namespace of its own, made by `vtax-enter` in 3 ms, which ends with it. Root limits memory
+runs in its own mount and process namespace, made by `vtax-enter` in 3 ms, which ends with it. Root limits memory
 by control groups; an ordinary user works in a user namespace, pins CPUs with `taskset`, and has no memory limit.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,44 +16,37 @@ from typing import Literal, NamedTuple
 
 from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import cgroup
-from vtax.providers.base import LABEL, SCRATCH, Capabilities, Cluster, Leftover, Node, Options, Site, elsewhere
+from vtax.providers.base import LABEL, SCRATCH, Cluster, Commands, Leftover, Node, Options, Provider, Site, elsewhere
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 
 ENTER = "/usr/local/bin/vtax-enter"  # static, in the root file system; see its source for what it does
-AS_ROOT_HERE = ("--user", "--map-root-user", "--map-auto")
 
 
 class HostOptions(Options):
-    """`mpi_transport` "tcp" makes ranks talk over TCP as they must between nodes, so that it can be told apart."""
+    """`mpi_transport` "tcp" makes ranks communicate over TCP, as they must between nodes, to separate its cost."""
 
     mpi_transport: Literal["auto", "tcp"] = "auto"
 
 
-class Host:
+class Host(Provider):
     name = "host"
     options = HostOptions
-    mend = "as root: apt-get install util-linux uidmap, and a line for this user in /etc/subuid and /etc/subgid"
+    runners = ()
+    install_hint = "as root: apt-get install util-linux uidmap, and a line for this user in /etc/subuid and /etc/subgid"
+    capabilities = Capabilities(kind=NodeKind.HOST, limits_cpu=True, shares_machine=True)
     provision_estimate_s = 1.0
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
         self.groups = cgroup.find() if os.geteuid() == 0 else None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(
-            limits_cpu=True,
-            limits_memory=self.groups is not None,
-            limits_disk=False,
-            own_kernel=False,
-            separate_nodes=False,
-        )
+        self.capabilities = self.capabilities.model_copy(update={"limits_memory": self.groups is not None})
 
     def slowdown(self, options: HostOptions) -> float:
         return 1.0
@@ -62,9 +54,7 @@ class Host:
     def launcher(self, options: HostOptions) -> Mpirun:
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         site = Path("CAMPAIGN")
         groups = [tree / f"{cgroup.PREFIX}CAMPAIGN" / "worker1" for tree in self.groups.trees] if self.groups else ()
         cpus = shape.nodes[1].cpu_ids
@@ -73,23 +63,19 @@ class Host:
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
-        return [Problem(severity=Severity.BLOCKER, message=reason, remedy=self.mend)] if reason else []
+        return [Problem.blocker(reason, self.install_hint)] if reason else []
 
     def unavailable(self) -> str:
-        search = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
         for program in ("unshare", "taskset"):
-            if shutil.which(program, path=search) is None:
+            if not process.installed(program):
                 return f"{program} is not installed"
         if os.geteuid() == 0:
             return ""
-        probe = process.run(("unshare", *AS_ROOT_HERE, "--mount", "--pid", "--fork", "true"), timeout_s=10)
+        probe = process.run((*process.as_root_here(), "--mount", "--pid", "--fork", "true"), timeout_s=10)
         return "" if probe.exit_code == 0 else f"user namespaces do not work for this user: {probe.stderr.strip()}"
 
-    def note(self) -> str:
-        return ""
-
-    def advice(self) -> str:
-        return ""
+    def status_note(self) -> str:
+        return "" if os.geteuid() == 0 else "without root it pins CPUs, but cannot limit memory: the audit reports that"
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         for name, nodes in _groups(shape):
@@ -102,7 +88,7 @@ class Host:
                 except OSError as error:
                     raise ProvisionError(
                         f"the control group of {name} cannot be made: {error}",
-                        remedy="does another program hold these CPUs alone? `vtax clean` removes what a crash left",
+                        remedy="does another program use these CPUs exclusively? run `vtax clean` after a crash",
                     ) from error
         (site.directory / "shared").mkdir(exist_ok=True)
         for place in (SCRATCH, shared_path):
@@ -113,7 +99,7 @@ class Host:
         transports = {
             name: LocalTransport(self._wrapper(name, nodes, shared_path, site)) for name, nodes in _groups(shape)
         }
-        together = {
+        shared = {
             frozenset(node.name for node in nodes): transports[name] for name, nodes in _groups(shape) if len(nodes) > 1
         }
         return Cluster(
@@ -124,7 +110,7 @@ class Host:
             launcher=self.launcher(HostOptions.model_validate(dict(spec.options))),
             shared_path=shared_path,
             commands=(transports[shape.nodes[-1].name].wrap("DIRECTORY", ("COMMAND",)),),
-            together=together,
+            shared_transports=shared,
         )
 
     def _wrapper(
@@ -164,7 +150,7 @@ class Host:
         ]
 
     def remove_image(self, image: Image) -> None:
-        """The cached tree itself is what this environment runs in."""
+        """Nothing to remove: this environment runs in the cached tree itself."""
 
 
 def wrapper(
@@ -176,13 +162,12 @@ def wrapper(
     cpus: Sequence[int],
     groups: Sequence[Path],
 ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
-    """What puts a command into the root file system with a node's CPUs: by control groups, or else by `taskset`."""
+    """What runs a command in the root file system on a node's CPUs: by control groups, or else by `taskset`."""
     pinned = () if groups else ("taskset", "-c", ",".join(map(str, cpus)))
-    user = () if os.geteuid() == 0 else ("unshare", *AS_ROOT_HERE)
     enter = (root + ENTER, f"{LABEL}={campaign}", root, str(site), str(shared), mountpoint)
 
     def wrap(directory: str, argv: Sequence[str]) -> tuple[str, ...]:
-        return (*pinned, *user, *enter, directory, " ".join(map(str, groups)), *argv)
+        return (*pinned, *process.as_root_here(), *enter, directory, " ".join(map(str, groups)), *argv)
 
     return wrap
 
@@ -195,7 +180,7 @@ def _groups(shape: ClusterShape) -> tuple[tuple[str, tuple[NodeShape, ...]], ...
 
 
 class _Process(NamedTuple):
-    """A process inside an environment of ours; `site` is the directory of its node."""
+    """A process inside a host environment; `site` is the directory of its node."""
 
     pid: int
     campaign: str
@@ -206,7 +191,7 @@ class _Process(NamedTuple):
 
 
 def _labelled_processes() -> list[_Process]:
-    """Processes that run inside an environment of ours: the label stands in their command line, then root and site."""
+    """Processes inside host environments: their command lines contain the label, then root and site."""
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -1,4 +1,4 @@
-"""The command lines of QEMU: pure. What every word is for stands beside it.
+"""The command lines of QEMU, with what every word is for. Pure.
 
 The kernel is given to QEMU and finds its root file system on an NVMe disk: so there is no boot loader, and no initial
 RAM disk where the kernel needs no module for that. What makes the node of a cluster out of the root file system is a
@@ -21,11 +21,11 @@ from vtax.providers.guest import guest_config as guest
 
 QEMU = "qemu-system-x86_64"
 OLDEST = (7, 2)  # `-netdev stream`
-CMPXCHG16B_MENDED = (8, 0)  # before, software emulation leaves wrong flags after it, and guest kernels crash at random
+CMPXCHG16B_FIXED = (8, 0)  # earlier, software emulation leaves wrong flags after it: guest kernels crash at random
 NICS = {"virtio": "virtio-net-pci", "e1000": "e1000", "vmxnet3": "vmxnet3"}
 DRIVERS = {"virtio": guest.VIRTIO, "e1000": "e1000", "vmxnet3": "vmxnet3"}  # modules of the guest
 MIB = 2**20
-HUGE_PAGE = 2 * MIB  # whatever size the host takes when none is said
+HUGE_PAGE = 2 * MIB  # the size that is asked for, whatever the host's default
 SLOW_EMULATED = "-erms,-fsrm"  # with them guests copy and clear memory by byte instructions, at half the speed and less
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check"  # a busy host delays the timer that it checks
 TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
@@ -38,12 +38,12 @@ Version = tuple[int, int]
 class QemuOptions(Options):
     """`accel` "auto" is KVM where a test guest runs with it, else software emulation ("tcg"), whose figures say nothing
     about virtualization: they are not compared unless `allow_emulation` is true. `cpu` is QEMU's model of the CPU (the
-    host's own under KVM, "max" else). `disk` holds /scratch and /shared; `cache` is QEMU's word for who keeps its
+    host's own under KVM, otherwise "max"). `disk` holds /scratch and /shared; `cache` is QEMU's word for who keeps its
     blocks in memory ("none": the guest alone). `pin` puts every virtual CPU on its own CPU of the node. `network` "tap"
-    is a bridge of the kernel, which needs root, and "auto" is that where it can be made, else a "switch" in user space;
-    with `vhost` the kernel carries a tap's frames, not QEMU ("auto": where it can). `nic` "e1000" needs the generic
-    kernel, `kernel` in [image]. The guest's memory is `hugepages` of the host, or pages of QEMU's, all of them taken
-    before the guest starts with `prealloc`."""
+    is a bridge of the kernel, which needs root; "auto" is "tap" where it can be made, else a "switch" in user space.
+    With `vhost` the kernel carries a tap's frames, not QEMU ("auto": where it can). `nic` "e1000" needs the generic
+    kernel, `kernel` in [image]. The guest's memory is in `hugepages` of the host, or in ordinary pages; with
+    `prealloc` all of it is allocated before the guest starts."""
 
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     allow_emulation: bool = False
@@ -59,7 +59,7 @@ class QemuOptions(Options):
     pin: bool = True
     mpi_transport: Literal["auto", "tcp"] = "auto"
 
-    def undriven(self, kernel: str) -> str:
+    def missing_driver(self, kernel: str) -> str:
         return "nic" if self.nic == "e1000" and kernel == "cloud" else ""
 
 
@@ -76,7 +76,7 @@ class Machine:
     initrd: Path | None = None  # the initial RAM disk, where the kernel needs one
     vhost: bool = False  # whether the kernel carries the frames of a tap
     numa_nodes: tuple[int, ...] = ()  # of the host, that its CPUs are of
-    near: tuple[int, ...] = ()  # the CPUs it starts on, whose memory is local then; none: any will do
+    near: tuple[int, ...] = ()  # the CPUs it starts on, so that its memory is local to them; none: any CPU
 
 
 def version(text: str) -> Version | None:
@@ -94,7 +94,7 @@ def cpu_models(text: str) -> tuple[str, ...]:
 def cpu_model(options: QemuOptions, accel: Accelerator, qemu: Version) -> str:
     """The model of the CPU, without what this version cannot emulate, and what it emulates a byte at a time."""
     model = options.cpu or ("host" if accel == "kvm" else f"max,{SLOW_EMULATED}")
-    if accel == "tcg" and qemu < CMPXCHG16B_MENDED and "-cx16" not in model:
+    if accel == "tcg" and qemu < CMPXCHG16B_FIXED and "-cx16" not in model:
         return f"{model},-cx16"
     return model
 
@@ -106,11 +106,11 @@ def inner_mac(number: int) -> str:
 OUTER_MAC = "52:54:00:76:01:00"
 
 
-def setting(machine: Machine, places: Mapping[str, str], shared_path: str, options: QemuOptions) -> str:
-    """What the first process of the guest reads."""
+def guest_config(machine: Machine, places: Mapping[str, str], shared_path: str, options: QemuOptions) -> str:
+    """The configuration that the first process of the guest reads."""
     data_disk = "/dev/vda" if options.disk == "virtio-blk" else ""
     macs = inner_mac(machine.number), OUTER_MAC
-    return guest.setting(machine.node, places, shared_path, *macs, data_disk, DRIVERS[options.nic])
+    return guest.guest_config(machine.node, places, shared_path, *macs, data_disk, DRIVERS[options.nic])
 
 
 def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         *_memory(memory, options),
         *("-qmp", f"unix:{place / 'qmp'},server=on,wait=off"),
         *("-chardev", f"file,id=console,path={place / 'console.log'}", "-serial", "chardev:console"),
-        # The order to power off comes through a second serial port: it works when the network does not.
+        # The request to power off comes through a second serial port: that works when the network does not.
         *("-chardev", f"socket,id=orders,path={place / 'orders'},server=on,wait=off", "-serial", "chardev:orders"),
         *_disks(place, options),
         *_network(machine, options),
@@ -155,8 +155,9 @@ def started(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Ve
 
 
 def facts(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> dict[str, Any]:
-    """What a node is made of, as far as it cannot see that itself."""
+    """What a node is made of, as far as it cannot observe that itself."""
     return {
+        "emulated": accel == "tcg",
         "vm_accelerator": accel,
         "vm_qemu": ".".join(map(str, qemu)),
         "vm_cpu_model": cpu_model(options, accel, qemu),
@@ -180,11 +181,11 @@ def _memory(mebibytes: int, options: QemuOptions) -> tuple[str, ...]:
 
 
 def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
-    """The system is always on NVMe; with "virtio-blk", /scratch and /shared are on a disk of that kind beside it.
+    """The system is always on NVMe; with "virtio-blk", /scratch and /shared are on an additional disk of that kind.
 
     The common disk below a node's layer is never written, so the host may keep it in memory whatever `cache` says."""
     common = ",backing.cache.direct=off" if options.format == "qcow2" else ""
-    # An error of the host's disk is the guest's to see: by default QEMU would stop it until somebody comes.
+    # The guest must see errors of the host's disk: by default QEMU would stop it until a user continues it.
     words = f"format={options.format},cache={options.cache}{common},if=none,discard=unmap,werror=report,rerror=report"
     system = ("-drive", f"id=system,file={place / 'system'},{words}", "-device", "nvme,drive=system,serial=system")
     if options.disk == "nvme":

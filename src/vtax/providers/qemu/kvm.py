@@ -1,8 +1,8 @@
 """Whether KVM really runs a guest here. That /dev/kvm opens proves nothing: on nested hosts it does, and guests hang.
 
 A guest of 442 bytes (`probe.S`) goes through protected and long mode, faults, a task, user mode, an interrupt and a
-system call, and ends QEMU with an exit code that nothing else gives. What it answers holds until the machine boots
-again or QEMU is another one; a "no", which may come of a machine that was busy, `vtax doctor` asks again.
+system call, and ends QEMU with an exit code that nothing else gives. The answer is kept until the machine
+boots again or QEMU changes; `vtax doctor` repeats a test that failed, perhaps because the machine was busy.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from pathlib import Path
 
 from vtax.facts.host import name_of
 from vtax.model.trial import CommandResult
+from vtax.paths import replacing
 from vtax.providers.qemu.command import QEMU
 from vtax.transport import process
 
 DEVICE = Path("/dev/kvm")
 CPUINFO = Path("/proc/cpuinfo")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-LIMIT_S = 2.5  # for what takes a twentieth of a second on a machine with nothing else to do
+LIMIT_S = 2.5  # for what takes 0.05 s on an idle machine
 PASSED = 2 * 42 + 1  # how isa-debug-exit ends QEMU when the guest says 42
 SIZE = 2**16
-FIRMWARE = "switch on VT-x or AMD-V in the firmware; on a virtual host, nested virtualization in its hypervisor"
-HUNG = "was the machine busy? `vtax doctor` asks again; on a virtual host, nested virtualization in its hypervisor"
-BUSY = "end the virtual machines of other hypervisors (VirtualBox)"
+FIRMWARE = "enable VT-x or AMD-V in the firmware; on a virtual host, enable nested virtualization in its hypervisor"
+HUNG = (
+    "was the machine busy? `vtax doctor` tests again; on a virtual host, enable nested virtualization in its hypervisor"
+)
+BUSY = "stop the virtual machines of other hypervisors (VirtualBox)"
 DEVICE_OF_CONTAINER = f"in a container: start it with --device {DEVICE}"
 RESET = bytes.fromhex("ea000000f0")  # a jump to the image's first byte
 IMAGE = base64.b64decode(
@@ -43,15 +46,15 @@ IMAGE = base64.b64decode(
 
 @dataclass(frozen=True)
 class Answer:
-    """Why no guest runs with KVM here, and what mends it; both are empty when one does."""
+    """Why no guest runs with KVM here, and the remedy; both are empty when one does."""
 
     reason: str = ""
     remedy: str = ""
 
 
-def asked(runtime: Path, *, again: bool = False) -> Answer:
-    """Whether a guest runs with KVM here. What a test guest answered is remembered under `runtime`; with `again`, only
-    that one ran is taken from there."""
+def probe(runtime: Path, *, again: bool = False) -> Answer:
+    """Whether a guest runs with KVM here. The result of a test guest is stored under `runtime`; with `again`, only a
+    stored success counts."""
     obstacle = refused(CPUINFO.read_text(errors="replace")) or unopened(CPUINFO.read_text(errors="replace"))
     if obstacle:
         return obstacle
@@ -62,25 +65,18 @@ def asked(runtime: Path, *, again: bool = False) -> Answer:
     known = note.read_text() if note.exists() else None
     if known is not None and not (again and known):
         return Answer(known, HUNG if known else "")
-    result = tried("kvm", "host")
-    answer = judged(result)
-    if (
-        result.timed_out or not answer.reason
-    ):  # whatever else QEMU says is no answer of the guest's, and soon asked again
-        _remember(note, answer.reason)
+    result = run_test_guest("kvm", "host")
+    answer = answer_of(result)
+    if result.timed_out or not answer.reason:  # other errors are QEMU's, not the guest's answer, and may pass
+        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with replacing(note) as fresh:
+            fresh.write_text(answer.reason)
     return answer
 
 
 def note_name(boot: str, user: int, changed_ns: int) -> str:
-    """What the answer is remembered as: of one boot, one user and one QEMU, by when its file changed."""
+    """The file name of a stored answer: for one boot, one user and one QEMU, by when its file changed."""
     return f"kvm-{boot}-{user}-{changed_ns:x}"
-
-
-def _remember(note: Path, reason: str) -> None:
-    note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = note.with_name(f".{note.name}.{os.getpid()}")
-    fresh.write_text(reason)
-    fresh.replace(note)
 
 
 def extension(cpuinfo: str) -> str:
@@ -93,7 +89,7 @@ def refused(cpuinfo: str) -> Answer | None:
     """Why this CPU cannot run guests, by its flags; None when it can."""
     if extension(cpuinfo):
         return None
-    why = "the CPU shows neither vmx nor svm (switched off in the firmware, or this machine is virtual itself)"
+    why = "the CPU shows neither vmx nor svm (disabled in the firmware, or this machine is itself virtual)"
     return Answer(why, FIRMWARE)
 
 
@@ -126,7 +122,7 @@ def command(accel: str, cpu: str, image: Path) -> tuple[str, ...]:
     )
 
 
-def tried(accel: str, cpu: str) -> CommandResult:
+def run_test_guest(accel: str, cpu: str) -> CommandResult:
     """Run the test guest."""
     with tempfile.NamedTemporaryFile(suffix=".bin") as image:
         image.write(rom())
@@ -139,12 +135,12 @@ def rom() -> bytes:
     return IMAGE.ljust(SIZE - 16, b"\0") + RESET.ljust(16, b"\0")
 
 
-def judged(result: CommandResult) -> Answer:
-    """What a run of the test guest says."""
+def answer_of(result: CommandResult) -> Answer:
+    """What a run of the test guest means."""
     if result.timed_out:
         return Answer(f"{DEVICE} opens, but a test guest did not reach user mode within {LIMIT_S:g} s", HUNG)
     if result.exit_code == PASSED:
         return Answer()
-    said = next((line.strip() for line in result.stderr.splitlines() if line.strip()), "QEMU said nothing")
-    reason = f"{DEVICE} opens, but a test guest ended with exit code {result.exit_code}: {said}"
-    return Answer(reason, BUSY if "busy" in result.stderr else "`dmesg` may say why")
+    message = next((line.strip() for line in result.stderr.splitlines() if line.strip()), "no message from QEMU")
+    reason = f"{DEVICE} opens, but a test guest ended with exit code {result.exit_code}: {message}"
+    return Answer(reason, BUSY if "busy" in result.stderr else "see `dmesg` for the reason")

@@ -1,4 +1,4 @@
-"""A running QEMU, asked through its monitor socket: its virtual CPUs' threads, and the port that leads to SSH."""
+"""The monitor socket of a running QEMU: the threads of its virtual CPUs, and the port that leads to SSH."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     python switch.py vtax.campaign=CAMPAIGN SOCKET
 
 QEMU's `-netdev stream` sends every frame over a Unix socket with its length before it (four bytes, big end first). The
-socket belongs to one user alone. The switch returns when it listens, goes on in the background, and ends with its last
-client, so that it never outlives its cluster. It imports nothing of ours, because starting it is part of every cell.
+socket belongs to one user alone. The switch returns when it listens, continues in the background, and ends with its
+last client, so that it never outlives its cluster. It imports nothing of vtax: starting it is part of every cell.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Switch:
             self.selector.modify(client, wanted)
 
     def step(self, timeout_s: float | None) -> bool:
-        """Serve whoever is ready; whether anybody was."""
+        """Serve the clients that are ready. Returns whether any was."""
         ready = self.selector.select(timeout_s)
         for key, events in ready:
             client = key.fileobj
@@ -120,7 +120,7 @@ class Switch:
         return bool(ready)
 
     def serve(self) -> None:
-        """Until the last client has left, or nobody came."""
+        """Run until the last client has left, or none came."""
         came = False
         while self.step(None if self.unread else NOBODY_S):
             if came and not self.unread:

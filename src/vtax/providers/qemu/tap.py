@@ -3,7 +3,7 @@
     python tap.py NAMESPACE NAME PROGRAM WORDS...
 
 The tap is in the cluster's network namespace, the program is not: QEMU's NAT and its SSH port stay on this machine. The
-tap goes with the program, however that ends. Needs root. It imports nothing of ours, because starting it is part of
+tap goes with the program, however that ends. Needs root. It imports nothing of vtax, because starting it is part of
 every cell.
 """
 

@@ -1,4 +1,4 @@
-"""The machine that all clones are made from: its disk beside the cached image, itself in VirtualBox's registry."""
+"""The machine that all clones are made from: its disk next to the cached image, itself in VirtualBox's registry."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FOLDER = "virtualbox"
 
 @contextmanager
 def ready(image: Image, size_bytes: int, options: VirtualBoxOptions) -> Iterator[str]:
-    """The name of the machine for disks of this size, made when it is not there. It is nobody else's while this lasts:
-    VirtualBox lets one caller at a time work on a machine."""
+    """The name of the machine for disks of this size, made when it is not there. Locked meanwhile, because
+    VirtualBox lets only one caller at a time work on a machine."""
     name = lines.base_name(image, size_bytes, options)
-    with (disk.beside(image) / f"{name}.lock").open("w") as lock:
+    with (disk.cache_of(image) / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        medium = disk.made(image, f"{name}.vdi", lambda fresh: _convert(fresh, image, size_bytes))
-        folder = disk.beside(image) / FOLDER
+        medium = disk.ensure(image, f"{name}.vdi", lambda fresh: _convert(fresh, image, size_bytes))
+        folder = disk.cache_of(image) / FOLDER
         if not manage.about(name):
             shutil.rmtree(folder / name, ignore_errors=True)  # of a registry that is gone, or half made
             _register(name, medium, folder, options)
@@ -46,15 +46,15 @@ def _register(name: str, medium: Path, folder: Path, options: VirtualBoxOptions)
         for line in lines.base(name, medium, folder, options):
             manage.run(line)
     except BaseException:
-        # Without its disk, which is good.
+        # Without its disk, which is complete.
         manage.run((lines.PROGRAM, "unregistervm", name), check=False)
         shutil.rmtree(folder / name, ignore_errors=True)
         raise
 
 
 def remove(image: Image) -> None:
-    """Forget the machines and disks of an image."""
-    place = disk.beside(image)
+    """Remove the machines and disks of an image."""
+    place = disk.cache_of(image)
     names = sorted({path.name.removesuffix(".vdi") for path in place.glob(f"{lines.BASE}-*.vdi")})
     for name in names if manage.program() else ():
         manage.run(lines.unregister(name), check=False)  # not registered is fine

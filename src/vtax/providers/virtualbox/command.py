@@ -1,4 +1,4 @@
-"""The command lines of VBoxManage: pure. What every word is for stands beside it.
+"""The command lines of VBoxManage, with what every word is for. Pure.
 
 All machines are linked clones of one machine that is never started and holds the common disk: a clone's own disk is a
 layer above it. The names of options are those that VirtualBox 7.0 has too, which later versions still accept.
@@ -35,9 +35,9 @@ Command = tuple[str, ...]
 
 
 class VirtualBoxOptions(Options):
-    """`cpu_cap` is the percentage of a CPU's time that every virtual CPU gets at most. `paravirt` is what the guest is
-    told of its hypervisor ("default" is what VirtualBox chooses for Linux). `disk` "nvme" needs VirtualBox 7.2, or its
-    extension pack. `cache` "writeback" keeps the disks' blocks in the host's memory too. `engine` "interpreter" is
+    """`cpu_cap` is the percentage of a CPU's time that every virtual CPU gets at most. `paravirt` is the hypervisor
+    interface that the guest sees ("default" is VirtualBox's choice for Linux). `disk` "nvme" needs VirtualBox 7.2, or
+    its extension pack. `cache` "writeback" keeps the disks' blocks in the host's memory too. `engine` "interpreter" is
     software emulation, whose figures are not compared unless `allow_emulation` is true. `pin` puts every virtual CPU on
     its own CPU of the node. `nic` "e1000" needs the generic kernel, `kernel` in [image]."""
 
@@ -54,7 +54,7 @@ class VirtualBoxOptions(Options):
     pin: bool = True
     mpi_transport: Literal["auto", "tcp"] = "auto"
 
-    def undriven(self, kernel: str) -> str:
+    def missing_driver(self, kernel: str) -> str:
         return "nic" if self.nic == "e1000" and kernel == "cloud" else ""
 
 
@@ -97,7 +97,7 @@ def base_name(image: Image, size_bytes: int, options: VirtualBoxOptions) -> str:
 
 
 def mac(campaign: str, number: int, *, outer: bool = False) -> str:
-    """Twelve hexadecimal digits: other ones in every cluster, so that nothing remembers those of an earlier one."""
+    """Twelve hexadecimal digits: different in every cluster, so that no cache holds those of an earlier one."""
     return MAKER + hashlib.sha256(campaign.encode()).hexdigest()[:4] + f"{number + (0x80 if outer else 0):02x}"
 
 
@@ -106,16 +106,17 @@ def written(digits: str) -> str:
     return ":".join(digits[start : start + 2] for start in range(0, len(digits), 2)).lower()
 
 
-def setting(machine: Machine, places: Mapping[str, str], shared_path: str, options: VirtualBoxOptions) -> str:
-    """What the first process of the guest reads."""
+def guest_config(machine: Machine, places: Mapping[str, str], shared_path: str, options: VirtualBoxOptions) -> str:
+    """The configuration that the first process of the guest reads."""
     inner = written(mac(machine.campaign, machine.number))
     outer = written(mac(machine.campaign, machine.number, outer=True))
-    return guest.setting(machine.node, places, shared_path, inner, outer, drivers=DRIVERS[options.nic])
+    return guest.guest_config(machine.node, places, shared_path, inner, outer, drivers=DRIVERS[options.nic])
 
 
 def facts(options: VirtualBoxOptions, about: Mapping[str, str], version: tuple[int, int] | None) -> dict[str, Any]:
-    """What a node is made of, as far as it cannot see that itself. `about` is what VirtualBox says of the machine."""
+    """What a node is made of, as far as it cannot observe that itself. `about` is VirtualBox's description of it."""
     return {
+        "emulated": options.engine == "interpreter",
         "vm_virtualbox": ".".join(map(str, version)) if version else None,
         "vm_engine": options.engine,
         "vm_cpu_cap": int(about["cpuexecutioncap"]),
@@ -135,7 +136,7 @@ def convert(raw: Path, disk: Path) -> Command:
 
 
 def base(name: str, disk: Path, folder: Path, options: VirtualBoxOptions) -> tuple[Command, ...]:
-    """The machine that all others are clones of. It has what is the same for all of them."""
+    """The machine that all others are clones of, with what is the same for all of them."""
     bus, controller = CONTROLLERS[options.disk]
     return (
         (PROGRAM, "createvm", "--name", name, "--ostype", "Debian_64", "--register", "--basefolder", str(folder)),
@@ -178,14 +179,14 @@ def modify(machine: Machine, options: VirtualBoxOptions) -> Command:
         *(() if options.engine == "default" else ("--vm-execution-engine", options.engine)),
         *_network(machine, options),
         *("--uart1", "0x3F8", "4", "--uartmode1", "file", str(place / "console.log")),
-        # The order to power off comes through a second serial port: it works when the network does not.
+        # The request to power off comes through a second serial port: that works when the network does not.
         *("--uart2", "0x2F8", "3", "--uartmode2", "server", str(place / "orders")),
     )
 
 
 def _network(machine: Machine, options: VirtualBoxOptions) -> Command:
-    """Adapter 1 is VirtualBox's NAT, of the master alone, with SSH on a loopback port; adapter 2 is
-    the cluster's network."""
+    """Adapter 1 is VirtualBox's NAT, for the master alone, with SSH on a loopback port; adapter 2 is the cluster's
+    network."""
     inner = (
         *("--nic2", options.network, "--intnet2", f"vtax-{machine.campaign}", "--nictype2", NICS[options.nic]),
         *("--macaddress2", mac(machine.campaign, machine.number)),
@@ -195,7 +196,7 @@ def _network(machine: Machine, options: VirtualBoxOptions) -> Command:
     return (
         *("--nic1", "nat", "--nictype1", NICS[options.nic]),
         *("--macaddress1", mac(machine.campaign, machine.number, outer=True)),
-        # With the guest's address, which is its own: VirtualBox knows only those that its DHCP server has given.
+        # With the guest's address, which is static: VirtualBox knows only those that its DHCP server has assigned.
         *("--natpf1", f"ssh,tcp,127.0.0.1,{machine.port},{guest.OUTER['OUTER_ADDRESS']},22"),
         *inner,
     )

@@ -1,6 +1,6 @@
 """What VBoxManage prints: its version, machines, media, the settings of a machine, errors. Pure.
 
-The wrapper that some packages install prints warnings about the driver first, so lines that mean nothing are skipped.
+The wrapper that some packages install prints warnings about the driver first, so lines that match nothing are skipped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ MACHINE = re.compile(r'^"(.*)" \{([0-9a-f-]{36})\}$', re.MULTILINE)
 SETTING = re.compile(r'^("?)([^"=\n]+)\1=("?)(.*)\3$', re.MULTILINE)
 FIELD = re.compile(r"^([A-Z][A-Za-z ]*): +(.*)$", re.MULTILINE)
 ERROR = re.compile(r"^(?:VBoxManage|VBoxHeadless): error: (.*)$", re.MULTILINE | re.IGNORECASE)
-FORWARDED = re.compile(r"^ssh,tcp,127\.0\.0\.1,([0-9]+),[^,]*,22$")
 OURS = re.compile(r"(?:^|/)vtax-([^/]+)-(master|worker[0-9]+)(?:\.vdi$|/)")
 
 Version = tuple[int, int]
@@ -29,7 +28,7 @@ class Medium:
 
     @property
     def owner(self) -> str:
-        """The campaign whose machine it belongs to, by its path; "" when it is not ours."""
+        """The campaign to whose machine it belongs, by its path; "" when it is not of a cluster."""
         found = OURS.search(self.location)
         return found[1] if found else ""
 
@@ -61,23 +60,17 @@ def media(text: str) -> tuple[Medium, ...]:
 
 
 def runs(machine: Mapping[str, str]) -> bool:
-    """Whether a machine is there to be powered off, by its settings."""
+    """Whether a machine is in a state from which it can be powered off, by its settings."""
     return machine.get("VMState", "") in ("running", "paused", "starting", "stopping", "gurumeditation", "stuck")
 
 
 def serial_socket(machine: Mapping[str, str]) -> str:
-    """The socket of the port that takes orders; "" when there is none."""
+    """The socket of the second serial port; "" when there is none."""
     kind, _, path = machine.get("uartmode2", "").partition(",")
     return path if kind == "server" else ""
 
 
-def forwarded_port(machine: Mapping[str, str]) -> int | None:
-    """The loopback port that leads to SSH."""
-    rules = (FORWARDED.match(value) for key, value in machine.items() if key.startswith("Forwarding("))
-    return next((int(rule[1]) for rule in rules if rule), None)
-
-
 def errors(text: str) -> str:
-    """What VBoxManage says went wrong, without its context lines."""
+    """The errors that VBoxManage reports, without their context lines."""
     lines = (line for line in ERROR.findall(text) if not line.startswith(("Details: ", "Context: ")))
     return "\n".join(dict.fromkeys(lines))

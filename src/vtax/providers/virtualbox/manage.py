@@ -1,4 +1,4 @@
-"""VBoxManage on this machine: where it is, how it is called, and why a machine does not start."""
+"""VBoxManage on this machine: where it is, its calls, and why a machine does not start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRIVER = Path("/dev/vboxdrv")
 LIMIT_S = 300.0
 LOAD = "as root: modprobe vboxdrv; where there is none: apt-get install virtualbox-dkms linux-headers-$(uname -r)"
 FIRMWARE = "switch on VT-x or AMD-V in the firmware; on a virtual host, nested virtualization in its hypervisor"
-REASONS = (  # what VirtualBox's log says, why that is, and what mends it
+REASONS = (  # pattern in VirtualBox's log, its cause, the remedy
     (
         r"VERR_(VMX_IN_VMX_ROOT_MODE|SVM_IN_USE)",
         "another hypervisor uses the CPU's virtualization",
@@ -31,7 +31,7 @@ REASONS = (  # what VirtualBox's log says, why that is, and what mends it
     (r"VERR_(VMX_MSR_\w*DISABLED|SVM_DISABLED)", "VT-x or AMD-V is switched off", FIRMWARE),
     (
         r"VERR_(VM_DRIVER_VERSION_MISMATCH|VERSION_MISMATCH)",
-        "the driver vboxdrv is of another version than VirtualBox",
+        "the driver vboxdrv and VirtualBox have different versions",
         "as root: modprobe -r vboxnetflt vboxnetadp vboxdrv; modprobe vboxdrv; if that is not enough, reinstall both",
     ),
     (r"VERR_VM_DRIVER_(NOT_INSTALLED|LOAD_ERROR|OPEN_ERROR)", "the driver vboxdrv cannot be used", LOAD),
@@ -44,10 +44,10 @@ def program() -> str | None:
 
 
 def run(line: Command, *, check: bool = True) -> CommandResult:
-    """One call. With `check`, raises CommandError with what VBoxManage says when it fails."""
+    """One call. With `check`, raises CommandError with VBoxManage's message when it fails."""
     found = program()
     if found is None:
-        raise EnvironmentMissing("VBoxManage is not installed", remedy="`vtax doctor` says what to install")
+        raise EnvironmentMissing("VBoxManage is not installed", remedy="run `vtax doctor` to see what to install")
     env = {**os.environ, "LC_ALL": "C.UTF-8"}
     result = process.run((found, *line[1:]), timeout_s=LIMIT_S, env=env)
     if check and (result.exit_code != 0 or result.timed_out):
@@ -90,11 +90,11 @@ def start(name: str) -> None:
 
 
 def refusal(name: str, said: str, log: str, *, driver: bool) -> VtaxError:
-    """Why a machine did not start, by what VBoxManage said, its log, and whether the driver is there."""
+    """Why a machine did not start, by VBoxManage's message, its log, and whether the driver is loaded."""
     if not driver:
         return EnvironmentMissing("VirtualBox cannot run machines: its driver is not loaded", detail=said, remedy=LOAD)
     for pattern, why, remedy in REASONS:
         if re.search(pattern, said + log):
             return EnvironmentMissing(f"VirtualBox cannot run machines: {why}", detail=said, remedy=remedy)
     tail = "\n".join(log.splitlines()[-15:])
-    return ProvisionError(f"{name} does not start", detail=f"{said}\n{tail}".strip(), remedy="the log above says why")
+    return ProvisionError(f"{name} does not start", detail=f"{said}\n{tail}".strip(), remedy="see the log above")

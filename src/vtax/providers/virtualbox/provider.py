@@ -6,11 +6,9 @@ their names. `destroy` needs only that label, so it also works after vtax itself
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,34 +19,36 @@ from vtax.cluster.seed import seed
 from vtax.errors import CommandError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
-from vtax.model.finding import Problem, Severity
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Leftover, Site, elsewhere
+from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
 from vtax.providers.guest.guest_config import NAME, addresses
-from vtax.providers.guest.shutdown import POWER_OFF, order
+from vtax.providers.guest.shutdown import power_off
 from vtax.providers.virtualbox import base, listing, manage, threads
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
+from vtax.transport import process
 from vtax.transport.parallel import each
 
 OLDEST, NEWEST = (7, 0), (7, 2)
 NVME_INSIDE = (7, 2)  # before, the controller is in the extension pack
 READY_S = 120.0  # the firmware takes its part of it
-EMULATION_PATIENCE = 5.0
-POLL_S, LOOK_S = 0.1, 2.0  # between two looks at a console, and at what VirtualBox says
-OFF_S = 5.0  # for a guest to write what it has not written, and power off
-GONE_S = 20.0  # for VirtualBox to let go of a machine that has ended
+EMULATION_FACTOR = 5.0  # by which everything may take longer in software emulation
+POLL_S, STATE_S = 0.1, 2.0  # between two readings of a console, and of a machine's state
+OFF_S = 5.0  # for a guest to write its caches to disk, and power off
+GONE_S = 20.0  # for VirtualBox to release a machine that has ended
 SECTOR_UNIT = 2**20  # of a disk of VirtualBox's own format
 
 
-class VirtualBox:
+class VirtualBox(Provider):
     name = "virtualbox"
     options = VirtualBoxOptions
-    mend = (
-        "VirtualBox 7.0 to 7.2 (virtualbox.org, or Debian sid), then as root: apt-get install fdisk dosfstools mtools "
-        "e2fsprogs; modprobe vboxdrv"
+    runners = (threads.PROGRAM, "VirtualBoxVM")
+    install_hint = (
+        "install VirtualBox 7.0 to 7.2 (virtualbox.org, or Debian sid), then as root: apt-get install fdisk dosfstools "
+        "mtools e2fsprogs; modprobe vboxdrv"
     )
     provision_estimate_s = 30.0
     capabilities = saved_cluster.CAPABILITIES
@@ -57,14 +57,12 @@ class VirtualBox:
         self.runtime = runtime
 
     def slowdown(self, options: VirtualBoxOptions) -> float:
-        return EMULATION_PATIENCE if options.engine == "interpreter" else 1.0
+        return EMULATION_FACTOR if options.engine == "interpreter" else 1.0
 
     def launcher(self, options: VirtualBoxOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
-    def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
-    ) -> tuple[tuple[str, ...], ...]:
+    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
         image = Image(recipe="", digest="DIGEST", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = VirtualBoxOptions.model_validate(dict(spec.options))
@@ -74,7 +72,7 @@ class VirtualBox:
         options = VirtualBoxOptions.model_validate(dict(spec.options))
         found = self._version() if manage.program() else None
         return [
-            *(Problem(severity=Severity.BLOCKER, message=what, remedy=how) for what, how in self._missing(found)),
+            *(Problem.blocker(what, how) for what, how in self._missing(found)),
             *_unsupported(spec, shape, options, found),
             *disk.too_small(shape),
         ]
@@ -83,28 +81,23 @@ class VirtualBox:
         return "; ".join(what for what, _ in self._missing(self._version() if manage.program() else None))
 
     def _missing(self, found: listing.Version | None) -> Iterator[tuple[str, str]]:
-        """What nothing works without, and what mends it."""
+        """What is missing for any cluster, and the remedy."""
         if manage.program() is None:
-            yield "VBoxManage is not installed", self.mend
+            yield "VBoxManage is not installed", self.install_hint
         elif found is None or not OLDEST <= found <= NEWEST:
-            is_ = "of unknown version" if found is None else f"{found[0]}.{found[1]}"
-            yield f"VirtualBox is {is_}, not 7.0 to 7.2", self.mend
+            version = "of unknown version" if found is None else f"{found[0]}.{found[1]}"
+            yield f"VirtualBox {version} is not supported; 7.0 to 7.2 is required", self.install_hint
         if not manage.DRIVER.exists():
-            yield f"VirtualBox's driver is not loaded: there is no {manage.DRIVER}", manage.LOAD
-        search = os.environ.get("PATH", os.defpath) + disk.SEARCH
-        lost = {one: package for one, package in firmware.PROGRAMS.items() if shutil.which(one, path=search) is None}
+            yield f"VirtualBox's driver is not loaded: {manage.DRIVER} does not exist", manage.LOAD
+        lost = {one: package for one, package in firmware.PROGRAMS.items() if not process.installed(one)}
         if lost:
             is_ = "is" if len(lost) == 1 else "are"
             remedy = f"as root: apt-get install {' '.join(sorted(set(lost.values())))}"
             yield f"{', '.join(lost)} {is_} not installed", remedy
 
-    def note(self) -> str:
-        """What `vtax doctor` says beside "works"."""
+    def status_note(self) -> str:
         found = self._version()
         return f"VirtualBox {found[0]}.{found[1]}, its driver is loaded" if found else ""
-
-    def advice(self) -> str:
-        return ""
 
     def _version(self) -> listing.Version | None:
         try:
@@ -113,24 +106,17 @@ class VirtualBox:
             return None
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        try:
-            return self._create(spec, shape, shared_path, site)
-        except BaseException:
-            self.destroy(site.campaign)
-            raise
-
-    def _create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = VirtualBoxOptions.model_validate(dict(spec.options))
-        patience = EMULATION_PATIENCE if options.engine == "interpreter" else 1.0
+        timeout_factor = self.slowdown(options)
         port = _free_port()
         machines = _machines(site, shape, options, str(port))
         self.define(machines, shape, shared_path, site, options)
-        deadline = time.monotonic() + READY_S * patience
+        deadline = time.monotonic() + READY_S * timeout_factor
         each(lambda machine: manage.start(machine.name), machines)
 
         def come_up(machine: Machine) -> None:
             log = site.console(machine.node.name)
-            ready.wait(machine.node, log, _Watch(machine.name), READY_S * patience, deadline, POLL_S)
+            ready.wait(machine.node, log, _Watch(machine.name), READY_S * timeout_factor, deadline, POLL_S)
 
         each(come_up, machines)
         # Only now: while they start, nodes that share a CPU would wait for each other.
@@ -142,9 +128,11 @@ class VirtualBox:
             for machine, (_, places) in zip(machines, pinned, strict=True)
         }
         names = tuple(node.name for node in shape.nodes)
-        wait_for_banner(names[0], port, deadline, answer_s=2 * patience)
-        write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=addresses(names), patience=patience)
-        saved_cluster.remember(site, _commands(machines, options), notes, patience, facts)
+        wait_for_banner(names[0], port, deadline, answer_s=2 * timeout_factor)
+        write_ssh_config(
+            site.directory, site.keys, {names[0]: port}, behind=addresses(names), timeout_factor=timeout_factor
+        )
+        saved_cluster.save(site, _commands(machines, options), notes, timeout_factor, facts)
         return self.connect(spec, shape, shared_path, site)
 
     def define(
@@ -166,9 +154,8 @@ class VirtualBox:
             keys.result()
 
         def furnish(machine: Machine) -> None:
-            archive = seed(
-                site.keys, machine.node.name, places, slots, lines.setting(machine, places, shared_path, options)
-            )
+            config = lines.guest_config(machine, places, shared_path, options)
+            archive = seed(site.keys, machine.node.name, places, slots, config)
             machine.directory.mkdir(mode=0o700)
             plain = machine.directory / "seed.tar"
             plain.touch(mode=0o600, exist_ok=False)
@@ -182,11 +169,11 @@ class VirtualBox:
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(VirtualBoxOptions.model_validate(dict(spec.options)))
-        return saved_cluster.connected(spec, shape, shared_path, site, launcher)
+        return saved_cluster.load(spec, shape, shared_path, site, launcher)
 
     def destroy(self, campaign: str) -> None:
-        """The order to power off, a moment for it, then certain death: workers first, because the master has their
-        files. Then the machines and their disks are forgotten and deleted."""
+        """Ask to power off, wait a moment, then end: workers first, because the master has their files. Then
+        unregister and delete the machines and their disks."""
         if manage.program() is None:
             return
         mine = [name for name in manage.machines().values() if _owner(name) == campaign]
@@ -195,10 +182,10 @@ class VirtualBox:
             each(_end, group)
         for medium in manage.media():
             if medium.owner == campaign:
-                manage.run(lines.forget(medium.uuid), check=False)  # one that went with another is fine
+                manage.run(lines.forget(medium.uuid), check=False)  # one that was deleted with another is fine
 
     def leftovers(self) -> Sequence[Leftover]:
-        """Machines and disks; ours are those of this run-time directory, and those whose files are gone."""
+        """Machines and disks; owned here are those of this run-time directory, and those whose files are gone."""
         if manage.program() is None or self._version() is None:
             return []
         found = []
@@ -234,30 +221,30 @@ def _machines(site: Site, shape: ClusterShape, options: VirtualBoxOptions, port:
     )
 
 
-def _commands(machines: Sequence[Machine], options: VirtualBoxOptions) -> tuple[tuple[str, ...], ...]:
+def _commands(machines: Sequence[Machine], options: VirtualBoxOptions) -> Commands:
     return tuple(line for machine in machines for line in lines.commands(machine, options))
 
 
 def _unsupported(
     spec: EnvironmentSpec, shape: ClusterShape, options: VirtualBoxOptions, found: listing.Version | None
 ) -> Iterator[Problem]:
-    """What this study asks for and VirtualBox cannot give, or gives for a price."""
+    """What this study asks for and VirtualBox does not support, or supports with a cost."""
     for node in shape.nodes:
         if node.cpus > lines.MOST_CPUS:
-            message = f"{node.name} has {node.cpus} CPUs, VirtualBox gives a machine {lines.MOST_CPUS} at most"
-            yield Problem(severity=Severity.BLOCKER, message=message, remedy="smaller nodes")
+            message = f"{node.name} has {node.cpus} CPUs, but a VirtualBox machine has {lines.MOST_CPUS} at most"
+            yield Problem.blocker(message, "use smaller nodes")
     if options.engine == "interpreter":
-        message = f"{spec.name} runs in software emulation; it says nothing about virtualization"
-        remedy = 'engine = "default" measures; allow_emulation = true compares it all the same'
-        yield Problem(severity=Severity.WARNING, message=message, remedy=remedy)
+        message = f"{spec.name} runs in software emulation; its results say nothing about virtualization"
+        remedy = 'set engine = "default"; allow_emulation = true compares it anyway'
+        yield Problem.warning(message, remedy)
     if options.disk == "nvme" and found is not None and found < NVME_INSIDE:
         message = f"NVMe disks need the extension pack in VirtualBox {found[0]}.{found[1]}"
-        yield Problem(severity=Severity.WARNING, message=message, remedy='install it, or disk = "sata"')
+        yield Problem.warning(message, 'install it, or set disk = "sata"')
 
 
 def _free_port() -> int:
-    """A loopback port that nobody listens on now. Should somebody take it before VirtualBox does, SSH refuses the
-    stranger's host key."""
+    """A loopback port that is free now. Should another program take it before VirtualBox does, SSH refuses that
+    program's host key."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -265,8 +252,8 @@ def _free_port() -> int:
 
 
 class _Watch:
-    """Why a machine will never be ready, "" while it may. It asks now and then only, because a starting machine needs
-    the CPU more than VBoxManage does."""
+    """Why a machine will never be ready, "" while it may. Asks only now and then, because a starting machine needs the
+    CPU more than VBoxManage does."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -276,26 +263,26 @@ class _Watch:
         if time.monotonic() < self.next:
             return ""
         about = manage.about(self.name)
-        self.next = time.monotonic() + LOOK_S
-        return "" if listing.runs(about) else f"VirtualBox says that it is {about.get('VMState', 'not registered')}"
+        self.next = time.monotonic() + STATE_S
+        return "" if listing.runs(about) else f"its state in VirtualBox is {about.get('VMState', 'not registered')!r}"
 
 
 def _pinned(machine: Machine, options: VirtualBoxOptions) -> tuple[str, dict[str, Any]]:
-    """Put the threads of a machine in their places: the sentence for the record, and the facts."""
+    """Pin the threads of a machine. Returns the sentence for the record, and the facts."""
     node = machine.node
     if not options.pin:
-        return pinning.free(node), {"vm_pinned": False}
+        return pinning.unpinned_sentence(node), {"vm_pinned": False}
     pid, virtual = threads.machine(machine.name)
     places = pinning.pin(pid, virtual, node.cpu_ids)
     facts = {"vm_pinned": True, "vm_emulator_cpus": list(node.cpu_ids)}
     if len(virtual) != node.cpus:  # then all threads are on the node's CPUs, and the record says how that differs
         cpus = ",".join(map(str, node.cpu_ids))
-        return f"{node.name}: all its threads on CPU {cpus}; virtual CPUs not told apart", facts
-    return pinning.told(node, places), {**facts, "vm_cpu_places": list(places)}
+        return f"{node.name}: all its threads on CPU {cpus}; virtual CPUs not identified", facts
+    return pinning.pinned_sentence(node, places), {**facts, "vm_cpu_places": list(places)}
 
 
 def _owner(name: str) -> str:
-    """The campaign of a machine of ours by its name; "" for any other."""
+    """The campaign of a cluster's machine by its name; "" for any other."""
     found = NAME.match(name)
     return found[1] if found else ""
 
@@ -308,14 +295,11 @@ def _end(name: str) -> None:
 
     socket_path = listing.serial_socket(manage.about(name))
     if socket_path and runs():
-        order(Path(socket_path), POWER_OFF, runs, OFF_S, POLL_S)
+        power_off(Path(socket_path), runs, OFF_S, POLL_S)
     if runs():
         manage.run(lines.power_off(name), check=False)
-    _until(lambda: manage.run(lines.unregister(name), check=False).exit_code == 0 or not manage.about(name))
-
-
-def _until(done: Callable[[], bool]) -> None:
-    """Try again while VirtualBox still holds what has just ended."""
-    deadline = time.monotonic() + GONE_S
-    while not done() and time.monotonic() < deadline:
+    deadline = time.monotonic() + GONE_S  # until VirtualBox has released the machine
+    while manage.run(lines.unregister(name), check=False).exit_code != 0 and manage.about(name):
+        if time.monotonic() > deadline:
+            return
         time.sleep(POLL_S)

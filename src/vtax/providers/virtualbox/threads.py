@@ -21,7 +21,7 @@ def machine(name: str) -> tuple[int, tuple[int, ...]]:
         if runs(words, name):
             tasks = [(int(task.name), _name(task)) for task in (entry.parent / "task").iterdir()]
             return int(entry.parent.name), virtual_cpus(tasks)
-    raise ProvisionError(f"no process of this machine runs {name}", remedy="has it ended? see its console")
+    raise ProvisionError(f"no process of this machine runs {name}", remedy="has it ended? see its console log")
 
 
 def runs(words: list[str], name: str) -> bool:

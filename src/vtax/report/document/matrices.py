@@ -1,4 +1,4 @@
-"""Series over two sizes, or over an operation and a size, as matrices: iozone's, one for each place."""
+"""Series over two sizes, or over an operation and a size, as matrices, one for each place."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Verdict
+from vtax.figures.theme import mark_of
+from vtax.report.document.cells import named
+from vtax.report.document.model import Cell, Column, Number, Row, Table
 from vtax.report.document.numbers import (
     ABSENT,
     interval_text,
@@ -19,9 +22,8 @@ from vtax.report.document.numbers import (
     ratio_text,
     unit_for,
 )
-from vtax.report.document.tables import Cell, Column, Results, Row, Table, named
-from vtax.report.figures.grid import OPERATION, order_of
-from vtax.report.figures.palette import mark_of
+from vtax.report.document.results import Results
+from vtax.tools.iozone.figures import OPERATION, order_of
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,10 @@ def _note(results: Results, matrix: Matrix, unit: str, rounds: int, more: bool) 
     given = {item.verdict for item in found}
     marks = ", ".join(f"{mark_of(word).glyph} {word}" for word in Verdict if word in given)
     caveats = {(item.environment, item.caveat) for item in found if item.caveat}
-    told = "".join(f" {environment}: {words}." for environment, words in sorted(caveats))
-    return f"{text}; below it the performance relative to {results.baseline}, its interval and verdict ({marks}).{told}"
+    remarks = "".join(f" {environment}: {words}." for environment, words in sorted(caveats))
+    return (
+        f"{text}; below it the performance relative to {results.baseline}, its interval and verdict ({marks}).{remarks}"
+    )
 
 
 def _cell(results: Results, series: Series | None, environment: str, factor: float, rounds: int) -> Cell:
@@ -137,7 +141,8 @@ def _cell(results: Results, series: Series | None, environment: str, factor: flo
     sd = None if level.sd is None else level.sd / factor
     item = results.comparisons.get(series, {}).get(environment)
     words = [_ratio(item) if item is not None else "", f"n\u00a0{level.n}" if level.n != rounds else ""]
-    return Cell(mean_sd(level.mean / factor, sd), ", ".join(word for word in words if word), scaled=True)
+    mean = level.mean / factor
+    return Cell(mean_sd(mean, sd), ", ".join(word for word in words if word), value=Number(mean, sd), scaled=True)
 
 
 def _ratio(item: Comparison) -> str:

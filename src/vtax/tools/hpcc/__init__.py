@@ -1,18 +1,47 @@
 """HPC Challenge, and HPL alone (xhpl): both from the source of Debian's hpcc."""
 
-from vtax.tools.hpcc import hpl_log_reader, log_reader, logs
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vtax.evidence.row import Row, rows_of
+from vtax.tools.hpcc import logs
 from vtax.tools.hpcc.benchmark import Hpcc
 from vtax.tools.hpcc.hpl import Hpl
-from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.hpcc.reader import read
+from vtax.tools.hpcc.systems import read_hpl
+from vtax.tools.tool import Build, LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.hpcc import audit, audit_linpack, blas
+
+    return rows_of(audit, audit_linpack, blas)
+
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.tools.hpcc.figures import FIGURES
+
+    return FIGURES
+
 
 TOOL = Tool(
     name="hpcc",
-    benchmarks=(Hpcc(), Hpl()),  # type: ignore[arg-type]
+    benchmarks=(Hpcc(), Hpl()),
     logs=(
-        LogFormat("hpcc", log_reader.read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl",)),
-        LogFormat("hpl", hpl_log_reader.read, logs.starts_hpl, first="H"),
+        LogFormat("hpcc", read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl",)),
+        LogFormat("hpl", read_hpl, logs.starts_hpl, first="H"),
     ),
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),
+    hashed=("hpcc", "xhpl"),
+    same_work=("HPL",),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
+    audit=_audit,
+    builds=(Build("hpcc_compiled", "hpcc was compiled on"), Build("FFT_API", "the FFT of hpcc is")),
+    figures=_figures,
 )

@@ -8,8 +8,6 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from vtax.launchers.mpirun import Mpirun
-from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -22,33 +20,18 @@ from vtax.tools.hpcc.linpack import (
     known,
     largest_n,
     limit_s,
-    output,
     placed,
     ranks_of,
-    rows,
     solve_s,
     step,
 )
+from vtax.tools.hpcc.metrics import HPL_METRICS
+from vtax.tools.hpcc.own import read_own
+from vtax.tools.hpcc.systems import read_hpl
+from vtax.tools.reading import Output
 
 MOST = 20  # values in one list, HPL_MAX_PARAM of the source
 FIXED_S = 1.0  # mpirun, and the generation of the matrix
-
-HPL = Metric(
-    name="HPL",
-    unit="flop/s",
-    kind=Kind.RATE_FIXED_WORK,
-    primary=True,
-    meaning="2/3 n³ + 3/2 n² operations of one solution by its time, all ranks together",
-)
-HPL_TIME = Metric(
-    name="HPL_time",
-    unit="s",
-    kind=Kind.COST,
-    meaning="time of one solution, worked out from the rate, because xhpl prints the time to 0.01 s only",
-)
-RESIDUAL = Metric(
-    name="residual", unit="1", kind=Kind.COUNT, meaning="scaled residual of one solution; wrong from 16 upwards"
-)
 
 
 def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -81,10 +64,11 @@ def _blocks(params: HplParams) -> Sequence[int]:
 
 class Hpl:
     name = "hpl"
+    group = "Compute"
     requires = ("xhpl", "mpirun")
     scopes = (Scope.WORKERS, Scope.NODE, Scope.CLUSTER)
     default_scopes = (Scope.WORKERS,)
-    metrics = (HPL, HPL_TIME, RESIDUAL)
+    metrics = HPL_METRICS
     params = HplParams
 
     def resolve(self, params: HplParams, target: Target) -> HplParams:
@@ -97,14 +81,8 @@ class Hpl:
     def steps(self, params: HplParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
         return (step("xhpl", params, _sizes(params), _blocks(params), target, launcher),)
 
-    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-        text, source = output(record)
-        measurements: list[Measurement] = []
-        for row in rows(text, record):
-            labels = {"n": str(row.n), "nb": str(row.nb), "p": str(row.p), "q": str(row.q)}
-            values = {HPL: row.flop_rate, HPL_TIME: row.time_s, RESIDUAL: row.residual}
-            measurements += [Measurement.of(record, metric, x, labels, source) for metric, x in values.items()]
-        return tuple(measurements)
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        return read_own(record, read_hpl)
 
     def estimate_s(self, params: HplParams, target: Target) -> float:
         ranks = ranks_of(params, target)

@@ -1,4 +1,4 @@
-"""What hpcc and xhpl share: ranks and grid, the largest matrix that fits, `hpccinf.txt`, and HPL's rows of results.
+"""What hpcc and xhpl share: ranks and grid, the largest matrix that fits, and `hpccinf.txt`.
 
 HPL solves a dense system of N equations on P × Q ranks in blocks of NB. Both programs read `hpccinf.txt` and append to
 `hpccoutf.txt`, in the directory of rank 0.
@@ -6,20 +6,17 @@ HPL solves a dense system of N equations on P × Q ranks in blocks of NB. Both p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import isqrt
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
 from vtax.model.nodes import Target
 from vtax.model.plan import InputFile, Step
-from vtax.model.trial import TrialRecord
-from vtax.tools.benchmark import Params, found, number, refuse
-from vtax.tools.excerpts import Piece, misfit, pieces
+from vtax.tools.benchmark import Params
 from vtax.tools.fields import Auto
 from vtax.units import format_bytes
 
@@ -81,19 +78,6 @@ HPL.out      output file name (if any)
 40           values of NB
 """
 
-RESULT = re.compile(
-    r"^W[RC]\w+ +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\S+) +(\S+)\n-+\n"
-    r"\|\|Ax-b\|\|_oo/\(eps\*\(\|\|A\|\|_oo\*\|\|x\|\|_oo\+\|\|b\|\|_oo\)\*N\)= +(\S+) \.\.\.\.\.\. PASSED\n",
-    re.MULTILINE,
-)
-ENDING = re.compile(
-    r"^Finished +(\d+) tests with the following results:\n"
-    r" +(\d+) tests completed and passed residual checks,\n"
-    r" +(\d+) tests completed and failed residual checks,\n"
-    r" +(\d+) tests skipped because of illegal input values\.\n-+\n\nEnd of Tests\.\n=+\n",
-    re.MULTILINE,
-)
-
 
 class LinpackParams(Params):
     """Where the ranks are. "auto" is one rank for every `threads` CPUs of each node, on the squarest grid with P ≤ Q.
@@ -109,18 +93,6 @@ class LinpackParams(Params):
     ranks_per_node: Count | Auto = "auto"
     yield_when_idle: bool = False
     timeout_s: Annotated[float, Field(gt=0, le=30 * 86_400)] | Auto = "auto"
-
-
-class Row(NamedTuple):
-    """One solved system."""
-
-    n: int
-    nb: int
-    p: int
-    q: int
-    flop_rate: float
-    time_s: float
-    residual: float
 
 
 def known(value: T | Auto) -> T:
@@ -240,55 +212,6 @@ def step(
     )
 
 
-def output(record: TrialRecord) -> tuple[str, str]:
-    """The text of `hpccoutf.txt`, and the file in which the record holds it. Raises ParseError when there is none."""
-    text = record.file(OUTPUT)
-    if text is None:
-        raise refuse(record, f"the program left no {OUTPUT}", record.output())
-    return text, record.step_on(-1).outputs[OUTPUT]
-
-
 def limit_s(params: LinpackParams, estimate_s: float) -> float:
     """When a run counts as hung: as told, or long after the estimate. Emulated CPUs may need an explicit limit."""
     return float(round(START_S + SLOWEST * estimate_s)) if params.timeout_s == "auto" else params.timeout_s
-
-
-def rows(text: str, record: TrialRecord) -> tuple[Row, ...]:
-    """Every solved system of one run. Raises ParseError when one was wrong or skipped, or is not in the text."""
-    finished, passed, failed, skipped = map(int, found(ENDING, text, record))
-    if failed or skipped or passed != finished or finished == 0:
-        raise refuse(record, f"of {finished} systems {failed} were solved wrongly and {skipped} skipped", text)
-    matches = tuple(RESULT.finditer(text))
-    results = tuple(_row(match, record) for match in matches)
-    if len(results) != finished:
-        raise refuse(record, f"{len(results)} results instead of {finished}", misfit(RESULT, text), RESULT.pattern)
-    wanted, got = _planned(record), {row[:4] for row in results}
-    if wanted and got != wanted:  # without its input file hpcc solves a system of its own choice, successfully
-        other = [match.start() for match, row in zip(matches, results, strict=True) if row[:4] not in wanted]
-        what = f"it solved (n, nb, p, q) = {sorted(got)} instead of {sorted(wanted)}"
-        raise refuse(record, what, Piece.of(text, other[0]) if other else text)
-    return results
-
-
-def _planned(record: TrialRecord) -> set[tuple[JsonValue, ...]]:
-    """Every (n, nb, p, q) of the trial's parameters; nothing for a run that vtax did not plan."""
-    if not {"n", "nb", "p", "q"} <= record.params.keys():
-        return set()
-    n, nb, p, q = (record.params[name] for name in ("n", "nb", "p", "q"))
-    ns, nbs = (value if isinstance(value, Sequence) else [value] for value in (n, nb))
-    return {(size, block, p, q) for size in ns for block in nbs}
-
-
-def _row(match: re.Match[str], record: TrialRecord) -> Row:
-    """A result whose rate and time agree; the time is worked out from the rate, as the printed one has two decimals."""
-    groups = pieces(match)
-    n, nb, p, q = map(int, groups[:4])
-    printed_s, gflop_rate, residual = (number(text, record) for text in groups[4:])
-    if gflop_rate <= 0:
-        raise refuse(record, f"a rate of HPL is {groups[5]}, not above zero", groups[5])
-    if residual < 0:
-        raise refuse(record, f"a residual of HPL is {groups[6]}", groups[6])
-    time_s = operations(n) / (gflop_rate * 1e9)
-    if abs(time_s - printed_s) > 0.0051 + 6e-4 * time_s:  # both are rounded: to 0.01 s and to four digits
-        raise refuse(record, f"HPL says {printed_s} s, but its rate means {time_s:.2f} s", groups[4])
-    return Row(n, nb, p, q, flop_rate=gflop_rate * 1e9, time_s=time_s, residual=residual)

@@ -1,19 +1,40 @@
 """iozone: rates of file operations."""
 
-from vtax.tools.iozone import log_reader, logs
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vtax.evidence.row import Row, rows_of
+from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
+from vtax.tools.iozone.reader import headerless, read
 from vtax.tools.tool import LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.iozone import audit
+
+    return rows_of(audit)
+
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.tools.iozone.figures import FIGURES
+
+    return FIGURES
+
 
 TOOL = Tool(
     name="iozone",
-    benchmarks=(Iozone(),),  # type: ignore[arg-type]
+    benchmarks=(Iozone(),),
     logs=(
-        LogFormat(
-            "iozone", log_reader.read, logs.starts, first='\t "I', begins=logs.starts, ends=logs.ends, together=True
-        ),
+        LogFormat("iozone", read, logs.starts, first='\t "I', begins=logs.starts, ends=logs.ends, together=True),
         LogFormat(
             "iozone, no header",
-            log_reader.headerless,
+            headerless,
             logs.starts_headerless,
             first='0123456789 \t\v\f,;"Ww',
             outside=True,
@@ -22,4 +43,6 @@ TOOL = Tool(
     packages=("iozone3",),
     programs=("iozone",),
     versions={"iozone_version": "iozone"},
+    audit=_audit,
+    figures=_figures,
 )

@@ -1,67 +1,22 @@
-"""iozone: 13 file operations over file and record sizes, in the trial's directory.
-
-iozone's kB are 1024 bytes, of sizes and of rates (it shifts bytes by 10). With `-O` the same table holds operations per
-second; only the line above it tells, so an output without that line has no unit and is refused. Columns of tests that
-were not asked for are blank, and their widths differ between versions, so the command line that iozone echoes says
-which columns are there. 0 is what it prints for a test that it did not run.
-"""
+"""iozone: 13 file operations over file and record sizes, in the trial's directory."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from vtax.launchers.mpirun import Mpirun
-from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
-from vtax.tools.benchmark import Params, found, refuse
-from vtax.tools.excerpts import Piece, pieces
+from vtax.tools.benchmark import Params, own_section
 from vtax.tools.fields import Bytes, kibibytes
+from vtax.tools.iozone.metrics import KIB, OPERATIONS, TESTS, THROUGHPUT
+from vtax.tools.iozone.reader import read
+from vtax.tools.reading import Output, Reading, Section
 
-THROUGHPUT = Metric(
-    name="throughput",
-    unit="byte/s",
-    kind=Kind.RATE_FIXED_WORK,
-    meaning="bytes a second of one operation at one file and record size (in operations mode, operations x record "
-    "size); primary for write and read",
-)
-PRIMARY = THROUGHPUT.model_copy(update={"primary": True})
-HEADLINES = ("write", "read")  # 13 operations at every size would leave no claim standing after the correction
-OPERATIONS = Metric(
-    name="operations_rate",
-    unit="1/s",
-    kind=Kind.RATE_FIXED_WORK,
-    meaning="operations of one record each a second, measured in operations mode only",
-)
-
-TESTS = {  # what `-i` takes -> the columns it fills
-    0: ("write", "rewrite"),
-    1: ("read", "reread"),
-    2: ("random_read", "random_write"),
-    3: ("backward_read",),
-    4: ("record_rewrite",),
-    5: ("stride_read",),
-    6: ("fwrite", "frewrite"),
-    7: ("fread", "freread"),
-}
-ALL = tuple(column for columns in TESTS.values() for column in columns)  # in the order of the table
-KBYTES, OPS = "Output is in kBytes/sec", "OPS Mode. Output is in operations per second."
-UNITS = re.compile(r"^[ \t]*((?:OPS Mode\. )?Output is in .+?)\s*$", re.MULTILINE)
-COMMAND = re.compile(r"^[ \t]*Command line used: (.+)$", re.MULTILINE)
-TABLE = re.compile(
-    r"^ +random +random +bkwd +record +stride *\n"
-    r" +kB +reclen +write +rewrite +read +reread +read +write +read +rewrite +read"
-    r" +fwrite +frewrite +fread +freread *\n"
-    r"((?: *\d+ +\d+ [ \d]*\n)+)\niozone test complete\.$",
-    re.MULTILINE,
-)
-SELECTED = re.compile(r"(?<=\s)-i\s*(\S+)")
-KIB, MIB = 1024, 2**20
+MIB = 2**20
 TYPICAL = 500 * MIB  # byte/s, for the estimate
 
 
@@ -117,6 +72,7 @@ def _doubled(smallest: int, largest: int) -> Iterator[int]:
 
 class Iozone:
     name = "iozone"
+    group = "Storage"
     requires = ("iozone",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)
@@ -138,22 +94,12 @@ class Iozone:
         argv = ("iozone", *_sizes(params), *tests, *how, "-f", "iozone.tmp")
         return (Step(nodes=target.names, argv=argv, timeout_s=params.limit_s),)
 
-    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-        text, node = record.output(), record.nodes[0]
-        place = {"filesystem": "shared" if record.scope is Scope.SHARED else "local", "node": node}
-        operations_mode = _unit(text, record) == OPS
-        measurements: list[Measurement] = []
-        for file_kb, record_kb, operation, rate in _cells(text, record):
-            sizes = {"file_bytes": str(file_kb * KIB), "record_bytes": str(record_kb * KIB)}
-            labels = {**place, **sizes, "operation": operation}
-            bytes_each = record_kb * KIB if operations_mode else KIB
-            metric = PRIMARY if operation in HEADLINES else THROUGHPUT
-            measurements.append(Measurement.of(record, metric, float(rate * bytes_each), labels))
-            if operations_mode:
-                measurements.append(Measurement.of(record, OPERATIONS, float(rate), labels))
-        if not measurements:
-            raise refuse(record, "no test ran", text)
-        return tuple(measurements)
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        file, section = own_section(record)
+        reading = read(section)
+        _refuse_misfits(reading, section, record)
+        place = {"filesystem": "shared" if record.scope is Scope.SHARED else "local", "node": record.nodes[0]}
+        return (Output(file, reading, place),)
 
     def estimate_s(self, params: IozoneParams, target: Target) -> float:
         columns = sum(len(TESTS[test]) for test in params.tests)
@@ -172,36 +118,25 @@ def _sizes(params: IozoneParams) -> list[str]:
     return ["-a", *(word for flag, size in edges.items() for word in (flag, f"{kibibytes(size)}k"))]
 
 
-def _unit(text: str, record: TrialRecord) -> str:
-    """The line that says what the table holds. Raises ParseError when it is missing or means something else."""
-    (unit,) = found(UNITS, text, record)
-    if unit not in (KBYTES, OPS):
-        raise refuse(record, f"values of an unknown unit: {unit}", unit)
-    return unit
-
-
-def _selected(command: Piece, record: TrialRecord) -> list[int]:
-    """The tests that the command asks for; all when it asks for none."""
-    tests = set()
-    for (test,) in map(pieces, SELECTED.finditer(command.whole, command.start, command.start + len(command))):
-        if not test.isdecimal():
-            raise refuse(record, f"{test} is no number of a test", test)
-        tests.add(int(test))
-    return sorted(tests & set(TESTS)) or list(TESTS)
-
-
-def _cells(text: str, record: TrialRecord) -> Iterator[tuple[int, int, str, int]]:
-    """(file kB, record kB, operation, value) of every test that ran. Raises ParseError for a table not whole."""
-    (command,) = found(COMMAND, text, record)
-    selected = _selected(command, record)
-    columns = [column for test in selected for column in TESTS[test]]
-    (table,) = found(TABLE, text, record)
-    seen: set[tuple[int, int]] = set()
-    for line in table.splitlines():
-        file_kb, record_kb, *rates = map(int, line.split())
-        if len(rates) not in (len(columns), len(ALL)) or (file_kb, record_kb) in seen:
-            raise refuse(record, f"{line!r} does not hold {', '.join(columns)} of new sizes", text)
-        seen.add((file_kb, record_kb))
-        for column, rate in zip(columns if len(rates) == len(columns) else ALL, rates, strict=True):
-            if rate > 0:  # 0: not run
-                yield file_kb, record_kb, column, rate
+def _refuse_misfits(reading: Reading, section: Section, record: TrialRecord) -> None:
+    """What is not the run that the trial's parameters ask for."""
+    if reading.ranks > 1:
+        reading.refuse(section.end, "all values of this run", f"{reading.ranks} runs in one output", 0)
+    if "invoked" not in reading.facts:
+        reading.refuse(section.end, "all values of this run", "no line says with which options iozone ran", 0)
+    if not record.params:
+        return  # a run that vtax did not plan
+    try:
+        params = IozoneParams.model_validate(dict(record.params))
+    except ValidationError:
+        return  # planned by a version with other parameters
+    wanted = {(str(file), str(size)) for file, size in grid(params)}
+    first: dict[tuple[str, str], int] = {}
+    for value in reading.values:
+        first.setdefault((value.labels.get("file_bytes", ""), value.labels.get("record_bytes", "")), value.line)
+    for (file, size), line in first.items():
+        if (file, size) not in wanted:
+            reading.refuse(line, f"file of {file} bytes, records of {size}", "the plan does not have these sizes")
+    if missing := sorted(wanted - first.keys()):
+        file, size = missing[0]
+        reading.refuse(section.end, f"file of {file} bytes, records of {size}", "the plan has these sizes", 0)

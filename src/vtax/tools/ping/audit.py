@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.evidence.campaign import Evidence, unknown, warning
-from vtax.evidence.row import row
-from vtax.model.finding import Finding, Severity
+from vtax.evidence.campaign import Evidence
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import Failed, Result, row
+from vtax.model.finding import Severity
 from vtax.model.trial import TrialRecord
 
 FEWEST_PACKETS = 100
@@ -16,20 +17,19 @@ FEWEST_PACKETS = 100
     "N08",
     Severity.WARNING,
     "packets of ping were lost, are few, or include the first one",
+    short="few or lost packets",
     why="a handful of round trips has no reliable mean, and the first packet waits for address resolution",
     remedy="send 100 packets or more, after one that does not count",
-    source="ping's closing lines, also in imported logs; single packets where the log lists them",
+    source="ping's closing lines; single packets where the log lists them",
     benchmarks=("ping",),
+    needs=Needs("the closing lines of ping", facts=("packets_sent",)),
 )
-def few_packets(evidence: Evidence) -> Iterator[Finding | str]:
+def few_packets(evidence: Evidence) -> Iterator[Result]:
     """N08: loss, few packets, a first packet that waited."""
-    for (environment, label), trials in evidence.entries("ping").items():
+    for (environment, label), trials in evidence.entries().items():
         counted = [
             (facts["packets_sent"], facts["packets_received"]) for facts in evidence.facts(trials, "packets_sent")
         ]
-        if not counted:
-            yield unknown("N08", f"the log of {label} has no closing lines", environment, label)
-            continue
         sent, received = (sum(pair[side] for pair in counted) for side in (0, 1))
         fewest = min(pair[0] for pair in counted)
         faults = []
@@ -40,7 +40,7 @@ def few_packets(evidence: Evidence) -> Iterator[Finding | str]:
         if late := sum(first_waited(evidence, trial) for trial in trials):
             faults.append(f"the first packet of {late} runs took more than twice as long as any other")
         if faults:
-            yield warning("N08", f"{label} in {environment}: {'; '.join(faults)}", "", environment, label)
+            yield Failed(f"{label} in {environment}: {'; '.join(faults)}", environment, label)
         else:
             yield f"{label} in {environment}: {received} of {sent} packets came back"
 
@@ -50,6 +50,3 @@ def first_waited(evidence: Evidence, trial: TrialRecord) -> bool:
     times = {row[0]: row[1] for series in evidence.series(trial, "round_trips") for row in series.rows}
     rest = [time_s for number, time_s in times.items() if number != 1]
     return bool(rest) and times.get(1.0, 0.0) > 2 * max(rest)
-
-
-ROWS = (few_packets,)

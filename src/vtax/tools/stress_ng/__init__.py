@@ -1,25 +1,25 @@
 """stress-ng: synthetic load, counted in bogus operations."""
 
-from vtax.tools.stress_ng import log_reader, logs
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.stress_ng.benchmark import StressNg
-from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.stress_ng.messages import begins, ends, restarts, starts
+from vtax.tools.stress_ng.reader import read
+from vtax.tools.tool import Build, LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.stress_ng import audit
+
+    return rows_of(audit)
+
 
 TOOL = Tool(
     name="stress-ng",
-    benchmarks=(StressNg(),),  # type: ignore[arg-type]
-    logs=(
-        LogFormat(
-            "stress-ng",
-            log_reader.read,
-            logs.starts,
-            first="s",
-            begins=logs.begins,
-            ends=logs.ends,
-            together=True,
-            restarts=logs.restarts,
-        ),
-    ),
+    benchmarks=(StressNg(),),
+    logs=(LogFormat("stress-ng", read, starts, "s", begins, ends, together=True, restarts=restarts),),
     packages=("stress-ng",),
     programs=("stress-ng",),
     versions={"stress_ng_version": "stress-ng"},
+    builds=(Build("compiler", "stress-ng was compiled with"),),
+    audit=_audit,
 )

@@ -1,18 +1,27 @@
 """sysbench: prime numbers, memory, files."""
 
-from vtax.tools.sysbench import log_reader, logs
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
-from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.sysbench.lines import ends, starts
+from vtax.tools.sysbench.reader import read
+from vtax.tools.sysbench.settings import MODES
+from vtax.tools.tool import Build, LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.sysbench import audit
+
+    return rows_of(audit)
+
 
 TOOL = Tool(
     name="sysbench",
-    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),  # type: ignore[arg-type]
-    logs=(
-        LogFormat(
-            "sysbench", log_reader.read, logs.starts, first="s", begins=logs.starts, ends=logs.ends, together=True
-        ),
-    ),
+    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),
+    logs=(LogFormat("sysbench", read, starts, first="s", begins=starts, ends=ends, together=True),),
     packages=("sysbench",),
     programs=("sysbench",),
     versions={"sysbench_version": "sysbench"},
+    file_names={"test": {mode: test for mode, (test, _) in MODES.items()}},
+    builds=(Build("sysbench_lua", "sysbench uses", decisive=False),),
+    audit=_audit,
 )

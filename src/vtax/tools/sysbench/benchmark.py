@@ -1,80 +1,51 @@
-"""sysbench 1.x: primes on the CPUs, memory, files. All three stop after a time, so events per second is the figure."""
+"""What vtax runs with sysbench 1.x: primes on the CPUs, memory, files."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from vtax.launchers.mpirun import Mpirun
-from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
-from vtax.model.record import Labels
 from vtax.model.trial import TrialRecord
-from vtax.tools.benchmark import GRACE_S, Params, found, number, refuse
-from vtax.tools.excerpts import blame
+from vtax.tools.benchmark import GRACE_S, Params, own_section
 from vtax.tools.fields import Bytes, Threads, threads_on
-from vtax.tools.sysbench.report import LATENCY_SUM, ROUNDING, Report, positive, report_of, runs
+from vtax.tools.reading import Output
+from vtax.tools.sysbench.metrics import (
+    EVENTS_RATE,
+    FILE_OPERATIONS,
+    FILE_READ,
+    FILE_WRITTEN,
+    LATENCY_AVG,
+    LATENCY_P95,
+    LATENCY_SUM,
+    MEMORY_OPERATIONS,
+    MEMORY_THROUGHPUT,
+)
+from vtax.tools.sysbench.reader import read
+from vtax.tools.sysbench.settings import MODES
 
 MIB = 2**20
 
-EVENTS_RATE = Metric(
-    name="events_rate",
-    unit="1/s",
-    kind=Kind.RATE_FIXED_TIME,
-    primary=True,
-    meaning="times a second that all threads of a node found the primes up to `max_prime`",
-)
-LATENCY_AVG = Metric(name="latency_avg", unit="s", kind=Kind.COST, meaning="mean time of one event in one thread")
-LATENCY_P95 = Metric(
-    name="latency_p95", unit="s", kind=Kind.LATENCY_QUANTILE, meaning="95 % of the events took no longer than this"
-)
-MEMORY_THROUGHPUT = Metric(
-    name="throughput",
-    unit="byte/s",
-    kind=Kind.RATE_FIXED_TIME,
-    primary=True,
-    meaning="bytes that all threads of a node read or wrote in memory a second; small blocks stay in the caches",
-)
-MEMORY_OPERATIONS = Metric(
-    name="operations_rate", unit="1/s", kind=Kind.RATE_FIXED_TIME, meaning="blocks read or written in memory a second"
-)
-FILE_READ = Metric(
-    name="throughput_read", unit="byte/s", kind=Kind.RATE_FIXED_TIME, primary=True, meaning="bytes read from files"
-)
-FILE_WRITTEN = Metric(
-    name="throughput_write",
-    unit="byte/s",
-    kind=Kind.RATE_FIXED_TIME,
-    primary=True,
-    meaning="bytes written to files, including the time of the fsync calls between them",
-)
-FILE_OPERATIONS = Metric(
-    name="operations_rate",
-    unit="1/s",
-    kind=Kind.RATE_FIXED_TIME,
-    meaning="file operations a second, by their kind: read, write, fsync",
-)
 
-PRIME_RATE = re.compile(r"^ +events per second: +([\d.]+)$", re.MULTILINE)
-MEMORY_OPS = re.compile(r"^Total operations: \d+ \(\s*([\d.]+) per second\)$", re.MULTILINE)
-MEMORY_RATE = re.compile(r"^[\d.]+ MiB transferred \(([\d.]+) MiB/sec\)$", re.MULTILINE)
-FILE_TEST = re.compile(r"^Doing (.+) test$", re.MULTILINE)
-FILE_RATES = re.compile(r"^ +reads/s: +([\d.]+)\n +writes/s: +([\d.]+)\n +fsyncs/s: +([\d.]+)$", re.MULTILINE)
-FILE_THROUGHPUT = re.compile(r"^ +read, MiB/s: +([\d.]+)\n +written, MiB/s: +([\d.]+)$", re.MULTILINE)
-BLOCK_SIZE = re.compile(r"^Block size ([\d.]+)(B|KiB|MiB|GiB)$", re.MULTILINE)
-UNIT = {"B": 1, "KiB": 2**10, "MiB": MIB, "GiB": 2**30}
-KINDS = {  # what each test does, by what sysbench calls it
-    "sequential write (creation)": ("write",),
-    "sequential rewrite": ("write",),
-    "sequential read": ("read",),
-    "random read": ("read",),
-    "random write": ("write",),
-    "random r/w": ("read", "write"),
-}
+def outputs_of(record: TrialRecord, wanted: Mapping[str, JsonValue], **labels: str) -> tuple[Output, ...]:
+    """The timed step on every node, read. Refused unless it is one run of sysbench 1.x with the settings `wanted`."""
+    outputs = []
+    for done in (done for done in record.steps if "run" in done.argv):  # fileio has a step before it and one after it
+        file, section = own_section(record, done.step, done.node)
+        reading = read(section)
+        if reading.ranks != 1:
+            reading.refuse(0, "all values", f"the output of {reading.ranks} runs, and not of one")
+        if str(reading.facts.get("sysbench_version")).startswith("0."):
+            reading.refuse(0, "all values", "sysbench 0.x counts other things under the same names")
+        for name, value in wanted.items():
+            if value is not None and reading.params.get(name, value) != value:
+                reading.refuse(0, "all values", f"{name} is {reading.params[name]}, and {value} was asked for")
+        outputs.append(Output(file, reading, {"node": done.node, **labels}))
+    return tuple(outputs)
 
 
 class CpuParams(Params):
@@ -87,6 +58,7 @@ class CpuParams(Params):
 
 class SysbenchCpu:
     name = "sysbench-cpu"
+    group = "Compute"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -101,20 +73,8 @@ class SysbenchCpu:
         argv = ("sysbench", "cpu", f"--threads={params.threads}", f"--time={params.time_s}", "--events=0", limit, "run")
         return (Step(nodes=target.names, argv=argv, timeout_s=params.time_s + GRACE_S),)
 
-    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-        measurements: list[Measurement] = []
-        for done in runs(record):
-            report, labels = report_of(record, done), {"node": done.node}
-            (rate,) = found(PRIME_RATE, report.text, record)
-            values = {
-                EVENTS_RATE: positive(rate, record, "the rate of events"),
-                LATENCY_AVG: report.latency_avg_s,
-                LATENCY_SUM: report.latency_sum_s,
-            }
-            if report.latency_p95_s > 0:  # printed to 10 µs: 0.00 is too short to tell, not none
-                values[LATENCY_P95] = report.latency_p95_s
-            measurements += [Measurement.of(record, m, value, labels, done.stdout) for m, value in values.items()]
-        return tuple(measurements)
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        return outputs_of(record, {name: record.params.get(name) for name in ("max_prime", "threads")})
 
     def estimate_s(self, params: CpuParams, target: Target) -> float:
         return params.time_s + 0.5
@@ -136,6 +96,7 @@ class MemoryParams(Params):
 
 class SysbenchMemory:
     name = "sysbench-memory"
+    group = "Memory"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -152,19 +113,8 @@ class SysbenchMemory:
         argv = ("sysbench", "memory", *limits, *sizes, *what, "run")
         return (Step(nodes=target.names, argv=argv, timeout_s=params.time_s + GRACE_S),)
 
-    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-        measurements: list[Measurement] = []
-        for done in runs(record):
-            report, labels = report_of(record, done), {"node": done.node}
-            (throughput,) = found(MEMORY_RATE, report.text, record)
-            (operations,) = found(MEMORY_OPS, report.text, record)
-            values = {
-                MEMORY_THROUGHPUT: positive(throughput, record, "the throughput") * MIB,
-                MEMORY_OPERATIONS: positive(operations, record, "the rate of operations"),
-                LATENCY_SUM: report.latency_sum_s,
-            }
-            measurements += [Measurement.of(record, m, value, labels, done.stdout) for m, value in values.items()]
-        return tuple(measurements)
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        return outputs_of(record, {name: record.params.get(name) for name in ("operation", "threads")})
 
     def estimate_s(self, params: MemoryParams, target: Target) -> float:
         return params.time_s + 0.5
@@ -193,6 +143,7 @@ class FileioParams(Params):
 
 class SysbenchFileio:
     name = "sysbench-fileio"
+    group = "Storage"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)
@@ -219,46 +170,13 @@ class SysbenchFileio:
             Step(nodes=target.names, argv=("sysbench", "fileio", *size, "cleanup"), timeout_s=GRACE_S),
         )
 
-    def parse(self, record: TrialRecord) -> tuple[Measurement, ...]:
-        measurements: list[Measurement] = []
-        for done in runs(record):
-            report = report_of(record, done)
-            labels = {"node": done.node, "filesystem": "shared" if record.scope is Scope.SHARED else "local"}
-            measurements += [
-                Measurement.of(record, metric, value, {**labels, **more}, done.stdout)
-                for metric, value, more in _file_rates(report, record)
-            ]
-        return tuple(measurements)
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        test = MODES.get(str(record.params.get("mode")), (None,))[0]
+        wanted = {"test": test, "threads": record.params.get("threads")}
+        return outputs_of(record, wanted, filesystem="shared" if record.scope is Scope.SHARED else "local")
 
     def estimate_s(self, params: FileioParams, target: Target) -> float:
         return params.time_s + params.total_size / (200 * MIB) + 1.0  # preparing writes it all
 
     def clocked_s(self, params: FileioParams, target: Target) -> float:
         return params.time_s
-
-
-def _file_rates(report: Report, record: TrialRecord) -> list[tuple[Metric, float, Labels]]:
-    """What the test did; what it did not do is printed as 0.00 and left out.
-
-    Throughput is the rate of operations times the block size: sysbench rounds it to 0.01 MiB/s, far too coarse for a
-    slow disk.
-    """
-    (test,) = found(FILE_TEST, report.text, record)
-    if test not in KINDS:
-        raise refuse(record, f"an unknown file test: {test}", test)
-    size, unit = found(BLOCK_SIZE, report.text, record)
-    block_bytes = number(size, record) * UNIT[unit]
-    reads, writes, fsyncs = found(FILE_RATES, report.text, record)
-    rates: list[tuple[Metric, float, Labels]] = []
-    printed = zip(("read", "write"), (FILE_READ, FILE_WRITTEN), (reads, writes), strict=True)
-    for (kind, metric, rate), mib in zip(printed, found(FILE_THROUGHPUT, report.text, record), strict=True):
-        if kind not in KINDS[test]:
-            continue
-        value = positive(rate, record, f"the rate of a {test} test")
-        if abs(value * block_bytes / MIB - number(mib, record)) > ROUNDING * (1 + block_bytes / MIB):
-            what = f"{mib} MiB/s are not {rate} blocks of {size} {unit} a second"
-            raise refuse(record, what, blame(mib, size))
-        rates += [(metric, value * block_bytes, {}), (FILE_OPERATIONS, value, {"kind": kind})]
-    if number(fsyncs, record) > 0:
-        rates.append((FILE_OPERATIONS, number(fsyncs, record), {"kind": "fsync"}))
-    return rates

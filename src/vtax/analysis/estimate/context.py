@@ -1,0 +1,113 @@
+"""What pairing needs of a campaign besides its levels: who ran when, which rounds are over, what was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vtax.analysis.estimate.failures import Lost, Place, TimeoutCounts, lost, timeouts
+from vtax.analysis.estimate.summary import Key, empty_level, place_of_level
+from vtax.analysis.records import Level
+from vtax.analysis.sequential.group_sequential import Tables
+from vtax.model.metric import Metric, Series, SeriesRecord
+from vtax.model.plan import Plan
+from vtax.model.study import Study
+from vtax.model.trial import Status, TrialRecord
+
+Declared = Mapping[str, Sequence[Metric]]  # benchmark -> the metrics that it may report
+
+
+@dataclass(frozen=True)
+class PairingContext:
+    """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
+
+    `planned` is where the plan has which entry, and its benchmark; `timeouts` and `lost` are measured runs that gave
+    no number.
+    """
+
+    study: Study
+    places: Mapping[tuple[int, str], int]
+    finished: int
+    complete: int
+    planned: Mapping[Place, str] = field(default_factory=dict)
+    timeouts: TimeoutCounts = field(default_factory=dict)
+    lost: Lost = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
+    declared: Declared = field(default_factory=dict)
+
+    @property
+    def look(self) -> int | None:
+        """The last planned look that was reached."""
+        return max((look for look in self.study.looks if look <= self.finished), default=None)
+
+
+def pairing_context(
+    plan: Plan, trials: Sequence[TrialRecord], measured: int, tables: Tables, declared: Declared
+) -> PairingContext:
+    """`measured` is the last round that has a measurement; it counts where no trial was recorded.
+
+    The last round with any record is over, and so are those before it: what has no record there is lost, like a run
+    that failed. (At an interim analysis of a running campaign, the last round is the one that has just ended.)
+    """
+    done = {trial.id for trial in trials if trial.status is Status.OK}
+    rounds: dict[int, list[str]] = {}
+    places: dict[tuple[int, str], int] = {}
+    for place, cell in enumerate(plan.cells):
+        places[cell.round, cell.environment] = place
+        rounds.setdefault(cell.round, []).extend(trial.id for trial in cell.trials if not trial.warmup)
+    known = {spec.name for spec in plan.environments}
+    return PairingContext(
+        study=plan.study,
+        places=places,
+        finished=max((trial.round for trial in trials), default=measured),
+        complete=sum(all(trial in done for trial in several) for several in rounds.values()),
+        planned={
+            (work.environment, work.label, work.target.label): work.benchmark
+            for work in plan.work
+            if work.environment in known
+        },
+        timeouts=timeouts(trials),
+        lost=lost(trials),
+        tables=tables,
+        declared=declared,
+    )
+
+
+def missing_levels(found: Mapping[Key, Level], context: PairingContext) -> dict[Key, Level]:
+    """Each series that some environment has, in those that were to have it and do not: nothing of it succeeded there.
+
+    Of an entry that succeeded nowhere: the primary metrics that its benchmark declares.
+    """
+    known: dict[Series, SeriesRecord] = {level.series: level for level in found.values()}
+    measured = {place_of_level(level)[1:] for level in found.values()}
+    for place in sorted(context.lost):
+        if place in context.planned and place[1:] not in measured:
+            known |= {one.series: one for one in _declared(context, place)}
+    planned: dict[tuple[str, str], list[str]] = {}
+    for environment, label, target in sorted(context.planned):
+        planned.setdefault((label, target), []).append(environment)
+    return {
+        (environment, series): empty_level(one, environment)
+        for series, one in known.items()
+        for environment in planned.get((one.label, one.labels.get("target", "")), ())
+        if (environment, series) not in found
+    }
+
+
+def _declared(context: PairingContext, place: Place) -> list[SeriesRecord]:
+    """The primary metrics that the benchmark of a planned entry declares; none of one that is not known here."""
+    benchmark, (_, label, target) = context.planned[place], place
+    return [
+        SeriesRecord(
+            benchmark=benchmark,
+            label=label,
+            metric=metric.name,
+            unit=metric.unit,
+            kind=metric.kind,
+            direction=metric.direction,
+            primary=True,
+            labels={"target": target},
+        )
+        for metric in context.declared.get(benchmark, ())
+        if metric.primary
+    ]

@@ -1,0 +1,10 @@
+"""Which benchmarks a row of the audit is about, by what they declare."""
+
+from __future__ import annotations
+
+from vtax.model.nodes import Scope
+from vtax.tools import benchmarks
+
+MPI = tuple(name for name, one in benchmarks().items() if "mpirun" in one.requires)
+STORAGE = tuple(name for name, one in benchmarks().items() if Scope.SHARED in one.scopes)
+SHORT = frozenset(name for name, one in benchmarks().items() if getattr(one, "short_by_nature", False))

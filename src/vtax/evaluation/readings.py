@@ -1,0 +1,99 @@
+"""What the outputs of a campaign's trials say: read once by the tool's reader, kept next to each trial's record."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from vtax.errors import StoreError
+from vtax.model.measurement import Measurement
+from vtax.model.reading import TrialReading
+from vtax.model.trial import Status, TrialRecord
+from vtax.store import Campaign, texts_of
+from vtax.tools import log_formats, tool_of, tools
+from vtax.tools.tool import Tool
+from vtax.tools.trials import as_read, measurements_of, read_trial
+
+
+class Read(NamedTuple):
+    """A trial as it counts (failed where its output was refused), what its output says, and that as measurements."""
+
+    record: TrialRecord
+    reading: TrialReading
+    measurements: tuple[Measurement, ...]
+
+
+class Readings:
+    """The readings of one campaign, each made at most once while the campaign's files and vtax's readers stay the same.
+
+    With `keep` they are written into the campaign; what cannot be written there (a campaign of another user) is read
+    again next time.
+    """
+
+    def __init__(self, campaign: Campaign, *, keep: bool = True) -> None:
+        self.campaign, self.keep = campaign, keep
+        self.known: dict[str, Read] = {}
+
+    def of(self, record: TrialRecord) -> Read:
+        """One trial. Raises DamagedError for a file that its record names and that is not there."""
+        known = self.known.get(record.id)
+        if known is None:
+            known = self.known[record.id] = self._read(record)
+        return known
+
+    def all(self, records: Iterable[TrialRecord]) -> tuple[Read, ...]:
+        """Several trials, in the same order."""
+        return tuple(map(self.of, records))
+
+    def _read(self, record: TrialRecord) -> Read:
+        raw = self.campaign.raw(record)
+        reader, raw_sha256 = reader_of(record), raw_digest(raw)
+        reading = self.campaign.reading(record.id)
+        with_texts = None
+        if reading is None or (reading.trial, reading.reader, reading.raw_sha256) != (record.id, reader, raw_sha256):
+            with_texts = record.model_copy(update={"texts": texts_of(raw)})
+            reading = read_trial(with_texts).model_copy(update={"reader": reader, "raw_sha256": raw_sha256})
+            self._save(reading)
+        if reading.failure or record.status is not Status.OK:
+            return Read(as_read(record, reading), reading, ())
+        if not reading.values:  # a table of vtax's own: its rows are the measurements
+            with_texts = with_texts or record.model_copy(update={"texts": texts_of(raw)})
+        return Read(record, reading, measurements_of(with_texts or record, reading))
+
+    def _save(self, reading: TrialReading) -> None:
+        if self.keep:
+            try:
+                self.campaign.keep_reading(reading)
+            except StoreError:
+                self.keep = False
+
+
+def raw_digest(raw: Mapping[str, bytes]) -> str:
+    """The hash of all that a trial left, in the order of the files' names; "" when that is nothing."""
+    return hashlib.sha256(b"\0".join(raw[name] for name in sorted(raw))).hexdigest() if any(raw.values()) else ""
+
+
+def reader_of(record: TrialRecord) -> str:
+    """A digest of the code that reads a trial: of its tool's folder and of what all readers share."""
+    if record.imported is None:
+        return _code(tool_of(record.benchmark))
+    known = log_formats().get(record.imported.reader)
+    return _code(next((tool for tool in tools() if known in tool.logs), None) if known else None)
+
+
+@cache
+def _code(tool: Tool | None) -> str:
+    names = ("vtax.tools", "vtax.model.reading", "vtax.model.metric")
+    shared = [Path(str(import_module(name).__file__)) for name in names]
+    sources = {*shared[0].parent.glob("*.py"), *shared[1:]}
+    for benchmark in tool.benchmarks if tool else ():
+        module = sys.modules[type(benchmark).__module__]
+        file = Path(str(module.__file__))
+        own = file.parent if (file.parent / "__init__.py").exists() else None  # a plug-in may be one module
+        sources |= set(own.glob("*.py")) if own else {file}
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(sources))).hexdigest()[:16]

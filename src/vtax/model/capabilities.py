@@ -1,0 +1,30 @@
+"""What the nodes of an environment are and what its provider enforces: asked for instead of a provider's name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from vtax.model.record import Record
+
+
+class NodeKind(StrEnum):
+    HOST = "host"  # processes of the machine itself
+    CONTAINER = "container"
+    VM = "vm"
+    UNKNOWN = "unknown"  # not recorded: then all other capabilities mean nothing
+
+
+class Capabilities(Record):
+    """Declared by a provider, recorded in the plan for each environment."""
+
+    kind: NodeKind = NodeKind.UNKNOWN
+    limits_cpu: bool = False
+    limits_memory: bool = False
+    limits_disk: bool = False
+    own_kernel: bool = False  # then the memory of the node is its limit, and its CPUs count from 0
+    separate_nodes: bool = False  # every node has its own network stack and file system
+    shares_machine: bool = False  # all nodes are on the machine that runs vtax
+    fresh_per_cell: bool = False  # every cell gets a new instance; otherwise claims are about the one that there is
+
+
+UNKNOWN = Capabilities()  # of environments whose plan does not record them

@@ -1,0 +1,1 @@
+"""Containers under Docker."""

@@ -1,0 +1,1 @@
+"""Containers under Podman, with or without root."""

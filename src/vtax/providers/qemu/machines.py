@@ -1,0 +1,82 @@
+"""The machines of a cluster: their files, their common disks, and the commands that start them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from vtax.model.cluster import Image
+from vtax.model.nodes import ClusterShape
+from vtax.paths import replacing
+from vtax.providers.base import LABEL, Commands, Site
+from vtax.providers.guest import disk, numa
+from vtax.providers.guest import initrd as guest_initrd
+from vtax.providers.qemu import bridge, switch
+from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version, started
+
+
+def machines_of(
+    site: Site, shape: ClusterShape, options: QemuOptions, accel: Accelerator, initrd: Path | None
+) -> tuple[Machine, ...]:
+    vhost = bridge.vhost(options, accel)
+    known, usable = numa.nodes(), os.sched_getaffinity(0)
+    return tuple(
+        Machine(
+            campaign=site.campaign,
+            node=node,
+            number=number,
+            directory=site.console(node.name).parent,
+            switch=site.directory / "switch",
+            kernel=_kernel(site.image),
+            initrd=initrd,
+            vhost=vhost,
+            numa_nodes=numa.holding(node.cpu_ids, known) if options.pin else (),
+            near=numa.near(node.cpu_ids, known, usable) if options.pin else (),
+        )
+        for number, node in enumerate(shape.nodes)
+    )
+
+
+def parts(
+    site: Site, machines: Sequence[Machine], options: QemuOptions, accel: Accelerator, version: Version
+) -> tuple[Commands, ...]:
+    """The commands that make the network, then those that start each node."""
+    commands = [(machine.node.name, started(machine, options, accel, version)) for machine in machines]
+    if options.network == "tap":
+        network = bridge.commands(site.campaign, site.directory)
+        return network, *((bridge.through(site.campaign, name, command),) for name, command in commands)
+    path = str(site.directory / "switch")
+    network = ((sys.executable, "-I", "-S", switch.__file__, f"{LABEL}={site.campaign}", path),)
+    return network, *((command,) for _, command in commands)
+
+
+def _kernel(image: Image) -> str:
+    """The kernel as it is in memory, where the image has it so: unpacking takes an emulated CPU more than a second."""
+    packed = Path(image.kernel)
+    unpacked = packed.with_name(packed.name.replace("vmlinuz", "vmlinux"))
+    return str(unpacked if unpacked.exists() else packed)
+
+
+def ram_disk(image: Image) -> Path | None:
+    """The initial RAM disk next to the cached image, built when it is not there; None when the kernel needs none."""
+    path = Path(image.directory).parent / "initrd-nvme.cpio"
+    if path.exists():
+        return path
+    content = guest_initrd.build(image, guest_initrd.NVME)
+    if content is None:
+        return None
+    with replacing(path) as fresh:
+        fresh.write_bytes(content)
+    return path
+
+
+def bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str, dict[str, Path]]:
+    """For every node the common disks that its own disks are layers of; each kind is made once."""
+    found = {}
+    for node in shape.nodes:
+        found[node.name] = {"system": disk.system(image, node.disk_bytes)}
+        if options.disk == "virtio-blk":
+            found[node.name]["data"] = disk.data(image, node.disk_bytes)
+    return found

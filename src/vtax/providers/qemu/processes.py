@@ -1,0 +1,84 @@
+"""The running processes of nodes and switches, found and identified by their command lines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from vtax.providers.base import LABEL
+from vtax.providers.guest.guest_config import NAME
+from vtax.providers.qemu import switch
+from vtax.providers.qemu.command import QEMU, Machine
+
+POLL_S = 0.01
+SWITCH = Path(switch.__file__)
+
+
+class Process:
+    """A node's process, or a switch (then `node` is ""); `place` is the directory of its files."""
+
+    def __init__(self, pid: int, campaign: str, node: str, place: Path) -> None:
+        self.pid, self.campaign, self.node, self.place = pid, campaign, node, place
+        self.started = start_time(pid)
+
+    def alive(self) -> bool:
+        return self.started != "" and start_time(self.pid) == self.started
+
+    def kill(self) -> None:
+        """Send SIGKILL, and return when the process has ended."""
+        while self.alive():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(POLL_S)
+
+
+def start_time(pid: int) -> str:
+    """When a process started, which distinguishes it from a later one of the same number; "" when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def ended(machine: Machine) -> str:
+    """Why a node will never be ready, "" while its process runs."""
+    with suppress(OSError, ValueError):
+        if start_time(int((machine.directory / "pid").read_text())) != "":
+            return ""
+    return "QEMU has ended"
+
+
+def processes() -> list[Process]:
+    """All processes of this user that run nodes or switches, whichever vtax instance started them.
+
+    Not those with another root directory: they belong to a vtax in a container, whose files cannot be seen from here.
+    """
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if entry.stat().st_uid != os.geteuid() or not (entry.parent / "root").samefile("/"):
+                continue
+            words = entry.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # gone meanwhile
+        owner = owner_of(words)
+        if owner is not None:
+            found.append(Process(int(entry.parent.name), *owner))
+    return found
+
+
+def owner_of(words: Sequence[str]) -> tuple[str, str, Path] | None:
+    """Campaign, node and directory of a node or switch by its command line; None for any other process."""
+    if Path(words[0]).name == QEMU and "-name" in words and "-pidfile" in words:
+        name = NAME.match(words[words.index("-name") + 1].partition(",")[0])
+        place = Path(words[words.index("-pidfile") + 1]).parent
+        return (name[1], name[2], place) if name else None
+    if len(words) > 5 and Path(words[3]).name == SWITCH.name:
+        label, _, campaign = words[4].partition("=")
+        return (campaign, "", Path(words[5]).parent) if label == LABEL else None
+    return None

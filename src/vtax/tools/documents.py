@@ -1,0 +1,123 @@
+"""JSON documents that tools print: their values, and the lines that these are on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from vtax.tools.reading import Line
+
+SPACE = re.compile(r"[ \t\n\r]*")
+LARGEST = 1e300  # JSON has whole numbers that are too large for any float
+Path = tuple[str | int, ...]
+
+
+class Unfit(Exception):
+    """A document, or a value in it, cannot be what the tool wrote. `line` is 0 where that is unsure."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line, self.what = line, what
+
+
+class Document:
+    """The JSON object that begins on the first of `lines`. Raises Unfit when it is cut, damaged or another thing."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._first = lines[0].number if lines else 1
+        self._text = "\n".join(line.text for line in lines)
+        try:
+            self.value, end = json.JSONDecoder(object_pairs_hook=_once).raw_decode(self._text)
+        except json.JSONDecodeError as error:
+            line = self._line(error.pos) if error.pos < len(self._text) else 0
+            raise Unfit(line, f"not one JSON document: {error.msg}") from error
+        except (ValueError, RecursionError) as error:  # the latter from brackets nested by the thousand
+            raise Unfit(0, f"not one JSON document: {str(error)[:100]}") from error
+        if not isinstance(self.value, dict):
+            raise Unfit(0, "not one JSON document: not an object")
+        self.rest = self._text[end:].strip()  # what follows it
+
+    def get(self, *path: str | int) -> Any:
+        """The value under `path`; None when there is none."""
+        value = self.value
+        for key in path:
+            try:
+                value = value[key]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def at(self, *path: str | int) -> Any:
+        """The value under `path`. Raises Unfit when there is none."""
+        value = self.get(*path)
+        if value is None:
+            raise Unfit(0, f"no {dotted(path)}")
+        return value
+
+    def number(self, *path: str | int) -> float:
+        """The number under `path`, finite and not negative. Raises Unfit for anything else."""
+        value = self.at(*path)
+        if (number := number_of(value)) is None:
+            raise Unfit(self.line(*path), f"{dotted(path)} is {value!r}, not a finite number of zero or more")
+        return number
+
+    def line(self, *path: str | int) -> int:
+        """The line that the value under `path` begins on; 0 when there is none."""
+        start = 0
+        for depth, key in enumerate(path):
+            members = self._members if depth == 0 else _members(self._text, start)
+            found = [at for name, at in members if name == key]
+            if not found:
+                return 0
+            start = found[-1]  # as json itself: of a key that is there twice the last value
+        return self._line(start)
+
+    @cached_property
+    def _members(self) -> tuple[tuple[str | int, int], ...]:
+        return tuple(_members(self._text, 0))
+
+    def _line(self, at: int) -> int:
+        return self._first + self._text.count("\n", 0, at)
+
+
+def number_of(value: object) -> float | None:
+    """A finite number of zero or more; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= LARGEST:
+        return None
+    return float(value)
+
+
+def dotted(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no key is there twice with different values (iperf3 writes some of them twice)."""
+    found = dict(pairs)
+    if any(found[key] is not value and found[key] != value for key, value in pairs):
+        raise ValueError("a key appears twice in an object, with different values")
+    return found
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str | int, int]]:
+    """Key or index, and where its value starts, of everything in the object or list that begins at `at`."""
+    decoder, closed, index = json.JSONDecoder(), {"{": "}", "[": "]"}.get(text[at], ""), 0
+    at = _after_space(text, at + 1)
+    while closed and text[at] != closed:
+        name: str | int = index
+        if closed == "}":
+            name, at = decoder.raw_decode(text, at)
+            at = _after_space(text, _after_space(text, at) + 1)  # past the colon
+        yield name, at
+        _, end = decoder.raw_decode(text, at)
+        at, index = _after_space(text, end), index + 1
+        if text[at] == ",":
+            at = _after_space(text, at + 1)
+
+
+def _after_space(text: str, at: int) -> int:
+    found = SPACE.match(text, at)
+    return found.end() if found else at

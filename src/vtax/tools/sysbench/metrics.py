@@ -1,0 +1,54 @@
+"""What sysbench measures. Tests stop after a time, so what happens in a second is the figure."""
+
+from vtax.model.metric import Kind, Metric
+
+EVENTS_RATE = Metric(
+    name="events_rate",
+    unit="1/s",
+    kind=Kind.RATE_FIXED_TIME,
+    primary=True,
+    meaning="times a second that all threads of a node found the primes up to `max_prime`",
+)
+LATENCY_AVG = Metric(name="latency_avg", unit="s", kind=Kind.COST, meaning="mean time of one event in one thread")
+LATENCY_P95 = Metric(
+    name="latency_p95", unit="s", kind=Kind.LATENCY_QUANTILE, meaning="95 % of the events took no longer than this"
+)
+LATENCY_SUM = Metric(
+    name="latency_sum",
+    unit="s",
+    kind=Kind.COUNT,
+    meaning="time that all threads together spent in events: about threads x time, so not a speed",
+)
+TOTAL_TIME = Metric(
+    name="total_time",
+    unit="s",
+    kind=Kind.COST,
+    primary=True,
+    meaning="time for a fixed number of events (sysbench before 1.0; later versions stop after a time)",
+)
+MEMORY_THROUGHPUT = Metric(
+    name="throughput",
+    unit="byte/s",
+    kind=Kind.RATE_FIXED_TIME,
+    primary=True,
+    meaning="bytes that all threads of a node read or wrote in memory a second; small blocks stay in the caches",
+)
+MEMORY_OPERATIONS = Metric(
+    name="operations_rate", unit="1/s", kind=Kind.RATE_FIXED_TIME, meaning="blocks read or written in memory a second"
+)
+FILE_READ = Metric(
+    name="throughput_read", unit="byte/s", kind=Kind.RATE_FIXED_TIME, primary=True, meaning="bytes read from files"
+)
+FILE_WRITTEN = Metric(
+    name="throughput_write",
+    unit="byte/s",
+    kind=Kind.RATE_FIXED_TIME,
+    primary=True,
+    meaning="bytes written to files, including the time of the fsync calls between them",
+)
+FILE_OPERATIONS = Metric(
+    name="operations_rate",
+    unit="1/s",
+    kind=Kind.RATE_FIXED_TIME,
+    meaning="file operations a second, by their kind: read, write, fsync",
+)

@@ -1,0 +1,61 @@
+"""Nothing outside a provider's folder knows a provider's name: it asks for capabilities."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import vtax
+from vtax.providers import BUILT_IN
+
+SOURCE = Path(vtax.__file__).parent
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "providers")
+SHOWN_BY_MACHINES = SOURCE / "facts" / "nesting.py"  # a table of what hypervisors and engines show inside of them
+SHARED = {"base", "recorded"}  # modules of providers/ that are no provider's
+WORD = "host"  # the name that is also a word, so only comparisons with it are looked at
+NAMES = re.compile(rf"\b({'|'.join(name for name in BUILT_IN if name != WORD)})\b", re.IGNORECASE)
+
+
+def constants(node: ast.AST) -> Iterator[object]:
+    return (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """Where a module knows a provider: a text with its name, a comparison with "host", an import of its folder."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and (found := NAMES.search(node.value)):
+            yield f"line {node.lineno}: {found[0]}"
+        elif isinstance(node, ast.Compare | ast.Call) and WORD in constants(node) and "provider" in ast.unparse(node):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vtax.providers."):
+            if str(node.module).split(".")[2] not in SHARED:
+                yield f"line {node.lineno}: {node.module}"
+        elif isinstance(node, ast.ImportFrom) and node.module == "vtax.providers":
+            yield from (
+                f"line {node.lineno}: {one.name}" for one in node.names if (SOURCE / "providers" / one.name).is_dir()
+            )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_knows_a_provider(path: Path) -> None:
+    if path != SHOWN_BY_MACHINES:
+        assert list(named(ast.parse(path.read_text()))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'KNOWN = {"docker"}',
+        'help = "for QEMU only"',
+        'spec.provider == "host"',
+        'one = provider("host", place)',
+        "from vtax.providers.qemu import kvm",
+        "from vtax.providers import container",
+    ],
+)
+def test_what_would_be_found(line: str) -> None:
+    assert list(named(ast.parse(line)))
