@@ -19,17 +19,14 @@ FEWEST_BYTES = 64 * 2**20
     short="too little copied",
     why="starting dd then takes a large part of the time",
     remedy="raise `blocks`",
-    source="the last line of dd, also in imported logs",
+    source="the last line of dd",
     benchmarks=("dd",),
-    needs=(Needs("how much dd copied", run=("copied_bytes",)),),
+    needs=Needs("how much dd copied", facts=("copied_bytes",)),
 )
 def too_little(evidence: Evidence) -> Iterator[Result]:
-    for (environment, label), trials in evidence.entries("dd").items():
+    for (environment, label), trials in evidence.entries().items():
         least = min(facts["copied_bytes"] for facts in evidence.facts(trials, "copied_bytes"))
         if least < FEWEST_BYTES:
             yield Failed(f"{label} in {environment} copied {least} bytes", environment, label)
         else:
             yield f"{label} in {environment}: at least {least} bytes"
-
-
-ROWS = (too_little,)
