@@ -11,6 +11,7 @@ import numpy as np
 import openpyxl
 import pytest
 from scipy import stats
+from vtax.report.figures.palette import mark_of
 
 from builders.pages import html, markdown, report_input
 from builders.synthetic import Campaign, campaign
@@ -23,7 +24,6 @@ from vtax.model.measurement import Measurement
 from vtax.model.study import ScoreSpec
 from vtax.planning.study import parse
 from vtax.report.document.compose import document_of
-from vtax.report.figures.palette import mark_of
 from vtax.report.formats.latex import escape, tables
 from vtax.report.formats.xlsx import workbook
 
