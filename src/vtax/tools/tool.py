@@ -82,5 +82,6 @@ class Tool:
     builds: tuple[Build, ...] = ()
     file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     same_work: tuple[str, ...] = ()  # metrics that are about the same work in all of its benchmarks
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # label -> its values as tables list them
     audit: Callable[[], tuple[Row, ...]] = tuple
     figures: Callable[[], tuple[ToolFigures, ...]] = tuple

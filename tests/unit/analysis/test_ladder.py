@@ -132,8 +132,8 @@ def test_a_study_declares_its_ladder() -> None:
     ("steps", "said"),
     [
         ('["host", "tpc"]', 'did you mean "tcp"'),
-        ('["host"]', "one step compares nothing"),
-        ('["host", "tcp", "host"]', '"host" stands in it twice'),
+        ('["host"]', "a single step compares nothing"),
+        ('["host", "tcp", "host"]', '"host" is listed twice'),
     ],
 )
 def test_a_ladder_that_cannot_be_is_a_mistake(steps: str, said: str) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import openpyxl
 import pytest
 from scipy import stats
-from vtax.report.figures.palette import mark_of
 
 from builders.pages import html, markdown, report_input
 from builders.synthetic import Campaign, campaign
@@ -19,6 +18,7 @@ from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Score, Verdict
 from vtax.cli.analyse import lines_of
 from vtax.errors import StudyError
+from vtax.figures.theme import mark_of
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.study import ScoreSpec

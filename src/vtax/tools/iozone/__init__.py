@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
+from vtax.tools.iozone.metrics import ALL, HEADLINES
 from vtax.tools.iozone.reader import headerless, read
 from vtax.tools.tool import LogFormat, Tool
 
@@ -42,6 +43,7 @@ TOOL = Tool(
     ),
     packages=("iozone3",),
     programs=("iozone",),
+    orders={"operation": (*HEADLINES, *(name for name in ALL if name not in HEADLINES))},
     versions={"iozone_version": "iozone"},
     audit=_audit,
     figures=_figures,
