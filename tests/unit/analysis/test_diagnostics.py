@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from vtax.analysis.estimate import diagnostics
+from vtax.analysis.estimate.diagnostics import ranks_of, slope_of
 from vtax.analysis.estimate.failures import _mcnemar, failing, failure_rates, p_sign, with_censored
 from vtax.model.nodes import Scope
 from vtax.model.trial import Status, TrialRecord
@@ -144,3 +147,13 @@ def test_timeouts_count_as_slower_without_a_value() -> None:
     values = with_censored(np.array([0.1, 0.2, 0.1]), 5, 0)
     assert (values == -np.inf).sum() == 5
     assert p_sign(values) == pytest.approx(stats.binomtest(3, 8).pvalue)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=12))
+def test_ranks_and_slopes_are_those_of_scipy(values: list[int]) -> None:
+    """Ties included, and in several rows at once."""
+    array = np.array([values, values[::-1]], float)
+    assert ranks_of(array).tolist() == stats.rankdata(array, axis=-1).tolist()
+    times = np.arange(len(values), dtype=float) // 2
+    if min(np.ptp(times), np.ptp(array[0])) > 0 and len(values) > 3:
+        assert slope_of(array[0], times) == stats.theilslopes(array[0], times).slope

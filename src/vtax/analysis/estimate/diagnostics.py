@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
 from scipy.special import chdtri, stdtr
 
 from vtax.analysis.estimate.columns import Bools, Floats
@@ -54,9 +53,33 @@ class Spread:
 
 def spearman(values: Floats, times: Floats) -> tuple[Floats, Floats]:
     """Correlation of the ranks and its two-sided p (t approximation), over the last axis; 0 and 1 without spread."""
-    ranks, order = stats.rankdata(values, axis=-1), stats.rankdata(times, axis=-1)
+    ranks, order = ranks_of(values), ranks_of(times)
     rho = correlation(ranks, np.broadcast_to(order, ranks.shape))
     return rho, p_correlation(rho, values.shape[-1])
+
+
+def ranks_of(values: Floats) -> Floats:
+    """Ranks from 1 over the last axis; equal values have the mean of theirs.
+
+    As scipy.stats.rankdata, without scipy.stats, which takes longer to load than a report to analyse.
+    """
+    order = np.argsort(values, axis=-1, kind="stable")
+    ordered, place = np.take_along_axis(values, order, axis=-1), np.arange(values.shape[-1])
+    apart = np.diff(ordered, axis=-1) != 0
+    edge = np.ones((*values.shape[:-1], 1), bool)
+    first = np.maximum.accumulate(np.where(np.concatenate((edge, apart), axis=-1), place, 0), axis=-1)
+    ends = np.where(np.concatenate((apart, edge), axis=-1), place, values.shape[-1])
+    last = np.minimum.accumulate(ends[..., ::-1], axis=-1)[..., ::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=-1)
+    return ranks
+
+
+def slope_of(values: Floats, times: Floats) -> float:
+    """Theil and Sen's slope: the median over all pairs at different times."""
+    later = times[:, None] - times[None, :]
+    rise = values[:, None] - values[None, :]
+    return float(np.median(rise[later > 0] / later[later > 0]))
 
 
 def correlation(one: Floats, other: Floats) -> Floats:
@@ -81,8 +104,7 @@ def drift(logs: Sequence[Floats], times_s: Sequence[Floats]) -> Trend | None:
         return None
     rho, p = spearman(values, times)
     chosen = np.argsort(times, kind="stable")[:: 1 + values.size // SLOPES_TO]  # it looks at all pairs of them
-    slope = float(stats.theilslopes(values[chosen], times[chosen] / 3600).slope)
-    return Trend(float(rho), float(p), slope)
+    return Trend(float(rho), float(p), slope_of(values[chosen], times[chosen] / 3600))
 
 
 def effect_drifts(differences: Floats, rounds: Floats) -> tuple[Bools, Floats, Floats]:
@@ -106,7 +128,9 @@ def outliers(logs: Floats) -> Bools:
 
 def p_outliers(mine: int, of_mine: int, theirs: int, of_theirs: int) -> float:
     """Fisher's exact p of "as many outliers in both"."""
-    return float(stats.fisher_exact(np.array([[mine, of_mine - mine], [theirs, of_theirs - theirs]])).pvalue)
+    from scipy.stats import fisher_exact
+
+    return float(fisher_exact(np.array([[mine, of_mine - mine], [theirs, of_theirs - theirs]])).pvalue)
 
 
 def two_modes(logs: Floats) -> Floats:

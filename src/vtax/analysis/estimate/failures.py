@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from scipy.stats import binomtest
 
 from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.records import Failure, FailureRate
@@ -58,6 +57,8 @@ def failure_rates(trials: Sequence[TrialRecord], baseline: str) -> tuple[Failure
         against = environment != baseline and (label, baseline) in rounds
         p = _mcnemar(rounds[label, environment], rounds[label, baseline]) if against else None
         if count[True]:
+            from scipy.stats import binomtest  # takes a while to load, and most campaigns have no failure
+
             interval = binomtest(count[True], count.total()).proportion_ci(method="wilson")
             found.append(
                 FailureRate(
@@ -78,7 +79,16 @@ def _mcnemar(mine: Mapping[int, bool], theirs: Mapping[int, bool]) -> float | No
     both = mine.keys() & theirs.keys()
     only_mine = sum(mine[r] and not theirs[r] for r in both)
     only_theirs = sum(theirs[r] and not mine[r] for r in both)
-    return float(binomtest(only_mine, only_mine + only_theirs).pvalue) if only_mine + only_theirs else None
+    if not only_mine + only_theirs:
+        return None
+    return _p_even(only_mine, only_theirs)
+
+
+def _p_even(one: int, other: int) -> float:
+    """The exact two-sided p of "one as often as the other"."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(one, one + other).pvalue)
 
 
 def failing(rates: Sequence[FailureRate]) -> frozenset[tuple[str, str]]:
@@ -132,4 +142,4 @@ def with_censored(differences: Floats, slow_mine: int, slow_theirs: int) -> Floa
 def p_sign(differences: Floats) -> float:
     """The sign test: exact p of "better as often as worse"."""
     better, worse = int((differences > 0).sum()), int((differences < 0).sum())
-    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+    return _p_even(better, worse) if better + worse else 1.0

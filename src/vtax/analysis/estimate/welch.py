@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 
 from vtax.analysis.estimate.paired import INTERVAL_FROM
 
@@ -38,7 +38,7 @@ class WelchEstimate:
             return None
         if self.error == 0:
             return 1.0 if self.mean == 0 else 0.0
-        return min(1.0, 2 * float(student.sf(abs(self.mean) / self.error, self.df)))
+        return min(1.0, 2 * float(stdtr(self.df, -abs(self.mean) / self.error)))
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> WelchEstimate:
@@ -51,4 +51,4 @@ def welch(a: Sequence[float], b: Sequence[float]) -> WelchEstimate:
     if error == 0:
         return WelchEstimate(mean, 0.0, float(min(len(a), len(b)) - 1), 0.0)
     df = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
-    return WelchEstimate(mean, error, df, float(student.ppf((1 + CONFIDENCE) / 2, df)) * error)
+    return WelchEstimate(mean, error, df, float(stdtrit(df, (1 + CONFIDENCE) / 2)) * error)
