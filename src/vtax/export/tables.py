@@ -1,6 +1,6 @@
 """Measurements as tables for other programs, and back: CSV, JSON Lines, Parquet; a workbook; OpenMetrics text.
 
-CSV, JSON Lines and Parquet lose nothing: `read_table` gives the same measurements again. A workbook is for people (a
+CSV, JSON Lines and Parquet are lossless: `read_table` gives the same measurements again. A workbook is for people (a
 sheet for each benchmark, iozone as matrices) and OpenMetrics for monitoring; neither is read back.
 """
 
@@ -19,7 +19,7 @@ from vtax.export.openmetrics import exposition
 from vtax.export.workbook import workbook
 from vtax.model.measurement import Measurement
 
-SCHEMA = "vtax-measurements/1"  # raised when a reader of the old one would go wrong
+SCHEMA = "vtax-measurements/1"  # raised when readers of the old version would misread it
 COLUMNS = (
     "schema",
     "environment",
@@ -148,7 +148,7 @@ def _measurement(row: Mapping[str, Any]) -> Measurement:
 def _csv_rows(data: bytes) -> Iterable[Mapping[str, Any]]:
     for row in csv.DictReader(io.StringIO(data.decode(), newline="")):
         if None in row or None in row.values():
-            raise ValueError("it has another number of columns than the header")
+            raise ValueError("its number of columns differs from the header's")
         whole = {name: int(row[name]) for name in WHOLE}
         yield {**row, **whole, **{name: _truth(row[name]) for name in TRUTH}, "value": float(row["value"])}
 

@@ -1,6 +1,6 @@
 """From an analysis to files: the report in every format, tables and figures for papers.
 
-What is said and drawn is made in `report`, which knows no files; what is stored is read here.
+`report` makes texts and drawings without knowing any files; stored data is read here.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ FIGURES = ("svg", "pdf", "png")
 
 
 def check(formats: Sequence[str], figures: Sequence[str]) -> None:
-    """Raises UsageError for a format that is not known."""
+    """Raises UsageError for an unknown format."""
     for kind, wanted, known in (("format", formats, REPORTS), ("figure format", figures, FIGURES)):
         for name in wanted:
             if name not in known:
-                raise UsageError(f"there is no {kind} {name!r}", remedy=f"some of {','.join(known)}")
+                raise UsageError(f"there is no {kind} {name!r}", remedy=f"choose from {','.join(known)}")
 
 
 def render(
     campaign: Campaign, found: Evaluation, formats: Sequence[str], figures: Sequence[str], *, with_reference: bool
 ) -> list[Path]:
-    """Write the report in `formats` and `figures`. Returns what was written, the page first.
+    """Write the report in `formats` and `figures`. Returns the written files, the page first.
 
-    Raises EnvironmentMissing where nothing here can make a PDF.
+    Raises EnvironmentMissing where no program here can make a PDF.
     """
     from vtax.report.formats.html import render as html
     from vtax.report.formats.markdown import render as markdown
@@ -54,7 +54,7 @@ def render(
 
 
 def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> ReportInput:
-    """What the report is made from: the analysis, and what the campaign says of itself."""
+    """What the report is made from: the analysis and the campaign's records."""
     about = campaign.about()
     return ReportInput(
         analysis=found.analysis,
@@ -74,7 +74,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
 
 
 def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
-    """What imports into a campaign found; none for one that vtax ran, or where that record is lost."""
+    """The tables of imports into a campaign; none for a campaign that vtax ran, or where that record is lost."""
     try:
         tables = json.loads((campaign.directory / "imports.json").read_bytes())
     except (OSError, ValueError):
@@ -84,7 +84,7 @@ def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
 
 def references() -> tuple[Reference, ...]:
     """Every published figure, as the report takes it; those under load left out."""
-    from vtax.reference import BESIDE, reports
+    from vtax.reference import MUST_AGREE, reports
 
     found = []
     for known in reports():
@@ -99,7 +99,7 @@ def references() -> tuple[Reference, ...]:
                     high=figure.high,
                     unit=figure.unit,
                     source=known.key,
-                    labels={name: figure.labels[name] for name in BESIDE if name in figure.labels},
+                    labels={name: figure.labels[name] for name in MUST_AGREE if name in figure.labels},
                     environment=figure.environment,
                     corrected=figure.corrected,
                     caution=figure.caution,
@@ -111,7 +111,7 @@ def references() -> tuple[Reference, ...]:
 
 
 def _pdf(content: ReportInput, campaign: Campaign) -> bytes:
-    """From the page where a browser is here, else from the analysis by typst."""
+    """From the page where a browser is available, otherwise from the analysis by typst."""
     from vtax.publishing import pdf
     from vtax.report.figures.paper import plates
     from vtax.report.formats import typst

@@ -158,6 +158,6 @@ def test_the_command_line_asks_for_it() -> None:
     assert Overrides(anytime=True).of(study).looks == tuple(range(6, 17))
     assert Overrides(rounds=9, anytime=True).of(study).looks == (6, 7, 8, 9)
     assert Overrides(rounds=9).of(at_any_time(study)).anytime is False
-    assert Overrides(anytime=True).told() == {"--anytime": True}
+    assert Overrides(anytime=True).given() == {"--anytime": True}
     with pytest.raises(UsageError, match="6 rounds are planned"):
         Overrides(rounds=6, anytime=True).of(study)

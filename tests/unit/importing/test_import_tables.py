@@ -108,7 +108,7 @@ def test_a_second_table_extends_and_the_same_one_does_not(tmp_path: Path) -> Non
     assert [item.value for item in pipeline.measurements(tmp_path / "back")[0]].count(3.0) == 1
     with pytest.raises(UsageError) as caught:
         taken(tmp_path, export([row(4.0, "third")], "csv"), "three.csv")
-    assert "is there already" in str(caught.value.detail)
+    assert "exists already" in str(caught.value.detail)
     assert len(pipeline.measurements(tmp_path / "back")[0]) == len(ROWS) + 1
 
 
