@@ -157,7 +157,7 @@ def test_init_knows_its_presets(run: Run) -> None:
     assert run("init", "--preset", "quik") == (
         2,
         "",
-        "error: there is no preset 'quik'\n  next: one of quick, standard, strict, ladder\n",
+        "error: there is no preset 'quik'\n  next: choose one of quick, standard, strict, ladder\n",
     )
 
 
@@ -278,7 +278,7 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
         '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, iterations, label, '
         "load, max_prime, name, nodes, scopes, threads, time_s, warmup)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"
-        "  next: mend the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
+        "  next: fix the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
     )
 
 
@@ -330,14 +330,17 @@ def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) ->
 def test_a_campaign_that_is_not_there(run: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert err == "error: none does not exist\n  next: name a campaign; `vtax run` or `vtax import` makes one\n"
+    assert (
+        err
+        == "error: none does not exist\n  next: give a campaign's directory; `vtax run` and `vtax import` make one\n"
+    )
 
 
 def test_a_format_that_is_not_there(run: Run) -> None:
     assert run("export", "none", "--format", "xls") == (
         2,
         "",
-        "error: there is no format 'xls'\n  next: one of csv, jsonl, parquet, xlsx, openmetrics\n",
+        "error: there is no format 'xls'\n  next: choose one of csv, jsonl, parquet, xlsx, openmetrics\n",
     )
 
 
@@ -391,7 +394,7 @@ def test_a_defect_of_ours_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_interrupt_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, KeyboardInterrupt())
-    assert run("plan", "x.toml") == (130, "", "interrupted; everything that was started is gone\n")
+    assert run("plan", "x.toml") == (130, "", "interrupted; everything that was started has been removed\n")
 
 
 def test_sigterm_interrupts_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,7 +438,7 @@ def test_an_analysis_tells_looks_remarks_notes_and_advice() -> None:
         update={"comparisons": (told, told), "advice": ("rest longer",), **over},
     )
     lines = list(lines_of(made))
-    assert "looks are planned after 6, 10 rounds; the last one reached is after 6" in lines
+    assert "interim analyses are planned after 6, 10 rounds; the last one so far was after 6" in lines
     assert "the campaign ended at last" in lines
     assert any(line.endswith("against host: slower; 6 rounds; emulated") for line in lines)
     (drifts,) = [line for line in lines if line.startswith("note DRIFTS: ")]

@@ -143,7 +143,8 @@ class Lines:
         left = format_seconds(max(0.0, self.remaining_s - (time.monotonic() - self.remaining_at)))
         if self.look is None:
             return left
-        return f"{format_seconds(max(0.0, self.look_at - time.monotonic()))} to the analysis at {self.look}, {left}"
+        until = format_seconds(max(0.0, self.look_at - time.monotonic()))
+        return f"{until} to the analysis after round {self.look}, {left}"
 
     def _lost(self, cell: str, status: str, failure: str) -> None:
         """A cell that did not end as planned; its reason in full, with what to do next, when it is a new one."""
