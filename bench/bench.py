@@ -1,4 +1,4 @@
-"""What vtax itself costs: `make bench`. Ratios and times of one run, medians, beside the goals.
+"""What vtax itself costs: `make bench`. Ratios and times of one run, medians, next to the goals.
 
     python bench/bench.py [--json] [--repeat N]
 

@@ -46,7 +46,7 @@ def test_every_row_says_what_it_looks_for_and_why() -> None:
 
 
 def test_the_catalogue_is_whole() -> None:
-    """Every row of METHOD section 3, and four more: T07, T08, T09, D08."""
+    """Every row of docs/audit.md, T07, T08, T09 and D08 included."""
     last = {"N": 8, "M": 5, "H": 7, "T": 9, "C": 9, "O": 5, "D": 8, "S": 3, "U": 3, "R": 10}
     wanted = {f"{letter}{number:02d}" for letter, count in last.items() for number in range(1, count + 1)}
     assert {row.id for row in CATALOGUE} == wanted

@@ -525,12 +525,11 @@ def test_a_budget_that_ends_before_the_first_look_is_said_at_once(world: World) 
     said: list[Event] = []
     overrides = pipeline.Overrides(budget_s=20.0)
     pipeline.start(b"", study(rounds=6), world.directory, world.paths, said.append, False, overrides)
-    assert (
-        Notice(
-            "the budget is enough for about 2 rounds, and the first interim analysis is after 6, so no verdict will be possible"
-        )
-        in said
+    notice = (
+        "the budget is enough for about 2 rounds, and the first interim analysis is after 6, so no verdict will be "
+        "possible"
     )
+    assert Notice(notice) in said
 
 
 def test_what_was_never_due_is_not_missing(world: World) -> None:
