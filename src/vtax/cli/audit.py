@@ -22,7 +22,7 @@ class FailOn(StrEnum):
 def audit(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
     everything: Annotated[
-        bool, typer.Option("--all", help="Show also what passed or does not apply, and why.")
+        bool, typer.Option("--all", help="Also show what passed or does not apply, and why.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON.")] = False,
     fail_on: Annotated[

@@ -18,7 +18,7 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="GATE",
-        help='Exit with 5 when this is shown, such as "hpcc.HPL slower than 5%", "any primary slower than 5%", '
+        help='Exit with 5 when this is confirmed, such as "hpcc.HPL slower than 5%", "any primary slower than 5%", '
         '"blocker", "inconclusive"; may be repeated.',
     ),
 ]

@@ -24,10 +24,10 @@ def inject(
     ] = 5,
     seconds: Annotated[int, typer.Option(min=1, help="Length of one measurement.")] = 2,
     iterations: Annotated[int, typer.Option(min=1, help="Measurements in a cell.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Decides the order of everything.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Determines the order of everything.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Slow real containers by a known amount and check that this is found, and no difference in a repeated baseline.
+    """Slow real containers by a known amount: this must be found, and a repeated baseline must not differ.
 
     A quota gives one environment less CPU time; one repeats the baseline; the third is the baseline. A quota only has
     an effect while no other program uses the CPU, so leave the machine alone meanwhile. Exit code 5 when the handicap

@@ -23,7 +23,7 @@ def stats(
     replicates: Annotated[
         int, typer.Option(min=200, help="Simulated campaigns of each kind; fewer are faster and less precise.")
     ] = 20_000,
-    seed: Annotated[int, typer.Option(min=0, help="Decides every simulated campaign.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Determines every simulated campaign.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print every check as JSON.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Print every check, not only the worst of each kind.")] = False,
 ) -> None:
