@@ -29,8 +29,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from builders import synthetic
 from vtax.analysis.analyse import analyse
+from vtax.figures.render import library
 from vtax.model.nodes import Scope
 from vtax.publishing import pdf
+from vtax.report.document.compose import document_of
 from vtax.report.formats import html
 from vtax.report.records import ReportInput
 
@@ -90,7 +92,7 @@ def render_s(report: ReportInput) -> tuple[float, str]:
     """Processor time of one rendering, s, and the page."""
     gc.collect()
     start = time.process_time()
-    page = html.render(report)
+    page = html.render(document_of(report))
     return time.process_time() - start, page
 
 
@@ -126,13 +128,13 @@ def rows(repeat: int) -> list[Row]:
     report, count = content(ROUNDS)
     whole_s, page = render_s(report)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    library = len(html.plotly().encode())
+    script = len(library().encode())
     found = [
         Row(f"HTML report of {some:,} measurements, processor, with imports and templates", quick_s, 3, "s"),
         Row(f"HTML report of {count:,} measurements, processor", whole_s, 10, "s"),
         Row(f"{count / fewer:.2f} times the measurements, in as many rounds", whole_s / half_s, 2.2, "times the time"),
         Row("largest resident set, with the analysis", peak, 1, "GiB"),
-        Row("size of the page without its drawing library", (len(page.encode()) - library) / 1e6, 3, "MB"),
+        Row("size of the page without the script of its figures", (len(page.encode()) - script) / 1e6, 3, "MB"),
     ]
     if program := pdf.browser():
         with tempfile.TemporaryDirectory() as name:

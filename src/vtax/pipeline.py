@@ -256,10 +256,13 @@ def reports(
     Raises UsageError for an unknown format, EnvironmentMissing where no program here can make a PDF.
     """
     from vtax.publishing import files
+    from vtax.publishing import formats as known
 
-    files.check(formats, figures)
+    known.check(formats, figures)
+    files.start(formats, figures)
     campaign = Campaign.open(directory)
-    return files.render(campaign, _evaluated(campaign, cache), formats, figures, with_reference=with_reference)
+    found = _evaluated(campaign, cache)
+    return files.render(campaign, found, formats, figures, with_reference=with_reference, cache=cache)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from builders.pages import hostile, whole
-from vtax.report.formats.html import render
+from builders.pages import hostile, html, whole
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 Opened = Callable[..., "Visit"]
@@ -57,7 +56,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, report in (("whole", whole()), ("hostile", hostile())):
         made[name] = tmp_path_factory.mktemp(name) / "report" / "index.html"
         made[name].parent.mkdir()
-        made[name].write_text(render(report), encoding="utf-8")
+        made[name].write_text(html(report), encoding="utf-8")
     return made
 
 

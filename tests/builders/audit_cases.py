@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from vtax.model.finding import Finding, Outcome, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind, Metric
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role, Scope, Target
-from vtax.model.plan import Cell, Plan, PlannedTrial, Work
+from vtax.model.plan import Cell, Origin, Plan, PlannedTrial, Work
 from vtax.model.reading import TrialReading
 from vtax.model.seal import Seal
 from vtax.model.study import EnvironmentSpec, ImageSpec, Study
-from vtax.model.trial import Status, StepRecord, TrialRecord
+from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 from vtax.tools import benchmarks
 from vtax.tools.hpcc.linpack import OUTPUT
 from vtax.tools.trials import collected
@@ -300,11 +301,11 @@ def logged(
                 "outputs": {OUTPUT: one.steps[0].stdout} if benchmark in ("hpcc", "hpl") else {},
             }
         )
-        told = {step.stdout: texts[one.environment], step.stderr: f"{one.id}\n"}
+        printed = {step.stdout: texts[one.environment], step.stderr: f"{one.id}\n"}
         changed = {
             "benchmark": benchmark,
             "label": benchmark,
-            "texts": told if texts[one.environment] else {},
+            "texts": printed if texts[one.environment] else {},
             "params": dict(params or {}),
             "scope": scope,
             "steps": (step,),
@@ -325,15 +326,49 @@ def logged(
     )
 
 
+def as_imported(campaign: Evidence, facts: Mapping[str, Mapping[str, Any]] | None = None) -> Evidence:
+    """The same runs as imported logs, which say `facts` (of an environment) besides what they print."""
+    trials = tuple(
+        one.model_copy(
+            update={
+                "imported": Imported(
+                    file=f"{one.id}.txt",
+                    sha256="",
+                    raw="",
+                    first_line=1,
+                    last_line=1,
+                    reader=one.benchmark,
+                    facts=dict((facts or {}).get(one.environment, {})),
+                )
+            }
+        )
+        for one in campaign.trials
+    )
+    cells = tuple(cell.model_copy(update={"facts": (), "host_facts": {}, "checks": ()}) for cell in campaign.cells)
+    plan = campaign.plan.model_copy(update={"origin": Origin.IMPORTED})
+    return replace(campaign, plan=plan, trials=trials, cells=cells, counters={}, seal=None, looks=None)
+
+
 def readings_of(trials: Sequence[TrialRecord]) -> dict[str, TrialReading]:
     """What the tool's reader finds in each trial's texts, whole or not."""
     found = {}
     for one in trials:
-        known: Any = benchmarks().get(one.benchmark)
-        outputs = known.read(one) if hasattr(known, "read") and one.texts else ()
         digest = raw_digest({name: text.encode() for name, text in one.texts.items()})
-        found[one.id] = collected(one, outputs).model_copy(update={"raw_sha256": digest})
+        read = TrialReading(trial=one.id)
+        if one.texts and hasattr(benchmarks().get(one.benchmark), "read"):
+            same = {"id": "", "environment": "", "cell": "", "round": 1, "started": 0.0}
+            texts = tuple((name, "" if text == f"{one.id}\n" else text) for name, text in one.texts.items())
+            read = reading_of(one.model_copy(update=same).model_dump_json(), texts)
+        found[one.id] = read.model_copy(update={"trial": one.id, "raw_sha256": digest})
     return found
+
+
+@lru_cache(maxsize=256)
+def reading_of(record: str, texts: tuple[tuple[str, str], ...]) -> TrialReading:
+    """What is read from a record as JSON; every round of a made-up campaign prints the same."""
+    one = TrialRecord.model_validate_json(record).model_copy(update={"texts": dict(texts)})
+    known: Any = benchmarks()[one.benchmark]
+    return collected(one, known.read(one))
 
 
 def value(benchmark: str, metric: str, number: float, unit: str = "bit/s", **labels: str) -> Measurement:
@@ -383,7 +418,7 @@ def passed(row: Row, campaign: Evidence) -> tuple[str, ...]:
 
 
 def unknown(row: Row, campaign: Evidence) -> Finding:
-    """The first finding of a row that could not see: a warning where it would block, otherwise a note."""
+    """The first finding of a row that could not see: a warning where it would block, or else a note."""
     looked = row.look(campaign)
     assert looked.outcome is Outcome.UNKNOWN, looked
     expected = Severity.WARNING if row.severity is Severity.BLOCKER else Severity.INFO

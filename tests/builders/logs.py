@@ -13,8 +13,8 @@ from vtax.importing.files import Request
 from vtax.importing.report import Report
 from vtax.importing.sections import cut
 from vtax.tools import ranks
-from vtax.tools.readers import read
 from vtax.tools.reading import Line, Reading, Section, clean
+from vtax.tools.trials import read_section
 
 LOGS = {  # one for each reader: what vtax's own test runs printed
     "hpcc": DATA / "hpcc/trixie-two-nodes/hpccoutf.txt",
@@ -85,7 +85,7 @@ def sections(text: str) -> list[Section]:
 
 
 def readings(text: str) -> list[Reading]:
-    return [read(section) for section in sections(text)]
+    return [read_section(section) for section in sections(text)]
 
 
 @cache

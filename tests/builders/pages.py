@@ -15,7 +15,12 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.plan import Cell
 from vtax.model.trial import Status, StepRecord, TrialRecord
+from vtax.report.document.compose import document_of
+from vtax.report.formats import html as html_format
+from vtax.report.formats import latex as latex_format
+from vtax.report.formats import markdown as markdown_format
 from vtax.report.records import Reference, ReportInput
+from vtax.tools.trials import read_trial
 
 HOSTILE = (
     '<script>window.hurt = 1</script><img src=x onerror="window.hurt = 2">|`*[a](javascript:alert(1))_$x^{$\x00&amp;'
@@ -29,13 +34,27 @@ RATE = Metric(name="throughput", unit="bit/s", kind=Kind.RATE_FIXED_TIME, primar
 SPEED = Metric(name="throughput", unit="byte/s", kind=Kind.RATE_FIXED_WORK, primary=True)
 
 
+def html(report: ReportInput) -> str:
+    """The page of a report."""
+    return html_format.render(document_of(report))
+
+
+def markdown(report: ReportInput) -> str:
+    return markdown_format.render(document_of(report))
+
+
+def latex_tables(report: ReportInput) -> str:
+    return latex_format.tables(document_of(report))
+
+
 def report_input(made: Campaign, analysis: Analysis | None = None, **more: Any) -> ReportInput:
     found = analysis or analyse(made.measurements, plan=made.plan, findings=made.findings, trials=made.trials)
     return ReportInput(
         analysis=found,
         plan=made.plan,
         cells=made.cells,
-        trials=more.pop("trials", made.trials),
+        trials=(trials := more.pop("trials", made.trials)),
+        readings={trial.id: read_trial(trial) for trial in trials if trial.texts},
         versions={"hpcc": "1.5.0-3", "adduser": "3.150"},
         host_facts=made.cells[0].host_facts,
         meanings={"hpcc": {"HPL": "solving a dense system"}},

@@ -17,7 +17,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.nodes import Scope
 from vtax.model.trial import Status, StepRecord, TrialRecord
 from vtax.tools import benchmarks
-from vtax.tools.trials import accepted, measurements_of
+from vtax.tools.trials import accepted, measurements_of, read_trial
 
 DATA = Path(__file__).parents[1] / "data"
 PROVENANCE = ("tool", "tool_version", "distribution", "command", "environment", "date")
@@ -103,6 +103,12 @@ def with_text(record: TrialRecord, name: str, text: str) -> TrialRecord:
 def parse(record: TrialRecord) -> tuple[Measurement, ...]:
     """The measurements of a trial. Raises ParseError where its output was refused."""
     return measurements_of(record, accepted(record))
+
+
+def series(record: TrialRecord, name: str) -> tuple[tuple[float, ...], ...]:
+    """The rows of a time series of a trial, from all its outputs."""
+    outputs = read_trial(record).outputs
+    return tuple(row for output in outputs if name in output.series for row in output.series[name].rows)
 
 
 def expected(folder: Path) -> list[Value]:

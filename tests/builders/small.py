@@ -43,6 +43,7 @@ memory = "2 GiB"
 name = "sysbench-cpu"
 nodes = ["worker1"]
 time_s = 1
+threads = 1
 iterations = {iterations}
 """
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from builders.recorded import case_id, cases, load, parse, with_text
 from fakes.cluster import node_shape
 from vtax.errors import ParseError
-from vtax.image.recipe import PROGRAMS
+from vtax.image.recipe import programs
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import ClusterShape, Scope, Target
 from vtax.model.plan import Step
@@ -164,7 +164,7 @@ def assert_limits(steps: Sequence[Step], estimate_s: float) -> None:
 @of_every_benchmark
 def test_programs_are_in_the_root_file_system(benchmark: Benchmark) -> None:
     assert benchmark.requires
-    assert set(benchmark.requires) <= set(PROGRAMS)
+    assert set(benchmark.requires) <= set(programs())
     for case in CASES:
         if case.benchmark is benchmark:
             started = {step.argv[0] for step in steps_of(case, resolved(case), LAUNCHERS[0])}

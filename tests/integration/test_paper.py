@@ -12,10 +12,11 @@ import pypdf
 import pytest
 
 import builders.pages as pages
+from vtax.figures.render import draw
 from vtax.publishing import pdf
-from vtax.report.figures.paper import plates
+from vtax.report.document.compose import document_of
+from vtax.report.figures.selection import paper_figures
 from vtax.report.formats import latex
-from vtax.report.formats.html import render
 from vtax.report.records import ReportInput
 
 pytestmark = pytest.mark.integration
@@ -24,9 +25,7 @@ pytestmark = pytest.mark.integration
 def test_a_browser_prints_the_page(tmp_path: Path) -> None:
     program = pdf.browser()
     assert program, "a browser is needed: apt install chromium"
-    page = tmp_path / "index.html"
-    page.write_text(render(pages.whole()))
-    made = pypdf.PdfReader(io.BytesIO(pdf.from_page(page, program)))
+    made = pypdf.PdfReader(io.BytesIO(pdf.from_page(pages.html(pages.whole()), program)))
     text = [page.extract_text() for page in made.pages]
     assert "What does virtualization cost" in text[0]
     for number, words in enumerate(text, start=1):
@@ -40,13 +39,13 @@ def test_a_browser_prints_the_page(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no TeX here; the tables are checked as text elsewhere")
 @pytest.mark.parametrize("make", [pages.whole, pages.hostile])
 def test_tables_and_figures_compile(make: Callable[[], ReportInput], tmp_path: Path) -> None:
-    report = make()
+    report = document_of(make())
     drawn = []
-    for plate in plates.plates(report):
-        (tmp_path / f"{plate.name}.pdf").write_bytes(plates.draw(plate, "pdf"))
-        drawn.append((f"{plate.name}.pdf", plate.caption))
-    (tmp_path / "tables.tex").write_text(latex.tables(report.analysis))
-    (tmp_path / "report.tex").write_text(latex.document("a_study & more", drawn))
+    for one in paper_figures(report):
+        (tmp_path / f"{one.name}.pdf").write_bytes(draw(one, "pdf"))
+        drawn.append((f"{one.name}.pdf", one.caption))
+    (tmp_path / "tables.tex").write_text(latex.tables(report))
+    (tmp_path / "report.tex").write_text(latex.whole("a_study & more", drawn))
     argv = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
     ran = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stdout[-2000:].decode("latin-1")

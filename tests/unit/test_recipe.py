@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from vtax.image import recipe as module
-from vtax.image.recipe import GUEST, MODULES, PROGRAMS, Recipe, command, guest_files, machine_mirror, recipe
+from vtax.image.recipe import GUEST, MODULES, Recipe, command, guest_files, machine_mirror, programs, recipe
 from vtax.model.study import ImageSpec
 
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nNAME="Debian GNU/Linux"\nVERSION_CODENAME=trixie\nID=debian\n'
@@ -133,7 +133,7 @@ def test_the_command() -> None:
         "--include=hpcc,sysbench,gcc,libc6-dev",
         '--customize-hook=mkdir -p "$1/usr/local/lib/vtax"',
         "--customize-hook=copy-in /tmp/guest /usr/local/lib/vtax",
-        f"--customize-hook=VTAX_BUILD_PACKAGES='gcc libc6-dev' VTAX_PROGRAMS='{' '.join(PROGRAMS)}' "
+        f"--customize-hook=VTAX_BUILD_PACKAGES='gcc libc6-dev' VTAX_PROGRAMS='{' '.join(programs())}' "
         f"VTAX_MODULES='{' '.join(MODULES)}' "
         'chroot "$1" sh /usr/local/lib/vtax/guest/build.sh',
         "--customize-hook=copy-out /boot /usr/lib/modules /tmp/kernel",

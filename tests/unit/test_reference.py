@@ -13,7 +13,7 @@ from vtax.cli.app import app
 from vtax.errors import UsageError
 from vtax.planning.study import NAME
 from vtax.reference import Figure, figures, report, reports
-from vtax.report.document.page import page_of
+from vtax.report.document.compose import document_of
 from vtax.report.records import Reference
 from vtax.tools import benchmarks
 
@@ -155,17 +155,17 @@ def test_published_figures_are_a_range_beside_the_numbers_and_a_table_below() ->
         Reference(benchmark="hpcc", metric="HPL", low=1e12, unit="flop/s", source="two"),
         Reference(benchmark="hpcc", metric="HPL", value=1.0, unit="flop/s", source="x", labels={"operation": "other"}),
     )
-    page = page_of(whole(rounds=3).model_copy(update={"references": others}))
+    page = document_of(whole(rounds=3).model_copy(update={"references": others}))
     entry = next(entry for section in page.sections for entry in section.entries if entry.published)
     assert entry.table is not None
     assert entry.published is not None
     cell = next(row for row in entry.table.rows if row.cells[0].text == "HPL (Gflop/s)").cells[-1]
-    assert (cell.text, cell.note, cell.raw) == ("4.000 to 9.000", "4 figures", entry.published_anchor)
+    assert (cell.text, cell.note, cell.raw) == ("4.000 to 9.000", "4 results", entry.published_anchor)
     told = [tuple(cell.text for cell in row.cells) for row in entry.published.rows]
     assert told == [
         ("HPL (Gflop/s)",),
         ("vm", "4.000", "one", ""),
-        ("not said", "9.000", "two", "corrected: it was GB"),
-        ("not said", "1.000–2.000", "two", "a guess"),
-        ("not said", "from 1,000", "two", ""),
+        ("not stated", "9.000", "two", "corrected: it was GB"),
+        ("not stated", "1.000–2.000", "two", "a guess"),
+        ("not stated", "from 1,000", "two", ""),
     ]

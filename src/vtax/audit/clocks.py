@@ -26,7 +26,9 @@ COARSE_S = 1e-6  # message latencies are of microseconds
     why="every rate is a count divided by a time: a clock that is 1 % slow makes a guest 1 % faster",
     remedy="give the guest a stable clock (kvm-clock, invariant TSC), and pause the host's NTP during the campaign",
     source="the node's and the host's clocks before and after every trial; nodes under the host's own kernel have its "
-    "clock; the tick of MPI's timer where hpcc prints it",
+    "clock; the tick of MPI's timer where a tool prints it",
+    note="a drift is proven only beyond the doubt with which two clocks can be read; unknown only where even 1 % could "
+    "hide in that doubt",
     needs=(
         Needs("the clocks of its nodes and of the host, read together", origin=Origin.RUN),
         Needs("the tick of MPI's timer", facts=("MPI_Wtick",), each="environment", origin=Origin.IMPORTED),
@@ -159,9 +161,11 @@ class Timed:
     why="then time inside the node is not real time, and every figure of it is wrong by that factor",
     remedy="check the node's clock (O03); pause nothing while it measures",
     source="the node's clock and the host's around every trial, and the time that tools report, against the time of "
-    "their command outside; unknown where 1 % hides in the doubt with which these are known; nodes under the host's "
+    "their command outside; nodes under the host's "
     "own kernel have its clock; a log has one side only",
     needs=Needs("times inside and outside", origin=Origin.RUN),
+    note="unknown where 1 % could hide in the doubt with which times are known: trials of some seconds in an emulated "
+    "machine, whose answers take long, are too short for it",
 )
 def elapsed(evidence: Evidence) -> Iterator[Result]:
     """O04: more time inside than outside, or clocks that part during a trial."""

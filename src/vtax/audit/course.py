@@ -40,6 +40,7 @@ def name_of(level: Level) -> str:
     remedy="check heat, other load and full disks; a campaign at another time shows whether the difference is the same",
     source="the primary metrics, six rounds or more, each test at 1 % over all of them; of imported runs only where it "
     "is known when they began",
+    note="each test is at 1 % divided by the number of primary metrics; notes at each comparison say more",
 )
 def drift(evidence: Evidence) -> Iterator[Result]:
     """R04: Spearman's correlation with time, of values that are centred by environment, and of the differences."""
@@ -93,6 +94,7 @@ def differences(level: Level, base: Level, rounds: list[int]) -> Floats:
     why="a mean between two modes is a value that never occurs, and a tail makes the interval of the mean too short",
     remedy="check placement, caches and frequency for what differs between the modes; outliers stay in the data",
     source="the primary metrics, twenty runs or more for modes and five for outliers",
+    note="primary metrics only; notes at each comparison say more",
 )
 def modes(evidence: Evidence) -> Iterator[Result]:
     """R05: the best split into two modes, and outliers beyond five deviations."""

@@ -9,7 +9,7 @@ from vtax.audit.files import HOST_CACHES, WRITES, direct, flushes, touching
 from vtax.audit.subjects import STORAGE
 from vtax.evidence.campaign import Evidence, differences, shown, values_of
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Failed, Result, Undecided, row
+from vtax.evidence.row import ADDITIONAL, Failed, Result, Undecided, row
 from vtax.model.finding import Severity
 from vtax.model.nodes import Scope
 from vtax.model.plan import Origin
@@ -65,13 +65,16 @@ def has_shared(evidence: Evidence) -> str:
     short="local or unequal shared storage",
     why="a directory of the same machine has no network in it; against one that has, two kinds of storage are compared",
     remedy="read figures of the shared file system as figures of that directory; for network storage, use real nodes",
-    source="the mount table of every node, and a token that one writes and all read; in logs the directory of "
-    "stress-ng --verbose",
+    source="the mount table of every node, and a token that one writes and all read; in logs the file "
+    "systems that they name",
     needs=(
         Needs("the type of the shared file system", node=("shared_filesystem",), origin=Origin.RUN),
         Needs("types of file systems", facts=("filesystem",), each="environment", origin=Origin.IMPORTED),
     ),
     applies=has_shared,
+    note="blocks the figures on the shared file system of an environment where that is of another type than in the "
+    "baseline; where it is alike it warns, because that is about the name of a figure, which the report then says, and "
+    "not about the comparison",
 )
 def shared_filesystem(evidence: Evidence) -> Iterator[Result]:
     """D05: the shared directory is of another type, or not network storage. A blocker of the figures on it in the
@@ -207,6 +210,7 @@ def storage_setup(evidence: Evidence) -> Iterator[Result]:
     source="the mount table of every node",
     benchmarks=STORAGE,
     needs=Needs("the file system of /scratch", node=("scratch_filesystem",), origin=Origin.RUN),
+    note=ADDITIONAL,
 )
 def disk_in_memory(evidence: Evidence) -> Iterator[Result]:
     """D08: /scratch in memory."""

@@ -30,8 +30,7 @@ HUGE_PAGES = {"thp": "transparent_hugepage", "huge_pages": "nr_hugepages"}
     short="memory pressure",
     why="memory pressure distorted the runs, and killed workers did no work",
     remedy="give the nodes more memory, or the benchmark a smaller size",
-    source="/proc/vmstat and control groups of the nodes around every trial; what a tool reports about killed workers "
-    "(stress-ng --verbose)",
+    source="/proc/vmstat and control groups of the nodes around every trial; what a tool reports about killed workers",
     needs=(
         Needs("swapping and OOM kills", counters=tuple(PRESSURE), each="environment", origin=Origin.RUN),
         Needs("messages about killed workers", facts=("oom_kills",), each="environment"),

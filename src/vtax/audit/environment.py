@@ -9,7 +9,7 @@ from typing import Any
 from vtax.audit.programs import merged
 from vtax.evidence.campaign import Evidence, canonical, differences, emulated, observed, shown, values_of
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Failed, Result, row
+from vtax.evidence.row import ADDITIONAL, Failed, Result, row
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
 
@@ -36,7 +36,7 @@ DECISIVE = frozenset({"vm_accelerator", "vm_network"})  # another one is another
     short="different system software",
     why="they change the cost of system calls and context switches, so they may account for part of any difference",
     remedy="a guest's kernel may differ; where it can be the same, make it the same",
-    source="facts of every node; in logs the kernel and the C library that stress-ng --verbose prints",
+    source="facts of every node; in logs the kernel and the C library that they print",
     needs=(
         Needs("the kernel of its nodes", node=("kernel",), origin=Origin.RUN),
         Needs("kernels and C libraries", node=("kernel", "libc", "machine"), compares=True, origin=Origin.IMPORTED),
@@ -103,9 +103,9 @@ def used(flags: Any) -> set[str]:
     short="software emulation",
     why="the guest's instructions were run by a program instead of a CPU: that is not virtualization",
     remedy="run it on a host with working KVM (`vtax doctor`); allow_emulation = true compares it all the same",
-    source="the commands that started the environment, and the virtualization that its nodes detect",
+    source="what the provider records, and the virtualization that its nodes detect",
     needs=(
-        Needs("the virtualization that its nodes detect", node=("virtualization",), origin=Origin.RUN),
+        Needs("the virtualization that its nodes detect", node=("virtualization", "emulated"), origin=Origin.RUN),
         Needs("the commands that started it", commands=True, origin=Origin.RUN),
     ),
 )
@@ -151,6 +151,7 @@ def nested(evidence: Evidence) -> Iterator[Result]:
     remedy="set kernel.randomize_va_space to 2, or vary the size of the environment between rounds",
     source="size of the environment variables, working directory and randomize_va_space of every node",
     needs=Needs("whether its nodes randomise addresses", node=("aslr",), origin=Origin.RUN),
+    note="passes where addresses are randomised at every start: the place of the stack is then noise and not a bias",
 )
 def layout(evidence: Evidence) -> Iterator[Result]:
     """T06: what fixes the layout of processes."""
@@ -172,6 +173,7 @@ def layout(evidence: Evidence) -> Iterator[Result]:
     remedy="check whether the difference between environments is the same before and after; if not, run a new campaign",
     source="facts of the machine at every cell",
     needs=Needs("facts of the machine", host=tuple(STEADY), origin=Origin.RUN),
+    note=ADDITIONAL,
 )
 def machine_changed(evidence: Evidence) -> Iterator[Result]:
     """T08: another boot, kernel, CPU or machine in later cells."""
@@ -208,6 +210,7 @@ def has_machines(evidence: Evidence) -> str:
     remedy='name what is wanted (such as `network = "tap"`) instead of "auto", and run a new campaign',
     source="what the provider recorded of every machine when it made it",
     applies=has_machines,
+    note=ADDITIONAL,
 )
 def machines_changed(evidence: Evidence) -> Iterator[Result]:
     """T09: a fact of how a node's virtual machine was made that has several values."""

@@ -49,8 +49,8 @@ def touching(
     short="the page cache measured",
     why="they fit into the page cache: reads, and writes that are not flushed, measure memory",
     remedy="set `direct = true`, or files of twice the memory (of the host's, where it caches the guest's disk too)",
-    source="file sizes and flags of iozone's and sysbench's output; memory of the plan's nodes, or of a log's; where "
-    "neither is known, rates that no disk reaches",
+    source="file sizes and flags in the tools' output; memory of the plan's nodes, or of a log's; where neither is "
+    "known, rates that no disk reaches",
     benchmarks=STORAGE,
     needs=(
         Needs("how files were opened, and how large they are", facts=("direct_io", "file_bytes")),
@@ -115,8 +115,8 @@ def memory_seen(evidence: Evidence, environment: str, trial: TrialRecord) -> int
     "the timing of writes leaves out the flush, or includes it in some environments only",
     short="flushes timed differently",
     why="a write without fsync ends when the data are in memory",
-    remedy="set `include_flush` (iozone -e -c) or `fsync_end`, or `direct`",
-    source="the lines above iozone's table, and sysbench's options",
+    remedy="set `include_flush`, `fsync_end` or `direct`",
+    source="what the tools say of their options",
     benchmarks=STORAGE,
     needs=Needs("whether the flush is timed", facts=tuple(FLUSHES)),
 )

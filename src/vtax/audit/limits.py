@@ -41,7 +41,7 @@ def not_applied(evidence: Evidence) -> Iterator[Result]:
         able = evidence.capabilities(environment)
         for node, values in observed(evidence, environment):
             if able.kind is NodeKind.UNKNOWN:
-                missing = "whether its nodes have their own kernel is not recorded"
+                missing = f"{environment}: not recorded: whether its nodes have their own kernel"
                 found.setdefault((environment, ""), Undecided(missing, environment))
             elif node in shapes:
                 for one in node_limits(environment, able, shapes[node], values):
@@ -140,7 +140,7 @@ def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]
     why="then machines of two sizes are compared",
     remedy="give all environments the same shape; the provider's options decide what it is",
     source="allowed CPUs, quota, memory and CPU topology of every node; in logs the CPUs and the memory that "
-    "stress-ng --verbose prints",
+    "they print",
     needs=(
         Needs("the number of CPUs of its nodes", node=("cpus",), origin=Origin.RUN),
         Needs("CPUs and memory of nodes", node=("cpus", "memory_total_bytes"), compares=True, origin=Origin.IMPORTED),

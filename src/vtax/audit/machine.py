@@ -35,6 +35,8 @@ KINDS = {"cgroup_version": "control groups", "seccomp": "seccomp", "root_filesys
     "machine's own kernel. What a guest with its own kernel counts is a note: an emulated one counts nothing, and "
     "under KVM it is what its own emulator and its neighbours took, which belongs to what is measured",
     needs=Needs("how much CPU time was stolen", counters=("steal_ticks", "trial_steal_ticks"), origin=Origin.RUN),
+    note="this is about the machine: what a guest with its own kernel counts as stolen is what its emulator and the "
+    "nodes on its CPU took, which is part of what is measured, and a note",
 )
 def steal(evidence: Evidence) -> Iterator[Result]:
     """C05: CPU time that the machine lost during the trials."""
@@ -63,10 +65,12 @@ def steal(evidence: Evidence) -> Iterator[Result]:
     Severity.BLOCKER,
     "something else ran on the machine",
     short="other load on the machine",
-    why="foreign load takes time from the benchmark: alike in all environments it is noise, otherwise it is bias",
-    remedy="stop what else runs: `vtax clean` for what is left of other campaigns, `docker ps`, `top`",
+    why="foreign load takes time from the benchmark: alike in all environments it is noise, in some of them it is bias",
+    remedy="stop what else runs: `vtax clean` for what is left of other campaigns, `top` for other programs",
     source="the machine's CPU time while a new cluster settles, and its containers and virtual machines",
     needs=Needs("the load before the trials (`settle` is too short)", idle=("busy_ticks",), origin=Origin.RUN),
+    note="blocks only when the machine was busier in every cell of one environment than in any of the other; load that "
+    "is alike everywhere makes intervals wider, and random order and pairs in rounds take care of it",
 )
 def foreign_load(evidence: Evidence) -> Iterator[Result]:
     """C06: load while a new cluster is idle; containers and machines that are not its own."""

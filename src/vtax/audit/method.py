@@ -195,6 +195,7 @@ def reason(record: TrialRecord | None) -> str:
     source="the hash of the plan: its own, and that which campaign.json, every record of a trial and every interim "
     "analysis named when they were written; the rounds that ran, and the log of interim analyses",
     needs=Needs("the hash of the plan", origin=Origin.RUN),
+    note="unknown for campaigns of versions that wrote the hash of the plan into `plan.json` and `looks.json` alone",
 )
 def optional_stopping(evidence: Evidence) -> Iterator[Result]:
     """R03: a sealed plan, and looks only where it has them."""

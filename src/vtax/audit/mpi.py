@@ -41,7 +41,7 @@ ONE_WORKED = 0.9  # of two threads: the share of the events by which they differ
     needs=(
         Needs("the verified placement of MPI ranks", checks="mpi placement", origin=Origin.RUN),
         Needs(
-            "the nodes of the ranks (stress-ng --verbose), or their number and P x Q",
+            "the nodes of the ranks, or their number and P x Q",
             facts=("ranks_on_nodes", "systems"),
             origin=Origin.IMPORTED,
         ),
@@ -64,9 +64,7 @@ def placement(evidence: Evidence) -> Iterator[Result]:
         if isinstance(p, int) and isinstance(q, int) and isinstance(ranks, int):
             used = f"{p * q} of {ranks} processes (P x Q = {p} x {q})"
             if p * q < ranks:
-                message = (
-                    f"{where}: HPL and PTRANS ran on {used}; the others were idle, and nothing crossed the network"
-                )
+                message = f"{where}: the problem was solved on {used}; the others were idle"
                 remedy = "choose P x Q = the number of processes"
                 yield Failed(message, trial.environment, trial.label, Severity.WARNING, remedy)
             else:
@@ -172,7 +170,7 @@ def transport(evidence: Evidence) -> Iterator[Result]:
     for (environment, label), trials in evidence.entries().items():
         if known := {path for trial in trials for step in trial.steps if (path := path_of(step.argv))}:
             paths[environment, label] = shown(sorted(known))
-        if any(facts["single_copy_failures"] for facts in evidence.facts(trials, "single_copy_failures")):
+        if evidence.facts(trials, "single_copy_failures"):
             message = (
                 f"{label} in {environment}: Open MPI could not copy between ranks directly and fell back to two copies"
             )
@@ -270,7 +268,7 @@ def bound_threads(evidence: Evidence, trial: TrialRecord) -> Iterator[Result]:
 
 
 def threads_of(evidence: Evidence, record: TrialRecord) -> int | None:
-    """Threads of all nodes of a trial together, as far as its command line or its output tells."""
+    """Threads of all nodes of a trial together, as far as its command line or its output says."""
     for step in record.steps:
         if "mpirun" in step.argv and "--np" in step.argv:
             each = next((word.partition("=")[2] for word in step.argv if word.startswith("OPENBLAS_NUM_THREADS=")), "1")

@@ -70,6 +70,8 @@ def own_addresses(evidence: Evidence, environment: str, node: str) -> set[str]:
     source="the plan: whether all nodes of an environment are on the machine that runs vtax",
     scopes=BETWEEN_NODES,
     needs=Needs("which machine each node ran on", origin=Origin.RUN),
+    note="a note where all environments are on one machine, because all network figures are then between nodes on one "
+    "machine and compare with each other; a blocker would forbid every network figure of a single machine",
 )
 def one_host(evidence: Evidence) -> Iterator[Result]:
     """N02: whether packets crossed a physical network, and whether that is so everywhere."""

@@ -43,6 +43,9 @@ Series = tuple[str, tuple[tuple[str, str], ...]]  # metric and labels
     remedy="check the raw output of both, and the unit that each tool printed",
     source="the measurements, and the hash of the packages on every node: the same program that was read by the same "
     "reader has the same unit on both sides, and then this is a warning; in logs the versions that programs print",
+    note="asks for the factor in all figures of a unit together, at least three, for 8 only where they count bits or "
+    "bytes, and for factors near 1 to 0.1 %: true differences of 8 times and of 2 % occur, and would be called "
+    "mistakes; a warning where one program and one reader gave both sides their unit",
 )
 def unit_factors(evidence: Evidence) -> Iterator[Result]:
     """U01: all series of one unit under one label apart by the same factor.

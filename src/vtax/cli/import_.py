@@ -20,7 +20,7 @@ def import_(
         str, typer.Option("--environment", "-e", help="The environment that all files are from.")
     ] = "",
     layout: Annotated[str, typer.Option(help="Read the environment from paths: 'results/{environment}/**'.")] = "",
-    benchmark: Annotated[str, typer.Option(help="Take output of this benchmark only.")] = "",
+    benchmark: Annotated[str, typer.Option(help="Take output of this benchmark, or of this tool, only.")] = "",
     into: Annotated[
         Path | None, typer.Option(help="The campaign to create or extend [campaigns/imported-TIME].")
     ] = None,
@@ -29,10 +29,11 @@ def import_(
         bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")
     ] = False,
 ) -> None:
-    """Make a campaign from raw output of hpcc, HPL, stress-ng, sysbench, iozone, iperf3 and ping. Runs nothing.
+    """Make a campaign from raw output of benchmarks that ran elsewhere. Runs nothing.
 
-    Tools are recognised by their output. Values that cannot be proven right are refused, and the table says why.
-    Tables of `vtax export` (csv, jsonl, parquet) are read back completely; they name their environments themselves.
+    All benchmarks of `vtax run` are recognised by their output. Values that cannot be proven right are refused, and the
+    table says why. Tables of `vtax export` (csv, jsonl, parquet) are read back completely; they name their environments
+    themselves.
 
     \b
     Example:  vtax import theirs.csv --into campaigns/theirs

@@ -86,7 +86,7 @@ def table(several: Sequence[InterimInterval], baseline: str, most: int, width: i
     """At most `most` lines of intervals below a title, how many are left out, and on a narrow terminal what the marks
     of the verdicts mean; none longer than `width`."""
     from vtax.analysis.estimate.intervals import selected
-    from vtax.report.figures.palette import mark_of
+    from vtax.figures.theme import mark_of
 
     some, more = selected(several, most)
     if not some:
@@ -105,8 +105,8 @@ def table(several: Sequence[InterimInterval], baseline: str, most: int, width: i
     title = f"{'metric':<{longest}}  {f'against {baseline}':<{versus}}  {counted:>{count}}  ratio  {scale}"
     lines = [
         f"{cut(name, longest):<{longest}}  {one.environment:<{versus}}  {one.n:{count}} {one.ratio:6.3f}  "
-        f"{drawn(one, drawing)}  {one.verdict if wide else mark_of(one.verdict).glyph}"
-        for name, one in zip(names, some, strict=True)
+        f"{strip}  {one.verdict if wide else mark_of(one.verdict).glyph}"
+        for name, one, strip in zip(names, some, drawn(some, baseline, drawing), strict=True)
     ]
     marks = dict.fromkeys(f"{mark_of(one.verdict).glyph} {one.verdict}" for one in some)
     key = "" if wide else "   ".join(marks)
@@ -153,23 +153,14 @@ def widest(several: Sequence[InterimInterval]) -> str:
     return f"; widest interval {one.low:.3g} to {one.high:.3g}: {one.name}, {one.environment}"
 
 
-def drawn(one: InterimInterval, width: int = WIDTH) -> str:
-    """An interval on a logarithmic line: `--o--` around its ratio, `|` at one, arrows beyond the ends; one instead of
-    the `o` where the ratio itself is beyond."""
-    from math import log
+def drawn(several: Sequence[InterimInterval], baseline: str, width: int = WIDTH) -> list[str]:
+    """Each interval as a line of letters, on one logarithmic axis."""
+    from vtax.figures.intervals import Ratio, intervals
+    from vtax.figures.terminal import strips
 
-    def place(value: float) -> int:
-        share = (log(value) / log(WIDEST) + 1) / 2
-        return min(width - 1, max(0, round(share * (width - 1))))
-
-    line = [" "] * width
-    line[width // 2] = "|"
-    if one.low is not None and one.high is not None:
-        for at in range(place(one.low), place(one.high) + 1):
-            line[at] = "-" if at != width // 2 else "|"
-        if one.low < 1 / WIDEST:
-            line[0] = "<"
-        if one.high > WIDEST:
-            line[-1] = ">"
-    line[place(one.ratio)] = "<" if one.ratio < 1 / WIDEST else ">" if one.ratio > WIDEST else "o"
-    return "".join(line)
+    rows = [
+        Ratio(str(place), one.environment, one.ratio, one.low, one.high, one.verdict)
+        for place, one in enumerate(several)
+    ]
+    environments = tuple(dict.fromkeys(one.environment for one in several))
+    return strips(intervals("watch", rows, environments, baseline, domain=(1 / WIDEST, WIDEST)), width)

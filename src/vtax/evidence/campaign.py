@@ -35,7 +35,7 @@ class Evidence:
     measurements: tuple[Measurement, ...] = ()
     readings: Mapping[str, TrialReading] = field(default_factory=dict)  # trial -> what its output says
     counters: Mapping[str, Counters] = field(default_factory=dict)
-    seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: nobody looked
+    seal: Seal | None = None  # what the campaign's files say of the hash of its plan; None: not looked up
     prepared: Prepared | None = None  # what was computed of the measurements already; see `numbers`
     looks: tuple[int, ...] | None = None  # rounds after which there was an interim analysis; None: no log was kept
     compared_with: str = ""  # the reference, where this is a part of a campaign that may lack it
@@ -53,7 +53,8 @@ class Evidence:
             ),
             compared_with=self.reference,
         )
-        vars(made).update({name: vars(self)[name] for name in ("measured", "_values") if name in vars(self)})
+        # the measurements are the same, so what was worked out of them is too
+        vars(made).update({name: vars(self)[name] for name in ("measured", "numbers", "_values") if name in vars(self)})
         return made
 
     @cached_property
@@ -223,7 +224,7 @@ def values_of(evidence: Evidence, environment: str, fact: str) -> dict[str, list
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact that one environment has otherwise than the reference, on the first node where it does."""
+    """A fact that differs between one environment and the reference, on the first node where it does."""
 
     environment: str
     node: str
@@ -242,15 +243,15 @@ def differences(evidence: Evidence, fact: str) -> Iterator[Difference]:
                 break
 
 
-def against_first(evidence: Evidence, told: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str, str, str, str]]:
-    """(environment, label, theirs, first, its) where what (environment, label) told differs from the first
-    environment that told anything under that label; the reference is the first where it did."""
-    for label in dict.fromkeys(label for _, label in told):
-        names = [environment for environment, other in told if other == label]
+def against_first(evidence: Evidence, known: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str, str, str, str]]:
+    """(environment, label, theirs, first, its) where what is known of (environment, label) differs from the first
+    environment of which anything is known under that label; the reference comes before others."""
+    for label in dict.fromkeys(label for _, label in known):
+        names = [environment for environment, other in known if other == label]
         first = evidence.reference if evidence.reference in names else names[0]
         for name in names:
-            if told[name, label] != told[first, label]:
-                yield name, label, told[name, label], first, told[first, label]
+            if known[name, label] != known[first, label]:
+                yield name, label, known[name, label], first, known[first, label]
 
 
 def emulated(evidence: Evidence, environment: str) -> bool:

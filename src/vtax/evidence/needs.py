@@ -15,7 +15,8 @@ Scope = tuple[str, str]  # environment and entry; "" is all of them
 
 @dataclass(frozen=True)
 class Needs:
-    """Facts of one kind or of several. Of every kind that is named, at least one fact must be there.
+    """Facts of one kind or of several. Of every kind that is named, at least one fact must be there; where none is
+    named, the row needs no more than a campaign of that origin.
 
     Facts of nodes and of cells are recorded for an environment, facts of the machine alone for the campaign, and all
     others for an entry. Of imported logs it is enough that one environment has them, or, where the row `compares`,
@@ -29,7 +30,7 @@ class Needs:
     commands: bool = False  # those that made a cluster
     checks: str = ""  # how a check of a new cluster begins
     programs: tuple[str, ...] = ()  # in the command of a step
-    facts: tuple[str, ...] = ()  # facts that the output of a run tells
+    facts: tuple[str, ...] = ()  # facts in the output of a run
     metrics: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()  # counted on a node, or on the machine, during a trial
     each: Literal["", "environment", "entry"] = ""  # what must have them, where that is not as above

@@ -24,6 +24,7 @@ from vtax.model.plan import Origin
 from vtax.model.trial import TrialRecord
 
 UNKNOWN_REMEDY = "take it into account: this campaign did not record it, so the condition cannot be excluded"
+ADDITIONAL = "in addition to the usual advice"
 NOT_IN_LOGS = "not recorded in imported logs: only a campaign that vtax runs itself has what this needs"
 
 
@@ -73,6 +74,7 @@ class Row:
     needs: tuple[Needs, ...] = ()  # any of them is enough
     about: Callable[[TrialRecord], bool] = every  # it is about these runs alone
     applies: Callable[[Evidence], str] = always  # "" or why it does not
+    note: str = ""  # where it differs from the usual advice
 
     def __call__(self, evidence: Evidence) -> tuple[Finding, ...]:
         """The findings alone."""
@@ -129,7 +131,7 @@ class Row:
             return f"no {' or '.join(self.benchmarks)} in this campaign"
         used = {*(one.target.scope for one in evidence.plan.work), *(one.scope for one in evidence.trials)}
         if self.scopes and not used & set(self.scopes):
-            return f"nothing runs on {' or '.join(self.scopes)} in this campaign"
+            return f"no run with scope {' or '.join(self.scopes)} in this campaign"
         return self.applies(evidence)
 
     def _missing(self, needs: Needs, scope: tuple[str, str]) -> Finding:
@@ -174,14 +176,14 @@ def row(
     needs: Needs | tuple[Needs, ...] = (),
     about: Callable[[TrialRecord], bool] = every,
     applies: Callable[[Evidence], str] = always,
+    note: str = "",
 ) -> Callable[[Check], Row]:
     """Makes a row of a check."""
     alternatives = (needs,) if isinstance(needs, Needs) else needs
 
     def made(check: Check) -> Row:
-        return Row(
-            id, severity, title, short, why, remedy, source, check, benchmarks, scopes, alternatives, about, applies
-        )
+        about_what = (benchmarks, scopes, alternatives, about, applies)
+        return Row(id, severity, title, short, why, remedy, source, check, *about_what, note)
 
     return made
 

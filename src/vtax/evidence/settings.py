@@ -33,22 +33,22 @@ def differing(evidence: Evidence, settings: Settings) -> Iterator[Failed]:
         ours = settings[first, label]
         for environment in names:
             theirs = settings[environment, label]
-            names_ = [name for name in theirs if name in ours and theirs[name] != ours[name]]
-            if names_:
-                there, here = (", ".join(f"{name} {each[name]}" for name in names_) for each in (theirs, ours))
+            others = [name for name in theirs if name in ours and theirs[name] != ours[name]]
+            if others:
+                there, here = (", ".join(f"{name} {each[name]}" for name in others) for each in (theirs, ours))
                 yield Failed(f"{label} has {there} in {environment}, and {here} in {first}", environment, label)
 
 
-def alone(evidence: Evidence, *benchmarks: str) -> Iterator[Failed]:
-    """Work of these benchmarks that only the reference or only the other environment has."""
+def alone(evidence: Evidence, benchmark: str) -> Iterator[Failed]:
+    """Work of a benchmark that only the reference or only another environment has."""
     labels: dict[str, set[str]] = {}
-    for work in works(evidence, *benchmarks):
+    for work in works(evidence, benchmark):
         labels.setdefault(work.environment, set()).add(work.label)
     ours = labels.get(evidence.reference)
     for environment, theirs in labels.items():
         if ours and (missing := sorted(theirs ^ ours)):
             message = f"only one of {environment} and {evidence.reference} has {shown(missing)}"
-            yield Failed(message, environment, severity=Severity.WARNING)
+            yield Failed(message, environment, benchmark, Severity.WARNING)
 
 
 def sentences(settings: Settings) -> Iterator[str]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
+Value = str | int | float | bool | None
+
 MOST_ROWS = 1_048_576  # of a sheet
 LONGEST = 31  # characters in the name of a sheet
 FORBIDDEN = re.compile(r"[\[\]:*?/\\']")
@@ -41,15 +43,15 @@ def workbook(measurements: Sequence[Measurement]) -> bytes:
     with xlsxwriter.Workbook(buffer, OPTIONS) as book:
         bold = book.add_format({"bold": True})
         names: set[str] = set()
-        _about(book.add_worksheet(_sheet_name("about", names)), entries, bold)
+        _about(book.add_worksheet(sheet_name("about", names)), entries, bold)
         for entry, items in sorted(entries.items()):
-            _table(book.add_worksheet(_sheet_name(entry, names)), items, bold)
+            _table(book.add_worksheet(sheet_name(entry, names)), items, bold)
             if any(set(MATRIX) <= set(item.labels) for item in items):
-                _matrices(book, book.add_worksheet(_sheet_name(f"{entry} matrices", names)), items, bold)
+                _matrices(book, book.add_worksheet(sheet_name(f"{entry} matrices", names)), items, bold)
     return buffer.getvalue()
 
 
-def _sheet_name(text: str, taken: set[str]) -> str:
+def sheet_name(text: str, taken: set[str]) -> str:
     """A name that no other sheet has, whatever its case, and without the characters that Excel refuses."""
     wanted = FORBIDDEN.sub("_", text)[:LONGEST].strip() or "sheet"
     name, number = wanted, 1
@@ -72,19 +74,19 @@ def _about(sheet: Worksheet, entries: Mapping[str, Sequence[Measurement]], bold:
 
 def _table(sheet: Worksheet, items: Sequence[Measurement], bold: Any) -> None:
     labels = sorted({name for item in items for name in item.labels})
-    header = [*FIRST, *labels, *LAST]
-    sheet.write_row(0, 0, header, bold)
-    for row, item in enumerate(items, start=1):
-        values = {**{f"label {name}": item.labels.get(name, "") for name in labels}, **_cells(item)}
-        cells = [values[name] for name in FIRST] + [values[f"label {name}"] for name in labels]
-        for column, value in enumerate([*cells, *(values[name] for name in LAST)]):
-            write(sheet, row, column, value)
+    header: list[Value] = [*FIRST, *labels, *LAST]
+    rows: list[list[Value]] = [header]
+    for item in items:
+        values = _cells(item)
+        own: list[Value] = [item.labels.get(name, "") for name in labels]
+        rows.append([*(values[name] for name in FIRST), *own, *(values[name] for name in LAST)])
+    write_rows(sheet, rows, bold)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, len(items), len(header) - 1)
     sheet.autofit()
 
 
-def _cells(item: Measurement) -> dict[str, str | int | float | bool]:
+def _cells(item: Measurement) -> dict[str, Value]:
     return {
         "environment": item.environment,
         "round": item.round,
@@ -99,14 +101,18 @@ def _cells(item: Measurement) -> dict[str, str | int | float | bool]:
     }
 
 
-def write(sheet: Worksheet, row: int, column: int, value: str | int | float | bool) -> None:
-    """One cell, text always as text."""
-    if isinstance(value, bool):
-        sheet.write_boolean(row, column, value)
-    elif isinstance(value, (int, float)):
-        sheet.write_number(row, column, value)
-    else:
-        sheet.write_string(row, column, str(value))
+def write_rows(sheet: Worksheet, rows: Sequence[Sequence[Value]], bold: Any, first: int = 0) -> int:
+    """Write a heading and the rows below it from row `first` on, text always as text. Returns how many they are."""
+    for row, values in enumerate(rows, start=first):
+        style = (bold,) if row == first else ()
+        for column, value in enumerate(values):
+            if isinstance(value, bool):
+                sheet.write_boolean(row, column, value, *style)
+            elif isinstance(value, (int, float)):
+                sheet.write_number(row, column, value, *style)
+            elif value not in (None, ""):
+                sheet.write_string(row, column, str(value), *style)
+    return len(rows)
 
 
 def _matrices(book: Workbook, sheet: Worksheet, items: Sequence[Measurement], bold: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vtax.facts import cgroup, nesting
@@ -18,7 +18,7 @@ from vtax.facts.cpu import TOPOLOGY_FILES, agreed, chosen, cpu_list, model_value
 from vtax.facts.sections import END, PRELUDE, contents, decimal, fields, kibibytes, present, split, whole
 from vtax.model.cluster import NodeFacts
 
-PACKAGES = "hpcc sysbench stress-ng iozone3 iperf3 iputils-ping openmpi-bin libopenblas0-pthread libc6"
+PACKAGES = ("openmpi-bin", "libopenblas0-pthread", "libc6")  # besides those of the tools
 LIBRARY_HEAD_BYTES = 2**20  # holds the build id, and costs 1/40 of the whole library
 
 OVERRIDES = "^((OPENBLAS|GOTO|OMP|GOMP|KMP|MALLOC)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH|GLIBC_TUNABLES)="
@@ -69,7 +69,7 @@ try getconf GNU_LIBC_VERSION
 section network
 try ip -j -d addr show; for link in /sys/class/net/*/device; do [ -e "$link" ] && echo "physical $link"; done
 section packages
-try dpkg-query -W -f '${{Package}} ${{Version}}\\n' {PACKAGES}
+try dpkg-query -W -f '${{Package}} ${{Version}}\\n' $packages
 section mpi
 limited mpirun --version | (read -r line && echo "$line")
 section environment
@@ -78,7 +78,7 @@ section blas
 try vtax-blas
 section hashes
 set --
-for program in hpcc xhpl; do
+for program in $hashed; do
   path=$(command -v "$program") && set -- "$@" "$path"
 done
 [ $# -eq 0 ] || try sha256sum "$@" | while read -r hash path; do echo "${{path##*/}} $hash $path"; done
@@ -89,7 +89,7 @@ done
 try sha256sum /var/lib/dpkg/status
 """
 
-HASH = re.compile(r"^(hpcc|xhpl) \\?([0-9a-f]{64}) ", re.MULTILINE)
+HASH = re.compile(r"^([\w.+-]+) \\?([0-9a-f]{64}) ", re.MULTILINE)
 PACKAGES_HASH = re.compile(r"^([0-9a-f]{64})  /var/lib/dpkg/status$", re.MULTILINE)
 LIBRARY = re.compile(r"^libopenblas ([0-9]+) ([0-9a-f]{64}) ", re.MULTILINE)
 MOUNT = re.compile(r"^[0-9]+ [0-9]+ [0-9:]+ [^ ]+ ([^ ]+) .*? - ([^ ]+) ", re.MULTILINE)
@@ -102,10 +102,17 @@ SECCOMP = {"0": "disabled", "1": "strict", "2": "filter"}
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/"
 
 
-def script(scratch: str = "/scratch", shared: str = "/shared") -> str:
-    """The script that prints all sections; `scratch` and `shared` are the directories whose file systems matter."""
+def script(
+    scratch: str = "/scratch", shared: str = "/shared", packages: Sequence[str] = (), hashed: Sequence[str] = ()
+) -> str:
+    """The script that prints all sections.
+
+    `scratch` and `shared` are the directories whose file systems matter, `packages` the Debian packages of the tools,
+    of which it prints the versions, and `hashed` programs whose contents count.
+    """
+    lists = f"packages={shlex.quote(' '.join((*PACKAGES, *packages)))} hashed={shlex.quote(' '.join(hashed))}\n"
     paths = f"scratch={shlex.quote(scratch)} shared={shlex.quote(shared)}\n"
-    return PRELUDE + cgroup.SHELL + paths + SCRIPT + END
+    return PRELUDE + cgroup.SHELL + paths + lists + SCRIPT + END
 
 
 def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/shared") -> NodeFacts:

@@ -9,17 +9,14 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
+from vtax import tools
 from vtax.model.record import Record
 from vtax.model.study import ImageSpec
 
-PACKAGES = (
+PACKAGES = (  # besides those of the tools
     "ca-certificates",
     "e2fsprogs",
-    "hpcc",
-    "iozone3",
-    "iperf3",
     "iproute2",
-    "iputils-ping",
     "kmod",
     "libopenblas0-pthread",
     "nfs-common",
@@ -30,8 +27,6 @@ PACKAGES = (
     "openssh-client",
     "openssh-server",
     "procps",
-    "stress-ng",
-    "sysbench",
     "util-linux",
 )
 KERNELS = {  # what virtual machines boot, by kind of processor and `kernel` of the study's [image]
@@ -41,22 +36,15 @@ KERNELS = {  # what virtual machines boot, by kind of processor and `kernel` of 
 EFI_STUBS = {"x86_64": "systemd-boot-efi"}  # what makes a kernel start from firmware; copied, then removed again
 KERNEL_PLACES = ("/boot", "/usr/lib/modules")
 BUILD_PACKAGES = ("gcc", "libc6-dev", "libopenblas-dev", "libopenmpi-dev", "xz-utils", "zstd")
-PROGRAMS = (
-    "hpcc",
-    "iozone",
-    "iperf3",
+PROGRAMS = (  # besides those of the tools
     "ip",
     "mpirun",
     "numactl",
-    "ping",
     "sshd",
-    "stress-ng",
-    "sysbench",
     "vtax-blas",
     "vtax-boot",
     "vtax-enter",
     "vtax-rank",
-    "xhpl",
     "node-init",
     "vm-init",
     "exportfs",
@@ -121,14 +109,20 @@ def efi_packages(machine: str) -> tuple[str, ...]:
 
 def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
     """The recipe for a study's image; `machine_mirror` replaces mirror "auto"."""
+    kernel = kernel_packages(platform.machine(), spec.kernel)
     return Recipe(
         suite=spec.suite,
         mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
         components=spec.components,
-        packages=tuple(sorted({*PACKAGES, *kernel_packages(platform.machine(), spec.kernel), *spec.extra_packages})),
+        packages=tuple(sorted({*PACKAGES, *tools.packages(), *kernel, *spec.extra_packages})),
         build_packages=(*BUILD_PACKAGES, *efi_packages(platform.machine())),
         guest={name: hashlib.sha256(content).hexdigest() for name, content in guest_files().items()},
     )
+
+
+def programs() -> tuple[str, ...]:
+    """What must be in the root file system when it is made: programs of vtax's own, and those of the tools."""
+    return (*PROGRAMS, *tools.programs())
 
 
 def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str) -> tuple[str, ...]:
@@ -136,7 +130,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
     virtual machines need of it into `kernel_directory`."""
     inside = " ".join(f'"$1{place}"' for place in KERNEL_PLACES)
     place = "/usr/local/lib/vtax"
-    settings = f"VTAX_BUILD_PACKAGES='{' '.join(made.build_packages)}' VTAX_PROGRAMS='{' '.join(PROGRAMS)}'"
+    settings = f"VTAX_BUILD_PACKAGES='{' '.join(made.build_packages)}' VTAX_PROGRAMS='{' '.join(programs())}'"
     settings = f"{settings} VTAX_MODULES='{' '.join(MODULES)}'"
     return (
         "mmdebstrap",

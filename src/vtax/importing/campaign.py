@@ -27,6 +27,7 @@ from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 from vtax.store import Campaign, write_atomic
+from vtax.tools import benchmarks, tools
 from vtax.tools.commands import words_of
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
@@ -55,7 +56,7 @@ def import_logs(request: Request, directory: Path) -> Report:
             raise UsageError(
                 "nothing could be imported",
                 detail="\n".join(reasons(report)[:20]),
-                remedy="give a folder with output of hpcc, HPL, stress-ng, sysbench, iozone, iperf3 or ping",
+                remedy=f"give a folder with output of {', '.join(tool.name for tool in tools() if tool.logs)}",
             )
         _save(campaign or Campaign(directory), report, old, request)
     finally:
@@ -73,6 +74,9 @@ def reasons(report: Report) -> list[str]:
 
 
 def _check(request: Request) -> None:
+    known = tuple(dict.fromkeys((*(tool.name for tool in tools()), *benchmarks())))
+    if request.benchmark and request.benchmark not in known:
+        raise UsageError(f"no benchmark {request.benchmark!r} is known here", remedy=f"one of {', '.join(known)}")
     if request.environment and request.layout:
         raise _nowhere()
     if request.environment and NAME.match(request.environment) is None:
@@ -117,7 +121,10 @@ def _make(staging: Path) -> None:
 
 
 def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
-    """Client and server both log the same network test: it counts once, by the client's log where there is one."""
+    """If both ends logged one test, it counts once, by the client's log where there is one.
+
+    Runs are of one test when the fact `connection` of both is the same: the addresses and ports of its ends.
+    """
     tests: dict[tuple[str, str], list[Run]] = defaultdict(list)
     before = {
         (trial.environment, str(trial.imported.facts["connection"])): trial.imported
@@ -133,16 +140,21 @@ def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
             for run in sides:
                 run.left_out = f"the other side of the test in {earlier}, which is imported already"
             continue
-        ordered = sorted(sides, key=lambda run: (not run.count, run.reading.facts["side"] != "client"))
+        ordered = sorted(sides, key=lambda run: (not run.count, run.reading.facts.get("side") != "client"))
         for run in ordered[1:]:
-            rates = [
-                value["value"] for side in (ordered[0], run) for value in side.values if value["metric"] == "throughput"
-            ]
-            alike = len(rates) < 2 or abs(rates[0] - rates[1]) <= SAME * max(rates)
-            note = "" if alike else f", though they differ: {rates[0]:.4g} and {rates[1]:.4g} bit/s"
+            side = run.reading.facts.get("side", "other side")
             run.left_out = (
-                f"the same test as {ordered[0].where}, seen from the {run.reading.facts['side']}: counted once{note}"
+                f"the same test as {ordered[0].where}, seen from the {side}: counted once{_differing(ordered[0], run)}"
             )
+
+
+def _differing(one: Run, other: Run) -> str:
+    """What to add where two sides of one test saw different results, of which the first value is the main one."""
+    if not (one.values and other.values) or one.values[0]["metric"] != other.values[0]["metric"]:
+        return ""
+    ours, theirs = one.values[0]["value"], other.values[0]["value"]
+    alike = abs(ours - theirs) <= SAME * max(ours, theirs)
+    return "" if alike else f", though they differ: {ours:.4g} and {theirs:.4g} {one.values[0]['unit']}"
 
 
 def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], request: Request) -> None:
@@ -245,7 +257,7 @@ def _record(run: Run, number: int) -> TrialRecord:
     if reading.started is not None:
         facts["started"] = reading.started
     refused = tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals)
-    command = str(facts.get("command") or facts.get("invoked") or facts.get("iozone_command") or "")
+    command = str(facts.get("command") or facts.get("invoked") or "")
     started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where not logged
     step = StepRecord(
         step=0,

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from vtax.errors import UsageError
 from vtax.export.tables import read_table
-from vtax.importing import source
+from vtax.importing import source, table
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
-from vtax.tools import ranks, table
-from vtax.tools.readers import read
+from vtax.tools import ranks, tool_of
 from vtax.tools.reading import Reading, Section
+from vtax.tools.trials import TABLE, read_section
 
 TEXT = "log.txt"
 TABLE_BYTES = 512 * 2**20
@@ -145,7 +145,7 @@ class LogImporter:
             file=report.file,
             sha256=report.sha256,
             raw=record.imported.raw,
-            section=(table.READER, record.imported.first_line, record.imported.last_line),
+            section=(TABLE, record.imported.first_line, record.imported.last_line),
             reading=Reading(record.benchmark),
             place=place,
             trial=record.id,
@@ -168,7 +168,7 @@ class LogImporter:
 
     def _run(self, report: FileReport, section: Section, raw: str) -> Run:
         """One run, read; its text goes to the disk, and that and its values out of memory."""
-        reading = read(section)
+        reading = read_section(section)
         place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
         place.mkdir(parents=True)
         with (place / TEXT).open("wb") as stream:
@@ -195,9 +195,9 @@ class LogImporter:
         return run
 
     def _unwanted(self, benchmark: str) -> str:
-        """Why a run of this benchmark is left out; "" for one that was asked for."""
-        wanted = self.request.benchmark
-        if wanted and wanted not in (benchmark, benchmark.partition("-")[0]):
+        """Why a run of this benchmark is left out; "" for one that was asked for, by its name or by its tool's."""
+        wanted, tool = self.request.benchmark, tool_of(benchmark)
+        if wanted and wanted not in (benchmark, tool.name if tool else ""):
             return f"it is {benchmark}, and --benchmark {wanted} was given"
         return ""
 

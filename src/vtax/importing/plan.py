@@ -17,6 +17,7 @@ from vtax.model.plan import Cell, Origin, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, ImageSpec, Study
 from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import digest
+from vtax.tools import versions as versions_of_tools
 
 PROVIDER = "imported"
 NODE = "logs"  # the node to which an environment's facts are assigned: most logs do not name theirs
@@ -27,14 +28,6 @@ FACTS = {  # of a log -> of a node
     "memory_bytes": "memory_total_bytes",
     "machine": "machine",
     "compiler": "compiler",
-}
-VERSIONS = {
-    "hpcc_version": "hpcc",
-    "hpl_version": "hpl",
-    "sysbench_version": "sysbench",
-    "stress_ng_version": "stress-ng",
-    "iozone_version": "iozone",
-    "iperf3_version": "iperf3",
 }
 
 
@@ -137,12 +130,13 @@ def facts_of(trials: Iterable[TrialRecord]) -> dict[str, Any]:
     """The facts of nodes and programs in the logs of one environment; contradictory ones are left out."""
     seen: dict[str, list[Any]] = {}
     versions: dict[str, list[Any]] = {}
+    packages = versions_of_tools()
     for trial in trials:
         said: Mapping[str, Any] = trial.imported.facts if trial.imported else {}
         for key, name in FACTS.items():
             if key in said:
                 seen.setdefault(name, []).append(said[key])
-        for key, name in VERSIONS.items():
+        for key, name in packages.items():
             if key in said:
                 versions.setdefault(name, []).append(said[key])
         place = said.get("filesystem")

@@ -39,7 +39,7 @@ MAGIC = {
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
     b"SQLite format 3": "a database",
-    b"\x09\x00\x04\x00": "a workbook such as iozone -b writes, which does not say the unit: give what iozone printed",
+    b"\x09\x00\x04\x00": "a workbook of a benchmark (-b), which does not say the unit: give what was printed",
     b"\x09\x02\x06\x00": "a binary workbook (save the sheet as text)",
     b"\x09\x04\x06\x00": "a binary workbook (save the sheet as text)",
     b"\x09\x08": "a binary workbook (save the sheet as text)",

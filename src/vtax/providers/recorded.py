@@ -19,7 +19,7 @@ def capabilities_of(plan: Plan) -> Mapping[str, Capabilities]:
     """Environment -> capabilities, as recorded in the plan; in format 1, those that the built-in provider of that name
     declares today, and UNKNOWN for any other provider."""
     if plan.capabilities:
-        return plan.capabilities
+        return {spec.name: plan.capabilities.get(spec.name, UNKNOWN) for spec in plan.environments}
     known = {name: kind.capabilities for name, kind in built_in().items()}
     return {spec.name: known.get(spec.provider, UNKNOWN) for spec in plan.environments}
 

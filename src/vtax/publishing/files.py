@@ -6,51 +6,63 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vtax.errors import UsageError
 from vtax.evaluation.evaluate import Evaluation
+from vtax.publishing.formats import chosen
+from vtax.report.document.compose import document_of
+from vtax.report.document.model import Document
+from vtax.report.formats import Made
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
 from vtax.tools import benchmarks
 
-REPORTS = ("html", "md", "pdf", "latex", "xlsx")
-FIGURES = ("svg", "pdf", "png")
 
+def start(formats: Sequence[str], figures: Sequence[str]) -> None:
+    """Start what takes a while and needs no data."""
+    from vtax.figures import render
 
-def check(formats: Sequence[str], figures: Sequence[str]) -> None:
-    """Raises UsageError for an unknown format."""
-    for kind, wanted, known in (("format", formats, REPORTS), ("figure format", figures, FIGURES)):
-        for name in wanted:
-            if name not in known:
-                raise UsageError(f"there is no {kind} {name!r}", remedy=f"choose from {','.join(known)}")
+    if figures or set(formats) - {"md", "xlsx"}:
+        render.start()
 
 
 def render(
-    campaign: Campaign, found: Evaluation, formats: Sequence[str], figures: Sequence[str], *, with_reference: bool
+    campaign: Campaign,
+    found: Evaluation,
+    formats: Sequence[str],
+    figures: Sequence[str],
+    *,
+    with_reference: bool,
+    cache: Path | None = None,
 ) -> list[Path]:
-    """Write the report in `formats` and `figures`. Returns the written files, the page first.
+    """Write the report in `formats` and `figures`. Returns the written files, the page first. `cache` keeps the script
+    of the page's figures.
 
     Raises EnvironmentMissing where no program here can make a PDF.
     """
-    from vtax.report.formats.html import render as html
-    from vtax.report.formats.markdown import render as markdown
+    document = document_of(content_of(campaign, found, with_reference))
+    wanted = chosen(formats)
+    images = list(dict.fromkeys([*figures, *(name for one in wanted for name in one.figures)]))
+    captions = {}
+    drawn: dict[str, bytes] = {}
+    for place, content, caption in _figures(document, images) if images else ():
+        drawn[place], captions[place] = content, caption
+    made: dict[str, bytes] = {}
+    for one in wanted:
+        made |= one.files(document, Made(made, captions, cache))
+    return [campaign.save(f"report/{place}", content) for place, content in (made | drawn).items()]
 
-    content = content_of(campaign, found, with_reference)
-    written = []
-    if {"html", "pdf"} & set(formats):
-        written.append(campaign.save("report/index.html", html(content).encode()))
-    if "md" in formats:
-        written.append(campaign.save("report/report.md", markdown(content).encode()))
-    if "xlsx" in formats:
-        from vtax.report.formats.spreadsheet import spreadsheet
 
-        written.append(campaign.save("report/report.xlsx", spreadsheet(found.analysis)))
-    if "pdf" in formats:
-        written.append(campaign.save("report/report.pdf", _pdf(content, campaign)))
-    return written + _paper(campaign, content, "latex" in formats, figures)
+def _figures(document: Document, formats: Sequence[str]) -> Iterator[tuple[str, bytes, str]]:
+    """Every figure for a paper in these formats: its path below `report/`, its bytes, its caption."""
+    from vtax.figures.render import draw
+    from vtax.report.figures.selection import paper_figures
+
+    for one in paper_figures(document):
+        for format in formats:
+            yield f"figures/{one.name}.{format}", draw(one, format), one.caption
 
 
 def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> ReportInput:
@@ -60,7 +72,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         analysis=found.analysis,
         plan=campaign.plan(),
         cells=campaign.cells(),
-        trials=tuple(campaign.with_texts(trial) for trial in found.trials),
+        trials=found.trials,
         readings=found.readings,
         versions=about["image"]["versions"],
         image_sha256=about["image"]["digest"],
@@ -85,11 +97,12 @@ def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
 def references() -> tuple[Reference, ...]:
     """Every published figure, as the report takes it; those under load left out."""
     from vtax.reference import MUST_AGREE, reports
+    from vtax.tools import alike
 
     found = []
     for known in reports():
         for figure in known.figures:
-            benchmarks = ("hpcc", "hpl") if figure.metric == "HPL" else (figure.benchmark,)
+            benchmarks = sorted(alike(figure.benchmark, figure.metric))
             found += [
                 Reference(
                     benchmark=benchmark,
@@ -108,34 +121,3 @@ def references() -> tuple[Reference, ...]:
                 if "load" not in figure.labels
             ]
     return tuple(found)
-
-
-def _pdf(content: ReportInput, campaign: Campaign) -> bytes:
-    """From the page where a browser is available, otherwise from the analysis by typst."""
-    from vtax.publishing import pdf
-    from vtax.report.figures.paper import plates
-    from vtax.report.formats import typst
-
-    if program := pdf.browser():
-        return pdf.from_page(campaign.directory / "report" / "index.html", program)
-    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(content)]
-    return pdf.from_text(typst.source(content, drawn, pdf.missing()))
-
-
-def _paper(campaign: Campaign, content: ReportInput, latex: bool, figures: Sequence[str]) -> list[Path]:
-    """What a paper takes: figures below `report/figures`, tables and a document around them in `report/latex`."""
-    from vtax.report.figures.paper import plates
-    from vtax.report.formats.latex import document, tables
-
-    wanted = list(dict.fromkeys([*figures, *(["pdf"] if latex else [])]))
-    written, drawn = [], []
-    for plate in plates.plates(content) if wanted else ():
-        for format in wanted:
-            place = f"report/figures/{plate.name}.{format}"
-            written.append(campaign.save(place, plates.draw(plate, format)))
-        drawn.append((f"../figures/{plate.name}.pdf", plate.caption))
-    if latex:
-        title = content.plan.study.name
-        written.append(campaign.save("report/latex/tables.tex", tables(content.analysis).encode()))
-        written.append(campaign.save("report/latex/report.tex", document(title, drawn).encode()))
-    return written

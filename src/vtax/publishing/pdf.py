@@ -6,9 +6,13 @@ import importlib
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from vtax.errors import EnvironmentMissing
+from vtax.report.document.model import Document
+from vtax.report.figures.ratios import ratio_figures
+from vtax.report.formats import Made, typst
 from vtax.transport import process
 
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
@@ -37,11 +41,22 @@ def for_paper(page: str) -> str:
     return FILE_LINK.sub(r"\1", SCRIPT.sub("", page))
 
 
-def from_page(page: Path, program: str) -> bytes:
+def files(document: Document, made: Made) -> Mapping[str, bytes]:
+    """`report.pdf`: the page as a browser prints it, where there is one; otherwise its text, set by typst."""
+    if program := browser():
+        return {"report.pdf": from_page(made.files["index.html"].decode(), program)}
+    from vtax.figures.render import draw, paper
+
+    several = (part for one in ratio_figures(document.source.analysis) for part in paper(one))
+    drawn = [(draw(part, "svg"), part.caption) for part in several]
+    return {"report.pdf": from_text(typst.source(document, drawn, missing()))}
+
+
+def from_page(page: str, program: str) -> bytes:
     """The page as a browser prints it, nothing fetched. Raises EnvironmentMissing when the browser fails."""
     with tempfile.TemporaryDirectory(prefix="vtax-pdf-") as place:
         output, sheet = Path(place) / "report.pdf", Path(place) / "page.html"
-        sheet.write_text(for_paper(page.read_text(encoding="utf-8")), encoding="utf-8")
+        sheet.write_text(for_paper(page), encoding="utf-8")
         argv = (
             program,
             "--headless",
@@ -67,12 +82,12 @@ def from_page(page: Path, program: str) -> bytes:
 def from_text(source: str) -> bytes:
     """The PDF of typst text. Raises EnvironmentMissing where the library is not installed."""
     try:
-        typst = importlib.import_module("typst")
+        compiler = importlib.import_module("typst")
     except ImportError as error:
         raise EnvironmentMissing(
             "a PDF needs a browser or typst, and neither is here",
             detail=f"looked for {', '.join(BROWSERS)} and for the Python package typst",
             remedy="apt install chromium, or pip install 'vtax[pdf]'",
         ) from error
-    made: bytes = typst.compile(source.encode())
+    made: bytes = compiler.compile(source.encode())
     return made

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from vtax.errors import UsageError
 from vtax.model.record import Labels, Record
+from vtax.tools import alike
 
 MUST_AGREE = ("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes")
 
@@ -77,9 +78,9 @@ def figures(benchmark: str, metric: str, labels: Labels | None = None) -> tuple[
     """What the reports say of one metric: figures whose labels do not contradict `labels`.
 
     Labels that only name a node of that report are ignored; a stressor, a protocol or a record size must agree.
-    hpl and the HPL of hpcc solve the same problem, so each finds the other's figures.
+    Benchmarks of one tool that do the same work, such as HPL alone and in a suite, find each other's figures.
     """
-    names = {benchmark, *({"hpl", "hpcc"} if metric == "HPL" else ())}
+    names = alike(benchmark, metric)
     mine = labels or {}
     return tuple(
         (known, figure)

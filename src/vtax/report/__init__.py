@@ -1,4 +1,5 @@
-"""The report of a campaign as text: nothing here reads or writes a file.
+"""The report of a campaign as text and bytes: nothing here reads or writes a file.
 
-ReportInput -> page (what is said, as tables of cells) -> html, markdown;  figures -> SVG
+ReportInput -> document (what is said, as tables of typed cells) -> formats (a file each, which spells it)
+            -> figures (drawn from the same input)
 """

@@ -16,7 +16,7 @@ from vtax.model.trial import TrialRecord
 
 
 class Reference(Record):
-    """A value from elsewhere, or a range, to set beside a metric: of every series of it that has these labels.
+    """A value from elsewhere, or a range, to show next to a metric: of every series of it that has these labels.
 
     In base units; of a range one end may be open.
     """

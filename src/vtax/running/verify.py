@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from vtax import tools
 from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
 from vtax.facts.memory import kernel_keeps
@@ -167,7 +168,7 @@ def _examined(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
             for other in others
         )
         look = f'find {" ".join(places)} -mindepth 1 2>&1 | while read -r line; do echo "vtax-holds $line"; done'
-        script = f"{look}\n{calls}\nwait\n{node_facts.script(*places)}"
+        script = f"{look}\n{calls}\nwait\n{node_facts.script(*places, tools.packages(), tools.hashed())}"
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
         if result.exit_code == SSH_FAILED and not result.stdout:
             raise ProvisionError(

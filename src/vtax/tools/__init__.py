@@ -75,9 +75,22 @@ def tool_of(benchmark: str) -> Tool | None:
     return next((tool for tool in tools() if any(one.name == benchmark for one in tool.benchmarks)), None)
 
 
+def alike(benchmark: str, metric: str) -> frozenset[str]:
+    """The benchmarks whose figures of a metric may be compared with those of `benchmark`, itself among them."""
+    tool = tool_of(benchmark)
+    if tool is None or metric not in tool.same_work:
+        return frozenset({benchmark})
+    return frozenset(one.name for one in tool.benchmarks if any(own.name == metric for own in one.metrics))
+
+
 def log_formats() -> Mapping[str, LogFormat]:
     """Every format of logs by its name."""
     return {known.name: known for tool in tools() for known in tool.logs}
+
+
+def versions() -> Mapping[str, str]:
+    """Fact of a log -> the package whose version it is."""
+    return {fact: package for tool in tools() for fact, package in tool.versions.items()}
 
 
 def packages() -> tuple[str, ...]:
@@ -88,6 +101,11 @@ def packages() -> tuple[str, ...]:
 def programs() -> tuple[str, ...]:
     """The programs of all tools that the root file system must have, each once."""
     return tuple(dict.fromkeys(program for tool in tools() for program in tool.programs))
+
+
+def hashed() -> tuple[str, ...]:
+    """The programs of all tools whose contents are recorded, each once."""
+    return tuple(dict.fromkeys(program for tool in tools() for program in tool.hashed))
 
 
 def commands() -> tuple[str, ...]:

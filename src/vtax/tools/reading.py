@@ -14,6 +14,7 @@ from vtax.model.metric import Metric
 from vtax.model.nodes import Scope
 from vtax.model.reading import TimeSeries
 
+MOST_LINES = 5000  # in which the cause of a refusal is looked for
 LONGEST_SHOWN = 120  # characters of a line that a refusal repeats
 # mpirun --tag-output: Open MPI 5 writes a blank behind it, 4 does not
 TAG = re.compile(r"^\[(?:[\w.-]{1,200}@\d{1,6},(\d{1,6})\]<std(?:out|err)>: ?|\d{1,6},(\d{1,6})\]<std(?:out|err)>:)")
@@ -150,8 +151,11 @@ def _loose(pattern: re.Pattern[str]) -> re.Pattern[str]:
 def near_miss(lines: Sequence[Line], *patterns: re.Pattern[str]) -> int:
     """The number of the only line that would match one of `patterns` if a word such as "nan" or "-1" were a number.
 
-    0 when there is no such line, or more than one: when unsure, report no position.
+    0 when there is no such line, or more than one: when unsure, report no position; and for very many lines, because
+    this looks at each of them with every pattern.
     """
+    if len(lines) > MOST_LINES:
+        return 0
     found = {
         line.number
         for line in lines

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vtax.evidence.row import Row
 from vtax.tools.benchmark import Benchmark
 from vtax.tools.reading import Reading, Section
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
 
 
 def never(_line: str) -> bool:
@@ -61,8 +64,9 @@ class Tool:
     """One program, or a suite of them, with all that vtax knows of it.
 
     `packages` are Debian packages: installed in the root file system, their versions are facts of every node.
-    `programs` must be in the root file system; these and `commands` are known at a prompt in a log. `versions` maps a
-    fact of a log to the package whose version it is, and `builds` are facts that differ between builds of one version.
+    `programs` must be in the root file system, and the contents of those in `hashed` are facts too, where the version
+    of a package does not say enough. They and `commands` are known at a prompt in a log. `versions` maps a fact of a
+    log to the package whose version it is, and `builds` are facts that differ between builds of one version.
     `file_names` are parameter -> word that people put into names of files -> the value that it claims.
     `audit` and `figures` import what they return when they are called, so that `vtax --help` stays fast.
     """
@@ -72,9 +76,12 @@ class Tool:
     logs: tuple[LogFormat, ...] = ()
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    hashed: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     builds: tuple[Build, ...] = ()
     file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    same_work: tuple[str, ...] = ()  # metrics that are about the same work in all of its benchmarks
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # label -> its values as tables list them
     audit: Callable[[], tuple[Row, ...]] = tuple
-    figures: Callable[[], tuple[Any, ...]] = tuple
+    figures: Callable[[], tuple[ToolFigures, ...]] = tuple

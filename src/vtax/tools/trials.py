@@ -6,6 +6,7 @@ imported log it holds every value that the reader could prove.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,17 +15,16 @@ from pydantic import ValidationError
 
 from vtax.errors import PLUGIN_FAILURES, ParseError
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Kind, Metric
+from vtax.model.metric import Metric
 from vtax.model.reading import ReadOutput, ReadValue, TrialReading
 from vtax.model.trial import Status, TrialRecord
-from vtax.tools import benchmarks, ranks, table
+from vtax.tools import benchmarks, log_formats, ranks
 from vtax.tools.benchmark import source_of
-from vtax.tools.readers import read, section_of
-from vtax.tools.reading import Output, Reading
+from vtax.tools.reading import Line, Output, Reading, Section, clean
 
-MAY_BE_ZERO = frozenset({Kind.PROPORTION, Kind.COUNT})
 REMEDY = "the raw output is kept; read it, and report it if the tool succeeded"
 SHOWN_LINES = 8
+TABLE = "vtax table"  # the `reader` of trials that are rows of an exported table
 
 
 def read_trial(record: TrialRecord) -> TrialReading:
@@ -54,7 +54,7 @@ def accepted(record: TrialRecord) -> TrialReading:
 def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
     """What the outputs of a trial that failed or was refused say besides values: why it did may be among it."""
     known = benchmarks().get(record.benchmark)
-    if known is None or hasattr(known, "parse") or record.imported is not None:
+    if known is None or not record.texts or record.imported is not None:
         return ()
     try:
         return tuple(_output(one.file, one.reading, one.labels) for one in known.read(record))
@@ -64,8 +64,8 @@ def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
 
 def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:
     """The values of a reading as measurements of its trial."""
-    if record.imported is not None and record.imported.reader == table.READER:
-        return table.measurements_of(record)
+    if record.imported is not None and record.imported.reader == TABLE:
+        return _rows_of(record)
     return tuple(
         Measurement.of(
             record, Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary), v.value, v.labels, v.file
@@ -89,8 +89,6 @@ def _own(record: TrialRecord) -> TrialReading:
             f"trials/{record.id}: no benchmark {record.benchmark!r} is known here",
             remedy="install the plug-in that the campaign was run with",
         )
-    if hasattr(known, "parse"):
-        return _parsed(known, record)
     outputs = known.read(record)
     for output in outputs:
         _accept(record, output)
@@ -114,29 +112,6 @@ def collected(record: TrialRecord, outputs: Iterable[Output]) -> TrialReading:
     )
 
 
-def _parsed(known: Any, record: TrialRecord) -> TrialReading:
-    """A tool whose parser has not become its reader yet."""
-    found = known.parse(record)
-    for item in found:
-        if item.value <= 0 and item.kind not in MAY_BE_ZERO:
-            raise ParseError(
-                f"{item.source}: {item.metric} is {item.value:g} {item.unit}, and a {item.kind} is above zero"
-            )
-    values = tuple(
-        ReadValue(
-            metric=item.metric,
-            value=item.value,
-            unit=item.unit,
-            kind=item.kind,
-            primary=item.primary,
-            labels=item.labels,
-            file=item.source.rpartition("/")[2],
-        )
-        for item in found
-    )
-    return TrialReading(trial=record.id, values=values)
-
-
 def _accept(record: TrialRecord, output: Output) -> None:
     """Raise ParseError, with file and line, for an output that is not complete or has what cannot be."""
     reading = output.reading
@@ -149,7 +124,7 @@ def _accept(record: TrialRecord, output: Output) -> None:
         what = f"{metric.name} is {value.value:g} {metric.unit}"
         if not math.isfinite(value.value):
             raise refused(record, output.file, value.line, f"{what}, which is not a finite number")
-        if value.value <= 0 and metric.kind not in MAY_BE_ZERO:
+        if value.value <= 0 and metric.kind.has_ratio:
             raise refused(record, output.file, value.line, f"{what}, and a {metric.kind} is above zero")
 
 
@@ -166,14 +141,53 @@ def refused(record: TrialRecord, file: str, line: int, what: str) -> ParseError:
 
 def _imported(record: TrialRecord) -> TrialReading:
     """A run in a log of others, read again from its raw text."""
-    if record.imported is not None and record.imported.reader == table.READER:
+    if record.imported is not None and record.imported.reader == TABLE:
         return TrialReading(trial=record.id)
-    reading, file = read(section_of(record)), record.steps[-1].stdout
+    reading, file = read_section(_section_of(record)), record.steps[-1].stdout
     values = [
         _value(metric, value, labels, file, lines[0] if len(lines) == 1 else 0)
         for metric, value, labels, lines in ranks.combined(reading)
     ]
     return TrialReading(trial=record.id, values=tuple(values), outputs=(_output(file, reading, {}),))
+
+
+def read_section(section: Section) -> Reading:
+    """What a run in a log says. Refusals without a line have the first one of the section.
+
+    A reader that fails refuses its run, with the reason: an import goes on with all others.
+    """
+    known = log_formats().get(section.tool)
+    if known is None:
+        raise ParseError(f"no reader {section.tool!r} is known here", remedy="install the plug-in that it came with")
+    try:
+        reading = known.read(section)
+    except PLUGIN_FAILURES as error:
+        reading = Reading(section.tool)
+        why = f"the reader of {section.tool} failed: {type(error).__name__}: {error}"
+        reading.refuse(section.first, "all values of this run", why, 0)
+    reading.refusals = [one if one.line else one._replace(line=section.first) for one in reading.refusals]
+    return reading
+
+
+def _section_of(record: TrialRecord) -> Section:
+    """The section that an imported trial was made from, with the numbers of its lines in the original file."""
+    assert record.imported is not None
+    lines = (clean(text) for text in record.output().split("\n"))
+    numbered = tuple(Line(record.imported.first_line + i, rank, text) for i, (rank, text) in enumerate(lines))
+    return Section(record.imported.reader, numbered)
+
+
+def _rows_of(record: TrialRecord) -> tuple[Measurement, ...]:
+    """The rows of a table that a trial was made of, in their order. Raises ParseError when its files are damaged."""
+    found: list[tuple[int, Measurement]] = []
+    for step in record.steps:
+        for number, line in enumerate(record.texts[step.stdout].splitlines(), start=1):
+            try:
+                content: dict[str, Any] = json.loads(line)
+                found.append((int(content.pop("row")), Measurement.model_validate(content)))
+            except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
+                raise ParseError(f"trials/{record.id}/{step.stdout}:{number}: not a row of a table: {error}") from error
+    return tuple(row for _, row in sorted(found, key=lambda one: one[0]))
 
 
 def _value(metric: Metric, value: float, labels: Mapping[str, str], file: str, line: int) -> ReadValue:

@@ -24,7 +24,7 @@ from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.pipeline import Overrides
 from vtax.planning.study import at_any_time, every_round
-from vtax.report.document.page import page_of
+from vtax.report.document.compose import document_of
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
 LEVEL = Anytime(every_round(60))
@@ -145,14 +145,14 @@ def test_the_cost_is_told() -> None:
 def test_the_report_says_what_the_brackets_hold_and_what_they_cost() -> None:
     whole = campaign(rounds=8, failing=False)
     plan = whole.plan.model_copy(update={"study": at_any_time(whole.plan.study)})
-    page = page_of(report_input(replace(whole, plan=plan)))
+    page = document_of(report_input(replace(whole, plan=plan)))
     assert (
         "Brackets hold its anytime-valid interval over rounds: wider than a 95\xa0% t interval, here 2" in page.reading
     )
-    assert "than intervals of six planned looks" in page.reading
-    looks = next(row.cells[1].text for row in page.plan.rows if row.cells[0].text == "looks")
+    assert "than intervals with six planned interim analyses" in page.reading
+    looks = next(row.cells[1].text for row in page.plan.rows if row.cells[0].text == "interim analyses")
     assert looks == "planned after every round from 6 to 8; the last one reached: 8"
-    assert "anytime" not in page_of(report_input(whole)).reading
+    assert "anytime" not in document_of(report_input(whole)).reading
 
 
 def test_the_command_line_asks_for_it() -> None:

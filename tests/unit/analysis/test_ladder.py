@@ -19,7 +19,8 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.metric import Kind
 from vtax.model.study import EnvironmentSpec
 from vtax.planning.study import parse
-from vtax.report.document.ladder_table import rung_table
+from vtax.report.document.ladder_table import ladder_table
+from vtax.report.document.model import Ratio
 
 STEPS = ("host", "tcp", "box")
 
@@ -131,8 +132,8 @@ def test_a_study_declares_its_ladder() -> None:
     ("steps", "said"),
     [
         ('["host", "tpc"]', 'did you mean "tcp"'),
-        ('["host"]', "one step compares nothing"),
-        ('["host", "tcp", "host"]', '"host" stands in it twice'),
+        ('["host"]', "a single step compares nothing"),
+        ('["host", "tcp", "host"]', '"host" is listed twice'),
     ],
 )
 def test_a_ladder_that_cannot_be_is_a_mistake(steps: str, said: str) -> None:
@@ -144,20 +145,20 @@ def test_a_ladder_that_cannot_be_is_a_mistake(steps: str, said: str) -> None:
 
 def test_the_ladder_as_a_table() -> None:
     values = {"host": [100.0, 101, 102], "tcp": [50.0, 51, 50], "box": [25.0, 25, 26]}
-    table = rung_table(climbed(values))
+    table = ladder_table(climbed(values))
     assert [column.title for column in table.columns] == ["Metric", "host to tcp", "tcp to box", "all steps"]
     (row,) = table.rows
     assert row.cells[0].text.startswith("tool elapsed")
     assert row.cells[0].note == "3 rounds"
-    assert row.cells[1].text == "0.498"
-    low, high = row.cells[1].note.split(" to ")
-    assert float(low) < 0.498 < float(high)
-    assert rung_table(climbed(values, steps=())).rows == ()
+    assert isinstance(row.cells[1].value, Ratio)
+    assert row.cells[1].text.startswith("0.498 [")
+    assert (row.cells[1].value.low or 1) < 0.498 < (row.cells[1].value.high or 0)
+    assert ladder_table(climbed(values, steps=())).rows == ()
 
 
 def test_a_step_that_does_not_compare_says_so_in_the_table() -> None:
     blocked = Finding(id="C01", severity=Severity.BLOCKER, message="no limit", remedy="set one", environment="box")
-    table = rung_table(climbed({"host": [2, 2], "tcp": [2, 2], "box": [1, 1]}, findings=[blocked]))
+    table = ladder_table(climbed({"host": [2, 2], "tcp": [2, 2], "box": [1, 1]}, findings=[blocked]))
     assert [cell.note for cell in table.rows[0].cells[1:]] == [
         "",
         "not comparable: no limit",

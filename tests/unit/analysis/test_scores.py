@@ -12,20 +12,20 @@ import openpyxl
 import pytest
 from scipy import stats
 
-from builders.pages import report_input
+from builders.pages import html, markdown, report_input
 from builders.synthetic import Campaign, campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Score, Verdict
 from vtax.cli.analyse import lines_of
 from vtax.errors import StudyError
+from vtax.figures.theme import mark_of
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.study import ScoreSpec
 from vtax.planning.study import parse
-from vtax.report.formats.html import render as html
-from vtax.report.formats.latex import MARKS, tables
-from vtax.report.formats.markdown import render as markdown
-from vtax.report.formats.spreadsheet import spreadsheet
+from vtax.report.document.compose import document_of
+from vtax.report.formats.latex import escape, tables
+from vtax.report.formats.xlsx import workbook
 
 SPEC = ScoreSpec(name="overall", weights={"hpcc.HPL": 3.0, "ping.rtt_avg": 1.0})
 STUDY = """\
@@ -162,19 +162,18 @@ def test_a_paper_and_the_workbook_have_its_numbers() -> None:
     analysis = judged()
     one = only(analysis)
     assert one.ratio is not None
-    text = tables(analysis)
+    text = tables(document_of(report_input(CAMPAIGN, analysis)))
     (row,) = (line for line in text.splitlines() if line.startswith("overall (hpcc.HPL 3, ping.rtt\\_avg 1)"))
     assert rf"container & \num{{{one.ratio:.3g}}}" in row
-    assert f"{MARKS[one.verdict]} {one.verdict}" in text
-    assert row.endswith(rf"] {MARKS[one.verdict]} \\")
-    book = openpyxl.load_workbook(io.BytesIO(spreadsheet(analysis)))
+    assert f"{escape(mark_of(one.verdict).glyph)} {one.verdict}" in text
+    book = openpyxl.load_workbook(io.BytesIO(workbook(document_of(report_input(CAMPAIGN, analysis)))))
     head, values = book["scores"].iter_rows(values_only=True)
     told = dict(zip(head, values, strict=True))
     assert (told["ratio"], told["low"], told["high"]) == (one.ratio, one.low, one.high)
     assert told["weights"] == "hpcc.HPL 3, ping.rtt_avg 1"
-    plain = judged(campaign(rounds=6))
-    assert "Composite" not in tables(plain)
-    assert "scores" not in openpyxl.load_workbook(io.BytesIO(spreadsheet(plain))).sheetnames
+    plain = report_input(campaign(rounds=6))
+    assert "Composite" not in tables(document_of(plain))
+    assert "scores" not in openpyxl.load_workbook(io.BytesIO(workbook(document_of(plain)))).sheetnames
 
 
 @pytest.mark.parametrize(

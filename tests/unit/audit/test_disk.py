@@ -124,7 +124,7 @@ def test_d06_sysbench() -> None:
         ({"scratch_free_fraction": 0.01}, "/scratch in container has 1.0% of its space left"),
     ],
 )
-def test_d07_storage_that_is_set_up_otherwise(facts: dict[str, object], words: str) -> None:
+def test_d07_storage_that_is_set_up_differently(facts: dict[str, object], words: str) -> None:
     same = {
         "scratch_filesystem": "ext4",
         "scratch_options": "rw,relatime",

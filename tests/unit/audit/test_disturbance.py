@@ -163,7 +163,7 @@ def test_flops_per_cycle(flags: set[str], operations: tuple[int, int]) -> None:
     assert audit_linpack.flops_per_cycle(flags) == operations
 
 
-def test_a_log_that_tells_of_killed_workers() -> None:
+def test_a_log_that_reports_killed_workers() -> None:
     text = "stress-ng: debug: [1307] vm: assuming killed by OOM killer, restarting again (instance 0)\n"
     found = failed(disturbance.memory_pressure, logged("stress-ng", both(text), scope=Scope.NODE))
     assert found[0].severity is Severity.BLOCKER
@@ -184,11 +184,11 @@ def test_a_timer_that_is_too_coarse() -> None:
     assert "has steps of 10000 µs" in found[0].message
 
 
-def test_runs_that_nobody_timed() -> None:
+def test_runs_that_were_not_timed() -> None:
     assert unknown(disturbance.too_short, logged("hpcc", both("x\n"), scope=Scope.WORKERS, elapsed_s=0.0))
 
 
-def test_hpl_on_cpus_that_nobody_knows() -> None:
+def test_hpl_on_unknown_cpus() -> None:
     blind = {name: {"cpu_flags": None} for name in ("host", "container")}
     assert "the instructions of its CPUs" in unknown(audit_linpack.implausible, evidence(blind)).message
     assert unknown(audit_linpack.implausible, replace(evidence(), measurements=()))

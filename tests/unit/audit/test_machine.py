@@ -272,7 +272,7 @@ def test_o04_what_a_tool_says_that_it_took() -> None:
     slow = reported_by_the_tool(text, 10.2)
     assert "10.50 s by the node's clock, 10.20 s outside" in failed(clocks.elapsed, slow)[0].message
     assert passed(clocks.elapsed, reported_by_the_tool(text, 10.55))
-    # A command that takes 0.9 s longer than its tool started and ended, or its clock is slow: nobody knows.
+    # A command that takes 0.9 s longer than its tool started and ended, or its clock is slow: unknown.
     assert "known to 7.9% at best" in unknown(clocks.elapsed, reported_by_the_tool(text, 11.4)).message
     assert (
         "not recorded: times inside and outside" in unknown(clocks.elapsed, reported_by_the_tool("x\n", 10.2)).message
@@ -375,10 +375,10 @@ def with_machines(changed: Mapping[str, Any]) -> Evidence:
         ({"vm_engine": "native"}, None, ""),
     ],
 )
-def test_t09_machines_that_were_made_otherwise(
+def test_t09_machines_that_were_made_differently(
     changed: Mapping[str, Any], severity: Severity | None, words: str
 ) -> None:
-    if severity is None:  # told in some cells only: one value is no change
+    if severity is None:  # recorded in some cells only: one value is no change
         assert "4 facts of its machines over 6 cells" in passed(environment.machines_changed, with_machines(changed))[0]
         return
     (found,) = failed(environment.machines_changed, with_machines(changed))

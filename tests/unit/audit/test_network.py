@@ -65,7 +65,7 @@ def test_n01_a_peer_elsewhere() -> None:
     assert "not recorded: the addresses of both ends" in unknown(network.loopback, iperf3("nothing\n")).message
 
 
-def test_n02_one_machine_everywhere_is_only_told() -> None:
+def test_n02_one_machine_everywhere_is_a_note() -> None:
     found = failed(network.one_host, iperf3(TCP))
     assert [one.severity for one in found] == [Severity.INFO]
     assert "between nodes on one machine" in found[0].message
@@ -104,7 +104,7 @@ def link(**more: Any) -> dict[str, Any]:
     return {"interfaces": [{"name": "eth0", "mtu": 1500, "gso_max_size": 65536, "addresses": [], **more}]}
 
 
-def test_n05_interfaces_that_are_set_otherwise() -> None:
+def test_n05_interfaces_that_are_configured_differently() -> None:
     (found,) = failed(network.interfaces, iperf3(TCP, facts={"container": link(mtu=9000)}))
     assert (found.severity, found.message) == (Severity.WARNING, "MTU is 9000 in container and 1500 in host")
     (found,) = failed(network.interfaces, iperf3(TCP, facts={"container": {"tcp_congestion_control": "bbr"}}))

@@ -46,7 +46,7 @@ def test_other_programs(facts: dict[str, object], words: str) -> None:
     assert words in finding.message
 
 
-def test_programs_that_nobody_hashed_are_unknown() -> None:
+def test_programs_that_were_not_hashed_are_unknown() -> None:
     finding = only(programs.different(evidence({"container": {"binary_sha256": None}})))
     assert finding.severity is Severity.WARNING
     assert "not recorded: the hashes of its programs" in finding.message
@@ -65,7 +65,7 @@ def test_another_blas_kernel() -> None:
     assert "the CPU has AVX-512, the Haswell kernel" in found[1].message
 
 
-def test_a_narrow_kernel_everywhere_is_only_told() -> None:
+def test_a_narrow_kernel_everywhere_is_a_note() -> None:
     found = blas.blas_core(evidence({name: {"blas_core": "Zen"} for name in ("host", "container")}))
     assert [finding.severity for finding in found] == [Severity.INFO, Severity.INFO]
 
@@ -128,7 +128,7 @@ def test_unknown_flags() -> None:
     assert len(environment.hidden_flags(evidence(host_facts={}))) == 2
 
 
-def test_a_virtual_host_is_told() -> None:
+def test_a_virtual_host_is_reported() -> None:
     stack = ["virtual machine (KVM)", "container (docker)"]
     finding = only(environment.nested(evidence(host_facts={"is_virtual": True, "virtualization": stack})))
     assert finding.severity is Severity.WARNING

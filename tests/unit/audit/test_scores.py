@@ -122,9 +122,9 @@ def test_u01_one_program_and_one_parser_have_one_unit(ratios: tuple[float, ...])
     assert "by the same program and the same reader" in found.message
 
 
-@pytest.mark.parametrize("told", [None, "e" * 64])
-def test_u01_packages_that_are_not_known_or_not_the_same_are_not_one_program(told: str | None) -> None:
-    campaign = replace(measured((8.0,) * 3), cells=evidence({"container": {"packages_sha256": told}}).cells)
+@pytest.mark.parametrize("recorded", [None, "e" * 64])
+def test_u01_packages_that_are_not_known_or_not_the_same_are_not_one_program(recorded: str | None) -> None:
+    campaign = replace(measured((8.0,) * 3), cells=evidence({"container": {"packages_sha256": recorded}}).cells)
     assert failed(units.unit_factors, campaign)[0].severity is Severity.BLOCKER
 
 

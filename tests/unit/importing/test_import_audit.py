@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from vtax.audit.imported.method import unit_factors
 
-from builders.audit_cases import both, logged, value
+from builders.audit_cases import as_imported, both, logged, value
 from builders.logs import CLIENT, LOGS, SYSBENCH, faster, imported, text_of
 from vtax import pipeline
+from vtax.audit.units import unit_factors
 from vtax.model.finding import Finding, Severity
-from vtax.model.trial import Imported
 
 STRESS = """\
 stress-ng: debug: [7] invoked with 'stress-ng --vm 2 --verbose --metrics' by user 1000 'me'
@@ -65,10 +63,10 @@ def test_kills_storage_and_shared_cpus_of_stress_ng(tmp_path: Path) -> None:
     every = findings(tmp_path, files)
     (kills,) = found(every, "O01")
     assert (kills.severity, kills.environment) == (Severity.BLOCKER, "vm")
-    assert "3 times" in kills.message
+    assert "3 workers killed" in kills.message
     assert any("tmpfs in box" in one.message and "nfs in vm" in one.message for one in found(every, "D05"))
     assert any("45%" in one.message for one in found(every, "S02"))
-    assert any("'0.16.01' in box" in one.message for one in found(every, "S01"))
+    assert any("version 0.16.01 in box" in one.message for one in found(every, "S01"))
     assert any("kernel differs" in one.message for one in found(every, "T02"))
 
 
@@ -143,34 +141,17 @@ def test_a_unit_that_was_mistaken(tmp_path: Path) -> None:
     assert not found(findings(tmp_path, files), "U01"), "one value may be eight times as large"
 
 
-def unit_error(factor: float, *, unit: str, versions: tuple[str, str] = ("", "")) -> list[Finding]:
+def unit_error(factor: float, *, unit: str, versions: tuple[str, str] = ("", "")) -> tuple[Finding, ...]:
     """Three figures of a guest, all the same multiple of the baseline's, from logs of two versions of a tool."""
-    made = logged(
-        "tool",
-        both("x\n"),
-        values={
-            name: tuple(value("tool", f"m{i}", (1 + i) * times, unit) for i in range(3))
-            for name, times in (("host", 1.0), ("container", factor))
-        },
-    )
-    trials = tuple(
-        one.model_copy(
-            update={
-                "imported": Imported(
-                    file="a.txt",
-                    sha256="",
-                    raw="",
-                    first_line=1,
-                    last_line=1,
-                    reader="tool",
-                    facts={"tool_version": version} if version else {},
-                )
-            }
-        )
-        for one in made.trials
-        for version in [versions[one.environment == "container"]]
-    )
-    return list(unit_factors(replace(made, trials=trials)))
+    figures = {
+        name: tuple(value("tool", f"m{i}", (1 + i) * times, unit) for i in range(3))
+        for name, times in (("host", 1.0), ("container", factor))
+    }
+    facts = {
+        name: {"tool_version": version} if version else {}
+        for name, version in zip(("host", "container"), versions, strict=True)
+    }
+    return unit_factors(as_imported(logged("tool", both("x\n"), values=figures), facts))
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,20 @@ def test_a_killed_worker_takes_its_cpu_time_with_it() -> None:
     assert any("killed" in reason for reason in refused(damaged))
 
 
+def test_little_cpu_time_is_believed_where_a_killed_worker_would_be_reported() -> None:
+    """Without `--verbose`, stress-ng restarts a killed worker in silence, and its CPU time is lost."""
+    text = text_of(LOGS["stress-ng 0.19"])
+    row = next(line for line in text.split("\n") if "metrc" in line and " cpu   " in line)
+    prefix, numbers = row.split(" cpu ", 1)
+    count, real_s = numbers.split()[:2]
+    rates = f"{int(count) / float(real_s):.2f} {int(count) / 0.02:.2f}"
+    little = text.replace(row, f"{prefix} cpu {count} {real_s} 0.02 0.00 {rates}")
+    quiet = "\n".join(line for line in little.split("\n") if "debug:" not in line)
+    assert {value.metric for value in taken(little)} == {"bogo_ops", "bogo_ops_rate_real", "bogo_ops_rate_cpu"}
+    assert {value.metric for value in taken(quiet)} == {"bogo_ops", "bogo_ops_rate_real"}
+    assert any("killed" in reason for reason in refused(quiet))
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("1 min", 60.0), ("1 min, 0 secs", 60.0), ("60 second", 60.0), ("1 hour, 2 mins", 3720.0)]
 )

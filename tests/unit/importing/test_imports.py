@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from vtax.importing.report import Report, table_of
 from vtax.model.finding import Severity
 from vtax.model.trial import Status
 from vtax.store import Campaign
+from vtax.tools import benchmarks, log_formats, trials
+from vtax.tools.reading import Reading, Section
 
 STRESS = text_of(LOGS["stress-ng 0.19"])
 
@@ -159,7 +162,7 @@ def test_the_workbook_of_iozone_is_named_and_what_it_printed_is_read(tmp_path: P
     report = imported(tmp_path, {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".toml"})
     workbooks = {file.file: file.reason for file in report.files if file.file.endswith(".xls")}
     assert set(workbooks) == {"auto.xls", "throughput.xls"}
-    assert all("iozone -b" in reason and "unit" in reason for reason in workbooks.values())
+    assert all("(-b)" in reason and "unit" in reason for reason in workbooks.values())
     measured, _ = pipeline.measurements(tmp_path / "campaign")
     names = ("operation", "file_bytes", "record_bytes", "processes")
     found = {tuple(one.labels.get(name, "") for name in names): one for one in measured}
@@ -262,3 +265,42 @@ def test_the_table_is_whole(tmp_path: Path) -> None:
     assert table["files"][1]["runs"][0]["refused"][0]["reason"]
     assert table["files"][2]["not_read"] == "binary data"
     assert json.dumps(table)
+
+
+def test_folders_with_output_of_every_tool_are_imported_whole(tmp_path: Path) -> None:
+    """As people keep them: a folder an environment, notes and damaged files among them; nothing stops the others."""
+    files: dict[str, str | bytes] = {}
+    for environment, digit in (("box", "7"), ("vm", "8")):
+        for name, path in LOGS.items():
+            files[f"{environment}/{name}.txt"] = f"# {environment}\n" + text_of(path)
+        table = text_of(LOGS["iozone kB"])
+        assert "-i 4 " in table
+        files[f"{environment}/iozone typing error.txt"] = table.replace("-i 4 ", f"-i4- -i {digit} ")
+        files[f"{environment}/cut.txt"] = text_of(LOGS["hpcc"])[:-4000] + digit
+        files[f"{environment}/readme.md"] = f"{environment}: no benchmark here\n"
+    report = imported(tmp_path, files, environment="", layout="{environment}/**", baseline="box")
+    assert {file.file for file in report.files if not file.runs} == {"box/readme.md", "vm/readme.md"}
+    assert {run.file for run in report.runs if not run.count and not run.left_out} == {"box/cut.txt", "vm/cut.txt"}
+    campaign = tmp_path / "campaign"
+    found, _ = pipeline.measurements(campaign)
+    assert len(found) > 700
+    assert {one.benchmark for one in found} == set(benchmarks())
+    assert pipeline.report(campaign).read_text()
+
+
+def test_a_reader_with_a_bug_refuses_its_runs_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(section: Section) -> Reading:
+        raise ValueError("invalid literal for int() with base 10: '4-'")
+
+    known = dict(log_formats())
+    monkeypatch.setattr(trials, "log_formats", lambda: {**known, "ping": replace(known["ping"], read=broken)})
+    files: dict[str, str | bytes] = {"ping.txt": "# vm\n" + text_of(LOGS["ping"]), "cpu.txt": SYSBENCH}
+    report = imported(tmp_path, files)
+    (failed,) = [run for run in report.runs if run.file == "ping.txt"]
+    (refusal,) = failed.reading.refusals
+    assert (failed.count, refusal.line) == (0, 1)
+    assert refusal.reason == "the reader of ping failed: ValueError: invalid literal for int() with base 10: '4-'"
+    assert {one.benchmark for one in pipeline.measurements(tmp_path / "campaign")[0]} == {"sysbench-cpu"}
+    assert pipeline.report(tmp_path / "campaign").read_text()

@@ -16,9 +16,9 @@ from vtax.audit import CATALOGUE
 from vtax.model.finding import Finding, Severity
 from vtax.report.document.answers import answers, clause, percent, resolution
 from vtax.report.document.audit_phrases import WORDS, cause, named
+from vtax.report.document.compose import document_of
 from vtax.report.document.conclusion import conclusion
 from vtax.report.document.groups import Group
-from vtax.report.document.page import page_of
 from vtax.report.figures.waterfall import steps_of, supported, waterfall
 from vtax.report.records import ReportInput
 
@@ -141,11 +141,11 @@ def test_without_a_valid_comparison_the_resolution_is_unknown_for_that_reason(ju
     ruled = comparisons(judged, Verdict.NOT_COMPARABLE)
     update = {"comparisons": tuple(ruled)}
     assert resolution(judged.analysis.model_copy(update=update)) == (
-        "Resolution: unknown, since no comparison is valid."
+        "Resolution: unknown, because no comparison is valid."
     )
     update = {"comparisons": (lone(ruled[0]),)}
     assert resolution(judged.analysis.model_copy(update=update)) == (
-        "Resolution: unknown, since there is nothing to compare."
+        "Resolution: unknown, because there is nothing to compare."
     )
 
 
@@ -155,15 +155,15 @@ def paragraphs(report: ReportInput) -> dict[str, str]:
 
 def test_no_cause_is_named_without_support(judged: ReportInput) -> None:
     text = paragraphs(judged)["container against host"]
-    assert "supports a cause, so none is named here" in text
-    assert "The audit saw" not in text
+    assert "so no cause is given" in text
+    assert "the audit found" not in text
     assert "The largest costs:" in text
 
 
 def test_a_finding_about_the_same_benchmark_is_a_possible_cause() -> None:
     text = paragraphs(whole())
     assert (
-        "The audit saw at hpcc: T03 (the guest lacks avx2). That may be a cause, or part of one."
+        "For hpcc the audit found: T03 (the guest lacks avx2). This may explain the difference, at least in part."
         in text["vm against host"]
     )
     assert "T03" not in text["container against host"]
@@ -219,10 +219,15 @@ def test_a_step_of_the_ladder_is_named_where_its_interval_supports_it(judged: Re
 
 
 def test_the_waterfall_multiplies_the_steps(judged: ReportInput) -> None:
-    chart = waterfall(with_ladder(judged, rung("host", "box", 0.5, 0.4, 0.6), rung("box", "vm", 0.8, 0.7, 0.9)))
-    assert chart is not None
-    assert chart.traces[0]["x"] == ["host", "box", "vm"]
-    assert chart.traces[0]["y"] == [100, -50.0, -10.0]
+    figure = waterfall(with_ladder(judged, rung("host", "box", 0.5, 0.4, 0.6), rung("box", "vm", 0.8, 0.7, 0.9)))
+    assert figure is not None
+    rows = figure.of("step")
+    assert [(row["to"], row["before"], row["after"], row["step"]) for row in rows] == [
+        ("host", 0.0, 100.0, "total"),
+        ("box", 100.0, 50.0, "loss"),
+        ("vm", 50.0, 40.0, "loss"),
+    ]
+    assert [row["label"] for row in rows] == ["100 %", "× 0.500\n[0.400, 0.600]", "× 0.800\n[0.700, 0.900]"]
     assert waterfall(judged.analysis) is None
 
 
@@ -273,7 +278,7 @@ def test_the_numbers_of_comparisons_agree(judged: ReportInput) -> None:
     report = judged.model_copy(update={"analysis": analysis})
     many = len([item for item in items if item.primary and item.label not in ("ping", "iperf3-tcp")])
     assert f"of {many} primary comparisons" in waiting(analysis)
-    assert page_of(report).caution.startswith(f"Of {many} comparisons of primary metrics:")
+    assert document_of(report).caution.startswith(f"Of {many} comparisons of primary metrics:")
     text = paragraphs(report)["container against host"]
     assert text.startswith(f"Of {many} comparisons of primary metrics:")
     assert "6 results have no counterpart in host." in text

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 
-from builders.pages import report_input
+from builders.pages import html, markdown, report_input
 from builders.synthetic import campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate.summary import Series
 from vtax.model.finding import Finding, Severity
-from vtax.report.document.findings import Box, Said, anchored, boxes, tally, warned
-from vtax.report.document.page import page_of
-from vtax.report.document.tables import ratio_cell, results_of
+from vtax.report.document.cells import ratio_cell
+from vtax.report.document.compose import document_of
+from vtax.report.document.findings import anchored, boxes, tally, warned
+from vtax.report.document.model import Box, Message
+from vtax.report.document.results import results_of
 from vtax.report.figures.forest import forest, without_ratio
 from vtax.report.formats.html import linked
-from vtax.report.formats.html import render as html
-from vtax.report.formats.markdown import render as markdown
 from vtax.report.records import ReportInput
 
 
@@ -55,11 +55,11 @@ def test_messages_that_differ_only_in_their_environment_are_one() -> None:
         ]
     )
     assert box.count == 5
-    assert box.lines == (
-        Said(("host", "vm"), "hpcc", "STREAM of hpcc in host and vm: 300 KiB"),
-        Said(("container",), "hpcc", "STREAM of hpcc in container: 200 KiB"),
-        Said(("vm",), "other", "STREAM of hpcc in vm: 300 KiB"),
-        Said(("vm",), "", "vms differ in vm-2"),
+    assert box.messages == (
+        Message(("host", "vm"), "hpcc", "STREAM of hpcc in host and vm: 300 KiB"),
+        Message(("container",), "hpcc", "STREAM of hpcc in container: 200 KiB"),
+        Message(("vm",), "other", "STREAM of hpcc in vm: 300 KiB"),
+        Message(("vm",), "", "vms differ in vm-2"),
     )
     assert box.remedies == ("mend H06",)
     assert box.title == "STREAM inside the cache, 5 times"
@@ -67,7 +67,7 @@ def test_messages_that_differ_only_in_their_environment_are_one() -> None:
 
 def test_a_message_that_stands_alone_has_no_other_title() -> None:
     (box,) = boxes([finding("T04", "vm ran in emulation", "vm")])
-    assert (box.title, box.lines) == ("", (Said(("vm",), "", "vm ran in emulation"),))
+    assert (box.title, box.messages) == ("", (Message(("vm",), "", "vm ran in emulation"),))
 
 
 def test_each_row_of_the_audit_has_one_place_in_the_page() -> None:
@@ -108,7 +108,7 @@ def test_few_warnings_are_named_and_many_are_counted() -> None:
 def found_at(report: ReportInput) -> dict[str, dict[str, tuple[Box, ...]]]:
     return {
         section.anchor: {entry.label: entry.findings for entry in section.entries}
-        for section in page_of(report).sections
+        for section in document_of(report).sections
     }
 
 

@@ -1,46 +1,24 @@
-"""What goes into a paper: LaTeX, figures, a workbook, typst; the same numbers as the analysis, and nothing else."""
+"""Figures for a paper: the same numbers as the analysis, and nothing else."""
 
 from __future__ import annotations
 
 import io
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache
+from xml.etree import ElementTree
 
-import numpy as np
-import openpyxl
 import pypdf
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.image import imread
-from matplotlib.patches import Rectangle
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 import builders.pages as pages
-from builders.synthetic import campaign
-from vtax.analysis.analyse import analyse
-from vtax.analysis.records import Analysis, Verdict
-from vtax.errors import EnvironmentMissing
-from vtax.publishing import pdf
+from vtax.analysis.records import Analysis
+from vtax.figures import render, theme
+from vtax.report.document.compose import document_of
 from vtax.report.document.naming import Names, names_of
-from vtax.report.document.page import page_of
-from vtax.report.figures.chart import Chart
-from vtax.report.figures.palette import ENVIRONMENTS, SYMBOLS
-from vtax.report.figures.paper import plates
-from vtax.report.figures.paper.chartplates import chart_plates
-from vtax.report.figures.paper.plate import STYLE, look
-from vtax.report.figures.paper.rowplates import VERDICTS
-from vtax.report.formats import latex, typst
-from vtax.report.formats.spreadsheet import spreadsheet
+from vtax.report.figures.selection import paper_figures
+from vtax.report.formats import latex
 from vtax.report.records import ReportInput
-from vtax.units import scale_of
 
 
 @cache
@@ -58,214 +36,58 @@ def analysis(report: ReportInput) -> Analysis:
     return report.analysis
 
 
-# --- LaTeX ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("value", "sd", "text"),
-    [
-        (5.5184, 0.027, r"\num{5.518 +- 0.027}"),
-        (123.4, 12.0, r"\num{123 +- 12}"),
-        (2.0, None, r"\num{2}"),
-        (0.123456, None, r"\num{0.1235}"),
-        (0.0, None, r"\num{0}"),
-        (99.6, 0.0, r"\num{99.60}"),
-    ],
-)
-def test_a_number_keeps_the_digits_that_its_deviation_leaves(value: float, sd: float | None, text: str) -> None:
-    assert latex.number(value, sd) == text
-
-
-def test_what_is_not_finite_never_becomes_a_table() -> None:
-    with pytest.raises(ValueError, match="nan"):
-        latex.number(float("nan"))
-
-
-@given(st.text(max_size=30))
-def test_no_text_is_markup_in_latex(text: str) -> None:
-    escaped = latex.escape(text)
-    bare = re.sub(r"\\(?:[{}$&#%_]|[a-z]+(?:\{\}|$|\$)?)|\$\\[lg]eq\$", "", escaped)
-    assert not re.search(r"[\\{}$&#%_~^<>|\"]", bare)
-    assert all(" " <= character <= "\u017f" for character in escaped)
-
-
-def rows_of(text: str, label: str) -> dict[str, str]:
-    """The rows of the table with this label, by name."""
-    table = text.split(rf"\label{{tab:{label}}}")[1].split(r"\end{")[0]
-    body = table.rsplit(r"\midrule", 1)[1]
-    return {line.split(" & ")[0]: line for line in body.splitlines() if " & " in line}
-
-
-def test_the_tables_have_the_numbers_of_the_analysis(analysis: Analysis) -> None:
-    text = latex.tables(analysis)
-    hpl = {level.environment: level for level in analysis.levels if (level.label, level.metric) == ("hpcc", "HPL")}
-    factor, unit = scale_of(max(level.mean for level in hpl.values()), "flop/s")
-    found = re.findall(r"\\num\{([\d.]+) \+- ([\d.]+)\}", rows_of(text, "hpcc")["HPL"])
-    assert unit == "Gflop/s"
-    for (mean, sd), name in zip(found, ("host", "container", "vm"), strict=True):
-        level = hpl[name]
-        assert level.sd is not None
-        assert float(mean) == pytest.approx(level.mean / factor, abs=0.6 * 10 ** -len(mean.partition(".")[2]))
-        assert float(sd) == pytest.approx(level.sd / factor, rel=0.06)
-    ratios = {i.environment: i for i in analysis.comparisons if (i.label, i.metric) == ("hpcc", "HPL")}
-    bounds = re.findall(
-        r"\\num\{([\d.]+)\} \[\\num\{([\d.]+)\}, \\num\{([\d.]+)\}\] (\$[^$]+\$)", rows_of(text, "hpcc-ratios")["HPL"]
-    )
-    for (ratio, low, high, mark), name in zip(bounds, ("container", "vm"), strict=True):
-        item = ratios[name]
-        assert (float(ratio), float(low), float(high)) == pytest.approx((item.ratio, item.low, item.high), rel=5e-3)
-        assert mark == latex.MARKS[item.verdict]
-        assert f"{mark} {item.verdict}" in text.split(r"\label{tab:hpcc-ratios}")[0].rsplit(r"\caption", 1)[1]
-
-
-def test_two_environments_have_values_and_ratios_in_one_table() -> None:
-    made = campaign(("host", "container"), rounds=6)
-    text = latex.tables(analyse(made.measurements, plan=made.plan, findings=(), trials=made.trials))
-    assert "tab:hpcc-ratios" not in text
-    row = rows_of(text, "hpcc")["HPL"]
-    assert row.count("+-") == 2
-    assert row.count("[") == 1
-
-
-def test_every_entry_has_its_tables_and_long_ones_break(analysis: Analysis) -> None:
-    text = latex.tables(analysis)
-    labels = re.findall(r"\\label\{tab:([^}]*)\}", text)
-    assert len(labels) == len(set(labels))
-    entries = {level.label for level in analysis.levels}
-    assert set(labels) == entries | {f"{entry}-ratios" for entry in entries}
-    assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") > 0
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") > 0
-
-
-@pytest.mark.parametrize("make", [whole, pages.hostile, lambda: pages.hostile("W" * 300)])
-def test_every_table_fits_a_page(make: Callable[[], ReportInput]) -> None:
-    text = latex.tables(make().analysis)
-    environments = re.findall(r"\\begin\{(?:tabular|longtable)\}\{([^\n]*)\}\n(.*?)\\end\{", text, re.DOTALL)
-    assert len(environments) > 5
-    for columns, body in environments:
-        kinds = re.findall(r"l|p\{([\d.]+)em\}", columns.replace(r"\raggedright\arraybackslash", ""))
-        rows = [line.removesuffix(r" \\").split(" & ") for line in body.splitlines() if " & " in line]
-        widest = [max(map(latex.printed, cells)) for cells in zip(*rows, strict=True)]
-        assert len(kinds) == len(widest)
-        letters = [2 * float(fixed) if fixed else wide for fixed, wide in zip(kinds, widest, strict=True)]
-        assert sum(letters) + latex.GAP * len(letters) <= latex.ACROSS
-
-
-def test_a_table_of_many_environments_goes_on_in_another() -> None:
-    names = ("host", *(f"environment-{number}" for number in range(9)))
-    made = campaign(names, rounds=3, failing=False)
-    text = latex.tables(analyse(made.measurements, plan=made.plan, findings=(), trials=made.trials))
-    assert {"hpcc", "hpcc-2", "hpcc-ratios", "hpcc-ratios-2"} <= set(re.findall(r"\\label\{tab:([^}]*)\}", text))
-    assert "(part 2 of 2)" in text
-    for name in names:
-        assert f"& {name}" in text
-
-
-def test_tables_hold_results_and_name_what_is_none(analysis: Analysis) -> None:
-    text = latex.tables(analysis)
-    zero = [level for level in analysis.levels if level.metric == "lost_fraction"]
-    assert zero
-    assert not any(level.maximum for level in zero)
-    assert "% ping, counts, checks and what is zero everywhere: lost\\_fraction\n" in text
-    assert "% iperf3-tcp, counts, checks and what is zero everywhere: retransmits\n" in text
-    rows = "".join(line for line in text.splitlines() if " & " in line)
-    assert "lost" not in rows
-    assert "retransmits" not in rows
-
-
-def test_what_all_rows_share_stands_in_the_caption(analysis: Analysis) -> None:
-    text = latex.tables(analysis)
-    assert r"\caption{iozone: throughput, worker1. Mean" in text
-    assert "read, shared, file 64 MiB, record 1 MiB" in rows_of(text, "iozone")
-    assert r"master \textrightarrow{} worker1" in rows_of(text, "iperf3-seconds")
-
-
-def test_figures_in_the_document_keep_the_width_of_a_column(report: ReportInput) -> None:
-    made = [(f"../figures/{plate.name}.pdf", plate.caption) for plate in plates.plates(report)[:2]]
-    text = latex.document("a_study", made)
-    assert r"\twocolumn" in text
-    assert text.count(r"\includegraphics[width=\columnwidth]{../figures/ratios") == 2
-    assert re.findall(r"\\label\{fig:([^}]*)\}", text) == [plate.name for plate in plates.plates(report)[:2]]
-    assert r"Whiskers are 95 \% t intervals over rounds" in text
-
-
-def test_a_hostile_name_stays_text(analysis: Analysis) -> None:
-    evil = r"\input{/etc/passwd} & $x$ %"
-    levels = tuple(level.model_copy(update={"metric": evil}) for level in analysis.levels[:1])
-    text = latex.tables(analysis.model_copy(update={"levels": levels, "comparisons": ()}))
-    assert r"\input" not in text
-    unbroken = text.replace(r"\allowbreak{}", "")
-    assert r"\textbackslash{}input\{/etc/passwd\} \& \$x\$ \%" in unbroken
-
-
 # --- figures -------------------------------------------------------------------------------------------------------
 
 
-def named(report: ReportInput, name: str) -> plates.Plate:
-    return next(plate for plate in plates.plates(report) if plate.name == name)
+def paper(report: ReportInput) -> tuple[render.PaperFigure, ...]:
+    return paper_figures(document_of(report))
 
 
-def sketched(plate: plates.Plate) -> Figure:
-    with rc_context(STYLE):
-        figure = plate.sketch()
-        figure.draw_without_rendering()
-    return figure
+def named(report: ReportInput, name: str) -> render.PaperFigure:
+    return next(one for one in paper(report) if one.name == name)
 
 
-def boxes(texts: Iterable[Text]) -> list[Bbox]:
-    return [text.get_window_extent() for text in texts if text.get_visible() and text.get_text().strip()]
-
-
-def touching(several: Sequence[Bbox]) -> int:
-    """How many pairs of boxes overlap by more than half a point."""
-    return sum(
-        min(a.x1, b.x1) - max(a.x0, b.x0) > 0.7 and min(a.y1, b.y1) - max(a.y0, b.y0) > 0.7
-        for i, a in enumerate(several)
-        for b in several[i + 1 :]
-    )
-
-
-def test_figures_are_for_primary_metrics_and_named_after_what_they_show(report: ReportInput) -> None:
-    names = [plate.name for plate in plates.plates(report)]
+def test_figures_are_named_after_what_they_show(report: ReportInput) -> None:
+    names = [one.name for one in paper(report)]
     assert len(names) == len(set(names))
-    assert {"ratios", "ratios-hpl", "ratios-iozone-part1", "sysbench-cpu", "ping"} <= set(names)
+    assert {"ratios", "ratios-hpl", "ratios-iozone-part1", "sysbench-cpu-events-rate-worker1", "timeline"} <= set(names)
     assert any(name.startswith("iozone") and "read" in name for name in names)
 
 
 def test_every_ratio_is_drawn_once(report: ReportInput) -> None:
     drawn = Counter[float]()
-    for plate in plates.plates(report):
-        if plate.name.startswith("ratios"):
-            marks = [line for line in sketched(plate).axes[0].lines if line.get_marker() not in ("None", "<", ">")]
-            drawn.update(float(np.asarray(line.get_xdata())[0]) for line in marks)
+    for one in paper(report):
+        if one.name.startswith("ratios"):
+            drawn.update(float(row["ratio"] or 0.0) for row in one.figure.of("ratio"))
     wanted = [item.ratio for item in report.analysis.comparisons if item.primary and item.ratio is not None]
-    assert drawn == Counter(wanted)
+    assert drawn == Counter(float(f"{ratio:.5g}") for ratio in wanted)
+
+
+def test_every_primary_value_of_every_round_is_drawn(report: ReportInput) -> None:
+    drawn = Counter[float]()
+    for one in paper(report):
+        drawn.update(float(row["value"] or 0.0) for row in one.figure.of("run") if one.figure.kind == "bars")
+    levels = [level for level in report.analysis.levels if level.primary]
+    wanted = Counter(float(f"{cell.value:.5g}") for level in levels for cell in level.cells)
+    for topic in (level.label for level in levels):
+        assert any(theme.slug(topic) in one.name for one in paper(report))
+    assert len(wanted) > 100
+    shown = {f"{value:.3e}"[:4] for value in drawn}  # scaled to their unit
+    assert {f"{value:.3e}"[:4] for value in wanted} <= shown
 
 
 @pytest.mark.parametrize("make", [whole, lambda: pages.hostile(pages.HOSTILE.replace("\x00", ""))])
-def test_nothing_overlaps_and_every_figure_fits_a_column_and_a_page(make: Callable[[], ReportInput]) -> None:
-    for plate in plates.plates(make()):
-        figure = sketched(plate)
-        width, height = figure.get_size_inches()
-        assert width == pytest.approx(3.4)
-        assert height <= 9.0
-        for axes in figure.axes:
-            assert touching(boxes(axes.get_xticklabels())) == 0, plate.name
-            assert touching(boxes([*axes.get_yticklabels(), *axes.texts])) == 0, plate.name
-        for box in boxes(text for axes in figure.axes for text in (*axes.get_yticklabels(), *axes.get_xticklabels())):
-            assert box.x0 >= -1
-            assert box.x1 <= figure.bbox.x1 + 1
+def test_every_figure_fits_a_column_and_a_page(make: Callable[[], ReportInput]) -> None:
+    for one in paper(make()):
+        root = ElementTree.fromstring(render.draw(one, "svg"))
+        assert root.attrib["width"] == "3.4in", one.name
+        assert float(root.attrib["height"].removesuffix("in")) <= 9.0, one.name
 
 
 def test_rows_have_the_shortest_names_in_natural_order(report: ReportInput) -> None:
-    labels = [text.get_text() for text in sketched(named(report, "ratios-hpl")).axes[0].get_yticklabels()]
+    labels = [str(value).replace("\u00a0", " ") for value in named(report, "ratios-hpl").figure.y.values]
     sizes = [(n, nb) for n in (1024, 2048, 4096) for nb in (64, 128, 192)]
-    assert labels == [f"N\u00a0{n}, NB\u00a0{nb}" for n, nb in sizes]
-    plate = named(report, "iozone-read-shared")
-    labels = [text.get_text().replace("\u00a0", " ") for text in sketched(plate).axes[0].get_yticklabels()]
-    assert labels[:3] == ["file 1 MiB, record 4 KiB", "file 1 MiB, record 64 KiB", "file 1 MiB, record 1 MiB"]
-    assert "(read, shared, worker1)" in plate.caption
-    assert "standard deviation" in plate.caption
+    assert labels == [f"N {n}, NB {nb}" for n, nb in sizes]
 
 
 @pytest.mark.parametrize(
@@ -291,10 +113,10 @@ def test_names_drop_what_says_nothing(
     assert names_of(items) == Names(shared, own)
 
 
-def test_verdicts_look_different_and_not_comparable_is_a_cross(analysis: Analysis) -> None:
-    looks = [VERDICTS[verdict] for verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE, Verdict.UNADJUSTED)]
-    assert len({*VERDICTS.values()}) == len(VERDICTS)
-    assert looks[1][0] == "x"
+def test_verdicts_look_different_and_not_comparable_is_a_cross() -> None:
+    outlines = [theme.OUTLINES[mark.glyph] for mark in theme.VERDICTS.values()]
+    assert len(set(outlines)) == len(theme.VERDICTS)
+    assert theme.mark_of("not comparable").shape == "cross"
 
 
 @pytest.mark.parametrize(
@@ -309,198 +131,53 @@ def test_a_caption_says_what_its_whiskers_are(
     report: ReportInput, source: str, looks: tuple[int, ...], level: float | None, said: str
 ) -> None:
     other = report.analysis.model_copy(update={"a_look_source": source, "looks": looks, "a_look": level})
-    assert said in named(report.model_copy(update={"analysis": other}), "ratios").caption
-    assert said.replace("%", r"\%") in latex.tables(other)
+    changed = report.model_copy(update={"analysis": other})
+    assert said in named(changed, "ratios").caption
+    assert said.replace("%", r"\%") in latex.tables(document_of(changed))
 
 
-@pytest.mark.parametrize(("format", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
+@pytest.mark.parametrize(("format", "begins"), [("svg", b"<svg"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
 def test_a_figure_is_the_same_file_every_time(report: ReportInput, format: str, begins: bytes) -> None:
-    plate = named(report, "stress-ng")
-    first = plates.draw(plate, format)
+    one = named(report, "stress-ng-bogo-ops-rate-worker1-stressor-cpu")
+    first, again = render.draw(one, format), render.draw(one, format)
     assert first.startswith(begins)
-    assert plates.draw(plate, format) == first
+    if format == "pdf":  # whose objects come in no certain order
+        first, again = (pypdf.PdfReader(io.BytesIO(one)).pages[0].extract_text().encode() for one in (first, again))
+        assert b"host" in first
+    assert again == first
 
 
-def test_a_figure_is_one_column_wide_and_shows_every_round(report: ReportInput) -> None:
-    text = plates.draw(named(report, "sysbench-cpu"), "svg").decode()
-    assert 'width="244.8pt"' in text  # 3.4 in
-    levels = [level for level in report.analysis.levels if level.label == "sysbench-cpu"]
-    points = sum(len(level.cells) for level in levels)
-    assert len(re.findall(r"<use ", text)) >= points
+def test_a_figure_is_one_column_wide_in_every_format(report: ReportInput) -> None:
+    one = named(report, "sysbench-cpu-events-rate-worker1")
+    box = pypdf.PdfReader(io.BytesIO(render.draw(one, "pdf"))).pages[0].mediabox
+    assert float(box.width) == pytest.approx(3.4 * 72, abs=0.1)
+    width = int.from_bytes(render.draw(one, "png")[16:20])
+    assert width == pytest.approx(3.4 * 600, abs=1)
 
 
 # --- figures of the page -------------------------------------------------------------------------------------------
 
 
-def curve(place: int, xs: Sequence[float], ys: Sequence[float]) -> dict[str, object]:
-    return {"type": "scatter", "mode": "lines+markers", "name": "e", "meta": {"env": place}, "x": xs, "y": ys}
-
-
-def chart_of(*traces: dict[str, object], **layout: object) -> Chart:
-    axes = {"xaxis": {"title": {"text": "x"}}, "yaxis": {"title": {"text": "Gflop/s"}}}
-    return Chart(anchor="a", title="T", alt="", svg="", traces=traces, layout=axes | layout)
-
-
 def test_lines_maps_and_distributions_of_the_page_are_figures_too(report: ReportInput) -> None:
-    found = {plate.name: plate for plate in plates.plates(report)}
+    found = {one.name: one for one in paper(report)}
     assert {
         "hpl-hpl-over-nb",
         "hpl-hpl-over-n",
         "iozone-throughput-over-record-size-shared-worker1",
         "iozone-throughput-over-file-and-record-size-shared-worker1",
-        "iperf3-seconds-bitrate-over-time-client-server",
+        "iperf3-seconds-throughput-over-time-client-server",
+        "iperf3-seconds-spread-of-the-throughput",
+        "iperf3-seconds-pairs-of-nodes-gbit-s",
         "ping-distribution-of-round-trip-times",
     } <= set(found)
-    figure = sketched(found["hpl-hpl-over-nb"])
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["N 1,024", "N 2,048", "N 4,096"]
-    means = [
-        level.mean / 1e9
-        for level in report.analysis.levels
-        if level.label == "hpl" and level.environment == "vm" and level.labels["n"] == "1024"
-    ]
-    drawn = [np.asarray(line.get_ydata()) for line in figure.axes[0].lines if line.get_linestyle() != "None"]
-    assert any(sorted(ys) == pytest.approx(sorted(means), rel=1e-4) for ys in map(list, drawn))
+    texts = set(ElementTree.fromstring(render.draw(found["hpl-hpl-over-nb"], "svg")).itertext())
+    assert {"N 1,024", "N 2,048", "N 4,096"} <= texts
     caption = found["iozone-throughput-over-record-size-shared-worker1"].caption
     assert "File size: 8 GiB" in caption
-    assert "points are single rounds" in caption
-    maps = sketched(found["iozone-throughput-over-file-and-record-size-shared-worker1"])
-    assert len(maps.axes) == 3 * 3 + 1  # operations by environments, and the key of the colours
+    assert "points are single runs" in caption
+    maps = set(ElementTree.fromstring(render.draw(found[MAPS], "svg")).itertext())
+    environments = report.analysis.environments
+    assert {"write", "read", *environments} <= maps
 
 
-def test_the_peak_is_a_line_with_its_name() -> None:
-    shapes = {
-        "shapes": [{"type": "line", "y0": 9.0, "y1": 9.0}],
-        "annotations": [{"text": "theoretical peak 9", "y": 9.0}],
-    }
-    (plate,) = chart_plates("hpl", [chart_of(curve(0, [64, 128], [1.0, 2.0]), **shapes)], ("host",))
-    (axes,) = sketched(plate).axes
-    assert [list(np.asarray(line.get_ydata())) for line in axes.lines] == [[1.0, 2.0], [9.0, 9.0]]
-    assert [text.get_text() for text in axes.texts] == ["theoretical peak 9"]
-    assert axes.get_ylim()[1] > 9.0
-
-
-def test_long_sizes_on_a_short_logarithmic_axis_leave_room_for_the_lines() -> None:
-    line = curve(0, [65536, 1048576], [0.0045, 2.0])
-    marks = {"tickvals": [65536, 1048576], "ticktext": ["64 KiB", "1 MiB"]}
-    shape = {"xaxis": {"title": {"text": "record size"}, "type": "log", **marks}}
-    options = [{"name": str(number), "traces": [number]} for number in range(6)]
-    chart = replace(chart_of(*[line] * 6, **shape), choices=({"label": "Operation", "at": 0, "options": options},))
-    (plate,) = chart_plates("iozone", [chart], ("host",))
-    figure = sketched(plate)  # a warning about the layout is an error
-    assert len(figure.axes) == 6
-    for axes in figure.axes:
-        assert [text.get_text() for text in axes.get_xticklabels()] == ["64 KiB", "1 MiB"]
-        assert axes.get_position().width > 0.3
-
-
-def test_a_line_of_one_point_is_no_figure() -> None:
-    assert not list(chart_plates("iperf3", [chart_of(curve(0, [1.0], [2.0]))], ("host",)))
-
-
-def test_a_ladder_is_a_waterfall() -> None:
-    trace: dict[str, object] = {
-        "type": "waterfall",
-        "name": "hpl HPL",
-        "x": ["host", "box", "vm"],
-        "y": [100, -50.0, -10.0],
-        "text": ["100 %", "× 0.500 [0.400, 0.600]", "× 0.800"],
-    }
-    (plate,) = chart_plates("", [chart_of(trace)], ("host", "box", "vm"))
-    (axes,) = sketched(plate).axes
-    assert isinstance(axes, Axes)
-    bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-    assert [(bar.get_y(), bar.get_height()) for bar in bars] == [(0, 100), (100, -50), (50, -10)]
-    assert [text.get_text() for text in axes.texts] == ["100 %", "× 0.500\n[0.400, 0.600]", "× 0.800"]
-
-
-# --- a workbook ----------------------------------------------------------------------------------------------------
-
-
-def test_the_workbook_has_every_comparison_and_level(analysis: Analysis) -> None:
-    book = openpyxl.load_workbook(io.BytesIO(spreadsheet(analysis)))
-    assert book.sheetnames == ["comparisons", "levels", "findings", "failures"]
-    header, *rows = book["comparisons"].iter_rows(values_only=True)
-    assert len(rows) == len(analysis.comparisons)
-    for row, item in zip(rows, analysis.comparisons, strict=True):
-        cells = dict(zip(header, row, strict=True))
-        assert (cells["metric"], cells["environment"], cells["n"]) == (item.metric, item.environment, item.n)
-        assert cells["verdict"] == str(item.verdict)
-        for name in ("ratio", "low", "high", "p_value"):
-            assert cells[name] == pytest.approx(getattr(item, name)) if getattr(item, name) else cells[name] is None
-    header, *rows = book["levels"].iter_rows(values_only=True)
-    for row, level in zip(rows, analysis.levels, strict=True):
-        cells = dict(zip(header, row, strict=True))
-        assert cells["mean"] == pytest.approx(level.mean)
-
-
-# --- PDF -----------------------------------------------------------------------------------------------------------
-
-
-def test_typst_makes_a_pdf_with_the_answers(report: ReportInput, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    title = 'a #study of $x$ "y" \\ *b*'
-    renamed = report.model_copy(update={"analysis": report.analysis.model_copy(update={"campaign": title})})
-    page = page_of(renamed)
-    drawn = [(plates.draw(plate, "svg"), plate.caption) for plate in plates.ratio_figures(renamed)[:1]]
-    made = pdf.from_text(typst.source(renamed, drawn, pdf.missing()))
-    text = "".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(made)).pages)
-    assert title in text
-    words = re.sub(r"[\s-]+", "", text)
-    said = [(answer.group, clause) for answer in page.answers for clause in answer.clauses]
-    assert len(said) > 4
-    for group, clause in said:
-        assert re.sub(r"[\s-]+", "", f"{clause.name}{clause.text}.") in words
-        assert str(group) in text
-    for part in (page.question, page.subject, page.caution, page.resolution, pdf.missing(), drawn[0][1]):
-        assert re.sub(r"[\s-]+", "", part) in words, part
-    assert "StarSTREAM_Triad" in text
-
-
-def test_without_a_browser_the_terminal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    assert "no browser was found (looked for chromium" in pdf.missing()
-    assert "apt install chromium" in pdf.missing()
-    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
-    assert pdf.missing() == ""
-
-
-def test_paper_has_no_scripts_and_no_links_to_files() -> None:
-    page = (
-        '<a href="#answer">x</a> <a class="raw" href="../trials/t1/stdout">stdout</a>'
-        '<script type="a">if (1 < 2) {}\n</script>'
-        '<a href="https://x.example/">y</a>'
-    )
-    assert pdf.for_paper(page) == '<a href="#answer">x</a> <a class="raw">stdout</a><a>y</a>'
-
-
-def test_without_a_browser_and_typst_the_reader_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(EnvironmentMissing, match="a PDF needs a browser or typst") as caught:
-        pdf.from_text("x")
-    assert "apt install chromium" in str(caught.value)
-
-
-def test_an_environment_has_the_colour_and_shape_of_the_page() -> None:
-    words = {
-        "o": "circle",
-        "s": "square",
-        "D": "diamond",
-        "^": "triangle-up",
-        "P": "cross",
-        "X": "x",
-        "*": "star",
-        "h": "hexagon",
-    }
-    for place in range(8):
-        colour, mark, _ = look(place)
-        assert (colour, words[mark]) == (ENVIRONMENTS[place], SYMBOLS[place])
-    assert tuple(words.values()) == SYMBOLS
-
-
-def test_nothing_is_cut_at_the_sides_of_a_figure(report: ReportInput) -> None:
-    picture = imread(io.BytesIO(plates.draw(plates.plates(report)[0], "png")))
-    for edge in (picture[:, :2], picture[:, -2:]):
-        assert edge[..., :3].min() == 1.0  # white
+MAPS = "iozone-throughput-over-file-and-record-size-shared-worker1"

@@ -90,7 +90,9 @@ def test_the_command_shows_it_once_and_as_json(campaign: Campaign) -> None:
 def test_an_interval_is_drawn_to_scale(
     ratio: float, low: float | None, high: float | None, expected: dict[int, str]
 ) -> None:
-    line = drawn(InterimInterval(name="x", environment="box", n=3, ratio=ratio, low=low, high=high, verdict="v"))
+    (line,) = drawn(
+        [InterimInterval(name="x", environment="box", n=3, ratio=ratio, low=low, high=high, verdict="v")], "host"
+    )
     assert len(line) == WIDTH == 41
     assert {at: line[at] for at in expected} == expected
 

@@ -13,10 +13,14 @@ import pytest
 from fakes.cluster import FakeProvider
 from vtax import providers, tools
 from vtax.errors import EnvironmentMissing, StudyError
+from vtax.facts import node
+from vtax.facts.sections import MARK
+from vtax.image import recipe
 from vtax.importing.sections import cut
+from vtax.model.study import ImageSpec
 from vtax.planning.study import json_schema, parse
-from vtax.tools.readers import read
 from vtax.tools.reading import Line
+from vtax.tools.trials import read_section
 
 BENCHMARK = """\
 from vtax.tools.ping.benchmark import Ping
@@ -129,7 +133,7 @@ def test_logs_of_others_are_cut_and_read_by_their_reader(install: Install) -> No
     lines = ["toy 1.0", "result 7", "$ ./toybench", "toy 1.0", "PING node2 (10.9.0.2) 56(84) bytes of data."]
     found = list(cut(Line(number, "", text) for number, text in enumerate(lines, start=1)))
     assert [(one.tool, one.first, one.last) for one in found] == [("toy", 1, 2), ("toy", 3, 4), ("ping", 5, 5)]
-    assert read(found[0]).facts == {"read": "by the plug-in"}
+    assert read_section(found[0]).facts == {"read": "by the plug-in"}
 
 
 @pytest.mark.parametrize(("key", "tool"), [("toy", "toy"), ("test_start", "iperf3 json"), ("other", "iperf3 json")])
@@ -137,6 +141,18 @@ def test_json_of_others_is_told_apart_by_what_is_in_it(install: Install, key: st
     install(tools.GROUP, READER.format(json=True))
     lines = [Line(number, "", text) for number, text in enumerate(("{", f' "{key}": 1', "}"), start=1)]
     assert [one.tool for one in cut(lines)] == [tool]
+
+
+def test_the_packages_and_programs_of_others_are_installed_and_recorded(install: Install) -> None:
+    text = BENCHMARK.format(name="pong").replace(
+        "benchmarks=", 'packages=("pong-utils",), programs=("pong",), benchmarks='
+    )
+    install(tools.GROUP, text)
+    assert "pong-utils" in recipe.recipe(ImageSpec(), "").packages
+    assert "pong" in recipe.programs()
+    assert "pong-utils" in node.script(packages=tools.packages())
+    printed = f"\n{MARK} packages\npong-utils 1.2-3\n\n{MARK} end\n"
+    assert node.parse("worker1", printed).values["versions"] == {"pong-utils": "1.2-3"}
 
 
 def test_a_provider_of_others(install: Install, tmp_path: Path) -> None:

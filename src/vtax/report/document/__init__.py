@@ -1,1 +1,1 @@
-"""What the report says: sentences and tables, before they are HTML, Markdown, LaTeX or XLSX."""
+"""What the report says, without any markup: `model` has its parts, `compose` puts them together once for a command."""

@@ -1,52 +1,34 @@
 """The answer in sentences, by rule from verdicts: one for each part of the machine and environment. Pure; no markup.
 
-No numbers are merged into a score. What a blocker rules out is told with its reason and with what was measured.
+No numbers are merged into a score. What a blocker rules out is given with its reason and with what was measured.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Verdict
 from vtax.report.document.audit_phrases import cause
 from vtax.report.document.groups import Group, group_of
+from vtax.report.document.model import Answer, Clause
 from vtax.report.document.numbers import interval_text, listed, plural, ratio_text
 
 NBSP = "\u00a0"
 CLAIMS = (Verdict.SLOWER, Verdict.FASTER)
 WITHIN = (Verdict.EQUIVALENT, Verdict.TRIVIAL)
-TOLD = {  # verdicts whose word is not one of every day
-    Verdict.TRIVIAL: "too little different to matter (trivial)",
+WORDING = {  # verdicts that need a few words more
+    Verdict.TRIVIAL: "difference too small to matter (trivial)",
     Verdict.UNADJUSTED: "not confirmed (unadjusted)",
     Verdict.INCONCLUSIVE: "undecided (inconclusive)",
 }
 
 
-@dataclass(frozen=True)
-class Clause:
-    """What is said of one environment: `verdicts` are the words that it comes to, both claims if it has both."""
-
-    environment: int
-    name: str
-    verdicts: tuple[str, ...]
-    text: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One sentence about one part of the machine, in clauses of one environment each."""
-
-    group: Group
-    clauses: tuple[Clause, ...]
-
-
 def answers(analysis: Analysis, *, planned: bool = True) -> tuple[Answer, ...]:
     """For each part of the machine that a primary metric is about, what each environment costs there.
 
-    Runs that were not `planned` are no rounds, and get no verdict.
+    Runs that were not `planned` are not rounds, and get no verdict.
     """
     found = []
     for group in Group:
@@ -74,13 +56,13 @@ def is_control(item: Comparison) -> bool:
 def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparison], *, planned: bool = True) -> Clause:
     """Of the primary metrics of an environment: how many have which verdict, and between which ratios they lie.
 
-    What a blocker rules out stands last, with its reason and with what was measured all the same.
+    What a blocker rules out comes last, with its reason and with what was measured all the same.
     """
     base = analysis.baseline
     met = [item for item in several if item.n]
     lost = [item for item in several if not item.n and item.planned]
     if not met and lost:
-        text = f"nothing to compare: no round has a result in both it and {base}"
+        text = f"nothing to compare: no round has results for both {name} and {base}"
         return Clause(place, name, (Verdict.DATA_ONLY,), text)
     if not met:
         return Clause(place, name, (Verdict.DATA_ONLY,), f"no counterpart in {base} to compare with")
@@ -96,7 +78,7 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
         parts.append(_ruled(base, ruled, len(met)))
     if lost:
         words = (*words, str(Verdict.DATA_ONLY))
-        parts.append(f"{len(lost)} of {len(several)} primary metrics have no round with a result in both")
+        parts.append(f"{len(lost)} of {len(several)} primary metrics have no round with results for both")
     if lone := len(several) - len(met) - len(lost):
         parts.append(f"{lone} without a counterpart in {base}")
     return Clause(place, name, words, "; ".join(parts))
@@ -129,7 +111,7 @@ def _valid(analysis: Analysis, valid: Sequence[Comparison], of: int, *, planned:
         own = [item for item in compared if item.verdict is word]
         many = f"all {of}" if len(own) == of else f"{len(own)} of {of}"
         sized = word not in WITHIN or len(own) == len(compared)
-        parts.append(f"{TOLD.get(word, word)} in {many}{f' ({ratios(own)} of {base})' if sized else ''}")
+        parts.append(f"{WORDING.get(word, word)} in {many}{f' ({ratios(own)} of {base})' if sized else ''}")
     claims = tuple(word for word in CLAIMS if counts[word])
     text = f"{parts[0]} primary metrics" if len(parts) == 1 and len(compared) == of else listed(parts)
     return tuple(map(str, claims or (_worst(counts),))), text
@@ -145,7 +127,7 @@ def _without_verdict(compared: Sequence[Comparison], planned: bool) -> str:
 def _one(analysis: Analysis, item: Comparison) -> str:
     assert item.ratio is not None
     size = f"{ratio_text(item.ratio)}{interval_text(item)} of {analysis.baseline} in {item.metric}"
-    return f"{TOLD.get(item.verdict, item.verdict)}: {size}"
+    return f"{WORDING.get(item.verdict, item.verdict)}: {size}"
 
 
 def _worst(counts: Counter[Verdict]) -> Verdict:
@@ -162,11 +144,11 @@ def ratios(several: Sequence[Comparison]) -> str:
 
 
 def resolution(analysis: Analysis) -> str:
-    """The smallest differences that this experiment can tell, from its control arm or from its own intervals."""
+    """The smallest differences that this experiment can show, from its control arm or from its own intervals."""
     if analysis.resolution is not None:
         return (
             f"Resolution: ±{percent(analysis.resolution)}{NBSP}%, the widest interval of {analysis.baseline} against "
-            f"itself ({analysis.control}). Smaller differences are not told apart."
+            f"itself ({analysis.control}). Smaller differences cannot be distinguished."
         )
     known = compared(analysis)
     valid = [item for item in known if item.verdict is not Verdict.NOT_COMPARABLE]
@@ -174,7 +156,7 @@ def resolution(analysis: Analysis) -> str:
     if not widths:
         few = "an interval needs at least three rounds"
         why = few if valid else "no comparison is valid" if known else "there is nothing to compare"
-        return f"Resolution: unknown, since {why}."
+        return f"Resolution: unknown, because {why}."
     typical, widest = percent(median(widths)), percent(max(widths))
     return (
         f"Resolution: half of the {len(widths)} intervals are no wider than ±{typical}{NBSP}%, the widest is "

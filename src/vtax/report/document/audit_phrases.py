@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vtax.audit import SHORT
 
-WORDS = SHORT | {"INVALID_AA": "a control arm that differs from the baseline"}
+WORDS = SHORT
 
 
 def cause(id: str) -> str:

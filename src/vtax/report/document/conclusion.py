@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from vtax.analysis.records import Comparison, Verdict
 from vtax.analysis.verdict import FEW_ROUNDS, UNPLANNED
@@ -15,18 +14,13 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
 from vtax.report.document.answers import CLAIMS, NBSP, WITHIN, is_control
 from vtax.report.document.audit_phrases import named
+from vtax.report.document.model import Paragraph
 from vtax.report.document.numbers import interval_text, labels_text, listed, plural, ratio_text
-from vtax.report.document.tables import PLACES
+from vtax.report.document.results import PLACES
 from vtax.report.figures.waterfall import steps_of
 from vtax.report.records import ReportInput
 
 FEW = 4  # metrics that a sentence names
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    title: str
-    sentences: tuple[str, ...]
 
 
 def conclusion(report: ReportInput) -> tuple[Paragraph, ...]:
@@ -49,12 +43,12 @@ def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[st
     analysis = report.analysis
     met = [item for item in own if item.n]
     counts = Counter(item.verdict for item in met)
-    told = listed([f"{counts[word]} {word}" for word in Verdict if counts[word]])
-    sentences = [f"Of {len(met)} {plural(len(met), 'comparison')} of primary metrics: {told}."] if met else []
+    counted = listed([f"{counts[word]} {word}" for word in Verdict if counts[word]])
+    sentences = [f"Of {len(met)} {plural(len(met), 'comparison')} of primary metrics: {counted}."] if met else []
     lost = sum(item.planned and not item.n for item in own)
     if lost:
         have = plural(lost, "primary metric has", "primary metrics have")
-        sentences.append(f"{lost} {have} no round with a result in both {name} and {analysis.baseline}.")
+        sentences.append(f"{lost} {have} no round with results for both {name} and {analysis.baseline}.")
     if lone := len(own) - len(met) - lost:
         have = plural(lone, "result has", "results have")
         sentences.append(f"{lone} {have} no counterpart in {analysis.baseline}.")
@@ -75,7 +69,7 @@ def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[st
 
 
 def _blockers(report: ReportInput, met: Sequence[Comparison]) -> list[str]:
-    """What rules out comparisons of an environment and what to do about it, and what would if that were mended."""
+    """What rules out comparisons of an environment and what to do about it, and what would if that were fixed."""
     counts = Counter(item.ruled_out_by for item in met if item.ruled_out_by)
     besides = UNPLANNED if report.plan.origin is Origin.IMPORTED else {FEW_ROUNDS}
     touched: dict[str, set[int]] = {id: set() for id, _ in counts.most_common()}
@@ -90,8 +84,8 @@ def _blockers(report: ReportInput, met: Sequence[Comparison]) -> list[str]:
     sentences = []
     for id, places in touched.items():
         many = f"rules out {counts[id]}" if counts[id] else f"would rule out {len(places)} as well"
-        mended = "; ".join(remedy for remedy in remedies.get(id, ()) if remedy)
-        sentences.append(f"{_capital(named(id))} {many}{f': {mended}' if mended else ''}.")
+        fixed = "; ".join(remedy for remedy in remedies.get(id, ()) if remedy)
+        sentences.append(f"{_capital(named(id))} {many}{f': {fixed}' if fixed else ''}.")
     return sentences
 
 
@@ -124,15 +118,13 @@ def _causes(report: ReportInput, name: str, claims: Sequence[Comparison]) -> lis
         if touching:
             explained.add(label)
             said = listed(list(dict.fromkeys(f"{item.id} ({item.message.rstrip('.')})" for item in touching))[:FEW])
-            sentences.append(f"The audit saw at {label}: {said}. That may be a cause, or part of one.")
+            sentences.append(f"For {label} the audit found: {said}. This may explain the difference, at least in part.")
     for step in steps_of(report.analysis, name):
         explained.add(step.label)
         sentences.append(step.sentence)
     silent = [label for label in labels if label not in explained]
     if silent:
-        sentences.append(
-            f"No finding about {listed(silent)} and no step of a ladder supports a cause, so none is named here."
-        )
+        sentences.append(f"No audit finding or ladder step explains {listed(silent)}, so no cause is given.")
     return sentences
 
 
@@ -166,13 +158,13 @@ def _limits(report: ReportInput) -> list[str]:
     if analysis.failures:
         count = len(analysis.failures)
         sentences.append(
-            f"{count} {plural(count, 'run' if foreign else 'trial')} failed; the numbers are of those that did not."
+            f"{count} {plural(count, 'run' if foreign else 'trial')} failed; the numbers come from those that did not."
         )
     if analysis.rounds_complete < analysis.rounds_planned and not foreign:
         sentences.append(f"{analysis.rounds_complete} of {analysis.rounds_planned} planned rounds are complete.")
     sentences.append(
-        "The answer is about the machines, the work and the versions of these logs, and of no others."
+        "The answer applies only to the machines, the work and the versions in these logs."
         if foreign
-        else "The answer is about this machine, this work and these versions; other hardware needs its own campaign."
+        else "The answer applies to this machine, this work and these versions; other hardware needs its own campaign."
     )
     return list(dict.fromkeys(sentences))

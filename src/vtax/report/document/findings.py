@@ -5,43 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from vtax.model.finding import Finding, Severity
-from vtax.report.document.audit_phrases import WORDS, named
+from vtax.report.document.audit_phrases import named
+from vtax.report.document.model import Box, Message
 from vtax.report.document.numbers import listed, plural
 
 ROW = re.compile(r"[A-Z]\d\d")
 NAMED = 4  # rows that a sentence names before it counts
-
-
-@dataclass(frozen=True)
-class Said:
-    """One message, the environments that it is about, and the entry of the study; both may be missing."""
-
-    environments: tuple[str, ...]
-    benchmark: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Box:
-    """All findings of one row of the audit with one severity. `anchor` is its place in the page, if it has one."""
-
-    id: str
-    severity: Severity
-    count: int
-    lines: tuple[Said, ...]
-    remedies: tuple[str, ...]
-    anchor: str = ""
-
-    @property
-    def title(self) -> str:
-        """What the row is about and how often it was found; "" where its only message stands for it."""
-        if len(self.lines) == 1:
-            return ""
-        times = f"{self.count} times"
-        return f"{WORDS[self.id]}, {times}" if self.id in WORDS else times
 
 
 def boxes(findings: Iterable[Finding]) -> tuple[Box, ...]:
@@ -54,7 +26,7 @@ def boxes(findings: Iterable[Finding]) -> tuple[Box, ...]:
             id=id,
             severity=severity,
             count=len(several),
-            lines=_lines(several),
+            messages=_messages(several),
             remedies=tuple(dict.fromkeys(one.remedy for one in several if one.remedy)),
         )
         for (severity, id), several in rows.items()
@@ -67,7 +39,7 @@ def anchored(several: Sequence[Box]) -> tuple[Box, ...]:
     return tuple(replace(box, anchor=f"finding-{box.id}") if first.get(box.id) is box else box for box in several)
 
 
-def _lines(several: Sequence[Finding]) -> tuple[Said, ...]:
+def _messages(several: Sequence[Finding]) -> tuple[Message, ...]:
     """Messages that differ only in the environment that they name as one."""
     found: dict[tuple[str, bool, tuple[str, ...]], list[str]] = {}
     for one in several:
@@ -77,7 +49,7 @@ def _lines(several: Sequence[Finding]) -> tuple[Said, ...]:
         if one.environment not in names:
             names.append(one.environment)
     return tuple(
-        Said(tuple(names) if about else (), benchmark, listed(names).join(parts))
+        Message(tuple(names) if about else (), benchmark, listed(names).join(parts))
         for (benchmark, about, parts), names in found.items()
     )
 

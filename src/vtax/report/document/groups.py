@@ -1,12 +1,15 @@
-"""Compute, memory, storage, network: which part of a machine a metric is about."""
+"""Compute, memory, storage, network: the part of a machine that a metric is about, as its benchmark declares it.
+
+A benchmark has `group`, or `group_of(metric, labels)` where its metrics are about several parts; a plug-in without
+either is other work.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from enum import StrEnum
 
 from vtax.analysis.records import Comparison, Level
+from vtax.tools import benchmarks
 
 
 class Group(StrEnum):
@@ -17,37 +20,9 @@ class Group(StrEnum):
     OTHER = "Other work"
 
 
-OF_BENCHMARK = {
-    "hpl": Group.COMPUTE,
-    "sysbench-cpu": Group.COMPUTE,
-    "sysbench-memory": Group.MEMORY,
-    "sysbench-fileio": Group.STORAGE,
-    "iozone": Group.STORAGE,
-    "iperf3": Group.NETWORK,
-    "ping": Group.NETWORK,
-}
-HPCC_NETWORK = re.compile(r"PingPong|Ring|Latency|Bandwidth")
-HPCC_MEMORY = re.compile(r"STREAM|RandomAccess|PTRANS")
-OF_STRESSOR: Mapping[str, Group] = {
-    "cpu": Group.COMPUTE,
-    "matrix": Group.COMPUTE,
-    "vm": Group.MEMORY,
-    "memcpy": Group.MEMORY,
-    "stream": Group.MEMORY,
-    "io": Group.STORAGE,
-    "iomix": Group.STORAGE,
-    "hdd": Group.STORAGE,
-    "sock": Group.NETWORK,
-}
-
-
 def group_of(item: Level | Comparison) -> Group:
-    """By benchmark; HPCC measures three parts and stress-ng one for each stressor, so those by metric or label."""
-    if item.benchmark == "hpcc":
-        if HPCC_NETWORK.search(item.metric):
-            return Group.NETWORK
-        return Group.MEMORY if HPCC_MEMORY.search(item.metric) else Group.COMPUTE
-    if item.benchmark == "stress-ng":
-        words = (item.labels.get("stressor", ""), *item.metric.split("_"))
-        return next((OF_STRESSOR[word] for word in words if word in OF_STRESSOR), Group.OTHER)
-    return OF_BENCHMARK.get(item.benchmark, Group.OTHER)
+    """The part of the machine that a result is about."""
+    benchmark = benchmarks().get(item.benchmark)
+    by_metric = getattr(benchmark, "group_of", None)
+    name = by_metric(item.metric, item.labels) if by_metric else getattr(benchmark, "group", "")
+    return next((group for group in Group if group == name), Group.OTHER)

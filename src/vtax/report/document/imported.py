@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from vtax.model.plan import Origin
+from vtax.report.document.model import Cell, Column, Row, Table, pairs_table
 from vtax.report.document.numbers import listed, plural
-from vtax.report.document.setup import pairs_table
-from vtax.report.document.tables import Cell, Column, Row, Table
 from vtax.report.records import ReportInput
 
 REASONS = 3  # of one run, in the table of files
 TABLE = "vtax table"
 RESOLUTION = (
-    "Resolution: unknown. Runs that nobody made fresh or put in random order have no interval that means anything."
+    "Resolution: unknown. The environments were not made fresh and the order was not random, so no interval is "
+    "meaningful."
 )
 
 
@@ -29,9 +29,9 @@ def subject(report: ReportInput) -> str:
     analysis = report.analysis
     others = [name for name in analysis.environments if name != analysis.baseline]
     benchmarks, runs = len(report.plan.study.benchmarks), len(report.trials)
-    told = f"{listed(others)} against {analysis.baseline}" if others else analysis.baseline
+    compared = f"{listed(others)} against {analysis.baseline}" if others else analysis.baseline
     return (
-        f"{told}: {runs} {plural(runs, 'run')} of {benchmarks} benchmark {plural(benchmarks, 'entry', 'entries')}, "
+        f"{compared}: {runs} {plural(runs, 'run')} of {benchmarks} benchmark {plural(benchmarks, 'entry', 'entries')}, "
         "imported from files. vtax did not run them."
     )
 
@@ -41,10 +41,10 @@ def caution(report: ReportInput) -> str:
     verdicts = Counter(item.verdict for item in report.analysis.comparisons if item.primary)
     if not verdicts:
         return "There is nothing to compare: no primary metric was measured in two environments."
-    told = listed([f"{count} {word}" for word, count in sorted(verdicts.items())])
+    counted = listed([f"{count} {word}" for word, count in sorted(verdicts.items())])
     return (
-        f"Pilot at most. Of {verdicts.total()} comparisons of primary metrics: {told}. These runs were imported: "
-        "nobody made the environments fresh, or measured them in turns and in random order, so a difference may come "
+        f"Pilot at most. Of {verdicts.total()} comparisons of primary metrics: {counted}. These runs were imported: "
+        "the environments were not made fresh, nor measured in turns and in random order, so a difference may come "
         "from anything else that changed. The ratios describe these runs; they do not show that anything is faster, "
         "slower or the same. `vtax run` measures in a way that supports a verdict."
     )
@@ -60,11 +60,11 @@ def reading(report: ReportInput) -> str:
 
 
 def plan(report: ReportInput) -> Table:
-    """What stands in place of a plan."""
+    """What takes the place of a plan."""
     analysis, study = report.analysis, report.plan.study
     done = analysis.trials_recorded - len(analysis.failures)
     pairs = [
-        ("origin", "imported from files; nobody planned it"),
+        ("origin", "imported from files, without a plan"),
         ("runs", f"{analysis.trials_recorded} recorded, {done} with a result"),
         ("most runs of the same work", str(study.rounds)),
         ("baseline", analysis.baseline),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from vtax.analysis.records import Analysis, LadderStep
-from vtax.report.document.numbers import ABSENT, labels_text, ratio_text
-from vtax.report.document.tables import Cell, Column, Row, Table
+from vtax.report.document.cells import ratio_of
+from vtax.report.document.model import Cell, Column, Row, Table
+from vtax.report.document.numbers import ABSENT, interval_text, labels_text, ratio_text
 
 NOTE = (
     "Each step is the ratio to the environment before it, above 1 for better, paired within rounds; the last column is "
-    "all steps together. Intervals are individual, and a step is no verdict."
+    "all steps together. Intervals are individual, and a step is not a verdict."
 )
 
 
-def rung_table(analysis: Analysis) -> Table:
+def ladder_table(analysis: Analysis) -> Table:
     """Primary metrics first; without a row when the study has no ladder."""
     steps = list(dict.fromkeys((rung.previous, rung.environment) for one in analysis.ladder for rung in one.rungs))
     rows = []
@@ -28,8 +29,6 @@ def rung_table(analysis: Analysis) -> Table:
 def _cell(rung: LadderStep | None) -> Cell:
     if rung is None:
         return Cell(ABSENT)
-    ends = [ratio_text(end) for end in (rung.low, rung.high) if end is not None]
-    bounds = " to ".join(ends)
-    if rung.blocker:
-        return Cell(ratio_text(rung.ratio), f"not comparable: {rung.blocker}")
-    return Cell(ratio_text(rung.ratio), bounds)
+    note = f"not comparable: {rung.blocker}" if rung.blocker else ""
+    interval = "" if rung.blocker else interval_text(rung)
+    return Cell(ratio_text(rung.ratio) + interval, note, value=ratio_of(rung))

@@ -1,4 +1,4 @@
-"""How the report names files of its campaign: it lies in the directory `report`, beside them."""
+"""How the report names files of its campaign: it is in the directory `report`, next to them."""
 
 from __future__ import annotations
 

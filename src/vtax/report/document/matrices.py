@@ -1,4 +1,4 @@
-"""Series over two sizes, or over an operation and a size, as matrices: iozone's, one for each place."""
+"""Series over two sizes, or over a size and a label whose values a tool has put in order, as matrices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Verdict
+from vtax.figures.theme import mark_of
+from vtax.report.document.cells import named
+from vtax.report.document.model import Cell, Column, Number, Row, Table
 from vtax.report.document.numbers import (
     ABSENT,
     interval_text,
@@ -19,27 +22,29 @@ from vtax.report.document.numbers import (
     ratio_text,
     unit_for,
 )
-from vtax.report.document.tables import Cell, Column, Results, Row, Table, named
-from vtax.report.figures.grid import OPERATION, order_of
-from vtax.report.figures.palette import mark_of
+from vtax.report.document.results import Results
+from vtax.tools import tool_of
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Series that differ in the labels `outer` (rows) and `inner` (columns) only; `inner` is a size."""
+    """Series that differ in the labels `outer` (rows) and `inner` (columns) only; `inner` is a size. `order` has the
+    values of `outer` in the order of their tool; () for sizes."""
 
     outer: str
     inner: str
     members: tuple[Series, ...]
+    order: tuple[str, ...] = ()
 
     @property
     def of_sizes(self) -> bool:
-        return self.outer != OPERATION
+        return not self.order
 
     def values(self, name: str) -> list[str]:
-        """Sizes from small to large, operations as in the figures."""
+        """Sizes from small to large, other values in the order of their tool."""
         found = {dict(series.labels)[name] for series in self.members}
-        return sorted(found, key=order_of) if name == OPERATION else sorted(found, key=natural)
+        known = self.order if name == self.outer else ()
+        return [value for value in known if value in found] + sorted(found.difference(known), key=natural)
 
     def shared(self) -> Mapping[str, str]:
         """The labels that all members have alike."""
@@ -48,12 +53,20 @@ class Matrix:
 
 def matrices(several: Sequence[Series]) -> tuple[Matrix, ...]:
     """Those of the series that form matrices: exactly two of their labels with whole numbers have several values, or
-    one of them and the operation."""
+    one of them and a label whose values the tool has put in order."""
     found = [matrix for members in _alike(several, ()) if (matrix := _of_sizes(members)) is not None]
     inside = {series for matrix in found for series in matrix.members}
-    rest = [series for series in several if series not in inside and OPERATION in dict(series.labels)]
-    found += [matrix for members in _alike(rest, (OPERATION,)) if (matrix := _of_operations(members)) is not None]
+    for label, order in orders_of(several).items():
+        rest = [series for series in several if series not in inside and label in dict(series.labels)]
+        made = (_ordered(label, order, members) for members in _alike(rest, (label,)))
+        found += [matrix for matrix in made if matrix is not None]
     return tuple(found)
+
+
+def orders_of(several: Sequence[Series]) -> Mapping[str, tuple[str, ...]]:
+    """The labels whose values the tool of an entry has put in order."""
+    tool = tool_of(several[0].benchmark) if several else None
+    return tool.orders if tool else {}
 
 
 def _alike(several: Iterable[Series], free: Sequence[str]) -> Iterable[list[Series]]:
@@ -73,10 +86,10 @@ def _of_sizes(members: Sequence[Series]) -> Matrix | None:
     return _matrix(outer, inner, members)
 
 
-def _of_operations(members: Sequence[Series]) -> Matrix | None:
+def _ordered(label: str, order: tuple[str, ...], members: Sequence[Series]) -> Matrix | None:
     sizes = _varied(members)
-    several = len({dict(series.labels)[OPERATION] for series in members}) > 1
-    return _matrix(OPERATION, sizes[0], members) if several and len(sizes) == 1 else None
+    several = len({dict(series.labels)[label] for series in members}) > 1
+    return _matrix(label, sizes[0], members, order) if several and len(sizes) == 1 else None
 
 
 def _varied(members: Sequence[Series]) -> list[str]:
@@ -85,9 +98,9 @@ def _varied(members: Sequence[Series]) -> list[str]:
     return [name for name in names if len({dict(series.labels)[name] for series in members}) > 1]
 
 
-def _matrix(outer: str, inner: str, members: Sequence[Series]) -> Matrix | None:
+def _matrix(outer: str, inner: str, members: Sequence[Series], order: tuple[str, ...] = ()) -> Matrix | None:
     places = {(dict(series.labels)[outer], dict(series.labels)[inner]) for series in members}
-    return Matrix(outer, inner, tuple(members)) if len(places) == len(members) else None
+    return Matrix(outer, inner, tuple(members), order) if len(places) == len(members) else None
 
 
 def matrix_table(results: Results, matrix: Matrix) -> Table:
@@ -126,8 +139,10 @@ def _note(results: Results, matrix: Matrix, unit: str, rounds: int, more: bool) 
     given = {item.verdict for item in found}
     marks = ", ".join(f"{mark_of(word).glyph} {word}" for word in Verdict if word in given)
     caveats = {(item.environment, item.caveat) for item in found if item.caveat}
-    told = "".join(f" {environment}: {words}." for environment, words in sorted(caveats))
-    return f"{text}; below it the performance relative to {results.baseline}, its interval and verdict ({marks}).{told}"
+    remarks = "".join(f" {environment}: {words}." for environment, words in sorted(caveats))
+    return (
+        f"{text}; below it the performance relative to {results.baseline}, its interval and verdict ({marks}).{remarks}"
+    )
 
 
 def _cell(results: Results, series: Series | None, environment: str, factor: float, rounds: int) -> Cell:
@@ -137,7 +152,8 @@ def _cell(results: Results, series: Series | None, environment: str, factor: flo
     sd = None if level.sd is None else level.sd / factor
     item = results.comparisons.get(series, {}).get(environment)
     words = [_ratio(item) if item is not None else "", f"n\u00a0{level.n}" if level.n != rounds else ""]
-    return Cell(mean_sd(level.mean / factor, sd), ", ".join(word for word in words if word), scaled=True)
+    mean = level.mean / factor
+    return Cell(mean_sd(mean, sd), ", ".join(word for word in words if word), value=Number(mean, sd), scaled=True)
 
 
 def _ratio(item: Comparison) -> str:

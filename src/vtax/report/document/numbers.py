@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from vtax.analysis.records import Comparison, Level
-from vtax.units import format_bytes, format_number, scale_of
+from vtax.analysis.records import Comparison, LadderStep, Level, Score
+from vtax.units import format_number, scale_of
+from vtax.wording import label_value as label_value
+from vtax.wording import labels_text as labels_text
+from vtax.wording import listed as listed
+from vtax.wording import natural as natural
+from vtax.wording import plural as plural
 
-DIGITS = re.compile(r"(\d+)")
 ABSENT = "–"
 
 
@@ -34,45 +37,8 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10 else f"{ratio:.3g}"
 
 
-def interval_text(item: Comparison) -> str:
+def interval_text(item: Comparison | LadderStep | Score) -> str:
     """` [0.981, 1.004]`, or nothing where no interval exists."""
     if item.low is None or item.high is None:
         return ""
     return f" [{ratio_text(item.low)}, {ratio_text(item.high)}]"
-
-
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts `worker10` after `worker2` and `4096` before `65536`."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in DIGITS.split(text) if part)
-
-
-def label_value(name: str, value: str) -> str:
-    """A label's value, bytes as a size."""
-    if name.endswith("_bytes") and value.isdecimal():
-        return format_bytes(int(value))
-    return value
-
-
-def labels_text(labels: Mapping[str, str]) -> str:
-    """`master → worker1, stressor cpu, record size 4 KiB`: the pair of nodes or the target first, sizes last."""
-    rest = dict(labels)
-    target = rest.pop("target", "")
-    if rest.get("node") == target:
-        del rest["node"]
-    words = []
-    if "client" in rest and "server" in rest:
-        words.append(f"{rest.pop('client')} → {rest.pop('server')}")
-    elif target:
-        words.append(target)
-    for name, value in sorted(rest.items(), key=lambda item: (item[1].isdecimal(), item)):
-        words.append(f"{name.removesuffix('_bytes').replace('_', ' ')} {label_value(name, value)}")
-    return ", ".join(words)
-
-
-def listed(words: Sequence[str]) -> str:
-    """`a, b and c`; "nothing" for none."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    return one if count == 1 else many or f"{one}s"

@@ -1,12 +1,13 @@
-"""The theoretical peak that HPL is set beside, and what that number rests on."""
+"""The theoretical peak of an entry's nodes, and what that number rests on."""
 
 from __future__ import annotations
 
+from vtax.analysis.records import Level
 from vtax.errors import EnvironmentMissing
 from vtax.model.nodes import NodeShape
 from vtax.model.plan import Plan
 from vtax.reference.peak import CpuPeak, cpu_peak
-from vtax.report.document.tables import Cell, Column, Row, Table
+from vtax.report.document.model import Cell, Column, Row, Table
 from vtax.report.records import ReportInput
 from vtax.units import format_quantity
 
@@ -29,6 +30,11 @@ def peak_of(report: ReportInput, label: str) -> CpuPeak | None:
         return None
 
 
+def has_peak(level: Level) -> bool:
+    """Whether a result is compared with the theoretical peak: a primary rate of floating-point operations."""
+    return level.primary and level.unit == "flop/s"
+
+
 def peak_flops(report: ReportInput, label: str) -> float | None:
     """That peak, in flop/s."""
     peak = peak_of(report, label)
@@ -41,17 +47,17 @@ def nodes_of(plan: Plan, label: str) -> tuple[NodeShape, ...]:
 
 
 def peaks(report: ReportInput) -> Table:
-    """The peak of every entry that has HPL, with each factor that was assumed or measured."""
-    labels = dict.fromkeys(level.label for level in report.analysis.levels if level.metric == "HPL")
+    """The peak for every entry that is compared with it, with each factor that was assumed or measured."""
+    labels = dict.fromkeys(level.label for level in report.analysis.levels if has_peak(level))
     rows = []
     for label in labels:
         peak = peak_of(report, label)
         if peak is None:
-            why = Cell("the clock, or the operations a cycle, of this CPU are not known")
+            why = Cell("this CPU's clock or operations per cycle are not known")
             rows.append(Row((Cell(label), Cell("unknown"), why)))
         else:
             names = ", ".join(node.name for node in nodes_of(report.plan, label))
             value = Cell(format_quantity(peak.value, peak.unit), peak.formula)
             rows.append(Row((Cell(label, f"CPUs of {names}"), value, Cell("; ".join(peak.assumptions)))))
     columns = ("Benchmark", "Theoretical peak", "Assumed")
-    return Table("The peak that HPL is set beside", tuple(map(Column, columns)), tuple(rows))
+    return Table("Theoretical peak", tuple(map(Column, columns)), tuple(rows))

@@ -1,24 +1,27 @@
-"""Published figures of other machines, one by one, below the table of the entry that they stand beside."""
+"""Published results from other machines, one by one, below the table of their entry."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from vtax.analysis.estimate.summary import Series
+from vtax.report.document.cells import named
+from vtax.report.document.model import Cell, Column, Row, Table
 from vtax.report.document.numbers import labels_text, unit_for
-from vtax.report.document.tables import Cell, Column, Context, Results, Row, Table, named
+from vtax.report.document.results import Results
+from vtax.report.document.tables import Context
 from vtax.report.records import Reference
 from vtax.units import format_number
 
 NOTE = (
-    "Figures of other machines: they say what is usual, not what is right here. Corrected: the report printed "
-    "another number or unit, which its own logs prove wrong. `vtax reference show REPORT` tells what it printed, "
-    "where, and on what machine."
+    "Results from other machines: they show what is usual, not what is right here. Corrected: the report printed "
+    "another number or unit, which its own logs prove wrong. `vtax reference show REPORT` shows what it printed, "
+    "where, and for which machine."
 )
 
 
 def published(results: Results, several: Sequence[Series], context: Context) -> Table | None:
-    """Every figure of an entry's metrics under its metric; None without any."""
+    """Every published result for an entry's metrics under its metric; None without any."""
     rows: list[Row] = []
     by_metric: dict[str, list[Series]] = {}
     for series in several:
@@ -31,12 +34,12 @@ def published(results: Results, several: Sequence[Series], context: Context) -> 
             factor, unit = unit_for(level for series in members for level in results.levels[series].values())
             rows.append(Row((Cell(named(metric, unit)),), heading=True, unit=unit))
             rows += [_row(item, factor, unit) for item in found.values()]
-    columns = tuple(Column(name) for name in ("Figure of", "Published", "Report", "Remark"))
-    return Table(several[0].label, columns, tuple(rows), NOTE) if rows else None
+    columns = tuple(Column(name) for name in ("Environment", "Published", "Report", "Remark"))
+    return Table("Published results", columns, tuple(rows), NOTE) if rows else None
 
 
 def _row(item: Reference, factor: float, unit: str) -> Row:
-    name = Cell(item.environment or "not said", labels_text(item.labels))
+    name = Cell(item.environment or "not stated", labels_text(item.labels))
     remarks = [f"corrected: {item.corrected}" if item.corrected else "", item.caution]
     value = Cell(value_text(item, factor), scaled=True)
     return Row((name, value, Cell(item.source), Cell("; ".join(filter(None, remarks)))), unit=unit)

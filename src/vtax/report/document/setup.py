@@ -1,211 +1,32 @@
-"""How the numbers came to be, as tables: what was matched, the machine, versions, the plan, the commands, failures."""
+"""How the numbers were made, as tables: versions, commands, the plan and its work, clusters, failures."""
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord
 from vtax.model.plan import Origin
 from vtax.model.trial import Status
-from vtax.report.document.tables import Cell, Column, Row, Table
+from vtax.report.document.facts import UNKNOWN, fact_text
+from vtax.report.document.model import Cell, Column, Row, Table, pairs_table
 from vtax.report.records import ReportInput
-from vtax.units import format_bytes, format_looks, format_seconds
+from vtax.tools import packages
+from vtax.units import format_looks, format_seconds
 
-UNKNOWN = "unknown"
-FACTS = {
-    "cpus_allowed": "CPUs allowed",
-    "cpus": "CPUs seen",
-    "cpu_quota_cpus": "CPU quota",
-    "memory_limit_bytes": "memory limit",
-    "memory_total_bytes": "memory seen",
-    "kernel": "kernel",
-    "os": "operating system",
-    "libc": "C library",
-    "cpu_model": "CPU model",
-    "blas_core": "BLAS kernel",
-    "blas_config": "BLAS build",
-    "mpi_version": "MPI",
-    "scratch_filesystem": "file system of scratch",
-    "shared_filesystem": "file system of the shared directory",
-    "clock_source": "clock source",
-    "thp": "transparent huge pages",
-    "cgroup_version": "cgroup version",
-    "governor": "frequency governor",
-    "smt": "simultaneous multithreading",
-    "seccomp": "seccomp",
-    "tcp_congestion_control": "TCP congestion control",
-    "virtualization": "virtualization seen from inside",
-}
-MACHINE = {
-    "cpu_model": "CPU model",
-    "cpus": "CPUs",
-    "smt": "simultaneous multithreading",
-    "governor": "frequency governor",
-    "memory_total_bytes": "memory",
-    "kernel": "kernel",
-    "os": "operating system",
-    "virtualization": "virtualization around it",
-    "hypervisor": "hypervisor",
-    "kvm": "/dev/kvm",
-    "dmi_vendor": "vendor",
-    "dmi_product": "product",
-    "clock_source": "clock source",
-    "thp": "transparent huge pages",
-    "cgroup_version": "cgroup version",
-}
-LONG = 160  # characters of a fact that are shown
-ABSENT_MEANS = {"cpu_quota_cpus": "none"}
-TOLD = re.compile(
-    r"(vtax|hpcc|openmpi-bin|libopenmpi\d\w*|libopenblas0-\w+|sysbench|stress-ng|iozone3|iperf3|iputils-ping|libc6|"
-    r"linux-image-\S+|openssh-server|nfs-\S+)$"
-)
-HPL_PARAMS = ("N", "NB", "P", "Q")
-
-
-def pairs_table(title: str, pairs: Sequence[tuple[str, str]], columns: tuple[str, str]) -> Table:
-    rows = tuple(Row((Cell(name), Cell(value))) for name, value in pairs)
-    return Table(title, tuple(Column(name) for name in columns), rows)
-
-
-def matched(report: ReportInput) -> Table:
-    """The facts that decide whether a comparison is one, in each environment, and what the plan asked for."""
-    return _side_by_side("What was matched and what was not", report, tuple(FACTS))
-
-
-def other_facts(report: ReportInput) -> Table:
-    """All that the nodes reported beside that; a fact with parts, such as package versions, has a row for each part."""
-    seen = {key for cell in report.cells for facts in cell.facts for key, _ in _flat(facts.values)}
-    return _side_by_side("Other facts of the nodes", report, tuple(sorted(seen - set(FACTS))))
-
-
-def _side_by_side(title: str, report: ReportInput, keys: Sequence[str]) -> Table:
-    environments = report.analysis.environments
-    seen = {name: _facts_of(report.cells, name) for name in environments}
-    foreign = (
-        report.plan.origin is Origin.IMPORTED
-    )  # then nothing was planned, and facts that no log tells are left out
-    if foreign:
-        told = {key for nodes in seen.values() for values in nodes.values() for key in values}
-        keys = [key for key in keys if key in told]
-    rows = []
-    for key in keys:
-        texts = [_compressed(seen[name], key) for name in environments]
-        planned = [] if foreign else [Cell(_planned(report, key))]
-        cells = [Cell(fact_name(key)), *planned, *(Cell(_cut(text)) for text in texts)]
-        rows.append(Row((*cells, Cell("", badge=_agreement(texts)))))
-    columns = [Column("Fact"), *([] if foreign else [Column("planned")])]
-    columns += [Column(name, place) for place, name in enumerate(environments)]
-    return Table(title, (*columns, Column("compared")), tuple(rows))
-
-
-def _facts_of(cells: Sequence[CellRecord], environment: str) -> dict[str, dict[str, list[str]]]:
-    """Node -> fact -> every value that it had in any round, in order."""
-    nodes: dict[str, dict[str, list[str]]] = {}
-    for cell in sorted(cells, key=lambda cell: (cell.round, cell.instance)):
-        if cell.environment != environment:
-            continue
-        for facts in cell.facts:
-            values = nodes.setdefault(facts.node, {})
-            for key, text in _flat(facts.values):
-                texts = values.setdefault(key, [])
-                if text not in texts:
-                    texts.append(text)
-    return nodes
-
-
-def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every fact as text; of a fact with parts each part, named `versions hpcc`."""
-    for key, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from ((f"{key} {part}", fact_text(key, inner)) for part, inner in value.items())
-        else:
-            yield key, fact_text(key, value)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONG else f"{text[:LONG]}… ({len(text)} characters)"
-
-
-def _compressed(nodes: Mapping[str, Mapping[str, list[str]]], key: str) -> str:
-    """One value where all nodes agree; otherwise each node's own."""
-    if not nodes:
-        return UNKNOWN
-    texts = {node: " or ".join(values.get(key, [])) or ABSENT_MEANS.get(key, UNKNOWN) for node, values in nodes.items()}
-    if len(set(texts.values())) == 1:
-        return next(iter(texts.values()))
-    return "; ".join(f"{node} {text}" for node, text in texts.items())
-
-
-def _agreement(texts: Sequence[str]) -> str:
-    if UNKNOWN in texts:
-        return "unknown" if set(texts) == {UNKNOWN} else "partly unknown"
-    return "equal" if len(set(texts)) == 1 else "different"
-
-
-def _planned(report: ReportInput, key: str) -> str:
-    nodes = report.plan.shape.nodes
-    planned = {
-        "cpus": [str(node.cpus) for node in nodes],
-        "cpus_allowed": [ranges(node.cpu_ids) for node in nodes],
-        "memory_limit_bytes": [format_bytes(node.memory_bytes) for node in nodes],
-    }.get(key)
-    if planned is None:
-        return ""
-    if len(set(planned)) == 1:
-        return planned[0]
-    return "; ".join(f"{node.name} {text}" for node, text in zip(nodes, planned, strict=True))
-
-
-def ranges(ids: Sequence[int]) -> str:
-    """`0-1,4` from (0, 1, 4), as Linux writes CPU lists."""
-    parts: list[list[int]] = []
-    for number in sorted(ids):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
-
-
-def fact_name(key: str) -> str:
-    return FACTS.get(key, key).removesuffix("_bytes").replace("_", " ")
-
-
-def fact_text(key: str, value: Any) -> str:
-    """A fact as a person reads it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) and key.endswith("_bytes"):
-        return format_bytes(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
-        return ", ".join(map(str, value)) or "none"
-    return json.dumps(value, sort_keys=True, default=str)
-
-
-def machine(report: ReportInput) -> tuple[Table, Table]:
-    """The host: what matters most, and the rest."""
-    facts = dict(report.host_facts or next((cell.host_facts for cell in report.cells if cell.host_facts), {}))
-    if isinstance(facts.get("cpus"), (list, tuple)):
-        facts["cpus"] = len(facts["cpus"])
-    texts = dict(_flat(facts))
-    first = [(name, texts.pop(key)) for key, name in MACHINE.items() if key in texts]
-    rest = [(fact_name(key), _cut(text)) for key, text in texts.items()]
-    columns = ("Fact", "Host")
-    return pairs_table("The machine", first, columns), pairs_table("More about the machine", rest, columns)
+SYSTEM = re.compile(
+    r"vtax|openmpi-bin|libopenmpi\d\w*|libopenblas0-\w+|libc6|linux-image-\S+|openssh-server|nfs-\S+"
+)  # packages besides those of the tools that decide what is measured
 
 
 def versions(report: ReportInput) -> tuple[Table, Table]:
     """vtax and the packages that measure or that are measured with, and all the others of the root file system."""
     pairs = [("vtax", report.plan.vtax_version), *sorted(report.versions.items())]
-    first = [pair for pair in pairs if TOLD.match(pair[0])]
-    rest = [pair for pair in pairs if not TOLD.match(pair[0])]
+    measuring = frozenset(packages())
+    first = [pair for pair in pairs if pair[0] in measuring or SYSTEM.fullmatch(pair[0])]
+    rest = [pair for pair in pairs if pair not in first]
     columns = ("Package", "Version")
     return pairs_table("Versions", first, columns), pairs_table("All other packages", rest, columns)
 
@@ -226,7 +47,7 @@ def plan(report: ReportInput) -> Table:
     pairs = [
         ("seed", str(plan.study.seed)),
         ("rounds", f"{plan.study.rounds} planned, {analysis.rounds_complete} complete"),
-        *([("looks", _looks(analysis))] if analysis.looks else []),
+        *([("interim analyses", _looks(analysis))] if analysis.looks else []),
         ("trials", f"{analysis.trials_planned} planned, {analysis.trials_recorded} recorded"),
         ("margin of equivalence", f"{100 * plan.study.margin:g} %"),
         ("plan frozen before the first run", report.plan_frozen),
@@ -258,17 +79,17 @@ def _order_as_run(cells: Sequence[CellRecord]) -> list[tuple[int, str]]:
 
 
 def frozen_work(report: ReportInput) -> Table:
-    """The parameters of every benchmark entry, the same in every environment; HPL's sizes first."""
+    """The parameters of every benchmark entry, the same in every environment."""
     rows: dict[tuple[str, str, str], Row] = {}
     for work in report.plan.work:
-        params = dict(work.params)
-        hpl = [f"{name} = {params.pop(name)}" for name in HPL_PARAMS if name in params]
-        rest = [f"{name} = {fact_text(name, value)}" for name, value in sorted(params.items())]
-        text = ", ".join(hpl + rest) or "no parameters"
+        params = (f"{name} = {fact_text(name, value)}" for name, value in sorted(work.params.items()))
+        text = ", ".join(params) or "no parameters"
         key = (work.label, work.target.scope, text)
         rows.setdefault(key, Row((Cell(work.label, work.benchmark), Cell(work.target.scope), Cell(text))))
     columns = (Column("Benchmark"), Column("Scope"), Column("Parameters"))
-    title = "The work, as the logs tell it" if report.plan.origin is Origin.IMPORTED else "The work, frozen in the plan"
+    title = (
+        "The work, as recorded in the logs" if report.plan.origin is Origin.IMPORTED else "The work, frozen in the plan"
+    )
     return Table(title, columns, tuple(rows.values()))
 
 

@@ -6,18 +6,20 @@ Places on the strips are shares of their width, 0 to 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Level
+from vtax.figures.intervals import ratio_ticks
+from vtax.figures.theme import mark_of, ratio_domain, share, tick_text
+from vtax.report.document.cells import explanation, range_cell
 from vtax.report.document.groups import Group
 from vtax.report.document.numbers import interval_text, labels_text, listed, ratio_text
-from vtax.report.document.tables import COLLAPSE_FROM, PLACES, Results, bundles, explanation, range_cell
-from vtax.report.figures.palette import mark_of
-from vtax.report.figures.svg import log_around
+from vtax.report.document.results import PLACES, Results, bundles
+from vtax.report.document.tables import COLLAPSE_FROM
 
-REACH = 3.0  # intervals that end further than this factor from every ratio are cut, with an arrow
+APART = 0.14  # share of the width between two numbers of the axis next to the answer
 
 
 @dataclass(frozen=True)
@@ -68,23 +70,21 @@ def forest(results: Results, margin: float) -> Forest | None:
     ratios = [item.ratio for _, _, found in rows for item in found if item.ratio is not None]
     if not ratios:
         return None
-    least, most = min(ratios) / REACH, max(ratios) * REACH
     ends = [end for _, _, found in rows for item in found for end in (item.low, item.high) if end is not None]
-    seen = [*ratios, 1 / (1 + 2 * margin), 1 + 2 * margin, *(min(max(end, least), most) for end in ends)]
-    scale = log_around(seen, 0.0, 1.0, room=0.03)
+    domain = ratio_domain(ratios, ends, margin)
 
-    def share(value: float) -> float:
-        return round(min(1.0, max(0.0, scale.share(value))), 4)
+    def place(value: float) -> float:
+        return round(min(1.0, max(0.0, share(value, domain, log=True))), 4)
 
     def whisker(item: Comparison) -> Whisker:
         assert item.ratio is not None
         text = f"{labels_text(item.labels)}: {ratio_text(item.ratio)}{interval_text(item)}, {item.verdict}"
         return Whisker(
-            at=share(item.ratio),
-            low=None if item.low is None else share(item.low),
-            high=None if item.high is None else share(item.high),
-            cut_low=item.low is not None and item.low < scale.low,
-            cut_high=item.high is not None and item.high > scale.high,
+            at=place(item.ratio),
+            low=None if item.low is None else place(item.low),
+            high=None if item.high is None else place(item.high),
+            cut_low=item.low is not None and item.low < domain[0],
+            cut_high=item.high is not None and item.high > domain[1],
             shape=mark_of(item.verdict).shape,
             verdict=str(item.verdict),
             title=text,
@@ -95,16 +95,37 @@ def forest(results: Results, margin: float) -> Forest | None:
         known = [item for item in found if item.ratio is not None]
         if known:
             lines.append(_line(results, several, environment, known, tuple(map(whisker, known))))
-    ticks = [(share(tick), f"{tick:g}") for tick in scale.ticks(7) if abs(scale.share(tick) - scale.share(1.0)) > 0.06]
-    told = dict.fromkeys(item.verdict for _, _, found in rows for item in found if item.ratio is not None)
+    seen = dict.fromkeys(item.verdict for _, _, found in rows for item in found if item.ratio is not None)
     return Forest(
         lines=tuple(lines),
-        ticks=tuple(sorted([*ticks, (share(1.0), "1")])),
-        one=share(1.0),
-        margin=(share(1 / (1 + margin)), share(1 + margin)),
-        verdicts=tuple(map(str, told)),
+        ticks=tuple((place(tick), tick_text(tick)) for tick in ratio_ticks(*domain)),
+        one=place(1.0),
+        margin=(place(1 / (1 + margin)), place(1 + margin)),
+        verdicts=tuple(map(str, seen)),
         reasons=tuple(sorted({reason for line in lines for reason in line.reasons})),
     )
+
+
+def rug_plots(forest: Forest | None) -> Mapping[tuple[str, int], Mapping[str, Sequence[float]]]:
+    """Next to the answer: for each group and place of an environment, all its ratios on the forest plot's axis, by
+    verdict."""
+    found: dict[tuple[str, int], dict[str, set[float]]] = {}
+    for line in forest.lines if forest is not None else ():
+        by_verdict = found.setdefault((line.group, line.environment), {})
+        for whisker in line.whiskers:
+            by_verdict.setdefault(whisker.verdict, set()).add(whisker.at)
+    return {key: {verdict: sorted(places) for verdict, places in several.items()} for key, several in found.items()}
+
+
+def rug_ticks(forest: Forest | None) -> tuple[tuple[float, str], ...]:
+    """Of the axis the 1 and what fits next to it."""
+    if forest is None:
+        return ()
+    kept = [(forest.one, "1")]
+    for at, text in (forest.ticks[0], forest.ticks[-1]):
+        if all(abs(at - other) > APART for other, _ in kept):
+            kept.append((at, text))
+    return tuple(sorted(kept))
 
 
 def without_ratio(results: Results) -> tuple[str, ...]:

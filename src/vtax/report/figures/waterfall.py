@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from vtax.analysis.records import Analysis, Ladder, LadderStep
+from vtax.figures.figure import Axis, Choice, Figure, Layer, Mark, Panel, Row, Scale, Value, rows
 from vtax.report.document.numbers import labels_text, ratio_text
-from vtax.report.figures.chart import Chart, choice, plain, short
-from vtax.report.figures.svg import around, cut, document, label, line, rect, tick_text
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 440.0, 58.0, 430.0, 30.0, 200.0
+KIND = "waterfall"
 
 
 @dataclass(frozen=True)
@@ -49,42 +48,50 @@ def supported(rung: LadderStep) -> bool:
     return rung.low > 1 or rung.high < 1
 
 
-def waterfall(analysis: Analysis, anchor: str = "waterfall") -> Chart | None:
+def waterfall(analysis: Analysis) -> Figure | None:
     """What is left of the first environment's performance after every step, in percent; None without a ladder."""
     several = [one for one in analysis.ladder if one.rungs and one.kind.has_ratio]
     several.sort(key=lambda one: not one.primary)
     if not several:
         return None
-    traces, options = [], []
-    for one in several:
-        levels = _levels(one)
-        names = [one.rungs[0].previous, *(rung.environment for rung in one.rungs)]
-        traces.append(
-            {
-                "type": "waterfall",
-                "name": plain(f"{one.label} {one.metric}"),
-                "meta": {"role": "waterfall"},
-                "x": [plain(name) for name in names],
-                "measure": ["absolute", *["relative"] * len(one.rungs)],
-                "y": [100, *(short(100 * (b - a)) for a, b in pairwise(levels))],
-                "text": ["100 %", *(plain(_told(rung)) for rung in one.rungs)],
-                "hovertemplate": "%{x}<br>%{text}<extra></extra>",
-                "textposition": "outside",
-            }
-        )
-        options.append((_name(one), [len(traces) - 1]))
     first = several[0]
-    return Chart(
-        anchor=anchor,
+    data = [row for one in several for row in _steps(one)]
+    names = tuple(dict.fromkeys(str(row["to"]) for row in data))
+    options = tuple(dict.fromkeys(map(_name, several)))
+    highest = max(float(row["top"] or 0.0) for row in data)
+    hover = (("name", "environment"), ("text_text", "step"))
+    return Figure(
+        name="waterfall",
+        kind=KIND,
         title="What each step of the ladder costs",
-        alt=f"Waterfall of {_name(first)}: " + "; ".join(f"{r.environment} {_told(r)}" for r in first.rungs),
-        svg=_svg(first),
-        traces=tuple(traces),
-        layout={"yaxis": {"title": {"text": f"% of {plain(first.rungs[0].previous)}"}, "rangemode": "tozero"}},
-        caption=f"{_name(first)}. Each bar is the step from the environment before it; brackets are its interval.",
-        choices=(choice("Metric", options),) if len(options) > 1 else (),
+        alt=f"Waterfall of {_name(first)}: " + "; ".join(f"{r.environment} {_in_words(r)}" for r in first.rungs),
+        caption="Each bar is the step from the environment before it; brackets are its interval.",
+        data=tuple(data),
+        panels=(
+            Panel(
+                (
+                    Layer(Mark.BAR, "step", y="before", y2="after", by="step", hover=hover),
+                    Layer(Mark.TEXT_ABOVE, "step", y="top", text="label"),
+                ),
+                Axis("after", f"% of {first.rungs[0].previous}", domain=(0.0, 1.3 * highest)),
+            ),
+        ),
+        x=Axis("to", scale=Scale.CATEGORY, values=names),
+        environments=analysis.environments,
+        choices=(Choice("metric", "Metric", options, options[0], still=4),),
         wide=True,
     )
+
+
+def _steps(one: Ladder) -> Iterator[Row]:
+    levels = [100 * level for level in _levels(one)]
+    names = [one.rungs[0].previous, *(rung.environment for rung in one.rungs)]
+    for place, name in enumerate(names):
+        before, after = levels[place - 1] if place else 0.0, levels[place]
+        words = _in_words(one.rungs[place - 1]) if place else "100 %"
+        row: dict[str, Value] = {"metric": _name(one), "to": name, "before": before, "after": after}
+        row |= {"step": "total" if not place else "loss" if after < before else "gain", "top": max(before, after)}
+        yield from rows("step", [row | {"label": words.replace(" [", "\n["), "text_text": words, "name": name}])
 
 
 def _levels(one: Ladder) -> list[float]:
@@ -95,7 +102,7 @@ def _levels(one: Ladder) -> list[float]:
     return levels
 
 
-def _told(rung: LadderStep) -> str:
+def _in_words(rung: LadderStep) -> str:
     if rung.blocker:
         return f"× {ratio_text(rung.ratio)}, not comparable"
     return f"× {ratio_text(rung.ratio)}{_ends(rung)}"
@@ -110,29 +117,3 @@ def _ends(rung: LadderStep) -> str:
 
 def _name(one: Ladder) -> str:
     return ", ".join(word for word in (f"{one.label} {one.metric}", labels_text(one.labels)) if word)
-
-
-def _svg(one: Ladder) -> str:
-    levels = _levels(one)
-    y = around([0.0, *(100 * level for level in levels)], BOTTOM, TOP, zero=True)
-    names = [one.rungs[0].previous, *(rung.environment for rung in one.rungs)]
-    step = (RIGHT - LEFT) / len(names)
-    parts = [label(0, 12, cut(_name(one), 66), "head")]
-    for tick in y.ticks(5):
-        parts += [
-            line(LEFT, y(tick), RIGHT, y(tick), "grid"),
-            label(LEFT - 6, y(tick) + 3.5, tick_text(tick), "tick", "end"),
-        ]
-    for i, name in enumerate(names):
-        x = LEFT + i * step + step * 0.15
-        before = 0.0 if i == 0 else levels[i - 1]
-        top, bottom = max(before, levels[i]), min(before, levels[i])
-        kind = "whole" if i == 0 else "fall" if levels[i] < before else "rise"
-        height = y(100 * bottom) - y(100 * top)
-        parts.append(rect(x, y(100 * top), step * 0.7, max(1.5, height), f"bar {kind}"))
-        told = "100 %" if i == 0 else f"× {ratio_text(one.rungs[i - 1].ratio)}"
-        parts.append(label(x + step * 0.35, y(100 * top) - 4, told, "value", "middle"))
-        parts.append(label(x + step * 0.35, BOTTOM + 14, cut(name, max(4, int(step / 6))), "tick", "middle"))
-        if i < len(names) - 1:
-            parts.append(line(x + step * 0.7, y(100 * levels[i]), x + step, y(100 * levels[i]), "base"))
-    return document(WIDTH, BOTTOM + 22, parts)

@@ -1,6 +1,6 @@
 """The report as one HTML file: style, figures, data and scripts inside it, nothing fetched.
 
-Everything stands there without a script: figures are SVG. The scripts add to it, and a content security policy lets
+Everything is there without a script: figures are SVG. The scripts add to it, and a content security policy lets
 only these run, by their hash.
 """
 
@@ -11,25 +11,21 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from importlib.resources import files
-from typing import Any
+from importlib.resources import files as resources
+from pathlib import Path
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from vtax.figures.render import library, live, stills
+from vtax.figures.theme import mark_of, slug, style_sheet
 from vtax.report.document.audit_phrases import named
 from vtax.report.document.findings import ROW
 from vtax.report.document.links import file_name, raw_file
-from vtax.report.document.page import Page, page_of
-from vtax.report.document.tables import Results, results_of
-from vtax.report.figures.chart import Chart, Trace, slug
-from vtax.report.figures.drawn import charts, left_out
-from vtax.report.figures.forest import forest, without_ratio
-from vtax.report.figures.palette import DASHES, ENVIRONMENTS, SYMBOLS, mark_of, variables
-from vtax.report.figures.rug import rugs, ticks
-from vtax.report.figures.timeline import timeline
-from vtax.report.figures.waterfall import waterfall
-from vtax.report.records import ReportInput
+from vtax.report.document.model import Document
+from vtax.report.figures.forest import forest, rug_plots, rug_ticks, without_ratio
+from vtax.report.figures.selection import page_figures
+from vtax.report.formats import Made
 
 SEAM = re.compile(r"(?<=[a-z])(?<![KMGT]i)(?<!\bk)(?=[A-Z])|(?<=_)(?=[^_])")  # not in MiB, not in kB
 TOGETHER = re.compile(r"(?<=\d) (?=(?:[KMGT]i|[kMGT])?B\b|[mµn]?s\b|%)|(?<=,) (?=[^\[\]]*\])")  # `2 MiB`, `[0.9, 1.1]`
@@ -38,16 +34,18 @@ SCRIPTS = ("figures.js", "tables.js")
 UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
-def render(report: ReportInput) -> str:
-    """`report/index.html`, as text. Links to raw files are relative to the directory `report`."""
-    results = results_of(report)
-    page = page_of(report)
-    own = _charts(report, results, page)
-    above = tuple(chart for chart in (waterfall(report.analysis),) if chart is not None)
-    happened = tuple(chart for chart in (timeline(report),) if chart is not None)
-    every = [*above, *happened, *(chart for several in own.values() for chart in several)]
+def files(document: Document, made: Made) -> Mapping[str, bytes]:
+    """`index.html`."""
+    return {"index.html": render(document, made.cache).encode()}
+
+
+def render(page: Document, cache: Path | None = None) -> str:
+    """The page, as text. Links to raw files are relative to the directory `report`. The figures' script is kept in
+    `cache`."""
+    report, results = page.source, page.results
+    figures = page_figures(page)
     overview = forest(results, report.analysis.margin)
-    library, script = plotly(), "\n".join(_template(name) for name in SCRIPTS)
+    vega, script = library(cache), "\n".join(_template(name) for name in SCRIPTS)
     return (
         _templates()
         .get_template("index.html")
@@ -55,68 +53,26 @@ def render(report: ReportInput) -> str:
             page=page,
             forest=overview,
             without_ratio=without_ratio(results),
-            rugs=rugs(overview),
-            rug_ticks=ticks(overview) if overview else (),
-            figures=own,
-            left_out=_left_out(report, page, own),
-            above=above,
-            happened=happened,
-            variables=variables(page.environments),
-            policy=policy(library, script),
-            data=Markup(embedded(_data(every))),
-            library=Markup(library),
+            rugs=rug_plots(overview),
+            rug_ticks=rug_ticks(overview),
+            figures=figures,
+            drawings=stills(figures.every),
+            colours=Markup(style_sheet(page.environments)),
+            policy=policy(vega, script),
+            data=Markup(embedded(live(figures.every))),
+            library=Markup(vega),
             script=Markup(script),
         )
     )
 
 
-def _charts(report: ReportInput, results: Results, page: Page) -> Mapping[str, tuple[Chart, ...]]:
-    """The figures of every entry, by the id of its place in the page."""
-    return {
-        anchor: charts(report, results, entry, f"fig-{anchor}")
-        for section in page.sections
-        for anchor, entry in section.anchored()
-    }
-
-
-def _left_out(report: ReportInput, page: Page, own: Mapping[str, tuple[Chart, ...]]) -> Mapping[str, str]:
-    """What to say of figures that are not drawn, by the id of the entry's place in the page."""
-    return {
-        anchor: left_out(report, entry, own[anchor])
-        for section in page.sections
-        for anchor, entry in section.anchored()
-    }
-
-
-def _data(every: list[Chart]) -> dict[str, Any]:
-    """What the scripts read."""
-    files: dict[str, int] = {}
-    figures = {chart.anchor: chart.live() for chart in every if chart.traces}
-    for figure in figures.values():
-        figure["data"] = [_numbered(trace, files) for trace in figure["data"]]
-    return {
-        "figures": figures,
-        "files": list(files),
-        "symbols": SYMBOLS,
-        "dashes": DASHES,
-        "colours": len(ENVIRONMENTS),
-    }
-
-
-def _numbered(trace: Trace, files: dict[str, int]) -> Trace:
-    """A trace whose points name their raw files by place in `files`, where each stands once."""
-    if "customdata" not in trace:
-        return trace
-    return {**trace, "customdata": [files.setdefault(name, len(files)) for name in trace["customdata"]]}
-
-
 def embedded(content: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element or begin another."""
+    """JSON that can be inside a script element: nothing in it can end the element or begin another."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
 
 
 def policy(*scripts: str) -> str:
-    """Nothing may be loaded, and no script but these may run. Styles are free, since plotly sets them one by one."""
+    """Nothing may be loaded, and no script but these may run. Styles are free: drawings set them one by one."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts
     )
@@ -127,7 +83,7 @@ def policy(*scripts: str) -> str:
 
 
 def with_code(text: str) -> Markup:
-    """Text in which what stands between backticks is set as code; nothing in it is markup."""
+    """Text in which what is between backticks is set as code; nothing in it is markup."""
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
@@ -150,14 +106,6 @@ def breakable(text: str) -> Markup:
 def kept(text: str) -> str:
     """Text in which a number and its unit, and the two ends of an interval, stay on one line."""
     return TOGETHER.sub("\u00a0", text)
-
-
-def plotly() -> str:
-    """plotly.js as its package has it. It must not hold what would end a script element."""
-    text = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-    if "</script" in text or "<!--" in text:
-        raise ValueError("plotly.min.js cannot stand inside a page")
-    return text.replace("\r\n", "\n")
 
 
 def _templates() -> Environment:
@@ -185,4 +133,4 @@ def _templates() -> Environment:
 
 
 def _template(name: str) -> str:
-    return (files("vtax.report.formats") / "templates" / name).read_text(encoding="utf-8")
+    return (resources("vtax.report.formats") / "templates" / name).read_text(encoding="utf-8")

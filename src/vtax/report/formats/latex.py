@@ -1,28 +1,28 @@
-"""Tables for a paper: LaTeX with booktabs and siunitx, for every entry of the study its values and its ratios.
+"""Tables for a paper: the tables of the report in LaTeX, with booktabs and siunitx.
 
 `tables.tex` is made to be read by `\\input`; `report.tex` is a document around it, with the figures, that compiles as
-it is. Numbers are those of `analysis.json`, rounded to the digits that their deviation leaves; ratios to three digits.
-No table is wider than a page: what all rows share stands in the caption, and columns that do not fit make a table more.
+it is. Numbers are those of the page. No table is wider than a page: columns that do not fit make a table more.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from vtax.analysis.records import Analysis, Comparison, Level, Score, Verdict
-from vtax.model.metric import Kind
-from vtax.report.document.naming import in_order, interval, names_of
-from vtax.report.figures.chart import slug
-from vtax.report.figures.svg import cut
-from vtax.units import scale_of
+from vtax.figures.theme import cut, mark_of, slug
+from vtax.report.document.cells import span
+from vtax.report.document.model import Cell, Document, Entry, Number, Ratio, Row, Table
+from vtax.report.document.numbers import ABSENT
+from vtax.report.formats import Made
 
 SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=_)(?=[^_])")
+DIGITS = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 LONG = 40  # rows from which a table may break over pages
 ACROSS = 104  # letters of \\footnotesize in a line of 17 cm, with some room
 NAME = 34  # letters of a row's name in a line
+WORDS = 24  # letters of a sentence in a line
 HEAD = 18  # letters of an environment above a column
 GAP = 2  # letters between columns
 SPECIAL = {
@@ -46,24 +46,22 @@ SPECIAL = {
     "±": r"\textpm{}",
     "–": "--",
     "…": r"\dots{}",
+    "“": "``",
+    "”": "''",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "²": r"\texttwosuperior{}",
     "³": r"\textthreesuperior{}",
+    "▲": r"$\blacktriangle$",  # marks of verdicts
+    "▼": r"$\blacktriangledown$",
+    "■": r"$\blacksquare$",
+    "◆": r"$\blacklozenge$",
+    "◇": r"$\lozenge$",
+    "○": r"$\circ$",
+    "✕": r"$\times$",
+    "·": r"$\cdot$",
 }
-MICRO = r"\micro "
-UNIT = re.compile(r"[A-Za-z0-9µ/]{1,14}")
 NEEDS = r"% Needs array, amssymb, booktabs, longtable, siunitx and textcomp, and \sisetup{separate-uncertainty}."
-MARKS = {  # of verdicts, as in the report
-    Verdict.FASTER: r"$\blacktriangle$",
-    Verdict.SLOWER: r"$\blacktriangledown$",
-    Verdict.EQUIVALENT: r"$\blacksquare$",
-    Verdict.TRIVIAL: r"$\blacklozenge$",
-    Verdict.UNADJUSTED: r"$\lozenge$",
-    Verdict.INCONCLUSIVE: r"$\circ$",
-    Verdict.NOT_COMPARABLE: r"$\times$",
-}
-NO_VERDICT = r"$\cdot$"
 PREAMBLE = r"""% Figures are as wide as one column of a paper; tables as wide as a page.
 \documentclass[a4paper,10pt]{article}
 \usepackage[T1]{fontenc}
@@ -82,7 +80,12 @@ FIGURE = r"""\begin{figure}[htbp]
 \end{figure}"""
 FLOATS = 12  # figures that LaTeX gets before it has to set them
 
-Series = tuple[str, str, str, tuple[tuple[str, str], ...]]  # entry, metric, unit, labels
+
+def files(document: Document, made: Made) -> Mapping[str, bytes]:
+    """`latex/tables.tex`, and `latex/report.tex` around it and the figures that were made as PDF."""
+    figures = [(f"../{place}", caption) for place, caption in made.captions.items() if place.endswith(".pdf")]
+    report = whole(document.source.plan.study.name, figures)
+    return {"latex/tables.tex": tables(document).encode(), "latex/report.tex": report.encode()}
 
 
 def escape(text: str) -> str:
@@ -98,53 +101,12 @@ def escape(text: str) -> str:
     return "".join(words)
 
 
-def number(value: float, sd: float | None = None) -> str:
-    """siunitx's `\\num` of a value, with its deviation to two significant digits and the same decimals."""
-    if not math.isfinite(value):
-        raise ValueError(f"{value} is not a number for a table")
-    if not sd and value == int(value) and abs(value) < 1e15:
-        return rf"\num{{{int(value)}}}"
-    if not sd:
-        return rf"\num{{{_plain(value, _decimals(abs(value), 4))}}}"
-    decimals = max(0, 1 - math.floor(math.log10(sd)))
-    return rf"\num{{{_plain(value, decimals)} +- {_plain(sd, decimals)}}}"
+def tables(document: Document) -> str:
+    """Every table of results, one after another: scores, steps of a ladder, then those of each entry."""
+    return "\n\n".join((NEEDS, *_tables(document))) + "\n"
 
 
-def _decimals(size: float, digits: int) -> int:
-    return max(0, digits - 1 - math.floor(math.log10(size))) if size > 0 else 0
-
-
-def _plain(value: float, decimals: int) -> str:
-    if decimals > 12 or abs(value) >= 1e15:
-        return f"{value:.3e}"
-    return f"{value:.{decimals}f}"
-
-
-def tables(analysis: Analysis) -> str:
-    """Every table, one after another."""
-    levels: dict[Series, dict[str, Level]] = {}
-    for level in analysis.levels:
-        levels.setdefault(_series(level), {})[level.environment] = level
-    ratios: dict[tuple[object, ...], Comparison] = {
-        (*_series(item), item.environment): item for item in analysis.comparisons
-    }
-    entries: dict[str, list[Series]] = {}
-    for series in levels:
-        entries.setdefault(series[0], []).append(series)
-    parts = [NEEDS]
-    for entry, several in entries.items():
-        kept = {series: levels[series] for series in several if _tells(levels[series].values())}
-        left_out = dict.fromkeys(escape(series[1]) for series in several if series not in kept)
-        if left_out:
-            parts.append(f"% {escape(entry)}, counts, checks and what is zero everywhere: {', '.join(left_out)}")
-        if kept:
-            parts += _of_entry(entry, kept, ratios, analysis)
-    if analysis.scores:
-        parts.append(_scores(analysis))
-    return "\n\n".join(parts) + "\n"
-
-
-def document(title: str, figures: Iterable[tuple[str, str]]) -> str:
+def whole(title: str, figures: Iterable[tuple[str, str]]) -> str:
     """A document with all tables, and the figures of these files with their captions."""
     body = [rf"\section*{{{escape(title)}}}", r"\input{tables.tex}", r"\twocolumn"]
     for number, (place, caption) in enumerate(figures, start=1):
@@ -155,19 +117,88 @@ def document(title: str, figures: Iterable[tuple[str, str]]) -> str:
     return PREAMBLE + "\n\n".join(body) + "\n\\end{document}\n"
 
 
-def _series(item: Level | Comparison) -> Series:
-    return item.label, item.metric, item.unit, tuple(sorted(item.labels.items()))
+def _tables(document: Document) -> Iterator[str]:
+    taken: set[str] = set()
+    for table, name in ((document.scores, "scores"), (document.ladder, "ladder")):
+        if table.rows:
+            yield from fitting(table, f"{table.title}. {table.note}", _free(name, taken))
+    for section in document.sections:
+        for entry in section.entries:
+            yield from _of_entry(document, entry, taken)
 
 
-def _tells(levels: Iterable[Level]) -> bool:
-    """Whether a series is a result: no count, no check, and not zero in every run."""
-    several = list(levels)
-    return several[0].kind is not Kind.COUNT and any(level.minimum != 0 or level.maximum != 0 for level in several)
+def _of_entry(document: Document, entry: Entry, taken: set[str]) -> Iterator[str]:
+    """The tables of an entry without counts, checks and what is zero everywhere, which a comment names."""
+    rows = entry.table.rows if entry.table is not None else ()
+    kept = _without_lone_headings([row for row in rows if row.heading or not _zero(row)])
+    zero = [(metric, row) for metric, row in _by_metric(rows) if _zero(row)]
+    shown = {metric for metric, row in _by_metric(rows) if not _zero(row)}
+    names = [metric for metric, _ in _by_metric(entry.counts.rows if entry.counts else ())]
+    names += [metric for metric, _ in zero if metric not in shown]
+    if names:
+        listed = ", ".join(escape(name) for name in dict.fromkeys(names))
+        yield f"% {escape(entry.label)}, counts, checks and what is zero everywhere: {listed}"
+    if entry.table is not None and kept:
+        table = Table(entry.table.title, entry.table.columns, tuple(kept), entry.table.note)
+        what = (
+            f"{entry.label}. {table.note} Mean ± standard deviation over {_counted(document, entry)}; relative to "
+            f"{document.baseline}, above one is better, {document.intervals} in brackets; {_legend(table)}"
+        )
+        yield from fitting(table, what, _free(entry.label, taken))
+    for matrix in entry.matrices:
+        yield from fitting(matrix, f"{entry.label}: {matrix.title}. {matrix.note}", _free(entry.label, taken))
+
+
+def _counted(document: Document, entry: Entry) -> str:
+    """`3 rounds`, or `2 to 3 rounds` where they differ."""
+    counts = [level.n for series in entry.series for level in document.results.levels[series].values()]
+    return f"{span(counts, str)} {'runs' if document.imported else 'rounds'}"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A label that no other table has."""
+    label, number = slug(name), 1
+    while label in taken:
+        number += 1
+        label = f"{slug(name)}-{number}"
+    taken.add(label)
+    return label
+
+
+def _by_metric(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:
+    """The rows with numbers, each with the name of its metric: its own, or that of the heading above it."""
+    heading: Row | None = None
+    for row in rows:
+        if row.heading:
+            heading = row
+        else:
+            yield (heading if heading is not None and row.inside else row).cells[0].text, row
+
+
+def _zero(row: Row) -> bool:
+    """Whether every value of a row is zero, in every run."""
+    numbers = [cell.value for cell in row.cells if isinstance(cell.value, Number)]
+    return bool(numbers) and all(one.value == 0 and not one.sd for one in numbers)
+
+
+def _without_lone_headings(rows: Sequence[Row]) -> list[Row]:
+    """Rows without the headings that no row follows."""
+    return [
+        row
+        for row, following in zip_longest(rows, rows[1:])
+        if not row.heading or (following is not None and not following.heading)
+    ]
+
+
+def _legend(table: Table) -> str:
+    """What each mark of a verdict says, of those that appear."""
+    words = dict.fromkeys(cell.verdict for row in table.rows for cell in row.cells if cell.verdict)
+    return ", ".join(f"{mark_of(word).glyph} {word}" for word in words)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of cells with what stands above it. `width` is how many letters it prints, about."""
+    """A column of cells with what is above it. `width` is how many letters it prints, about."""
 
     head: str
     cells: tuple[str, ...]
@@ -175,7 +206,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        return self.wraps or max(printed(self.head), *map(printed, self.cells))
+        return self.wraps or max(map(printed, (self.head, *self.cells)))
 
     @property
     def kind(self) -> str:
@@ -186,85 +217,96 @@ class Column:
 def printed(text: str) -> int:
     """How many letters a line of LaTeX prints, about: what it needs to fit a page."""
     text = re.sub(r"\\num\{([^{}]*)\}", lambda found: _grouped(found[1]), text)
-    text = re.sub(r"\\si\{([^}]*)\}", r"\1", text)
-    text = re.sub(r"\$\\[a-z]+\$|\\(?:text|dots|micro)[a-z]*(?:\{\}| )|\\[{}$&#%_]", "x", text)
+    text = re.sub(r"\$\\[a-z]+\$|\\(?:text|dots)[a-z]*(?:\{\}| )|\\[{}$&#%_]", "x", text)
     return len(text.replace(r"\allowbreak{}", ""))
 
 
-def _grouped(number_: str) -> str:
+def _grouped(number: str) -> str:
     """A number as siunitx prints it: some room between groups of three digits, and around its sign."""
-    digits = max((len(part) for part in re.findall(r"\d+", number_)), default=0)
-    return number_.replace("+-", "+/-") + " " * (digits // 4)
+    digits = max((len(part) for part in re.findall(r"\d+", number)), default=0)
+    return number.replace("+-", "+/-") + " " * (digits // 4)
 
 
-def _of_entry(
-    entry: str,
-    levels: Mapping[Series, Mapping[str, Level]],
-    ratios: Mapping[tuple[object, ...], Comparison],
-    analysis: Analysis,
-) -> list[str]:
-    """The tables of one entry: values and ratios in one for two environments, apart for more."""
-    first = {id(item): series for series, found in levels.items() for item in [next(iter(found.values()))]}
-    items = in_order([next(iter(levels[series].values())) for series in first.values()])
-    order = [first[id(item)] for item in items]
-    names = names_of(items)
-    there = {name for found in levels.values() for name in found}
-    there |= {name for series in order for name in analysis.environments if (*series, name) in ratios}
-    measured = [name for name in analysis.environments if name in there]
-    compared = [one for one in measured if one != analysis.baseline and analysis.baseline in there]
-    scales = [scale_of(max(abs(level.mean) for level in levels[series].values()), series[2]) for series in order]
-    front = [
-        Column(" ", tuple(map(breakable, names.own)), NAME if max(map(len, names.own)) > NAME else 0),
-        Column("unit", tuple(_unit(unit) for _, unit in scales)),
+def fitting(table: Table, caption: str, label: str) -> Iterator[str]:
+    """One table, or where that is wider than a page one of values and one of ratios, in as many parts as they need."""
+    lines = [line for row in table.rows for line in _lines(row, len(table.columns))]
+    columns = [
+        Column(escape(cut(column.title, HEAD + 3)) or " ", cells)
+        for column, cells in zip(table.columns, zip(*lines, strict=True), strict=True)
     ]
-    values = [
-        Column(
-            escape(cut(name, HEAD)),
-            tuple(_value(levels[series].get(name), factor) for series, (factor, _) in zip(order, scales, strict=True)),
-        )
-        for name in measured
+    limits = [NAME, *([WORDS] * len(columns))]
+    wide = [
+        Column(one.head, one.cells, limit if one.width > NAME else 0)
+        for one, limit in zip(columns, limits, strict=False)
     ]
-    found = {name: [ratios.get((*series, name)) for series in order] for name in compared}
-    against = [Column(escape(cut(name, HEAD)), tuple(map(_ratio, several))) for name, several in found.items()]
-    what = f"{escape(entry)}: {escape(', '.join(names.shared))}" if names.shared else escape(entry)
-    rounds = sorted({level.n for several in levels.values() for level in several.values()})
-    over = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-    mean = f"mean and sample standard deviation over {over} rounds"
-    known = [item for several in found.values() for item in several if item is not None]
-    ratio = (
-        f"ratio to {escape(cut(analysis.baseline, HEAD))}, above one is better, "
-        f"{escape(interval(analysis))} in brackets; {_legend(known)}"
-    )
-    label = slug(entry)
-    if len(measured) <= 2 and against:
-        both = [*values, Column(f"ratio of {against[0].head}", against[0].cells)]
-        return _fitting(front, both, f"{what}. {mean.capitalize()}; {ratio}", label)
-    made = _fitting(front, values, f"{what}. {mean.capitalize()}", label)
-    if known:
-        made += _fitting(front[:1], against, f"{what}. {ratio.capitalize()}", f"{label}-ratios")
-    return made
+    body = [row.cells for row in table.rows if not row.heading]
+    compared = [any(isinstance(cells[at].value, Ratio) for cells in body) for at in range(1, len(wide))]
+    marked = list(zip(wide[1:], compared, strict=True))
+    parts = [wide[1:]]
+    if _width(wide) > ACROSS:
+        parts = [[column for column, ratio in marked if ratio is wanted] for wanted in (False, True)]
+    groups = [group for part in parts for group in _grouped_to_fit(wide[0], part)]
+    for number, group in enumerate(groups, start=1):
+        part = "" if len(groups) == 1 else f" (part {number} of {len(groups)})"
+        name = label if number == 1 else f"{label}-part{number}"
+        yield _set([wide[0], *group], escape(caption.rstrip(".") + part + "."), name)
 
 
-def _fitting(front: Sequence[Column], columns: Sequence[Column], caption: str, label: str) -> list[str]:
-    """As few tables as hold all columns, each with those in `front` first and no wider than a page."""
-    groups: list[list[Column]] = [[]]
+def _grouped_to_fit(first: Column, columns: Sequence[Column]) -> list[list[Column]]:
+    """The columns in groups that fit a page with the first one."""
+    groups: list[list[Column]] = []
     for column in columns:
-        if groups[-1] and _width([*front, *groups[-1], column]) > ACROSS:
+        if not groups or _width([first, *groups[-1], column]) > ACROSS:
             groups.append([])
         groups[-1].append(column)
-    made = []
-    for number, group in enumerate(groups, start=1):
-        own = [*front, *group]
-        head = " & ".join(column.head for column in own) + r" \\"
-        rows = [" & ".join(cells) + r" \\" for cells in zip(*(column.cells for column in own), strict=True)]
-        name = label if number == 1 else f"{label}-{number}"
-        told = caption if len(groups) == 1 else f"{caption} (part {number} of {len(groups)})"
-        made.append(_set("".join(column.kind for column in own), f"{told}.", name, [head], rows))
-    return made
+    return groups
 
 
 def _width(columns: Sequence[Column]) -> int:
     return sum(column.width + GAP for column in columns)
+
+
+def _lines(row: Row, width: int) -> Iterator[tuple[str, ...]]:
+    """The lines of a row: its cells, and below numbers of a matrix their ratios."""
+    if row.heading:
+        yield (rf"\textbf{{{breakable(row.cells[0].text)}}}", *([""] * (width - 1)))
+        return
+    name = row.cells[0]
+    yield (
+        breakable(f"{name.text} ({name.note})" if name.note else name.text),
+        *(_cell(cell) for cell in row.cells[1:]),
+    )
+    below = [_ratio(cell.note) if _in_matrix(cell) else "" for cell in row.cells]
+    if any(below):
+        yield tuple(below)
+
+
+def _in_matrix(cell: Cell) -> bool:
+    """Whether a number has its ratio below it, as those of matrices have: it has no other place for raw files."""
+    return isinstance(cell.value, Number) and not cell.raw
+
+
+def _cell(cell: Cell) -> str:
+    mark = f" {escape(mark_of(cell.verdict).glyph)}" if cell.verdict else ""
+    if isinstance(cell.value, Number):
+        return number(cell.text) + mark
+    if isinstance(cell.value, Ratio):
+        return _ratio(cell.text) + mark
+    note = f" ({cell.note})" if cell.note and cell.text != ABSENT else ""
+    return breakable(cut(f"{cell.text}{note}", 2 * NAME)) + mark
+
+
+def number(text: str) -> str:
+    """siunitx's `\\num` of a number as the page has it, with its deviation. Raises ValueError for what is not one."""
+    if not all(DIGITS.fullmatch(part) for part in text.split(" ± ")):
+        raise ValueError(f"{text} is not a number for a table")
+    return rf"\num{{{text.replace(',', '').replace('±', '+-')}}}"
+
+
+def _ratio(text: str) -> str:
+    """A ratio and the ends of its interval, each as `\\num`."""
+    words = escape(text.replace("\u00a0", " "))
+    return DIGITS.sub(lambda found: rf"\num{{{found[0].rstrip(',')}}}" + "," * found[0].endswith(","), words)
 
 
 def breakable(text: str) -> str:
@@ -277,38 +319,17 @@ def _broken(word: str) -> str:
     return r"\allowbreak{}".join(map(escape, pieces))
 
 
-def _legend(items: Sequence[Comparison | Score]) -> str:
-    """What each mark of a verdict says, of those that appear."""
-    found = {item.verdict: MARKS.get(item.verdict, NO_VERDICT) for item in items}
-    return ", ".join(f"{mark} {escape(verdict)}" for verdict, mark in found.items())
-
-
-def _scores(analysis: Analysis) -> str:
-    """The composite scores, with the weights that the study gave them."""
-    weights = {
-        one.name: ", ".join(f"{name} {weight:g}" for name, weight in one.weights.items()) for one in analysis.scores
-    }
-    columns = [
-        Column("score", tuple(breakable(f"{one.name} ({weights[one.name]})") for one in analysis.scores), NAME),
-        Column("environment", tuple(escape(cut(one.environment, HEAD)) for one in analysis.scores)),
-        Column(f"ratio to {escape(cut(analysis.baseline, HEAD))}", tuple(map(_ratio, analysis.scores))),
-    ]
-    caption = (
-        "Composite scores: weighted geometric means of ratios, above one is better than the baseline; exploratory. "
-        f"Intervals in brackets; {_legend(analysis.scores)}"
-    )
-    return _fitting(columns[:1], columns[1:], caption, "scores")[0]
-
-
-def _set(columns: str, caption: str, label: str, head: Sequence[str], rows: Sequence[str]) -> str:
+def _set(columns: Sequence[Column], caption: str, label: str) -> str:
     """A table that floats, or one that breaks over pages when it has many rows."""
+    kinds = "".join(column.kind for column in columns)
+    head = " & ".join(column.head for column in columns) + r" \\"
+    rows = [" & ".join(cells) + r" \\" for cells in zip(*(column.cells for column in columns), strict=True)]
     if len(rows) > LONG:
         top = rf"\caption{{{caption}}}\label{{tab:{label}}}\\"
-        inner = [top, r"\toprule", *head, r"\midrule", r"\endfirsthead", r"\toprule", *head, r"\midrule", r"\endhead"]
+        inner = [top, r"\toprule", head, r"\midrule", r"\endfirsthead", r"\toprule", head, r"\midrule", r"\endhead"]
         inner += [r"\bottomrule", r"\endfoot", *rows]
         small = r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}"
-        return "\n".join([small, rf"\begin{{longtable}}{{{columns}}}", *inner, r"\end{longtable}", r"\endgroup"])
-    inner = [r"\toprule", *head, r"\midrule", *rows, r"\bottomrule"]
+        return "\n".join([small, rf"\begin{{longtable}}{{{kinds}}}", *inner, r"\end{longtable}", r"\endgroup"])
     return "\n".join(
         [
             r"\begin{table*}[htbp]",
@@ -316,37 +337,13 @@ def _set(columns: str, caption: str, label: str, head: Sequence[str], rows: Sequ
             rf"\caption{{{caption}}}",
             rf"\label{{tab:{label}}}",
             r"\footnotesize\setlength{\tabcolsep}{3pt}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            *inner,
+            rf"\begin{{tabular}}{{{kinds}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
             r"\end{tabular}",
             r"\end{table*}",
         ]
     )
-
-
-def _unit(unit: str) -> str:
-    """A unit as siunitx sets it, or as text what is none that it knows."""
-    if not UNIT.fullmatch(unit):
-        return escape(cut(unit, 14))
-    return rf"\si{{{unit.replace('µ', MICRO)}}}"
-
-
-def _value(level: Level | None, factor: float) -> str:
-    return "--" if level is None else number(level.mean / factor, level.sd and level.sd / factor)
-
-
-def _ratio(item: Comparison | Score | None) -> str:
-    """The ratio with its interval and the mark of its verdict; a difference for a proportion."""
-    if item is None:
-        return "--"
-    mark = MARKS.get(item.verdict, NO_VERDICT)
-    if item.ratio is None:
-        difference = item.difference if isinstance(item, Comparison) else None
-        return f"{'--' if difference is None else f'difference {three(difference)}'} {mark}"
-    bounds = "" if item.low is None or item.high is None else f" [{three(item.low)}, {three(item.high)}]"
-    return f"{three(item.ratio)}{bounds} {mark}"
-
-
-def three(value: float) -> str:
-    """A number to three significant digits."""
-    return rf"\num{{{_plain(value, _decimals(abs(value), 3))}}}"

@@ -3,93 +3,98 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from vtax.report.document.findings import Box, Said
 from vtax.report.document.links import file_name, raw_file
-from vtax.report.document.page import Entry, Page, page_of
-from vtax.report.document.tables import Cell, Table
-from vtax.report.records import ReportInput
+from vtax.report.document.model import Box, Cell, Document, Entry, Message, Table
+from vtax.report.formats import Made
 
 SPECIAL = re.compile(r"([\\`*_\[\]|~#<>$])")
 LINE_END = re.compile(r"[\r\n\x0b\x0c\x85\u2028\u2029]+")
 FENCE = re.compile(r"`{3,}")
 
 
-def render(report: ReportInput) -> str:
-    """`report/report.md`, as text."""
-    return "\n\n".join(_blocks(page_of(report))) + "\n"
+def files(document: Document, _made: Made) -> Mapping[str, bytes]:
+    """`report.md`."""
+    return {"report.md": render(document).encode()}
 
 
-def _blocks(page: Page) -> Iterator[str]:
-    yield f"# {escape(page.title)}: {escape(page.question)}"
-    yield escape(page.subject)
+def render(document: Document) -> str:
+    """The report as text."""
+    return "\n\n".join(_blocks(document)) + "\n"
+
+
+def _blocks(document: Document) -> Iterator[str]:
+    yield f"# {escape(document.title)}: {escape(document.question)}"
+    yield escape(document.subject)
     yield "## The answer in short"
-    yield f"**{escape(page.caution)}**"
+    yield f"**{escape(document.caution)}**"
     lines = (
         f"- **{answer.group}**: "
         + "; ".join(f"{escape(said.name)}: {escape(said.text)}" for said in answer.clauses)
         + "."
-        for answer in page.answers
+        for answer in document.answers
     )
     yield "\n".join(lines)
-    yield escape(page.resolution)
-    yield from (_finding(box, most=3) for box in page.stopping)
-    if page.warned:
-        yield f"The audit warns {escape(page.warned)}: see Findings."
-    yield escape(page.reading)
+    yield escape(document.resolution)
+    yield from (_finding(box, most=3) for box in document.stopping)
+    if document.warned:
+        yield f"The audit warns {escape(document.warned)}: see Findings."
+    yield escape(document.reading)
     yield "## Overview"
-    yield from _table(page.overview, titled=False)
-    for table in (page.ladder, page.scores):
+    yield from _table(document.overview, titled=False)
+    for table in (document.ladder, document.scores):
         if table.rows:
             yield f"## {escape(table.title)}"
             yield from _table(table, titled=False)
     yield "## Findings"
-    yield from map(_finding, page.loud) if page.loud else ["No blocker and no warning."]
-    if page.quiet:
+    yield from map(_finding, document.loud) if document.loud else ["No blocker and no warning."]
+    if document.quiet:
         yield "### Notes"
-        yield "\n".join(f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in page.quiet)
-    for section in page.sections:
+        yield "\n".join(
+            f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in document.quiet
+        )
+    for section in document.sections:
         yield f"## {section.group}"
         for entry in section.entries:
-            yield from _entry(entry, page.environments)
+            yield from _entry(entry, document.environments)
     yield "## Conclusion"
-    for paragraph in page.conclusion:
+    for paragraph in document.conclusion:
         yield f"### {escape(paragraph.title)}"
         yield escape(" ".join(paragraph.sentences))
-    if not page.imported:
+    if not document.imported:
         yield "## What happened"
-        if page.ended:
-            yield f"The campaign ended {escape(page.ended)}."
-        yield from _table(page.cells, titled=True)
+        if document.ended:
+            yield f"The campaign ended {escape(document.ended)}."
+        yield from _table(document.cells, titled=True)
     yield "## Failures"
-    none = "Every run gave a result." if page.imported else "Every recorded trial ran to its end."
-    yield from _table(page.failures, titled=False) if page.failures.rows else [none]
-    if page.files is not None:
-        yield f"## {page.files.title}"
-        yield from _table(page.files, titled=False)
-    yield f"## {escape(page.matched.title)}"
-    yield from _table(page.matched, titled=False) if page.matched.rows else ["No log tells."]
-    if page.other_facts.rows:
-        yield f"### {escape(page.other_facts.title)}"
-        yield from _table(page.other_facts, titled=False)
-    if not page.imported:
-        yield from _setup(page)
-    for table in (page.plan, page.work):
+    yield from _table(document.failures, titled=False) if document.failures.rows else [document.none_failed]
+    if document.files is not None:
+        yield f"## {document.files.title}"
+        yield from _table(document.files, titled=False)
+    yield f"## {escape(document.matched.title)}"
+    yield from _table(document.matched, titled=False) if document.matched.rows else ["Not recorded in any log."]
+    if document.other_facts.rows:
+        yield f"### {escape(document.other_facts.title)}"
+        yield from _table(document.other_facts, titled=False)
+    if not document.imported:
+        yield from _setup(document)
+    for table in (document.plan, document.work):
         yield f"## {escape(table.title)}"
         yield from _table(table, titled=False)
 
 
-def _setup(page: Page) -> Iterator[str]:
+def _setup(document: Document) -> Iterator[str]:
     """How it was built: commands, machine, versions."""
-    for title, several in (("How each environment was built", page.built), ("What ran in each", page.commands)):
+    for title, several in (("How each environment was built", document.built), ("What ran in each", document.commands)):
         if several:
             yield f"## {title}"
         for name, commands in several:
             yield f"### {escape(name)}"
             yield fenced(commands)
-    for table in (page.peaks, page.image, page.machine, page.other_machine, page.versions, page.other_versions):
+    tables = (document.peaks, document.image, document.machine, document.other_machine)
+    for table in (*tables, document.versions, document.other_versions):
         if table.rows:
             yield f"## {escape(table.title)}"
             yield from _table(table, titled=False)
@@ -99,10 +104,10 @@ def _finding(box: Box, most: int | None = None) -> str:
     """One row of the audit as a quotation; at `most` so many of its messages."""
     head = f"**{box.severity.capitalize()} {escape(box.id)}**"
     if not box.title:
-        lines = [f"{head} {_said(box.lines[0])}"]
+        lines = [f"{head} {_message(box.messages[0])}"]
     else:
-        lines = [f"{head} {escape(box.title)}", "", *(f"- {_said(line)}" for line in box.lines[:most])]
-        more = len(box.lines[most:]) if most is not None else 0
+        lines = [f"{head} {escape(box.title)}", "", *(f"- {_message(line)}" for line in box.messages[:most])]
+        more = len(box.messages[most:]) if most is not None else 0
         lines += [*([f"- and {more} more, under Findings"] if more else []), ""]
     lines += [f"What to do: {escape(remedy)}" for remedy in box.remedies]
     return "\n".join(f"> {line}".rstrip() for line in _apart(lines))
@@ -114,9 +119,9 @@ def _apart(lines: Sequence[str]) -> Iterator[str]:
         yield f"{line}\\" if line and after and not after.startswith("- ") else line
 
 
-def _said(line: Said) -> str:
-    where = ", ".join(word for word in (*line.environments, line.benchmark) if word)
-    return f"({escape(where)}) {escape(line.message)}" if where else escape(line.message)
+def _message(one: Message) -> str:
+    where = ", ".join(word for word in (*one.environments, one.benchmark) if word)
+    return f"({escape(where)}) {escape(one.text)}" if where else escape(one.text)
 
 
 def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
@@ -128,8 +133,7 @@ def _entry(entry: Entry, environments: Sequence[str]) -> Iterator[str]:
     if entry.notes:
         yield "\n".join(f"- {escape(note)}" for note in entry.notes)
     if entry.published is not None:
-        yield "**Published figures**"
-        yield from _table(entry.published, titled=False)
+        yield from _table(entry.published, titled=True)
     if entry.counts is not None:
         yield from _table(entry.counts, titled=False)
     for matrix in entry.matrices:
@@ -163,10 +167,10 @@ def _table(table: Table, *, titled: bool) -> Iterator[str]:
 
 
 def _cell(cell: Cell) -> str:
-    badge = f"*{escape(cell.badge)}*" if cell.badge else ""
-    note = f"({escape(cell.note)})" if cell.note else ""
+    verdict = f"*{escape(cell.verdict)}*" if cell.verdict else ""
+    note = f"({escape(cell.smaller)})" if cell.smaller else ""
     text = f"[{escape(cell.text)}]({_href(cell.file)})" if cell.file else escape(cell.text)
-    return " ".join(word for word in (text, badge, note) if word)
+    return " ".join(word for word in (text, verdict, note) if word)
 
 
 def _href(source: str) -> str:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
-from vtax.analysis.records import Analysis, Level
-from vtax.model.finding import Finding
-from vtax.report.document.numbers import interval_text, labels_text, mean_sd, natural, ratio_text
-from vtax.report.document.page import page_of
-from vtax.report.records import ReportInput
-from vtax.units import scale_of
+from vtax.report.document.model import Box, Cell, Document, Entry, Table
 
 HEAD = """\
 #set page(paper: "a4", flipped: true, margin: 1.6cm, numbering: "1 / 1")
@@ -18,88 +13,104 @@ HEAD = """\
 #show figure: set align(left)
 #set text(size: 9pt)
 #set table(stroke: (x, y) => if y <= 1 { (top: 0.6pt) } else { none }, inset: (x: 4pt, y: 2.5pt))
+#show table: set text(size: 7.5pt)
 #show table.cell.where(y: 0): strong
 """
 
 
 def text(content: str) -> str:
     """A string literal of typst as content: nothing in it is markup."""
-    escaped = content.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
-    return f'#text("{escaped}")'
+    return f"#text({_literal(' '.join(content.splitlines()))})"
 
 
-def source(report: ReportInput, figures: Sequence[tuple[bytes, str]] = (), made: str = "") -> str:
+def _literal(content: str) -> str:
+    escaped = content.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def source(document: Document, figures: Sequence[tuple[bytes, str]] = (), made: str = "") -> str:
     """The whole document: `figures` are SVG with their captions, `made` says how and what it lacks."""
-    page, analysis = page_of(report), report.analysis
-    parts = [HEAD, text(f"Study {page.title}"), f"= {text(page.question)}", text(page.subject)]
+    return "\n\n".join(_blocks(document, figures, made)) + "\n"
+
+
+def _blocks(document: Document, figures: Sequence[tuple[bytes, str]], made: str) -> Iterator[str]:
+    yield from (HEAD, text(f"Study {document.title}"), f"= {text(document.question)}", text(document.subject))
     if made:
-        parts.append(f"#emph[{text(f'About this file: {made}.')}]")
-    parts.append("== The answer in short")
-    for answer in page.answers:
-        said = (f"- #strong[{text(clause.name)}] {text(f'{clause.text}.')}" for clause in answer.clauses)
-        parts.append("\n".join((f"#strong[{text(str(answer.group))}]", "", *said)))
-    first, stop, rest = page.caution.partition(". ")
-    parts += [f"#strong[{text(first + stop)}]{text(rest)}", text(page.resolution), text(page.reading)]
+        yield f"#emph[{text(f'About this file: {made}.')}]"
+    yield "== The answer in short"
+    for answer in document.answers:
+        clauses = (f"- #strong[{text(clause.name)}] {text(f'{clause.text}.')}" for clause in answer.clauses)
+        yield "\n".join((f"#strong[{text(answer.group)}]", "", *clauses))
+    first, stop, rest = document.caution.partition(". ")
+    yield f"#strong[{text(first + stop)}]{text(rest)}"
+    yield from (text(document.resolution), text(document.reading))
     if figures:
         drawn = "".join(_figure(*one) for one in figures)
-        parts.append(f"#page(flipped: false, margin: 1.5cm)[== Ratios\n#columns(2)[{drawn}]]")
-    if analysis.findings:
-        parts.append("== What the audit says")
-        parts += [f"- {text(_told(one))}" for one in analysis.findings]
-    parts.append("== Values")
-    entries: dict[str, list[Level]] = {}
-    for level in analysis.levels:
-        entries.setdefault(level.label, []).append(level)
-    for entry, levels in entries.items():
-        parts += [f"=== {text(entry)}", _levels(levels, analysis)]
-    if analysis.failures:
-        parts.append("== Failures")
-        rows = [(one.trial, str(one.status), one.reason) for one in analysis.failures]
-        parts.append(_table(("trial", "status", "reason"), rows))
-    return "\n\n".join(parts) + "\n"
+        yield f"#page(flipped: false, margin: 1.5cm)[== Ratios\n#columns(2)[{drawn}]]"
+    if document.loud or document.quiet:
+        yield "== Findings"
+        yield from map(_finding, document.loud)
+        yield from (f"- {text(f'{one.severity} {one.id}: {one.message} {one.remedy}')}" for one in document.quiet)
+    for table in (document.overview, document.ladder, document.scores):
+        if table.rows:
+            yield from _titled("==", table)
+    for section in document.sections:
+        yield f"== {text(section.group)}"
+        for entry in section.entries:
+            yield from _entry(entry)
+    if document.failures.rows:
+        yield from _titled("==", document.failures)
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    yield f"=== {text(entry.label)}"
+    for table in (entry.table, entry.counts):
+        if table is not None:
+            yield from _note(table)
+            yield _table(table)
+    for table in (*entry.matrices, *([entry.published] if entry.published else [])):
+        yield from _titled("====", table)
+
+
+def _titled(level: str, table: Table) -> Iterator[str]:
+    yield f"{level} {text(table.title)}"
+    yield from _note(table)
+    yield _table(table)
+
+
+def _note(table: Table) -> Iterator[str]:
+    if table.note:
+        yield text(table.note)
 
 
 def _figure(svg: bytes, caption: str) -> str:
     """A figure as wide as its column, inside the document."""
-    drawn = svg.decode().replace("\\", "\\\\").replace('"', '\\"')
-    return f'#figure(image(bytes("{drawn}"), format: "svg", width: 8.6cm), caption: [{text(caption)}])\n\n'
+    drawn = _literal(svg.decode())
+    return f'#figure(image(bytes({drawn}), format: "svg", width: 8.6cm), caption: [{text(caption)}])\n\n'
 
 
-def _told(finding: Finding) -> str:
-    remedy = f". What to do: {finding.remedy}" if finding.remedy else ""
-    return f"{finding.severity} {finding.id}: {finding.message}{remedy}"
+def _finding(box: Box) -> str:
+    """One row of the audit with its messages and what to do."""
+    head = f"#strong[{text(f'{box.severity.capitalize()} {box.id}')}] {text(box.title)}"
+    lines = [text(", ".join((*one.environments, one.benchmark)).strip(", ") + f": {one.text}") for one in box.messages]
+    if not box.title:
+        return " ".join((head, *lines, *(text(f"What to do: {one}") for one in box.remedies)))
+    return "\n".join((head, "", *(f"- {line}" for line in (*lines, *(text(f"What to do: {o}") for o in box.remedies)))))
 
 
-def _levels(levels: Sequence[Level], analysis: Analysis) -> str:
-    """Mean and deviation in every environment, and the ratio of each to the baseline."""
-    series: dict[tuple[str, str], dict[str, Level]] = {}
-    for level in levels:
-        series.setdefault((level.metric, labels_text(level.labels)), {})[level.environment] = level
-    ratios = {
-        (item.label, item.metric, labels_text(item.labels), item.environment): item for item in analysis.comparisons
-    }
-    others = [name for name in analysis.environments if name != analysis.baseline]
-    rows = []
-    for (metric, where), found in sorted(series.items(), key=lambda item: natural(str(item[0]))):
-        one = next(iter(found.values()))
-        factor, unit = scale_of(max(abs(level.mean) for level in found.values()), one.unit)
-        cells = [f"{metric} {where}".strip(), unit]
-        for name in analysis.environments:
-            here = found.get(name)
-            cells.append("–" if here is None else mean_sd(here.mean / factor, here.sd and here.sd / factor))
-        for name in others:
-            item = ratios.get((one.label, metric, where, name))
-            if item is None:
-                cells.append("–")
-            elif item.ratio is None:
-                cells.append(f"– {item.verdict}")
-            else:
-                cells.append(f"{ratio_text(item.ratio)}{interval_text(item)} {item.verdict}")
-        rows.append(cells)
-    head = ["metric", "unit", *analysis.environments, *(f"{name} / {analysis.baseline}" for name in others)]
-    return _table(head, rows)
+def _table(table: Table) -> str:
+    width = len(table.columns)
+    rows = [", ".join(f"[{text(column.title)}]" for column in table.columns)]
+    for row in table.rows:
+        if row.heading:
+            rows.append(f"table.cell(colspan: {width})[#strong[{_cell(row.cells[0])}]]")
+        else:
+            rows.append(", ".join(f"[{_cell(cell)}]" for cell in row.cells))
+    cells = ",\n  ".join(rows)
+    return f"#table(\n  columns: {width},\n  {cells},\n)"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = ",\n  ".join(f"[{text(cell)}]" for row in (head, *rows) for cell in row)
-    return f"#table(\n  columns: {len(head)},\n  {cells},\n)"
+def _cell(cell: Cell) -> str:
+    words = [text(cell.text), f"#emph[{text(cell.verdict)}]" if cell.verdict else ""]
+    words.append(f"#text(size: 6pt)[{text(cell.smaller)}]" if cell.smaller else "")
+    return " ".join(filter(None, words))

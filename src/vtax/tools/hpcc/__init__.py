@@ -1,5 +1,9 @@
 """HPC Challenge, and HPL alone (xhpl): both from the source of Debian's hpcc."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.hpcc import logs
 from vtax.tools.hpcc.benchmark import Hpcc
@@ -15,6 +19,16 @@ def _audit() -> tuple[Row, ...]:
     return rows_of(audit, audit_linpack, blas)
 
 
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.tools.hpcc.figures import FIGURES
+
+    return FIGURES
+
+
 TOOL = Tool(
     name="hpcc",
     benchmarks=(Hpcc(), Hpl()),
@@ -24,7 +38,10 @@ TOOL = Tool(
     ),
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),
+    hashed=("hpcc", "xhpl"),
+    same_work=("HPL",),
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
     audit=_audit,
     builds=(Build("hpcc_compiled", "hpcc was compiled on"), Build("FFT_API", "the FFT of hpcc is")),
+    figures=_figures,
 )

@@ -34,9 +34,9 @@ LIMITS = (  # PTRANS is scaled; a transform of values of about one has an error 
     Severity.BLOCKER,
     "a run of HPL or hpcc is numerically wrong, or was not checked",
     short="wrong or unchecked results",
-    why="a wrong solution is no speed; it counts as a failed run",
-    remedy="look at the memory (memtest), the BLAS and overclocking",
-    source="the residual that xhpl prints and `Success` of hpcc, also in imported logs",
+    why="a wrong solution is not a result; it counts as a failed run",
+    remedy="check the memory (memtest), the BLAS and overclocking",
+    source="the residual that xhpl prints and `Success` of hpcc",
     benchmarks=PROGRAMS,
 )
 def residuals(evidence: Evidence) -> Iterator[Result]:
@@ -55,7 +55,9 @@ def residuals(evidence: Evidence) -> Iterator[Result]:
         unread = [one for one in silent if not evidence.facts_of(one)]
         of_all = f"of {len(trials)} runs of {label} in {environment}"
         if wrong:
-            yield Failed(f"{len(wrong)} {of_all} failed their own check of the result", environment, label)
+            logs = [evidence.name_of(one) for one in wrong if one.imported is not None]
+            message = f"{len(wrong)} {of_all} failed their own check of the result{f' ({shown(logs)})' if logs else ''}"
+            yield Failed(message, environment, label)
         if len(silent) > len(unread):
             yield Failed(f"{len(silent) - len(unread)} {of_all} print no check of the result", environment, label)
         elif unread:
@@ -82,7 +84,7 @@ def checked(facts: Mapping[str, Any]) -> bool:
     short="the best of several runs of HPL",
     why="its summary keeps only the best of them: a maximum, not a mean",
     remedy="give hpcc one size and one grid; sweep with xhpl (`hpl`), which reports every row",
-    source="the rows in hpcc's HPL section, also in imported logs",
+    source="the rows in hpcc's HPL section",
     benchmarks=("hpcc",),
     needs=Needs("the rows of HPL", facts=("systems",)),
 )
@@ -107,7 +109,7 @@ def best_of_many(evidence: Evidence) -> Iterator[Result]:
     why="Star figures are per process, with all at once: one that is above the single process is a total, or another "
     "unit",
     remedy="read Star figures per process; multiply by the processes for a total of the nodes",
-    source="Star against Single figures of the same run, also in imported logs",
+    source="Star against Single figures of the same run",
     benchmarks=("hpcc",),
     needs=Needs("a pair of Star and Single figures", metrics=STARS),
 )
@@ -152,9 +154,10 @@ def counted(evidence: Evidence, trials: Sequence[TrialRecord], *names: str) -> l
     short="STREAM inside the cache",
     why="what fits into a cache measures the cache; below the size of the cache that is all that it measures",
     remedy="raise N: hpcc's arrays are a third of a process's part of the matrix",
-    source="`STREAM_VectorSize` and processes of the log, also an imported one; the last cache of host and nodes",
+    source="`STREAM_VectorSize` and processes of the log; the last cache of host and nodes",
     benchmarks=("hpcc",),
     needs=Needs("the size of STREAM's arrays", facts=("counts",)),
+    note="blocks below the size of the cache and warns up to four times of it",
 )
 def stream_arrays(evidence: Evidence) -> Iterator[Result]:
     """H06: STREAM in a cache. A blocker below one cache, a warning below four."""
@@ -194,10 +197,11 @@ def last_cache(evidence: Evidence, environment: str) -> int | None:
     short="failed or shortened tests of hpcc",
     why="more than 1 % wrong updates or a residual above the limit make the result invalid; a run that hit its time "
     "limit did only a part of its updates",
-    remedy="look at the memory and at the number of processes; lower N where the time limit was hit",
-    source="hpcc's summary, also in imported logs",
+    remedy="check the memory and at the number of processes; lower N where the time limit was hit",
+    source="hpcc's summary",
     benchmarks=("hpcc",),
     needs=Needs("the counts of hpcc's summary", facts=("counts",)),
+    note="a warning for a run of RandomAccess that hit its time limit: its rate is of fewer updates, but of right ones",
 )
 def other_checks(evidence: Evidence) -> Iterator[Result]:
     """H07: what hpcc checks besides HPL."""
@@ -235,8 +239,7 @@ def faults(counts: Mapping[str, float]) -> Iterator[tuple[tuple[str, bool], str]
     short="another problem or program",
     why="then two programs or two problems are compared",
     remedy="give all environments the same root file system and the same parameters",
-    source="`mpirun --version` of the nodes; versions, N, NB, P and Q as hpcc and xhpl print them, also in imported "
-    "logs",
+    source="`mpirun --version` of the nodes; versions, N, NB, P and Q as hpcc and xhpl print them",
     benchmarks=PROGRAMS,
     needs=Needs("the version of the program and the grid", facts=("systems",)),
 )
@@ -245,19 +248,19 @@ def problem(evidence: Evidence) -> Iterator[Result]:
     for one in differences(evidence, "mpi_version"):
         message = f"MPI is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in {evidence.reference}"
         yield from (Failed(message, one.environment, label) for label in evidence.labels_of(*PROGRAMS))
-    told = {}
+    known = {}
     for (environment, label), trials in evidence.entries(*PROGRAMS).items():
         solved = sorted({line for facts in evidence.facts(trials, "systems") for line in solved_by(facts)})
         if solved:
-            told[environment, label] = shown(solved)
+            known[environment, label] = shown(solved)
         else:
             message = f"{label} in {environment}: its output names no version and no grid"
             yield Undecided(message, environment, label)
-    for environment, label, theirs, first, ours in against_first(evidence, told):
+    for environment, label, theirs, first, ours in against_first(evidence, known):
         yield Failed(f"{label} solved {theirs} in {environment}, {ours} in {first}", environment, label)
     if evidence.plan.origin is Origin.IMPORTED:
         yield from nothing_in_common(evidence)
-    yield from (f"{label} in {environment}: {said}" for (environment, label), said in told.items())
+    yield from (f"{label} in {environment}: {said}" for (environment, label), said in known.items())
 
 
 def solved_by(facts: Mapping[str, Any]) -> Iterator[str]:

@@ -73,7 +73,7 @@ def flops_per_cycle(flags: set[str]) -> tuple[int, int]:
     "HPL above what the CPUs can do, or below a twentieth of it",
     short="implausible HPL",
     why="above it a unit or a clock is wrong; far below it something other than arithmetic decides",
-    remedy="look at the raw output, the BLAS kernel and the load",
+    remedy="check the raw output, the BLAS kernel and the load",
     source="CPU flags and clock of the nodes against HPL's rate",
     benchmarks=PROGRAMS,
     needs=Needs(

@@ -6,6 +6,8 @@ is every process at once but each for itself (per process, not a total), and "MP
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from math import sqrt
 
 from vtax.launchers.mpirun import Mpirun
@@ -37,6 +39,10 @@ MPI_UPDATE_RATE = 1e7  # of all ranks together, over a slow network
 LOCAL_UPDATE_RATE = 5e7
 
 
+ABOUT_NETWORK = re.compile(r"PingPong|Ring|Latency|Bandwidth")
+ABOUT_MEMORY = re.compile(r"STREAM|RandomAccess|PTRANS")
+
+
 class HpccParams(LinpackParams):
     """One matrix of order `n`; the sizes of all other tests follow from it.
 
@@ -54,6 +60,12 @@ class Hpcc:
     default_scopes = (Scope.WORKERS,)
     metrics = HPCC_METRICS
     params = HpccParams
+
+    def group_of(self, metric: str, labels: Mapping[str, str]) -> str:
+        """The part of the machine that a test is about."""
+        if ABOUT_NETWORK.search(metric):
+            return "Network"
+        return "Memory" if ABOUT_MEMORY.search(metric) else "Compute"
 
     def resolve(self, params: HpccParams, target: Target) -> HpccParams:
         params, ranks = placed(params, target)

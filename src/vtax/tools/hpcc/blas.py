@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vtax.evidence.campaign import Evidence, differences, emulated, shown, values_of
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Failed, Result, row
+from vtax.evidence.row import ADDITIONAL, Failed, Result, row
 from vtax.facts.blas import AVX2_CORES, AVX512_CORES
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
@@ -28,6 +28,7 @@ from vtax.tools.hpcc.audit import PROGRAMS
         each="entry",
         origin=Origin.RUN,
     ),
+    note=ADDITIONAL,
 )
 def blas_core(evidence: Evidence) -> Iterator[Result]:
     """T07: the BLAS chose another kernel than in the reference, or one that leaves vectors of the CPU unused."""

@@ -64,6 +64,7 @@ def _blocks(params: HplParams) -> Sequence[int]:
 
 class Hpl:
     name = "hpl"
+    group = "Compute"
     requires = ("xhpl", "mpirun")
     scopes = (Scope.WORKERS, Scope.NODE, Scope.CLUSTER)
     default_scopes = (Scope.WORKERS,)

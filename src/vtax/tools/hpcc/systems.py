@@ -2,7 +2,7 @@
 
 Facts: `systems` (of each solved system `n`, `nb`, `p`, `q`, and `time_s` and `flop_rate` where they can be),
 `residuals_failed` and `residuals_passed` (systems by the check of their solution), `hpl_version`, and
-`single_copy_failed` (Open MPI said that it cannot copy from another process's memory; absent otherwise).
+`single_copy_failures` (messages of Open MPI that it cannot copy from another process's memory; absent without any).
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def describe(reading: Reading, found: Sequence[System], lines: Iterable[Line]) -
 
 def copy_failures(reading: Reading, lines: Iterable[Line]) -> None:
     """What Open MPI says when it may not read the memory of another process."""
-    if any(COPY_FAILED.search(line.text) for line in lines):
-        reading.facts["single_copy_failed"] = True
+    if failures := sum(COPY_FAILED.search(line.text) is not None for line in lines):
+        reading.facts["single_copy_failures"] = failures
 
 
 def closed(reading: Reading, section: Section, found: Sequence[System], values: int) -> bool:

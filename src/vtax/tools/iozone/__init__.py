@@ -1,8 +1,13 @@
 """iozone: rates of file operations."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
+from vtax.tools.iozone.metrics import ALL, HEADLINES
 from vtax.tools.iozone.reader import headerless, read
 from vtax.tools.tool import LogFormat, Tool
 
@@ -11,6 +16,16 @@ def _audit() -> tuple[Row, ...]:
     from vtax.tools.iozone import audit
 
     return rows_of(audit)
+
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.tools.iozone.figures import FIGURES
+
+    return FIGURES
 
 
 TOOL = Tool(
@@ -28,6 +43,8 @@ TOOL = Tool(
     ),
     packages=("iozone3",),
     programs=("iozone",),
+    orders={"operation": (*HEADLINES, *(name for name in ALL if name not in HEADLINES))},
     versions={"iozone_version": "iozone"},
     audit=_audit,
+    figures=_figures,
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from vtax.evidence.campaign import Evidence, shown
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
 from vtax.model.trial import Status
-from vtax.tools.iozone.reader import OPS
+from vtax.tools.iozone.reader import OPS, UNKNOWN
 
 
 @row(
@@ -17,32 +18,31 @@ from vtax.tools.iozone.reader import OPS
     Severity.BLOCKER,
     "iozone's operations per second read as kB/s",
     short="a misread unit of iozone",
-    why="the same table holds either, and only the line above it tells which",
+    why="the same table holds either, and only the line above it says which",
     remedy="keep iozone's header with its table; without it the unit is unknown and stays so",
-    source="the line above iozone's table, and its command line; also in imported logs",
+    source="the line above iozone's table, and its command line",
     benchmarks=("iozone",),
 )
 def unit(evidence: Evidence) -> Iterator[Result]:
     """D01: what the numbers of iozone are."""
-    entries: dict[tuple[str, str], list[str]] = {}
-    commands: dict[tuple[str, str], list[str]] = {}
+    entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     problems: dict[tuple[str, str], str] = {}
     for trial in evidence.trials:
         if trial.benchmark == "iozone" and trial.status is not Status.NOT_RUN and not trial.warmup:
-            where = (trial.environment, trial.label)
-            entries.setdefault(where, []).extend(facts["unit"] for facts in evidence.facts((trial,), "unit"))
-            for facts in evidence.facts((trial,), "unit_problem"):
-                problems[where] = str(facts["unit_problem"])
-            told = evidence.facts((trial,), "iozone_command")
-            commands.setdefault(where, []).extend(facts["iozone_command"] for facts in told)
+            where, known = (trial.environment, trial.label), evidence.facts((trial,), "unit")
+            entries.setdefault(where, []).extend(known)
+            for why in (
+                facts.get("unit_problem", "its header is missing") for facts in known if facts["unit"] == UNKNOWN
+            ):
+                problems.setdefault(where, f"{evidence.name_of(trial)}: {why}")
     for (environment, label), several in entries.items():
-        units, of = sorted(set(several)), f"{label} in {environment}"
-        by_command = any("-O" in command.split() for command in commands[environment, label])
+        units, of = sorted({str(facts["unit"]) for facts in several}), f"{label} in {environment}"
+        by_command = any("-O" in str(facts.get("invoked", "")).split() for facts in several)
         if not units:
             yield Undecided(f"{of}: its output is missing", environment, label)
-        elif "unknown" in units:
-            why = problems.get((environment, label), "their header is missing")
-            yield Failed(f"tables of {of} have no unit and are not used: {why}", environment, label)
+        elif UNKNOWN in units:
+            message = f"tables of {of} have no unit and are not used ({problems[environment, label]})"
+            yield Failed(message, environment, label)
         elif by_command and OPS not in units:
             yield Failed(f"{of} ran with -O, and its table says {shown(units)}", environment, label)
         elif len(units) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import Scope, Target
@@ -72,6 +72,7 @@ def _doubled(smallest: int, largest: int) -> Iterator[int]:
 
 class Iozone:
     name = "iozone"
+    group = "Storage"
     requires = ("iozone",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)
@@ -121,15 +122,18 @@ def _refuse_misfits(reading: Reading, section: Section, record: TrialRecord) -> 
     """What is not the run that the trial's parameters ask for."""
     if reading.ranks > 1:
         reading.refuse(section.end, "all values of this run", f"{reading.ranks} runs in one output", 0)
-    if "iozone_command" not in reading.facts:
+    if "invoked" not in reading.facts:
         reading.refuse(section.end, "all values of this run", "no line says with which options iozone ran", 0)
     if not record.params:
         return  # a run that vtax did not plan
-    params = IozoneParams.model_validate(dict(record.params))
+    try:
+        params = IozoneParams.model_validate(dict(record.params))
+    except ValidationError:
+        return  # planned by a version with other parameters
     wanted = {(str(file), str(size)) for file, size in grid(params)}
     first: dict[tuple[str, str], int] = {}
     for value in reading.values:
-        first.setdefault((value.labels["file_bytes"], value.labels["record_bytes"]), value.line)
+        first.setdefault((value.labels.get("file_bytes", ""), value.labels.get("record_bytes", "")), value.line)
     for (file, size), line in first.items():
         if (file, size) not in wanted:
             reading.refuse(line, f"file of {file} bytes, records of {size}", "the plan does not have these sizes")

@@ -1,5 +1,9 @@
 """iperf3: throughput of TCP and UDP between two nodes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.iperf3 import logs
 from vtax.tools.iperf3.benchmark import Iperf3
@@ -11,6 +15,16 @@ def _audit() -> tuple[Row, ...]:
     from vtax.tools.iperf3 import audit
 
     return rows_of(audit)
+
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.tools.iperf3.figures import FIGURES
+
+    return FIGURES
 
 
 TOOL = Tool(
@@ -34,4 +48,5 @@ TOOL = Tool(
     versions={"iperf3_version": "iperf3"},
     audit=_audit,
     file_names={"protocol": {"tcp": "tcp", "udp": "udp"}},
+    figures=_figures,
 )

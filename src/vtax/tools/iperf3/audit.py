@@ -94,7 +94,7 @@ SIDES = ("client", "server")
     "TCP sent segments again, or its slow start is inside the interval",
     short="TCP retransmits or slow start",
     why="the mean then depends on losses and on the length of the run",
-    remedy="set `omit_s` to 3 (iperf3 -O 3), and look for the cause of the losses",
+    remedy="set `omit_s` to 3 (iperf3 -O 3), and find the cause of the losses",
     source="iperf3's JSON, or the closing lines of a text log",
     benchmarks=("iperf3",),
     needs=(Needs("the count of retransmits", facts=("segments_resent",)),),

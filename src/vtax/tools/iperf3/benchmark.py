@@ -40,6 +40,7 @@ class Iperf3Params(Params):
 
 class Iperf3:
     name = "iperf3"
+    group = "Network"
     requires = ("iperf3",)
     scopes = (Scope.PAIRS,)
     default_scopes = (Scope.PAIRS,)
@@ -93,9 +94,3 @@ class Iperf3:
 def interval_s(params: Iperf3Params) -> float:
     """How often the client reports: as asked, or ten times in a run, but not more than once a second."""
     return min(1.0, params.time_s / POINTS) if params.interval_s == "auto" else params.interval_s
-
-
-def series(record: TrialRecord) -> tuple[tuple[float, float, float], ...]:
-    """(start s, end s, bit/s) of every counted interval of the client: what it sent or, in reverse, received."""
-    known = read(own_section(record)[1]).series.get("throughput")
-    return tuple((row[0], row[1], row[2]) for row in known.rows) if known else ()

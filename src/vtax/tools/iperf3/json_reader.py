@@ -1,9 +1,4 @@
-"""iperf3's JSON, of a client or a server: one document is one session.
-
-The receiver's side is reported (`end.sum_received`): the sender also counts what is still in buffers and, with UDP,
-what was lost. `end.sum` of a UDP run mixes the sender's bytes with the receiver's jitter and loss, and every
-`lost_percent` divides by the sender's packets, of another moment, so neither is read. 3.12 and 3.18 agree in this.
-"""
+"""iperf3's JSON, of a client or a server: one document is one session."""
 
 from __future__ import annotations
 
@@ -85,6 +80,8 @@ def _intervals(intervals: Any) -> tuple[tuple[float, float, float], ...]:
 
 def _session(reading: Reading, document: Document) -> None:
     """Both ends, what was tested, and the values. Raises Unfit."""
+    if document.get("start") is None:
+        raise Unfit(0, "not what iperf3 writes: no start")
     streams = document.at("start", "connected")
     ours, theirs = (
         (str(document.at(*FIRST_STREAM, f"{end}_host"))[:200], str(document.at(*FIRST_STREAM, f"{end}_port")))

@@ -25,6 +25,7 @@ class PingParams(Params):
 
 class Ping:
     name = "ping"
+    group = "Network"
     requires = ("ping",)
     scopes = (Scope.PAIRS,)
     default_scopes = (Scope.PAIRS,)
@@ -55,9 +56,3 @@ class Ping:
 
     def clocked_s(self, params: PingParams, target: Target) -> float:
         return params.count * params.interval_s
-
-
-def round_trips(record: TrialRecord) -> tuple[tuple[int, float], ...]:
-    """(sequence number, s) of every answer, in the order of arrival; none where ping was told to be quiet."""
-    known = read(own_section(record)[1]).series.get("round_trips")
-    return tuple((int(row[0]), row[1]) for row in known.rows) if known else ()

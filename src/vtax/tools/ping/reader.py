@@ -1,4 +1,8 @@
-"""ping of iputils, busybox, macOS and BSD: single answers, and the two closing lines, which are authoritative."""
+"""ping of iputils, busybox, macOS and BSD: single answers, and the two closing lines, which are authoritative.
+
+Facts: `client_address` (where it is printed), `server_address`, `packets_sent`, `packets_received`. Series:
+`round_trips` (the sequence number and the time of every answer).
+"""
 
 from __future__ import annotations
 

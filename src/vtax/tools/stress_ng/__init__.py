@@ -1,8 +1,8 @@
 """stress-ng: synthetic load, counted in bogus operations."""
 
 from vtax.evidence.row import Row, rows_of
-from vtax.tools.stress_ng import logs
 from vtax.tools.stress_ng.benchmark import StressNg
+from vtax.tools.stress_ng.messages import begins, ends, restarts, starts
 from vtax.tools.stress_ng.reader import read
 from vtax.tools.tool import Build, LogFormat, Tool
 
@@ -16,18 +16,7 @@ def _audit() -> tuple[Row, ...]:
 TOOL = Tool(
     name="stress-ng",
     benchmarks=(StressNg(),),
-    logs=(
-        LogFormat(
-            "stress-ng",
-            read,
-            logs.starts,
-            first="s",
-            begins=logs.begins,
-            ends=logs.ends,
-            together=True,
-            restarts=logs.restarts,
-        ),
-    ),
+    logs=(LogFormat("stress-ng", read, starts, "s", begins, ends, together=True, restarts=restarts),),
     packages=("stress-ng",),
     programs=("stress-ng",),
     versions={"stress_ng_version": "stress-ng"},

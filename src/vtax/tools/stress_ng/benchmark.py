@@ -6,6 +6,7 @@ worker was killed on the way (and only `--verbose` does: without it stress-ng re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -19,6 +20,13 @@ from vtax.tools.fields import Bytes, Threads, threads_on
 from vtax.tools.reading import Output, Reading, Section, lines_of
 from vtax.tools.stress_ng.metrics import METRICS
 from vtax.tools.stress_ng.reader import read
+
+GROUPS = {
+    "Compute": ("cpu", "matrix"),
+    "Memory": ("vm", "memcpy", "stream"),
+    "Storage": ("io", "iomix", "hdd"),
+    "Network": ("sock",),
+}
 
 
 class StressNgParams(Params):
@@ -52,6 +60,12 @@ class StressNg:
     default_scopes = (Scope.NODE,)
     metrics = METRICS
     params = StressNgParams
+
+    def group_of(self, metric: str, labels: Mapping[str, str]) -> str:
+        """The part of the machine that a stressor loads; a metric that is of no stressor names what it counts."""
+        of_stressor = {word: group for group, words in GROUPS.items() for word in words}
+        words = (labels.get("stressor", ""), *metric.split("_"))
+        return next((of_stressor[word] for word in words if word in of_stressor), "")
 
     def resolve(self, params: StressNgParams, target: Target) -> StressNgParams:
         return params.model_copy(update={"workers": threads_on(target, params.workers)})

@@ -26,6 +26,27 @@ INVOKED = re.compile(r"^invoked with '(.{1,500})' by user")
 RESTARTS = re.compile(r"OOM restarts: (\d{1,9})")
 METHOD = re.compile(r"using method '(\S{1,60})'")
 BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+DISPATCH = re.compile(PREFIX + "dispatching hogs: ")
+COMPLETED = re.compile(PREFIX + "(?:un)?successful run completed")
+FIRST = re.compile(PREFIX + "(?:invoked with|setting to a|defaulting to a|dispatching)")
+
+
+def starts(line: str) -> bool:
+    """Whether a run may begin with this line of a log."""
+    return line.startswith("stress-ng: ")
+
+
+def restarts(line: str) -> bool:
+    """Whether it is what a rank says first."""
+    return FIRST.match(line) is not None
+
+
+def begins(line: str) -> bool:
+    return "dispatching hogs: " in line and DISPATCH.match(line) is not None
+
+
+def ends(line: str) -> bool:
+    return "run completed" in line and COMPLETED.match(line) is not None
 
 
 class Message(NamedTuple):

@@ -2,6 +2,11 @@
 
 A run counts when every rank that began has its rows, their header and its end. The node of a rank is known when
 `--verbose` printed it and no other rank has the same process number, which happens on two nodes.
+
+Facts: `settings` (hogs, time, method), `ranks`, `total_time_s` (of the longest rank), `cpu_share_of_worker` (by
+stressor, the part of a CPU that each worker had at least), `stress_ng_wording`, and what the command line above says;
+with `--verbose` also `stress_ng_version`, `method`, `invoked`, `kernel`, `machine`, `compiler`, `libc`, `memory_bytes`,
+`cpus`, `filesystem` (path and type), `ranks_on_nodes` and, where there are any, `oom_kills`.
 """
 
 from __future__ import annotations
@@ -113,7 +118,7 @@ def _settings(reading: Reading, messages: Sequence[Message], work: list[str]) ->
     if "method" in reading.facts:
         settings["method"] = reading.facts["method"]
     if "stress_ng_version" not in reading.facts and "stress_ng_wording" in reading.facts:
-        settings["wording"] = reading.facts["stress_ng_wording"]  # versions word this line differently
+        settings["wording"] = f"'{reading.facts['stress_ng_wording']}'"  # which versions say differently
     if settings:
         reading.facts |= {"settings": settings, "ranks": reading.ranks}
     taken = [seconds_of(found[1]) for one in messages if (found := END.match(one.text))]

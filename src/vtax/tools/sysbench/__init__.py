@@ -1,9 +1,10 @@
 """sysbench: prime numbers, memory, files."""
 
 from vtax.evidence.row import Row, rows_of
-from vtax.tools.sysbench import logs
-from vtax.tools.sysbench.benchmark import MODES, SysbenchCpu, SysbenchFileio, SysbenchMemory
+from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
+from vtax.tools.sysbench.lines import ends, starts
 from vtax.tools.sysbench.reader import read
+from vtax.tools.sysbench.settings import MODES
 from vtax.tools.tool import Build, LogFormat, Tool
 
 
@@ -16,11 +17,11 @@ def _audit() -> tuple[Row, ...]:
 TOOL = Tool(
     name="sysbench",
     benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),
-    logs=(LogFormat("sysbench", read, logs.starts, first="s", begins=logs.starts, ends=logs.ends, together=True),),
+    logs=(LogFormat("sysbench", read, starts, first="s", begins=starts, ends=ends, together=True),),
     packages=("sysbench",),
     programs=("sysbench",),
     versions={"sysbench_version": "sysbench"},
-    file_names={"test": MODES},
+    file_names={"test": {mode: test for mode, (test, _) in MODES.items()}},
     builds=(Build("sysbench_lua", "sysbench uses", decisive=False),),
     audit=_audit,
 )

@@ -21,7 +21,7 @@ BENCHMARKS = ("sysbench-cpu", "sysbench-memory", "sysbench-fileio")
     why="0.x counts other things under the same names, and events of another prime limit or block size are other work; "
     "1.x runs for a time, so its total time is constant",
     remedy="fix one version and one set of options, and compare events per second",
-    source="sysbench's banner and its list of options; also in imported logs",
+    source="sysbench's banner and its list of options",
     benchmarks=BENCHMARKS,
     needs=Needs("the version and the options of sysbench", facts=("sysbench_version",)),
 )

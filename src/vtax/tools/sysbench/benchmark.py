@@ -26,16 +26,9 @@ from vtax.tools.sysbench.metrics import (
     MEMORY_THROUGHPUT,
 )
 from vtax.tools.sysbench.reader import read
+from vtax.tools.sysbench.settings import MODES
 
 MIB = 2**20
-MODES = {  # of --file-test-mode, as sysbench calls them in its output
-    "seqwr": "sequential write (creation)",
-    "seqrewr": "sequential rewrite",
-    "seqrd": "sequential read",
-    "rndrd": "random read",
-    "rndwr": "random write",
-    "rndrw": "random r/w",
-}
 
 
 def outputs_of(record: TrialRecord, wanted: Mapping[str, JsonValue], **labels: str) -> tuple[Output, ...]:
@@ -65,6 +58,7 @@ class CpuParams(Params):
 
 class SysbenchCpu:
     name = "sysbench-cpu"
+    group = "Compute"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -102,6 +96,7 @@ class MemoryParams(Params):
 
 class SysbenchMemory:
     name = "sysbench-memory"
+    group = "Memory"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER)
     default_scopes = (Scope.NODE,)
@@ -148,6 +143,7 @@ class FileioParams(Params):
 
 class SysbenchFileio:
     name = "sysbench-fileio"
+    group = "Storage"
     requires = ("sysbench",)
     scopes = (Scope.NODE, Scope.SHARED)
     default_scopes = (Scope.NODE, Scope.SHARED)
@@ -175,7 +171,8 @@ class SysbenchFileio:
         )
 
     def read(self, record: TrialRecord) -> tuple[Output, ...]:
-        wanted = {"test": MODES.get(str(record.params.get("mode"))), "threads": record.params.get("threads")}
+        test = MODES.get(str(record.params.get("mode")), (None,))[0]
+        wanted = {"test": test, "threads": record.params.get("threads")}
         return outputs_of(record, wanted, filesystem="shared" if record.scope is Scope.SHARED else "local")
 
     def estimate_s(self, params: FileioParams, target: Target) -> float:

@@ -11,6 +11,7 @@ from vtax.tools.reading import Line, Reading, Value, near_miss
 
 N = r"(\d{1,15}\.\d{2})"
 SIZE = r"(\d{1,12}(?:\.\d{1,4})?) ?([KMGT]?i?[Bb]?)"
+AROUND = ("Creating files for the test", "Removing test files", "Creating file test_file")
 SCALE = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 LINES = {
     name: re.compile(f"^{pattern}$")
@@ -51,6 +52,16 @@ LINES = {
         r"Total transferred \d{1,9}(?:\.\d{1,5})?[KMG]?b {1,4}\((\d{1,9}(?:\.\d{1,5})?)([KMG]?)b/sec\)",
     }.items()
 }
+
+
+def starts(line: str) -> bool:
+    """Whether a run begins with this line of a log."""
+    return line.startswith("sysbench ") and LINES["banner"].match(line) is not None
+
+
+def ends(line: str) -> bool:
+    """Whether it is the last line of a test, or of a command that only makes or removes files."""
+    return "execution time (avg/stddev):" in line or "bytes written in " in line or line.startswith(AROUND[1])
 
 
 def bytes_of(digits: str, unit: str) -> int:

@@ -3,6 +3,11 @@
 Every figure has a line of its own, so it is found wherever the lines of other ranks are. Which values are of one rank
 is not known, unless a tag says so; a run counts only when every rank that began has every line that a finished one
 prints.
+
+Facts: `settings` (all that decides the work, by name), `sysbench_version`, `sysbench_lua`, `threads` (of each rank),
+`ranks`, `total_time_s` (of the longest rank), `thread_imbalance` (standard deviation over mean of the events of
+threads: 1 where one of two did all); of fileio `file_bytes` (of all files), `direct_io`, `fsync_timed`, `file_flags`
+and `io_mode`; and what the command line above says.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from __future__ import annotations
 from vtax.model.metric import Metric
 from vtax.tools.commands import command_facts
 from vtax.tools.reading import Reading, Section, Value, agree
-from vtax.tools.sysbench.lines import SCALE, Hit, Run
+from vtax.tools.sysbench.lines import AROUND, SCALE, Hit, Run
 from vtax.tools.sysbench.metrics import (
     EVENTS_RATE,
     FILE_OPERATIONS,
@@ -26,7 +31,6 @@ from vtax.tools.sysbench.metrics import (
 from vtax.tools.sysbench.settings import KINDS, benchmark_of, differing, facts_of, params_of
 
 MIB = 2**20
-AROUND = ("Creating files for the test", "Removing test files", "Creating file test_file")
 FATAL = ("FATAL: ", "ALERT: ")
 OFF = 0.0051  # half of the last digit that sysbench prints, and a little for sums of such numbers
 EVERYTHING = "all values of this run"

@@ -8,14 +8,15 @@ from pydantic import JsonValue
 
 from vtax.tools.sysbench.lines import Run, bytes_of
 
-KINDS = {  # what each test of files does, by what sysbench calls it
-    "sequential write (creation)": ("write",),
-    "sequential rewrite": ("write",),
-    "sequential read": ("read",),
-    "random read": ("read",),
-    "random write": ("write",),
-    "random r/w": ("read", "write"),
+MODES = {  # of --file-test-mode: what sysbench then prints, and does
+    "seqwr": ("sequential write (creation)", ("write",)),
+    "seqrewr": ("sequential rewrite", ("write",)),
+    "seqrd": ("sequential read", ("read",)),
+    "rndrd": ("random read", ("read",)),
+    "rndwr": ("random write", ("write",)),
+    "rndrw": ("random r/w", ("read", "write")),
 }
+KINDS = dict(MODES.values())
 LUAJIT = re.compile(r"^sysbench .{0,80}\(using (.{1,80})\)")
 OF_CPU = ("CPU speed:", "Doing CPU performance benchmark")
 OF_MEMORY = ("Running memory speed test", "Doing memory operations speed test")

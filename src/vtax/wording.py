@@ -1,0 +1,47 @@
+"""Labels, lists and counts as a person reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from vtax.units import format_bytes
+
+DIGITS = re.compile(r"(\d+)")
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that sorts `worker10` after `worker2` and `4096` before `65536`."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in DIGITS.split(text) if part)
+
+
+def label_value(name: str, value: str) -> str:
+    """A label's value, bytes as a size."""
+    if name.endswith("_bytes") and value.isdecimal():
+        return format_bytes(int(value))
+    return value
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """`master → worker1, stressor cpu, record size 4 KiB`: the pair of nodes or the target first, sizes last."""
+    rest = dict(labels)
+    target = rest.pop("target", "")
+    if rest.get("node") == target:
+        del rest["node"]
+    words = []
+    if "client" in rest and "server" in rest:
+        words.append(f"{rest.pop('client')} → {rest.pop('server')}")
+    elif target:
+        words.append(target)
+    for name, value in sorted(rest.items(), key=lambda item: (item[1].isdecimal(), item)):
+        words.append(f"{name.removesuffix('_bytes').replace('_', ' ')} {label_value(name, value)}")
+    return ", ".join(words)
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`; "nothing" for none."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    return one if count == 1 else many or f"{one}s"
