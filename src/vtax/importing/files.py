@@ -184,7 +184,7 @@ class LogImporter:
             trial=place.relative_to(self.staging / "trials").as_posix(),
             count=len(reading.values),
         )
-        run.left_out = reading.beside or self._unwanted(reading.benchmark)
+        run.left_out = reading.no_test or self._unwanted(reading.benchmark)
         if self.listed < VALUES_LISTED and not run.left_out:
             run.values = [
                 {"metric": m.name, "value": value, "unit": m.unit, "labels": dict(labels), "lines": list(lines)}

@@ -84,7 +84,7 @@ FIGURES = (
     _figure("SingleFFT_Gflops", f"Fourier transform: {OF_ONE}"),
     _figure("MPIFFT_Gflops", "one Fourier transform over the largest power of two of the processes"),
 )
-MESSAGES = (  # a single process has nobody to send to: hpcc then prints -1 for all of these
+MESSAGES = (  # a single process has no peer to send to: hpcc then prints -1 for all of these
     _figure("MinPingPongLatency_usec", "8 bytes one way, fastest pair of processes"),
     _figure("AvgPingPongLatency_usec", "8 bytes one way, mean over pairs of processes"),
     _figure("MaxPingPongLatency_usec", "8 bytes one way, slowest pair of processes"),
