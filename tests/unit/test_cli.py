@@ -481,7 +481,7 @@ def test_run_refuses_a_wrong_gate_and_a_wrong_place_for_junit_at_once(run: Run, 
     mine = study(tmp_path)
     assert run("run", mine, "--fail-on", "sysbench-cpu.event_rate slower than 5%")[0] == 2
     code, _, err = run("run", mine, "--junit", "nowhere/x.xml")
-    assert (code, "no such file can be written" in err) == (2, True)
+    assert (code, "this file cannot be written" in err) == (2, True)
     assert not (tmp_path / "campaigns").exists()
 
 

@@ -23,15 +23,14 @@ def export(
     """
     from vtax import pipeline
     from vtax.errors import StoreError, UsageError
-    from vtax.export.tables import BINARY, FORMATS
+    from vtax.export.tables import check
     from vtax.export.tables import export as render
 
-    if format not in FORMATS:
-        raise UsageError(f"there is no format {format!r}", remedy=f"choose one of {', '.join(FORMATS)}")
-    if output is None and format in BINARY and sys.stdout.isatty():
-        raise UsageError(f"{format} is binary, which a terminal cannot show", remedy="--output FILE")
+    check(format)
     content = render(pipeline.measurements(directory)[0], format)
     if output is None:
+        if sys.stdout.isatty() and b"\0" in content:
+            raise UsageError(f"{format} is binary, which a terminal cannot show", remedy="--output FILE")
         sys.stdout.buffer.write(content)
         return
     try:
