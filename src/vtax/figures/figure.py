@@ -191,9 +191,6 @@ class Figure:
         wanted = set(values)
         return replace(self, data=tuple(row for row in self.data if row.get(field) is None or row[field] in wanted))
 
-    def renamed(self, name: str) -> Figure:
-        return replace(self, name=name)
-
 
 def demand(figure: Figure, medium: Medium) -> None:
     """Raises ValueError for a medium that the figure does not declare: it must not disappear without a word."""

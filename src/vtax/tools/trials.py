@@ -214,19 +214,3 @@ def _output(file: str, reading: Reading, labels: Mapping[str, str]) -> ReadOutpu
         series=reading.series,
         refused=tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals),
     )
-
-
-def read_all(
-    records: Iterable[TrialRecord],
-) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...], dict[str, TrialReading]]:
-    """All measurements; all records, those whose output was refused failed with the reason; readings by trial."""
-    measurements: list[Measurement] = []
-    judged: list[TrialRecord] = []
-    readings: dict[str, TrialReading] = {}
-    for record in records:
-        reading = read_trial(record)
-        readings[record.id] = reading
-        judged.append(as_read(record, reading))
-        if record.status is Status.OK and not reading.failure:
-            measurements += measurements_of(record, reading)
-    return tuple(measurements), tuple(judged), readings

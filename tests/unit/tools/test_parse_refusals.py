@@ -13,7 +13,7 @@ from vtax.model.metric import Kind, Metric
 from vtax.model.trial import TrialRecord
 from vtax.tools.documents import Document
 from vtax.tools.reading import Output, Reading, Value, lines_of, near_miss
-from vtax.tools.trials import read_all
+from vtax.tools.trials import as_read, read_trial
 
 RECORD = load(DATA / "sysbench-cpu" / "1.0.20--trixie-node")
 
@@ -140,8 +140,9 @@ def test_an_error_of_a_reader_that_names_no_trial_gets_its_name(monkeypatch: pyt
 
 def test_a_reader_with_a_bug_fails_its_trial_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, Fake(error=ValueError("int('4-')")))
-    found, (judged,), _ = read_all([RECORD])
-    assert found == ()
+    reading = read_trial(RECORD)
+    assert reading.values == ()
+    judged = as_read(RECORD, reading)
     assert judged.failure == "the reader of sysbench-cpu failed: ValueError: int('4-')"
 
 
@@ -153,8 +154,9 @@ def test_what_a_reader_lets_through_is_refused_with_file_and_line(monkeypatch: p
     with pytest.raises(ParseError, match=rf"^trials/{RECORD.id}/{name}:3: speed is {word} op/s") as caught:
         parse(record)
     assert caught.value.detail == f"up to line 3:\na 1\nb 2\nspeed {word} op/s"
-    found, (judged,), _ = read_all([record])
-    assert found == ()
+    reading = read_trial(record)
+    assert reading.values == ()
+    judged = as_read(record, reading)
     assert f"{name}:3" in judged.failure
 
 
