@@ -1,4 +1,4 @@
-"""Whether a campaign's plan is the one that stood before its first run: what its files say of the plan's hash."""
+"""Whether a campaign's plan is the one from before its first run: what its files say of the plan's hash."""
 
 from __future__ import annotations
 
