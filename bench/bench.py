@@ -1,10 +1,10 @@
-"""What vtax itself costs: `make bench`. Ratios and times of one run, medians, beside the goals.
+"""What vtax itself costs: `make bench`. Ratios and times of one run, medians, next to the goals.
 
     python bench/bench.py [--json] [--repeat N]
 
 Provisioning is compared with Docker Compose, which brings up the same three containers (same image, limits, volume
 and network) and is timed until each of them shows its SSH banner. The two take turns. What virtual machines are
-compared with stands in `machines.py`; `--only machines` measures them alone.
+compared with is in `machines.py`; `--only machines` measures them alone.
 """
 
 from __future__ import annotations
@@ -129,7 +129,11 @@ def virtual_machines(paths: Paths, image: Image, shape: ClusterShape, repeat: in
     return [
         Result("three machines verified / one bare machine to its banner", times.ours_s / times.bare_s, 1.6, "x"),
         Result(
-            "three ordinary machines to banners / three of ours verified", times.ordinary_s / times.ours_s, 4, "x", True
+            "three ordinary machines to banners / three of vtax's verified",
+            times.ordinary_s / times.ours_s,
+            4,
+            "x",
+            True,
         ),
         Result("disk traffic of a node of a second cell", times.io_bytes / 1e6, 30, "MB"),
     ]

@@ -19,7 +19,7 @@ SMALLEST = 1500  # bytes of an output: of smaller ones, files and not text would
 
 
 def corpus(folder: Path, size: int) -> int:
-    """Write files of mixed logs, about `size` bytes together. Every file begins with a line of its own."""
+    """Write files of mixed logs, about `size` bytes together. Every file begins with a different line."""
     files = sorted(
         path for tool in TOOLS for path in (DATA / tool).glob("*/*") if path.suffix not in (".toml", ".json")
     )

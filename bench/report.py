@@ -5,9 +5,9 @@
 Three environments, a grid of file and record sizes for each operation of iozone, local and shared, as the synthetic
 campaign of the tests has them; the analysis is made before and left out. Opening is timed in Chromium from the start of
 the navigation until the page stands and answers: `load` event, two frames after it, and the first idle moment after
-these; it is the median over fresh browsers, the slowest stands beside it. Without Chromium that row is left out.
+these; it is the median over fresh browsers, the slowest is printed next to it. Without Chromium that row is left out.
 `--check` exits with 1 when a goal is missed. Times are those of a busy machine when its load is not near 0: it is
-printed beside them.
+printed next to them.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def rows(repeat: int) -> list[Row]:
         Row(f"HTML report of {count:,} measurements, processor", whole_s, 10, "s"),
         Row(f"{count / fewer:.2f} times the measurements, in as many rounds", whole_s / half_s, 2.2, "times the time"),
         Row("largest resident set, with the analysis", peak, 1, "GiB"),
-        Row("size of the page besides the script of its figures", (len(page.encode()) - script) / 1e6, 3, "MB"),
+        Row("size of the page without the script of its figures", (len(page.encode()) - script) / 1e6, 3, "MB"),
     ]
     if program := pdf.browser():
         with tempfile.TemporaryDirectory() as name:

@@ -3,16 +3,16 @@
     VtaxError                      exit code
     ├── UsageError                 2    the command line or a file given by the user is wrong
     │   ├── StudyError             2    the study has mistakes; all of them, with their paths
-    │   └── DamagedError           2    a file of a campaign is missing, cannot be read, or is not what it has to be
-    ├── EnvironmentMissing         3    a program, daemon, right or amount of space is not there
+    │   └── DamagedError           2    a file of a campaign is missing, cannot be read, or is damaged
+    ├── EnvironmentMissing         3    a program, daemon, right or amount of space is missing
     │   ├── ImageError             3    the root file system cannot be built or used
     │   └── StoreError             3    the campaign directory cannot be written
     ├── ProvisionError             3    a cluster did not become ready
     │   └── NotMatched             3    it became ready, but not as the plan says
-    ├── CommandError               3    a command of ours failed where it had to succeed
+    ├── CommandError               3    a command that had to succeed failed
     ├── ParseError                 4    a tool's output is not what the tool prints when it succeeds
     ├── TrialsFailed               4    the campaign is complete, but some trials failed
-    ├── GateFailed                 5    a gate did not hold
+    ├── GateFailed                 5    a gate failed
     └── Interrupted              130    Ctrl-C or SIGTERM, after cleaning up
 
 Each says what happened (`message`), why (`detail`) and what to do next (`remedy`).
@@ -50,7 +50,7 @@ class UsageError(VtaxError):
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake in a study: where it stands, what is wrong, what is allowed."""
+    """One mistake in a study: where it is, what is wrong, what is allowed."""
 
     path: str
     message: str
@@ -68,13 +68,13 @@ class StudyError(UsageError):
         super().__init__(
             f"study {source}: {count}",
             detail="\n".join(str(mistake) for mistake in mistakes),
-            remedy="mend the lines above; `vtax schema` prints every key, `vtax init` a commented example",
+            remedy="fix the lines above; `vtax schema` prints every key, `vtax init` a commented example",
         )
         self.mistakes = tuple(mistakes)
 
 
 class DamagedError(UsageError):
-    """A file of a campaign is missing, cannot be read, or does not hold what it has to."""
+    """A file of a campaign is missing, cannot be read, or is damaged."""
 
 
 class EnvironmentMissing(VtaxError):
@@ -86,7 +86,7 @@ class ImageError(EnvironmentMissing):
 
 
 class StoreError(EnvironmentMissing):
-    """The campaign directory cannot be written: rights, or space, or its place."""
+    """The campaign directory cannot be written: rights, space, or its location."""
 
 
 class ProvisionError(VtaxError):
@@ -94,7 +94,7 @@ class ProvisionError(VtaxError):
 
 
 class NotMatched(ProvisionError):
-    """The cluster is up, but what it has is not what the plan says."""
+    """The cluster is up, but not as the plan says."""
 
 
 class CommandError(VtaxError):
@@ -117,7 +117,7 @@ class Interrupted(VtaxError):
     exit_code = 130
 
 
-PLUGIN_FAILURES = (  # what a plug-in that is loaded may raise: it is reported and left out, and the others go on
+PLUGIN_FAILURES = (  # what a plug-in may raise: it is reported and left out, the others continue
     ArithmeticError,
     AssertionError,
     AttributeError,

@@ -1,4 +1,4 @@
-"""What a running campaign tells whoever listens. Only `cli` draws them; a library user sees no output."""
+"""What a running campaign reports to a listener. Only `cli` draws events; a library user sees no output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CampaignStarted(Event):
     trials: int
     done_trials: int
     estimate_s: float
-    looks: tuple[int, ...] = ()  # rounds after which it may end; a single one when it is the last round
+    looks: tuple[int, ...] = ()  # rounds after which it may end; only the last round when there are no others
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class TrialFinished(Event):
     failure: str
     elapsed_s: float
     remaining_s: float  # to the last planned round
-    look: int | None = None  # the next planned look
+    look: int | None = None  # rounds after which the next interim analysis is planned
     look_s: float = 0.0  # until then
 
 
@@ -87,7 +87,7 @@ class CellFinished(Event):
 
 @dataclass(frozen=True)
 class LookTaken(Event):
-    """The results were looked at after a planned number of rounds, or the campaign ended without that."""
+    """An interim analysis after a planned number of rounds, or the end of the campaign without one."""
 
     rounds: int
     ends: bool
@@ -96,7 +96,7 @@ class LookTaken(Event):
 
 @dataclass(frozen=True)
 class IntervalsNow(Event):
-    """Where the primary metrics stand after so many complete rounds. Nothing is decided by it: that is for looks."""
+    """The intervals of the primary metrics after so many complete rounds. For display: only planned analyses decide."""
 
     rounds: int
     baseline: str
@@ -106,7 +106,7 @@ class IntervalsNow(Event):
 
 @dataclass(frozen=True)
 class Notice(Event):
-    """Something a person should know that is not an error."""
+    """Something that a user should know and that is not an error."""
 
     message: str
 
@@ -115,4 +115,4 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The listener of those who do not listen."""
+    """A listener that discards every event."""

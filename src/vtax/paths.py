@@ -29,7 +29,7 @@ class Paths:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path next to `path`, for a new version of that file: it becomes `path` at the end of the block, and
-    goes if the block raises. Whoever reads `path` sees the old version or the new one."""
+    goes if the block raises. A reader of `path` sees the old version or the new one."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         yield fresh

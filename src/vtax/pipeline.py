@@ -2,7 +2,7 @@
 
     study.toml -> plan.json -> (provision -> run -> destroy)* -> trials/ -> measurements -> analysis -> report/
 
-The only module that knows several stages. Each stage reads what the one before wrote, so each can be repeated alone.
+It connects the stages. Each reads what the previous one wrote, so each can be repeated alone.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line says instead of the study: a fixed number of rounds, a budget of wall time, a look after
-    every round (then `rounds` is the most)."""
+    """Options that replace values of the study: a fixed number of rounds, a budget of wall time, an interim analysis
+    after every round (then `rounds` is the maximum)."""
 
     rounds: int | None = None
     budget_s: float | None = None
@@ -58,8 +58,8 @@ class Overrides:
             study = study.fixed(self.rounds)
         return study if self.budget_s is None else study.model_copy(update={"budget_s": self.budget_s})
 
-    def told(self) -> dict[str, float]:
-        """Those that there are, by the option's name."""
+    def given(self) -> dict[str, float]:
+        """Those that were given, by the option's name."""
         named = {"--rounds": self.rounds, "--budget": self.budget_s, "--anytime": self.anytime or None}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -76,17 +76,16 @@ def start(
 ) -> None:
     """A new campaign in `directory`, run to its end. Raises TrialsFailed when some trials failed.
 
-    Findings of the audit that are in `ignoring` do not keep a verdict from being given at a look.
-
-    What the command line overrides is in the plan, in `campaign.json`, and in a comment above the study.
+    Findings of the audit that are in `ignoring` do not prevent a verdict at an interim analysis. What the command line
+    overrides is in the plan, in `campaign.json`, and in a comment above the study.
     """
     refuse_occupied(directory)  # before anything takes minutes
-    told = overrides.told() if overrides else {}
+    given = overrides.given() if overrides else {}
     study = overrides.of(study) if overrides else study
     study_text = (
         "".join(
-            f"# vtax run {name}{'' if value is True else f' {value:g}'} overrode what stands below\n"
-            for name, value in told.items()
+            f"# vtax run {name}{'' if value is True else f' {value:g}'} overrode the study below\n"
+            for name, value in given.items()
         ).encode()
         + study_text
     )
@@ -101,29 +100,29 @@ def start(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "host": {**host_facts(runners=runners()), **clock_fact()},
         "image": image.model_dump(mode="json"),
-        **({"overrides": told} if told else {}),
+        **({"overrides": given} if given else {}),
     }
     campaign = Campaign.create(directory, study_text, prepared.plan, about)
     _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 
 def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
-    """Raise UsageError for a budget that holds no round; a sentence when it ends before the first look."""
+    """Raise UsageError for a budget below one round; a sentence when it ends before the first interim analysis."""
     budget_s = plan.study.budget_s
     if budget_s is None:
         return ()
     round_s = plan.estimate_s / plan.study.rounds
     if round_s > budget_s:
         raise UsageError(
-            f"the budget of {format_seconds(budget_s)} holds no round: one takes about {format_seconds(round_s)}",
-            remedy="give it more time, or the study less work",
+            f"the budget of {format_seconds(budget_s)} is too small: one round takes about {format_seconds(round_s)}",
+            remedy="raise the budget or reduce the work in the study",
         )
     first = plan.study.looks[0]
     if round_s * first <= budget_s:
         return ()
     return (
-        f"the budget holds about {int(budget_s // round_s)} rounds and the first look is after {first}: "
-        "no verdict can come of this",
+        f"the budget is enough for about {int(budget_s // round_s)} rounds, and the first interim analysis is after "
+        f"{first}, so no verdict will be possible",
     )
 
 
@@ -139,15 +138,15 @@ def clock_fact() -> dict[str, float]:
 
 
 def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None) -> None:
-    """Go on with the first trial that is not there, with the same plan on the same root file system.
+    """Continue with the first missing trial, with the same plan on the same root file system.
 
-    `budget_s` is another budget for the whole campaign. One that has ended at a look stays ended.
+    `budget_s` is another budget for the whole campaign. A campaign that ended at an interim analysis stays ended.
     """
     campaign = Campaign.open(directory)
     plan = campaign.plan()
     if plan.origin is Origin.IMPORTED:
         raise UsageError(
-            f"{directory} was imported, so nothing of it can be run", remedy="`vtax import --into` adds logs to it"
+            f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in plan.environments}
     room = capacity(host_facts())
@@ -194,7 +193,7 @@ def _execute(
 def analyse(directory: Path, ignoring: frozenset[str] = frozenset(), cache: Path | None = None) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`.
 
-    `cache`, here and below, is the directory that keeps the levels of unusual looks once they are simulated.
+    `cache`, here and below, is the directory that caches the simulated levels of unusual looks.
     """
     campaign = Campaign.open(directory)
     return _evaluated(campaign, cache, ignoring).analysis
@@ -217,7 +216,7 @@ def audit(directory: Path, cache: Path | None = None) -> AuditReport:
 
 
 def analysed(directory: Path) -> Analysis:
-    """What `analyse` or `report` wrote last."""
+    """The analysis that `analyse` or `report` wrote last."""
     from vtax.analysis.records import Analysis
 
     return Campaign.open(directory).read("analysis.json", Analysis)
@@ -229,7 +228,7 @@ def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) 
     from vtax.analysis.campaigns.setup_differences import Recorded
 
     if a.resolve() == b.resolve():
-        raise UsageError(f"{a} and {b} are the same campaign", remedy="name two")
+        raise UsageError(f"{a} and {b} are the same campaign", remedy="give two different campaigns")
 
     def recorded(directory: Path) -> Recorded:
         campaign = Campaign.open(directory)
@@ -252,9 +251,9 @@ def reports(
     with_reference: bool = False,
     cache: Path | None = None,
 ) -> list[Path]:
-    """Analyse and render again from stored data, in `formats`, with `figures` for papers. Returns what was written.
+    """Analyse and render again from stored data, in `formats`, with `figures` for papers. Returns the written files.
 
-    Raises UsageError for a format that is not known, EnvironmentMissing where nothing here can make a PDF.
+    Raises UsageError for an unknown format, EnvironmentMissing where no program here can make a PDF.
     """
     from vtax.publishing import files
     from vtax.publishing import formats as known
@@ -267,14 +266,14 @@ def reports(
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
-    """All measurements of a campaign, and its trials as judged."""
+    """All measurements of a campaign, and its trials (failed where their output was refused)."""
     campaign = Campaign.open(directory)
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
     return tuple(value for one in read for value in one.measurements), tuple(one.record for one in read)
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:
-    """The Compose file of an environment. Raises UsageError for one whose provider cannot write it."""
+    """The Compose file of an environment. Raises UsageError where its provider cannot write one."""
     found = [spec for spec in study.environments if spec.name == environment]
     if not found:
         names = ", ".join(spec.name for spec in study.environments)
@@ -292,7 +291,7 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
 
 
 def remove_image(key: str, paths: Paths) -> None:
-    """Remove a root file system from the cache and from every engine's store. Raises UsageError when there is none."""
+    """Remove a root file system from the cache and all providers' stores. Raises UsageError when it is not cached."""
     for image in build.images(paths.images):
         if image.recipe == key:
             for one in all_providers(paths.runtime).values():

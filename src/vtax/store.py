@@ -53,7 +53,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 def _unwritable(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"{path} cannot be written: {error.strerror or error}",
-        remedy="everything recorded so far is safe; free some space and go on with `vtax run --resume`",
+        remedy="everything recorded so far is safe; free some space and continue with `vtax run --resume`",
     )
 
 
@@ -108,10 +108,12 @@ class Campaign:
 
     @classmethod
     def open(cls, directory: Path) -> Campaign:
-        """An existing campaign. Raises UsageError when the directory is none."""
+        """An existing campaign. Raises UsageError when the directory is not a campaign."""
         if not (directory / "plan.json").exists():
             why = "is not a campaign: it has no plan.json" if directory.exists() else "does not exist"
-            raise UsageError(f"{directory} {why}", remedy="name a campaign; `vtax run` or `vtax import` makes one")
+            raise UsageError(
+                f"{directory} {why}", remedy="give a campaign's directory; `vtax run` and `vtax import` make one"
+            )
         return cls(directory)
 
     def _save(self, path: Path, content: Record | Mapping[str, Any]) -> None:
@@ -122,9 +124,9 @@ class Campaign:
         return _read(Plan, self.directory / "plan.json")
 
     def seal(self, trials: Iterable[TrialRecord]) -> Seal:
-        """What the campaign's files say of the hash of its plan, `trials` among them.
+        """The hashes of the plan that the campaign's files record, those of `trials` included.
 
-        The hash is of the file as it is, so that a plan of another version of vtax is not a changed one.
+        The hash is of the file as it is, so that a plan written by another version of vtax does not count as changed.
         """
         content = json.loads((self.directory / "plan.json").read_bytes())
         sealed = str(content.pop("sha256", ""))
@@ -139,14 +141,14 @@ class Campaign:
         return Seal(plan=sealed, intact=intact, named=named)
 
     def about(self) -> dict[str, Any]:
-        """What was noted when the campaign began: its id, the machine, the image. Raises DamagedError."""
+        """What was recorded when the campaign began: its id, the machine, the image. Raises DamagedError."""
         path = self.directory / "campaign.json"
         try:
             content: Any = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
             if not isinstance(content, dict) or not content.keys() >= ABOUT_KEYS:
-                raise ValueError(f"it holds no JSON object with {', '.join(sorted(ABOUT_KEYS))}")
+                raise ValueError(f"it does not contain a JSON object with {', '.join(sorted(ABOUT_KEYS))}")
             if not isinstance(content["image"], dict) or not content["image"].keys() >= IMAGE_KEYS:
-                raise ValueError(f"its image is no JSON object with {', '.join(sorted(IMAGE_KEYS))}")
+                raise ValueError(f"its image is not a JSON object with {', '.join(sorted(IMAGE_KEYS))}")
         except OSError as error:
             raise DamagedError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
         except (ValueError, RecursionError) as error:
@@ -166,7 +168,7 @@ class Campaign:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise UsageError(
-                    f"{self.directory} is being run by another process", remedy="wait for it, or end it"
+                    f"{self.directory} is being run by another process", remedy="wait until it ends, or stop it"
                 ) from error
             yield
 
@@ -186,7 +188,7 @@ class Campaign:
 
     @contextlib.contextmanager
     def new_trial(self, trial: str) -> Iterator[Path]:
-        """A directory for a trial's raw output that gets its name only when all is written, record included."""
+        """A directory for a trial's raw output, which gets its name when everything is written, the record included."""
         place = self.directory / "trials" / trial
         work = place.with_name(f".{place.name}.tmp")
         try:
@@ -207,12 +209,12 @@ class Campaign:
             raise
 
     def look_log(self) -> LookLog | None:
-        """Every look so far; None when none was noted."""
+        """Every interim analysis so far; None when none was recorded."""
         path = self.directory / "looks.json"
         return _read(LookLog, path) if path.exists() else None
 
     def note_look(self, look: Look) -> None:
-        """Add a look to the log."""
+        """Add an interim analysis to the log."""
         log = self.look_log() or LookLog()
         self._save(self.directory / "looks.json", log.model_copy(update={"looks": (*log.looks, look)}))
 
@@ -239,7 +241,7 @@ class Campaign:
             raise DamagedError(
                 f"{path} is the record of another trial: {record.id}",
                 detail=f"that one has its own directory, {self.directory / 'trials' / record.id}",
-                remedy=f"remove {path.parent} if it is a copy; else give it the name of its trial again",
+                remedy=f"remove {path.parent} if it is a copy; if not, rename it back",
             )
         return self.with_texts(record) if texts else record
 
@@ -284,7 +286,7 @@ class Campaign:
             raise _unwritable(path, error) from error
 
     def read(self, name: str, kind: type[R]) -> R:
-        """A derived file (analysis.json). Raises DamagedError when it is not there, or damaged."""
+        """A derived file (analysis.json). Raises DamagedError when it is missing or damaged."""
         return _read(kind, self.directory / name)
 
     def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
@@ -298,7 +300,7 @@ class Campaign:
 
 
 def _read(kind: type[R], path: Path) -> R:
-    """A record from its file. Raises DamagedError when it cannot be read, or is none."""
+    """A record from its file. Raises DamagedError when it cannot be read or is not a valid record."""
     try:
         data = path.read_bytes()
         found = kind.model_validate_json(data)

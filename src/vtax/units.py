@@ -80,7 +80,7 @@ def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """`value` to `digits` significant figures, without an exponent where a person would not write one."""
+    """`value` to `digits` significant figures, without an exponent where none is usual."""
     if value == 0:
         return "0"
     if not 1e-4 <= abs(value) < 1e9:
@@ -96,7 +96,7 @@ def format_quantity(value: float, unit: str, digits: int = 4) -> str:
 
 
 def format_looks(looks: Sequence[int]) -> str:
-    """After what a campaign is looked at: `6, 10, 16 rounds`, `every round from 6 to 60`."""
+    """The rounds after which a campaign is analysed: `6, 10, 16 rounds`, `every round from 6 to 60`."""
     if len(looks) > 2 and list(looks) == list(range(looks[0], looks[-1] + 1)):
         return f"every round from {looks[0]} to {looks[-1]}"
     return f"{', '.join(map(str, looks))} rounds"

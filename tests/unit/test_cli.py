@@ -147,9 +147,7 @@ def test_init_does_not_overwrite_unless_forced(run: Run, tmp_path: Path) -> None
     (tmp_path / "quick.toml").write_text("mine")
     code, out, err = run("init")
     assert (code, out) == (2, "")
-    assert err == (
-        "error: quick.toml is there already\n  next: --output FILE for another name, --force to replace it\n"
-    )
+    assert err == ("error: quick.toml exists already\n  next: --output FILE for another name, --force to replace it\n")
     assert (tmp_path / "quick.toml").read_text() == "mine"
     assert run("init", "--force")[0] == 0
     assert (tmp_path / "quick.toml").read_text() == preset("quick")
@@ -159,7 +157,7 @@ def test_init_knows_its_presets(run: Run) -> None:
     assert run("init", "--preset", "quik") == (
         2,
         "",
-        "error: there is no preset 'quik'\n  next: one of quick, standard, strict, ladder\n",
+        "error: there is no preset 'quik'\n  next: choose one of quick, standard, strict, ladder\n",
     )
 
 
@@ -280,7 +278,7 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
         '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, iterations, label, '
         "load, max_prime, name, nodes, scopes, threads, time_s, warmup)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"
-        "  next: mend the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
+        "  next: fix the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
     )
 
 
@@ -332,14 +330,17 @@ def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) ->
 def test_a_campaign_that_is_not_there(run: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert err == "error: none does not exist\n  next: name a campaign; `vtax run` or `vtax import` makes one\n"
+    assert (
+        err
+        == "error: none does not exist\n  next: give a campaign's directory; `vtax run` and `vtax import` make one\n"
+    )
 
 
 def test_a_format_that_is_not_there(run: Run) -> None:
     assert run("export", "none", "--format", "xls") == (
         2,
         "",
-        "error: there is no format 'xls'\n  next: one of csv, jsonl, parquet, xlsx, openmetrics\n",
+        "error: there is no format 'xls'\n  next: choose one of csv, jsonl, parquet, xlsx, openmetrics\n",
     )
 
 
@@ -393,7 +394,7 @@ def test_a_defect_of_ours_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_interrupt_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, KeyboardInterrupt())
-    assert run("plan", "x.toml") == (130, "", "interrupted; everything that was started is gone\n")
+    assert run("plan", "x.toml") == (130, "", "interrupted; everything that was started has been removed\n")
 
 
 def test_sigterm_interrupts_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -437,7 +438,7 @@ def test_an_analysis_tells_looks_remarks_notes_and_advice() -> None:
         update={"comparisons": (told, told), "advice": ("rest longer",), **over},
     )
     lines = list(lines_of(made))
-    assert "looks are planned after 6, 10 rounds; the last one reached is after 6" in lines
+    assert "interim analyses are planned after 6, 10 rounds; the last one so far was after 6" in lines
     assert "the campaign ended at last" in lines
     assert any(line.endswith("against host: slower; 6 rounds; emulated") for line in lines)
     (drifts,) = [line for line in lines if line.startswith("note DRIFTS: ")]
@@ -454,7 +455,7 @@ def test_a_gate_that_holds_and_one_that_does_not(run: Run, tmp_path: Path) -> No
     assert code == 5
     assert f'gate "{GATE}": failed\n  failed: sysbench-cpu.events_rate@box' in err
     assert 'gate "any primary faster than 5%": holds' in err
-    assert "error: 1 of 2 gates did not hold" in err
+    assert "error: 1 of 2 gates failed" in err
 
 
 def test_a_gate_that_cannot_be_judged_is_said_and_is_no_failure_unless_that_is_wanted(run: Run, tmp_path: Path) -> None:
@@ -480,7 +481,7 @@ def test_run_refuses_a_wrong_gate_and_a_wrong_place_for_junit_at_once(run: Run, 
     mine = study(tmp_path)
     assert run("run", mine, "--fail-on", "sysbench-cpu.event_rate slower than 5%")[0] == 2
     code, _, err = run("run", mine, "--junit", "nowhere/x.xml")
-    assert (code, "no such file can be written" in err) == (2, True)
+    assert (code, "this file cannot be written" in err) == (2, True)
     assert not (tmp_path / "campaigns").exists()
 
 

@@ -50,6 +50,6 @@ def test_a_study_error_lists_all_mistakes() -> None:
         "study a.toml: 2 mistakes",
         "  rounds: is missing",
         "  nodes.cpu: unknown key (allowed: cpus)",
-        "  next: mend the lines above; `vtax schema` prints every key, `vtax init` a commented example",
+        "  next: fix the lines above; `vtax schema` prints every key, `vtax init` a commented example",
     ]
     assert str(StudyError("a.toml", [Mistake("a", "b")])).startswith("study a.toml: 1 mistake\n")

@@ -57,16 +57,16 @@ def test_the_published_peak_of_a_desktop() -> None:
     peak = cpu_peak(facts)
     assert peak.value == pytest.approx(262.4e9)
     assert peak.cores == 4  # under eight hardware threads
-    assert peak.formula == "4 cores x 4.10 GHz x 16 flop a cycle"
+    assert peak.formula == "4 cores x 4.10 GHz x 16 flop per cycle"
     assert any("base clock" in text for text in peak.assumptions)
-    assert cpu_peak(facts, cores=2, clock=(4.8e9, "as told"), flop_per_cycle=8).value == pytest.approx(76.8e9)
+    assert cpu_peak(facts, cores=2, clock=(4.8e9, "as given"), flop_per_cycle=8).value == pytest.approx(76.8e9)
 
 
 def test_cores_that_are_not_known_are_said_to_be_guessed() -> None:
     facts = cpu("sse2", model="x @ 1.00GHz", cpus_usable=[0, 1], cpus=[{"id": 0}, {"id": 1}])
     peak = cpu_peak(facts)
     assert peak.value == pytest.approx(8e9)
-    assert any("each taken for a core" in text for text in peak.assumptions)
+    assert any("each counted as a core" in text for text in peak.assumptions)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_channels_are_counted_by_the_names_of_the_slots(slots: list[tuple[str, s
 
 
 def test_without_a_table_the_bandwidth_is_not_guessed() -> None:
-    with pytest.raises(EnvironmentMissing, match="not there or not readable"):
+    with pytest.raises(EnvironmentMissing, match="missing or not readable"):
         memory_peak(())
     with pytest.raises(EnvironmentMissing, match="channels is not known"):
         memory_peak((), rate=3.2e9)
@@ -164,7 +164,7 @@ def test_peak_says_what_it_rests_on() -> None:
     words += ["--memory-rate", "1867 MT/s", "--channels", "2"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == "compute  262.4 Gflop/s  = 4 cores x 4.10 GHz x 16 flop a cycle"
+    assert result.stdout.splitlines()[0] == "compute  262.4 Gflop/s  = 4 cores x 4.10 GHz x 16 flop per cycle"
     assert "memory  29.87 GB/s  = 2 channels x 1,867 MT/s x 8 B" in result.stdout
     assert json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["compute"]["value"] == pytest.approx(262.4e9)
 

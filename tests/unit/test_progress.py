@@ -266,10 +266,10 @@ def test_a_campaign_with_looks_tells_the_next_and_why_it_ended(capsys: pytest.Ca
         LookTaken(16, True, "the last planned round: 16 of 16 planned rounds"),
     ) == [
         "campaign campaigns/x: 32 cells, 32 trials, about 16 min 0 s",
-        "looks after 6, 10, 16 rounds; ends when all primary metrics are settled",
+        "interim analyses after 6, 10, 16 rounds; ends when all primary metrics have a verdict",
         "round 1/16: box: 1 trials, 16 min 0 s left",
-        "  [1/32] a.1: ok in 30.0 s, 5 min 30 s to the look after round 6, 15 min 30 s left",
-        "look after 6 rounds: go on: 1 of 2 primary comparisons are settled",
+        "  [1/32] a.1: ok in 30.0 s, 5 min 30 s to the analysis after round 6, 15 min 30 s left",
+        "interim analysis after 6 rounds: go on: 1 of 2 primary comparisons are settled",
         "  [2/32] a.1: ok in 30.0 s, 1 min 0 s left",
         "ended after 16 rounds: the last planned round: 16 of 16 planned rounds",
     ]

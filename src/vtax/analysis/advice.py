@@ -62,7 +62,7 @@ class Advice:
         return None if few is None else (few - one.effect.n, None if many is None else many - one.effect.n)
 
     def _planned(self, one: Pair) -> tuple[int, ...]:
-        """The planned looks that are still to come for this pair, in pairs of its own."""
+        """The planned looks that are still to come for this pair, in its own pairs."""
         return tuple(look for look in self.context.study.looks if one.effect is not None and look > one.rounds[-1])
 
     def _needed(self, one: Pair, candidates: Sequence[int]) -> tuple[int | None, int | None]:

@@ -49,7 +49,7 @@ def family_claims(results: Sequence[InterimResult], adjust: Callable[[Floats], F
 def claims(pairs: Sequence[Pair]) -> dict[int, Claim]:
     """The claims of every judged pair, by its place: primary ones are one family, exploratory ones another.
 
-    The control arm makes no claim; it has families of its own.
+    The control arm makes no claim; it has its own families.
     """
     found: dict[int, Claim] = {}
     for control in (False, True):

@@ -1,6 +1,6 @@
 """What a comparison says besides its verdict, each note under a fixed name.
 
-They are explained in docs/method.md, "What else the numbers say".
+They are explained in docs/method.md, "Notes on the numbers".
 """
 
 from __future__ import annotations

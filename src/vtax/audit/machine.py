@@ -182,7 +182,7 @@ def clock_speed(evidence: Evidence) -> Iterator[Result]:
     Severity.INFO,
     "control groups, seccomp or the root file system are of another kind",
     short="other kinds of isolation",
-    why="they belong to what an environment is; each has a cost of its own",
+    why="they belong to what an environment is; each has its own cost",
     remedy="nothing to do: it is documented",
     source="facts of every node",
     needs=Needs("control groups, seccomp and root file system of its nodes", node=tuple(KINDS), origin=Origin.RUN),

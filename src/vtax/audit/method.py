@@ -190,7 +190,7 @@ def reason(record: TrialRecord | None) -> str:
     Severity.BLOCKER,
     "the plan changed, or rounds were added after an interim analysis that it does not have",
     short="a changed plan",
-    why="to look at results and to go on until they please leaves no 5 % risk: the interval is not valid",
+    why="checking results and continuing until they please exceeds the 5 % risk: the interval is not valid",
     remedy="run a new campaign with the rounds and looks that are wanted",
     source="the hash of the plan: its own, and that which campaign.json, every record of a trial and every interim "
     "analysis named when they were written; the rounds that ran, and the log of interim analyses",

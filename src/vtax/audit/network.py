@@ -39,7 +39,7 @@ def loopback(evidence: Evidence) -> Iterator[Result]:
                 peers[server] = peers.get(server, False) or to_itself
         if own_peers := [peer for peer, to_itself in peers.items() if to_itself]:
             message = (
-                f"{label} in {environment} sent to {own_peers[0]}, an address of its own node: nothing left the node"
+                f"{label} in {environment} sent to {own_peers[0]}, an address on the same node, so nothing left it"
             )
             yield Failed(message, environment, label)
         else:

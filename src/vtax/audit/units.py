@@ -119,7 +119,7 @@ def common_factor(ratios: Sequence[float], unit: str) -> str:
     Severity.BLOCKER,
     "a metric without a direction, or with another unit or kind in another environment",
     short="a metric declared differently",
-    why="then better cannot be told from worse, or two things are compared under one name",
+    why="it is then unclear which value is better, or different things are compared under one name",
     remedy="declare the metric's unit and kind in its benchmark, once",
     source="the measurements, whose unit, kind and direction come from the benchmark",
 )

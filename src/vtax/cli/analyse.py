@@ -24,37 +24,38 @@ def analyse(
 ) -> None:
     """Recompute levels, comparisons and findings from stored data, and write analysis.json. Runs nothing again.
 
-    Exit code 5 when a gate did not hold.
+    Exit code 5 when a gate failed.
 
+    \b
     Example:  vtax analyse campaigns/quick-20260101-120000
     Example:  vtax analyse campaigns/ci --fail-on "hpcc.HPL slower than 5%" --fail-on blocker
     """
     from vtax import pipeline
     from vtax.analysis.gates import subjects_of
     from vtax.cli.console import paths, print_json, say
-    from vtax.cli.gating import ready, settle
+    from vtax.cli.gating import check_gates, report_gates
 
-    ready(fail_on or (), junit, pipeline.study_of(directory))
+    check_gates(fail_on or (), junit, pipeline.study_of(directory))
     made = pipeline.analyse(directory, cache=paths().cache)
     if json:
         print_json(made.model_dump(mode="json"))
     else:
         say(*lines_of(made))
-    settle(made.campaign, fail_on or (), subjects_of(made), made.findings, junit)
+    report_gates(made.campaign, fail_on or (), subjects_of(made), made.findings, junit)
 
 
 def lines_of(made: Analysis) -> Iterator[str]:
-    """Findings and primary comparisons for a person."""
+    """Findings and primary comparisons as text."""
     from vtax.units import format_looks
 
     for finding in made.findings:
         yield f"{finding.severity} {finding.id}: {finding.message}"
     if made.looks:
-        reached = f"the last one reached is after {made.look}" if made.look else "none is reached yet"
-        yield f"looks are planned after {format_looks(made.looks)}; {reached}"
+        reached = f"the last one so far was after {made.look}" if made.look else "none has been reached yet"
+        yield f"interim analyses are planned after {format_looks(made.looks)}; {reached}"
     if made.anytime_wider is not None:
-        cost = f"{100 * made.anytime_wider:.0f} % wider than with six planned looks"
-        yield f"intervals hold after any of these rounds, and are {cost} for that"
+        cost = f"{100 * made.anytime_wider:.0f} % wider than with six planned analyses"
+        yield f"intervals are valid after any of these rounds, and therefore {cost}"
     if made.ended:
         yield f"the campaign ended {made.ended}"
     yield ""
@@ -83,7 +84,7 @@ def lines_of(made: Analysis) -> Iterator[str]:
 
 
 def step_of(rung: LadderStep) -> str:
-    """`host to container +3.1 % [-1.2, +7.6]`, or that the two do not compare."""
+    """`host to container +3.1 % [-1.2, +7.6]`, or that the two are not comparable."""
     from vtax.analysis.verdict import percent
 
     between = f"{rung.previous} to {rung.environment}"
@@ -94,7 +95,7 @@ def step_of(rung: LadderStep) -> str:
 
 
 def notes_of(made: Analysis) -> Iterator[str]:
-    """Each kind of note on a primary comparison once: the first in full, and of how many more there is one like it."""
+    """Each kind of note on a primary comparison once: the first in full, and how many more there are like it."""
     found: dict[str, list[str]] = {}
     for comparison in made.comparisons:
         for note in comparison.notes if comparison.primary else ():
@@ -110,7 +111,7 @@ def name_of(comparison: Comparison) -> str:
 
 
 def blocked(comparison: Comparison, made: Analysis) -> str:
-    """The finding that rules a comparison out, by its id, as its words stand above; "" when none does."""
+    """The id of the finding, printed above, that rules a comparison out; "" without one."""
     if comparison.verdict.value != "not comparable":
         return ""
     known = (finding.id for finding in made.findings if finding.message in comparison.sentence)
@@ -124,7 +125,7 @@ def together(several: Sequence[Comparison]) -> str:
     from statistics import median
 
     counts = Counter(str(comparison.verdict) for comparison in several)
-    told = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+    counted = ", ".join(f"{count} {word}" for word, count in counts.most_common())
     ratios = [comparison.ratio for comparison in several if comparison.ratio is not None]
     size = f"; ratios {min(ratios):.3g} to {max(ratios):.3g}, median {median(ratios):.3g}" if ratios else ""
-    return f"{len(several)} comparisons: {told}{size} (`vtax report` and --json have each)"
+    return f"{len(several)} comparisons: {counted}{size} (`vtax report` and --json list each)"

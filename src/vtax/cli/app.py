@@ -1,4 +1,4 @@
-"""The commands by name. Each lives in a file of its own and imports what it needs when it runs."""
+"""The commands by name. Each has its own file and imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ app = typer.Typer(
     help="What does virtualization cost, on this hardware, for this work?\n\n"
     "Matched clusters on the bare host, in containers and VMs; classic benchmarks on each in randomised rounds; "
     "a verdict with an interval, or why there is none.\n\n"
-    "Example:  vtax init && vtax plan quick.toml && vtax run quick.toml",
+    "\b\nExample:  vtax init && vtax plan quick.toml && vtax run quick.toml",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -58,11 +58,11 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Nothing but `--version`."""
+    """Options before any command: only `--version`."""
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C ends a command with our own exit code; by then everything it started has been removed."""
+    """Ctrl-C ends a command with vtax's exit code; by then everything it started has been removed."""
 
     @functools.wraps(command)
     def run_it(*args: Any, **kwargs: Any) -> None:
@@ -71,7 +71,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             from vtax.errors import Interrupted
 
-            raise Interrupted("interrupted; everything that was started is gone") from None
+            raise Interrupted("interrupted; everything that was started has been removed") from None
 
     return run_it
 

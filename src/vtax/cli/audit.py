@@ -1,4 +1,4 @@
-"""vtax audit: every row of the catalogue, and what it found."""
+"""vtax audit: every row of the catalogue, checked."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ class FailOn(StrEnum):
 
 def audit(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
-    everything: Annotated[bool, typer.Option("--all", help="Also what passed or does not apply, and why.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also show what passed or does not apply, and why.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON.")] = False,
     fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="Exit code 5 when something of this severity was found.")
+        FailOn | None, typer.Option("--fail-on", help="Exit with 5 when there is a finding of this severity or worse.")
     ] = None,
 ) -> None:
     """Check everything that could make a campaign's numbers wrong, and write audit.json. Runs nothing again.
 
-    What failed comes first, then what is unknown. Findings are not an error: the exit code is 0 unless `--fail-on` is
-    given.
+    What failed comes first, then what is unknown. Findings are not errors: without `--fail-on` the exit code is 0.
 
+    \b
     Example:  vtax audit campaigns/quick-20260101-120000 --fail-on blocker
     """
     from vtax import pipeline
@@ -47,7 +49,7 @@ def audit(
 
 
 def lines_of(report: AuditReport, everything: bool) -> list[str]:
-    """The rows for a person: a line of counts, then a block each."""
+    """The rows as text: a line of counts, then a block each."""
     from vtax.model.finding import Outcome
 
     counts = {outcome: sum(row.outcome is outcome for row in report.rows) for outcome in Outcome}

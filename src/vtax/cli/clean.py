@@ -28,6 +28,7 @@ def clean(
     given, running campaigns and clusters that are up. What was made with another state directory (XDG_STATE_HOME) is
     listed but stays: another user may be using it.
 
+    \b
     Example:  vtax clean --check
     """
     from dataclasses import asdict

@@ -23,6 +23,7 @@ def up(
 ) -> None:
     """Bring a cluster up and verify it: limits, names, SSH between all nodes, the shared file system, MPI placement.
 
+    \b
     Example:  vtax up container && vtax ssh container worker1
     """
     from vtax.cli.console import paths, say
@@ -38,6 +39,7 @@ def up(
 def status(json: Annotated[bool, typer.Option("--json", help="Print this as JSON.")] = False) -> None:
     """Show the clusters that are up, and whether their nodes answer.
 
+    \b
     Example:  vtax status
     """
     from vtax.cli.console import paths, print_json, say, table
@@ -66,6 +68,7 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print this as JSON
 def ssh(environment: Environment, node: Annotated[str, typer.Argument(help="The node.")] = "master") -> None:
     """Open a shell on a node.
 
+    \b
     Example:  vtax ssh container worker1
     """
     from vtax.cli.console import paths
@@ -84,6 +87,7 @@ def exec_(
 ) -> None:
     """Run a command on a node and exit with its exit code.
 
+    \b
     Example:  vtax exec container worker1 -- nproc
     """
     from vtax.cli.console import paths
@@ -100,6 +104,7 @@ def down(
 ) -> None:
     """Take clusters down.
 
+    \b
     Example:  vtax down container
     """
     from vtax.cli.console import paths, say

@@ -22,26 +22,27 @@ def compare(
     fail_on: FailOn = None,
     junit: Junit = None,
 ) -> None:
-    """Compare two campaigns: another kernel, another machine. Says first what differs between them. Runs nothing.
+    """Compare two campaigns: another kernel, another machine. First lists what differs between them. Runs nothing.
 
-    Their rounds are not paired, so a difference is stated with its interval and never attributed. What did other work
-    is not compared. Gates look at B against A. Exit code 5 when one did not hold.
+    Their rounds are not paired, so a difference is stated with its interval and never attributed. Entries with
+    different work are not compared. Gates judge B against A. Exit code 5 when one failed.
 
+    \b
     Example:  vtax compare campaigns/before campaigns/after --environment container
     Example:  vtax compare campaigns/main campaigns/branch --fail-on "any primary slower than 5%"
     """
     from vtax import pipeline
     from vtax.analysis.gates import blockers_of_changes, subjects_of_changes
     from vtax.cli.console import paths, print_json, say
-    from vtax.cli.gating import ready, settle
+    from vtax.cli.gating import check_gates, report_gates
 
-    ready(fail_on or (), junit, pipeline.study_of(a), pipeline.study_of(b), baseline=True)
+    check_gates(fail_on or (), junit, pipeline.study_of(a), pipeline.study_of(b), baseline=True)
     made = pipeline.compare(a, b, environment, paths().cache)
     if json:
         print_json(made.model_dump(mode="json"))
     else:
         say(*lines_of(made))
-    settle(
+    report_gates(
         f"{made.b.campaign} against {made.a.campaign}",
         fail_on or (),
         subjects_of_changes(made),
@@ -51,7 +52,7 @@ def compare(
 
 
 def lines_of(made: CampaignComparison) -> Iterator[str]:
-    """The comparison for a person: what differs, what cannot be told, the primary metrics."""
+    """The comparison as text: what differs, what is unknown, the primary metrics."""
     for name, side in (("A", made.a), ("B", made.b)):
         rounds = f"{side.rounds_complete} round" + ("s" if side.rounds_complete != 1 else "")
         yield f"{name}  {side.directory}: {side.campaign}, {side.created}, {rounds} complete"

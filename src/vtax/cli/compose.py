@@ -14,6 +14,7 @@ def compose(
 ) -> None:
     """Print the Compose file that is equivalent to an environment, to continue by hand.
 
+    \b
     Example:  vtax compose quick.toml container > compose.yaml
     """
     from vtax.cli.console import paths

@@ -1,4 +1,4 @@
-"""What the commands share: where things are, how JSON and lines are printed."""
+"""What the commands share: directories, and how JSON and lines are printed."""
 
 from __future__ import annotations
 

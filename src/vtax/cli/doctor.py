@@ -14,6 +14,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything a
 
     Exit code 3 when no comparison is possible.
 
+    \b
     Example:  vtax doctor
     """
     from vtax.cli.console import paths, print_json, say

@@ -14,23 +14,23 @@ def export(
     format: Annotated[str, typer.Option("--format", "-f", help="csv, jsonl, parquet, xlsx or openmetrics.")] = "csv",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write [standard output].")] = None,
 ) -> None:
-    """Write one row a measurement, in base units, with the file that it was read from.
+    """Write one row per measurement, in base units, with the file that it was read from.
 
-    csv, jsonl and parquet lose nothing: `vtax import` reads them back. xlsx has a sheet for every benchmark.
+    csv, jsonl and parquet are lossless: `vtax import` reads them back. xlsx has a sheet for every benchmark.
 
+    \b
     Example:  vtax export campaigns/quick-20260101-120000 --format parquet -o quick.parquet
     """
     from vtax import pipeline
     from vtax.errors import StoreError, UsageError
-    from vtax.export.tables import BINARY, FORMATS
+    from vtax.export.tables import check
     from vtax.export.tables import export as render
 
-    if format not in FORMATS:
-        raise UsageError(f"there is no format {format!r}", remedy=f"one of {', '.join(FORMATS)}")
-    if output is None and format in BINARY and sys.stdout.isatty():
-        raise UsageError(f"{format} is not for a terminal", remedy="--output FILE")
+    check(format)
     content = render(pipeline.measurements(directory)[0], format)
     if output is None:
+        if sys.stdout.isatty() and b"\0" in content:
+            raise UsageError(f"{format} is binary, which a terminal cannot show", remedy="--output FILE")
         sys.stdout.buffer.write(content)
         return
     try:

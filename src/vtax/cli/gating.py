@@ -1,4 +1,4 @@
-"""What run, analyse and compare share: gates on the command line, what is said of them, JUnit XML."""
+"""What run, analyse and compare share: gates on the command line, their results, JUnit XML."""
 
 from __future__ import annotations
 
@@ -18,37 +18,35 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="GATE",
-        help='Exit with 5 when this is shown, such as "hpcc.HPL slower than 5%", "any primary slower than 5%", '
+        help='Exit with 5 when this is confirmed, such as "hpcc.HPL slower than 5%", "any primary slower than 5%", '
         '"blocker", "inconclusive"; may be repeated.',
     ),
 ]
 Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write gates and verdicts as JUnit XML.")]
 
 
-def ready(texts: Sequence[str], junit: Path | None, *studies: Study | None, baseline: bool = False) -> None:
-    """Raise UsageError now for gates and a file that could only fail after hours."""
-    from vtax.analysis.gates import check_gates, parse_gates
+def check_gates(texts: Sequence[str], junit: Path | None, *studies: Study | None, baseline: bool = False) -> None:
+    """Raise UsageError now for wrong gates and an unwritable file, instead of after hours."""
+    from vtax.analysis import gates as rules
     from vtax.errors import UsageError
     from vtax.tools import declared_metrics
 
-    gates = parse_gates(texts)
+    gates = rules.parse_gates(texts)
     for study in studies:
         if study is not None:
-            check_gates(gates, study, declared_metrics(), baseline=baseline)
+            rules.check_gates(gates, study, declared_metrics(), baseline=baseline)
     if junit is not None and (junit.is_dir() or not junit.absolute().parent.is_dir()):
-        raise UsageError(
-            f"--junit {junit}: no such file can be written", remedy="name a file in a directory that exists"
-        )
+        raise UsageError(f"--junit {junit}: this file cannot be written", remedy="give a file in an existing directory")
 
 
-def settle(
+def report_gates(
     title: str,
     texts: Sequence[str],
     subjects: Sequence[Subject],
     findings: Sequence[Finding],
     junit: Path | None,
 ) -> None:
-    """Judge the gates, write the JUnit file, say what came of each. Raises GateFailed when one failed."""
+    """Judge the gates, write the JUnit file, report each result. Raises GateFailed when one failed."""
     from vtax.analysis.gates import Result, judge, parse_gates
     from vtax.cli.console import warn
     from vtax.errors import GateFailed
@@ -63,9 +61,9 @@ def settle(
     failed = [one for one in judged if one.result is Result.FAILED]
     if failed:
         raise GateFailed(
-            f"{len(failed)} of {len(judged)} gates did not hold",
+            f"{len(failed)} of {len(judged)} gates failed",
             detail="\n".join(one.gate.text for one in failed),
-            remedy="what was seen stands above, and in the report",
+            remedy="the reasons are listed above and in the report",
         )
 
 

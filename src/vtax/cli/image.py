@@ -16,6 +16,7 @@ def build(
 ) -> None:
     """Build the root file system, unless it is in the cache.
 
+    \b
     Example:  vtax image build
     """
     from vtax.cli.console import paths, say
@@ -34,6 +35,7 @@ def build(
 def list_(json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False) -> None:
     """List the root file systems in the cache.
 
+    \b
     Example:  vtax image list
     """
     from vtax.cli.console import paths, print_json, say, table
@@ -55,6 +57,7 @@ def list_(json: Annotated[bool, typer.Option("--json", help="Print them as JSON.
 def remove(keys: Annotated[list[str], typer.Argument(help="Keys, as `vtax image list` shows them.")]) -> None:
     """Remove root file systems from the cache, and from the providers' own stores.
 
+    \b
     Example:  vtax image remove 1f0c8ffb51a4a2ae
     """
     from vtax.cli.console import paths, say

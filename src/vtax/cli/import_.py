@@ -16,23 +16,26 @@ REFUSALS_SHOWN = 5  # of one run, in the table for people
 
 def import_(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders with raw output.", show_default=False)],
-    environment: Annotated[str, typer.Option("--environment", "-e", help="Where all of it ran.")] = "",
+    environment: Annotated[
+        str, typer.Option("--environment", "-e", help="The environment that all files are from.")
+    ] = "",
     layout: Annotated[str, typer.Option(help="Read the environment from paths: 'results/{environment}/**'.")] = "",
     benchmark: Annotated[str, typer.Option(help="Take output of this benchmark, or of this tool, only.")] = "",
     into: Annotated[
-        Path | None, typer.Option(help="The campaign to make or to extend [campaigns/imported-TIME].")
+        Path | None, typer.Option(help="The campaign to create or extend [campaigns/imported-TIME].")
     ] = None,
     baseline: Annotated[str, typer.Option(help="The environment that others are compared with [the first one].")] = "",
     json: Annotated[
         bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")
     ] = False,
 ) -> None:
-    """Make a campaign of what benchmark programs printed elsewhere. Runs nothing.
+    """Make a campaign from raw output of benchmarks that ran elsewhere. Runs nothing.
 
-    Runs of all benchmarks of `vtax run` are recognised by what their programs print. What cannot be proven right is
-    refused, and the table says why. Tables of `vtax export` (csv, jsonl, parquet) are read back whole; they say their
-    environments themselves.
+    All benchmarks of `vtax run` are recognised by their output. Values that cannot be proven right are refused, and the
+    table says why. Tables of `vtax export` (csv, jsonl, parquet) are read back completely; they name their environments
+    themselves.
 
+    \b
     Example:  vtax import theirs.csv --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
     """
@@ -88,7 +91,7 @@ def table(report: Report) -> str:
                 )
         if file.damaged_lines:
             shown = ", ".join(map(str, file.damaged_lines[:5]))
-            reasons.append(f"{file.file}: lines too long or with NUL bytes, not believed: {shown}")
+            reasons.append(f"{file.file}: lines that are too long or contain NUL bytes, not used: {shown}")
     header = ("File", "Environment", "Recognised as", "Lines", "Taken", "Refused")
     counts = (
         f"{report.taken} values taken from {sum(1 for file in report.files if file.runs)} of {len(report.files)} files"

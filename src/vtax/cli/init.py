@@ -13,10 +13,11 @@ def init(
         str, typer.Option(help="quick (minutes), standard (hours), strict (days), or ladder: what each step costs.")
     ] = "quick",
     output: Annotated[str, typer.Option("--output", "-o", help='File to write; "-" prints it.')] = "",
-    force: Annotated[bool, typer.Option(help="Replace the file when it is there.")] = False,
+    force: Annotated[bool, typer.Option(help="Replace the file if it exists.")] = False,
 ) -> None:
     """Write a commented study file.
 
+    \b
     Example:  vtax init --preset standard -o mine.toml
     """
     from vtax.cli.console import say
@@ -25,14 +26,14 @@ def init(
     from vtax.planning.presets import preset as text_of
 
     if preset not in PRESETS:
-        raise UsageError(f"there is no preset {preset!r}", remedy=f"one of {', '.join(PRESETS)}")
+        raise UsageError(f"there is no preset {preset!r}", remedy=f"choose one of {', '.join(PRESETS)}")
     text = text_of(preset)
     if output == "-":
         print(text, end="")
         return
     path = Path(output or f"{preset}.toml")
     if path.exists() and not force:
-        raise UsageError(f"{path} is there already", remedy="--output FILE for another name, --force to replace it")
+        raise UsageError(f"{path} exists already", remedy="--output FILE for another name, --force to replace it")
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

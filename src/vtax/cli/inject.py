@@ -1,4 +1,4 @@
-"""vtax selftest inject: does the instrument find what is there, and nothing else?"""
+"""vtax selftest inject: does the instrument find a known difference, and no other?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from vtax.selftest.inject import Injected
 
-BINDS = 0.5  # share of the periods in which a quota that is felt stops a busy node, at the least
+BINDS = 0.5  # least share of the periods in which an effective quota stops a busy node
 
 
 def inject(
@@ -24,15 +24,16 @@ def inject(
     ] = 5,
     seconds: Annotated[int, typer.Option(min=1, help="Length of one measurement.")] = 2,
     iterations: Annotated[int, typer.Option(min=1, help="Measurements in a cell.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Decides the order of everything.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Determines the order of everything.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Slow real containers by a known amount and see that it is found; repeat the baseline and see that nothing is.
+    """Slow real containers by a known amount: this must be found, and a repeated baseline must not differ.
 
-    One environment has less CPU time by a quota, one repeats the baseline; the third is the baseline. A quota is felt
-    only where the CPU is otherwise free, so let the machine rest meanwhile. Exit code 5 when the handicap is not found
-    or the repeated baseline differs.
+    A quota gives one environment less CPU time; one repeats the baseline; the third is the baseline. A quota only has
+    an effect while no other program uses the CPU, so leave the machine alone meanwhile. Exit code 5 when the handicap
+    is not found or the repeated baseline differs.
 
+    \b
     Example:  vtax selftest inject
     """
     from vtax.cli.console import paths, print_json, say, warn
@@ -46,7 +47,7 @@ def inject(
     text, study = selftest.study_of(engine, seconds, iterations, seed, percent / 100)
     round_s = prepare(study, paths()).plan.estimate_s / study.rounds
     warn(
-        f"three environments on {engine}: about {format_seconds(round_s * study.looks[0])} if it is clear after "
+        f"three environments on {engine}: about {format_seconds(round_s * study.looks[0])} if clear after "
         f"{study.looks[0]} rounds, {format_seconds(round_s * study.rounds)} at most"
     )
     directory = output or Path("campaigns") / f"inject-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -58,25 +59,25 @@ def inject(
         say(*lines_of(found))
     if not found.passed:
         what = "identical clusters differ" if found.detected else "the handicap was not found"
-        raise GateFailed(f"the self-test failed: {what}", detail=_why(found), remedy=f"look into {directory}")
+        raise GateFailed(f"the self-test failed: {what}", detail=_why(found), remedy=f"examine {directory}")
 
 
 def _why(found: Injected) -> str:
-    """What keeps a handicap from being found, where that was seen."""
+    """Why a handicap was not found, where that was observed."""
     if found.detected or found.throttled is None or found.throttled > BINDS:
         return ""
     return (
         f"the quota stopped the slowed environment in {100 * found.throttled:.0f} % of its periods only: "
-        "other programs had the CPU, so there was hardly a handicap; let the machine rest and try again"
+        "other programs had the CPU, so there was hardly a handicap; leave the machine alone and try again"
     )
 
 
 def lines_of(found: Injected) -> list[str]:
-    """The result for a person."""
+    """The result as text."""
     return [
         f"{100 * (1 - found.expected_ratio):.0f} % less CPU time: {found.slowed.sentence} ({found.slowed.n} rounds): "
         f"{'found' if found.detected else 'NOT FOUND'}",
         f"the same again: {found.control.sentence} ({found.control.n} rounds): "
-        f"{'no difference, as it must be' if found.quiet else 'DIFFERS'}",
+        f"{'no difference, as expected' if found.quiet else 'DIFFERS'}",
         f"campaign {found.directory}",
     ]

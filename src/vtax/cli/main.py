@@ -1,4 +1,4 @@
-"""The entry point: the fast way out for `--version`, signals, and what every error looks like to a person."""
+"""The entry point: a fast path for `--version`, signals, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def _run() -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM cleans up like Ctrl-C; a second one is ignored while that goes on."""
+    """SIGTERM cleans up like Ctrl-C; a second one is ignored meanwhile."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt

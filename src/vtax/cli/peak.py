@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 CLOCK = re.compile(r"^ *([0-9.]+) *(G|M)Hz *$", re.IGNORECASE)
 RATE = re.compile(r"^ *([0-9.]+) *(G|M)T/s *$", re.IGNORECASE)
 
-Cores = Annotated[int | None, typer.Option(min=1, help="Cores that compute [all that may be used].")]
+Cores = Annotated[int | None, typer.Option(min=1, help="Cores in use [all that may be used].")]
 Clock = Annotated[str | None, typer.Option(help='Their clock, as in "4.1 GHz" [base clock, from the CPU].')]
-Measure = Annotated[bool, typer.Option(help="Measure the clock with all of them busy, for a second.")]
+Measure = Annotated[bool, typer.Option(help="Measure the clock for one second with all cores busy.")]
 FlopPerCycle = Annotated[
-    int | None, typer.Option(min=1, help="Double-precision operations of a core a cycle [from its flags].")
+    int | None, typer.Option(min=1, help="Double-precision operations per core and cycle [from its flags].")
 ]
 MemoryRate = Annotated[str | None, typer.Option(help='Transfers of the memory, as in "3200 MT/s" [from the firmware].')]
 Channels = Annotated[int | None, typer.Option(min=1, help="Memory channels in use [from the firmware].")]
-Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print this as JSON.")]
 
 
 def peak(
@@ -37,10 +37,11 @@ def peak(
     channels: Channels = None,
     json: Json = False,
 ) -> None:
-    """Theoretical peak of this machine, with everything that it rests on.
+    """Print the theoretical peak of this machine and the assumptions behind it.
 
-    What cannot be read and was not given is said, and is exit code 3.
+    Exit code 3 when a value is missing: it could not be read and was not given.
 
+    \b
     Example:  vtax peak --measure --memory-rate "3200 MT/s" --channels 2
     """
     from vtax.cli.console import print_json, say, warn
@@ -50,11 +51,11 @@ def peak(
     from vtax.units import format_quantity
 
     facts = host_facts()
-    told = _clock(clock, measure, facts)
+    given = _clock(clock, measure, facts)
     rate = _quantity(RATE, memory_rate, "--memory-rate", "3200 MT/s") if memory_rate else None
     peaks, missing = _known(
         {
-            "compute": lambda: cpu_peak(facts, cores=cores, clock=told, flop_per_cycle=flop_per_cycle),
+            "compute": lambda: cpu_peak(facts, cores=cores, clock=given, flop_per_cycle=flop_per_cycle),
             "memory": lambda: memory_peak(memory_devices(read_table()), rate=rate, channels=channels),
         }
     )
@@ -73,14 +74,14 @@ def peak(
 
 
 def _clock(clock: str | None, measure: bool, facts: dict[str, Any]) -> tuple[float, str] | None:
-    """The clock in Hz and where it is from, as told or measured; None leaves it to the CPU's own word."""
+    """The clock in Hz and where it is from, as given or measured; None leaves it to what the CPU reports."""
     from vtax.errors import EnvironmentMissing, UsageError
     from vtax.facts.clock import measured_clocks
 
     if clock and measure:
-        raise UsageError("--clock and --measure at once", remedy="give one of them")
+        raise UsageError("--clock and --measure exclude each other", remedy="give one of them")
     if clock:
-        return _quantity(CLOCK, clock, "--clock", "4.1 GHz"), "as told"
+        return _quantity(CLOCK, clock, "--clock", "4.1 GHz"), "as given"
     if not measure:
         return None
     found = measured_clocks(facts["cpus_usable"])
@@ -112,5 +113,5 @@ def _quantity(pattern: re.Pattern[str], text: str, option: str, example: str) ->
     except ValueError:
         value = 0.0
     if value <= 0:
-        raise UsageError(f'{option} "{text}" is not understood', remedy=f'write it as in "{example}"')
+        raise UsageError(f'{option} "{text}" is not a valid value', remedy=f'write it as in "{example}"')
     return value

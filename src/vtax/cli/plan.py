@@ -32,6 +32,7 @@ def plan(
 
     A study may ask for more than this machine has: then the plan says so, and `vtax run` and --check refuse it.
 
+    \b
     Example:  vtax plan quick.toml
     Example:  vtax plan standard.toml --rounds 10
     """

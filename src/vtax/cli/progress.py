@@ -1,4 +1,4 @@
-"""How a running campaign looks: intervals and one live line on a terminal, plain lines elsewhere."""
+"""How a running campaign is displayed: intervals and one live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from vtax.model.trial import Status
 from vtax.units import format_looks, format_seconds
 
 REDRAW_S = 1.0
-HEARTBEAT_S = 15.0  # between lines of a long stage where there is no terminal
+HEARTBEAT_S = 15.0  # between lines of a long stage without a terminal
 BLOCK_ROWS = 12  # intervals that a terminal shows at most
-BESIDE_BLOCK = 7  # lines of a terminal that are not for intervals
-HEXADECIMAL = re.compile(r"\b[0-9a-f]{8,}\b")  # names of containers and the like, other ones in every cell
+OTHER_LINES = 7  # lines of a terminal that are not for intervals
+HEXADECIMAL = re.compile(r"\b[0-9a-f]{8,}\b")  # names of containers and the like, which differ in every cell
 SIZE = os.terminal_size((160, 40))  # where standard error has none
 
 
@@ -48,7 +48,7 @@ def progress() -> Iterator[Listener]:
 
 
 class Lines:
-    """Permanent lines for what is done, and below them (on a terminal) where the intervals stand and what goes on."""
+    """Permanent lines for what is done, and below them (on a terminal) the intervals and what is running now."""
 
     def __init__(self, live: bool) -> None:
         self.live = live
@@ -60,13 +60,13 @@ class Lines:
         self.doing_since = self.started
         self.remaining_s: float | None = None
         self.remaining_at = self.started
-        self.look: int | None = None  # the next one, when it is not the end
+        self.look: int | None = None  # rounds until the next interim analysis, when that is not the end
         self.look_at = self.started
-        self.told_at = 0.0
+        self.printed_at = 0.0
         self.not_run = 0  # trials of this cell
-        self.reasons: set[tuple[str, str]] = set()  # why cells were lost, as far as it has been said
-        self.block: tuple[str, ...] = ()  # lines that stand above the live one
-        self.standing = 0  # how many of them are on the screen
+        self.reasons: set[tuple[str, str]] = set()  # why cells were lost, as far as reported
+        self.block: tuple[str, ...] = ()  # lines above the live one
+        self.block_lines = 0  # how many of them are on the screen
         self.lock = threading.Lock()
         self.closed = threading.Event()
         self.ticker: threading.Thread | None = None
@@ -88,7 +88,7 @@ class Lines:
                 self._print(f"{stage}: about {format_seconds(estimate_s)}" if estimate_s else stage)
             case StageProgress(stage, message):
                 self.doing = f"{stage}: {message[:60]}"
-                if not self.live and time.monotonic() - self.told_at > HEARTBEAT_S:
+                if not self.live and time.monotonic() - self.printed_at > HEARTBEAT_S:
                     self._print(f"{stage}: {message[:100]}, about {self._remaining()} left")
             case StageFinished(stage, elapsed_s):
                 self._print(f"{stage}: ready in {format_seconds(elapsed_s)}")
@@ -99,7 +99,9 @@ class Lines:
                 left = format_seconds(estimate_s)
                 self._print(f"campaign {directory}: {cells} cells, {trials} trials{again}, about {left}")
                 if len(looks) > 1:
-                    self._print(f"looks after {format_looks(looks)}; ends when all primary metrics are settled")
+                    self._print(
+                        f"interim analyses after {format_looks(looks)}; ends when all primary metrics have a verdict"
+                    )
             case CellStarted(cell, round_, environment, trials):
                 self.cell, self.round = cell, round_
                 self._doing("provisioning")
@@ -114,7 +116,7 @@ class Lines:
                 self.look = look if look_s < remaining_s else None
                 self.look_at = time.monotonic() + look_s
                 if status == Status.NOT_RUN:
-                    self.not_run += 1  # of one cell, for one reason: that is said once, when the cell is over
+                    self.not_run += 1  # of one cell, for one reason, reported once when the cell is over
                     return
                 reason = f": {failure.splitlines()[0]}" if failure else ""
                 name = trial.rpartition("/")[2]
@@ -123,7 +125,7 @@ class Lines:
             case CellFinished(cell, status, failure) if status != "ok":
                 self._lost(cell, status, failure)
             case LookTaken(rounds, ends, reason):
-                self._print(f"{'ended after' if ends else 'look after'} {rounds} rounds: {reason}")
+                self._print(f"{'ended after' if ends else 'interim analysis after'} {rounds} rounds: {reason}")
             case IntervalsNow():
                 self._narrowed(event)
             case Notice(message):
@@ -141,9 +143,8 @@ class Lines:
         left = format_seconds(max(0.0, self.remaining_s - (time.monotonic() - self.remaining_at)))
         if self.look is None:
             return left
-        return (
-            f"{format_seconds(max(0.0, self.look_at - time.monotonic()))} to the look after round {self.look}, {left}"
-        )
+        until = format_seconds(max(0.0, self.look_at - time.monotonic()))
+        return f"{until} to the analysis after round {self.look}, {left}"
 
     def _lost(self, cell: str, status: str, failure: str) -> None:
         """A cell that did not end as planned; its reason in full, with what to do next, when it is a new one."""
@@ -161,21 +162,21 @@ class Lines:
 
         if self.live:
             width, height = _size()
-            rows = min(BLOCK_ROWS, height - BESIDE_BLOCK)
+            rows = min(BLOCK_ROWS, height - OTHER_LINES)
             print(self._cleared(), end="", file=sys.stderr)
             self.block = table(event.intervals, event.baseline, rows, width - 1) if rows > 0 else ()
         else:
             self._print(f"after round {event.rounds}: {event.summary}{widest(event.intervals)}")
 
     def _print(self, line: str) -> None:
-        self.told_at = time.monotonic()
+        self.printed_at = time.monotonic()
         print(f"{self._cleared()}{line}", file=sys.stderr, flush=True)
 
     def _cleared(self) -> str:
         """What removes the live line, and the block above it."""
         if not self.live:
             return ""
-        up, self.standing = self.standing, 0
+        up, self.block_lines = self.block_lines, 0
         return "\r\x1b[2K" + "\x1b[1A\x1b[2K" * up
 
     def _draw(self) -> None:
@@ -186,8 +187,8 @@ class Lines:
         count = f"round {self.round}/{self.rounds}  trial {self.done + 1}/{self.total}  " if self.total else ""
         line = f"{count}{self.cell}  {self.doing} ({here})  elapsed {elapsed}, about {self._remaining()} left"
         block = ""
-        if not self.standing:
-            block, self.standing = "".join(f"{text}\n" for text in self.block), len(self.block)
+        if not self.block_lines:
+            block, self.block_lines = "".join(f"{text}\n" for text in self.block), len(self.block)
         print(f"\r\x1b[2K{block}{line.strip()[: _size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:

@@ -1,4 +1,4 @@
-"""vtax reference: figures that were published about virtual machines and containers."""
+"""vtax reference: published results about virtual machines and containers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ if TYPE_CHECKING:
     from vtax.reference import Figure
 
 app = typer.Typer(
-    help="Published figures to compare with.\n\nExample:  vtax reference show i7-8550u",
+    help="Published results to compare with.\n\n\b\nExample:  vtax reference show i7-8550u",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print this as JSON.")]
 
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """List the reports whose figures are here.
+    """List the reports whose results are included.
 
+    \b
     Example:  vtax reference list
     """
     from vtax.cli.console import print_json, say, table
@@ -38,12 +39,13 @@ def list_(json: Json = False) -> None:
 @app.command()
 def show(
     report: Annotated[str, typer.Argument(help="A report, as in `vtax reference list`.", show_default=False)],
-    benchmark: Annotated[str | None, typer.Option(help="Only the figures of this benchmark.")] = None,
-    metric: Annotated[str | None, typer.Option(help="Only the figures of this metric.")] = None,
+    benchmark: Annotated[str | None, typer.Option(help="Only the results of this benchmark.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Only the results of this metric.")] = None,
     json: Json = False,
 ) -> None:
-    """Show a report's figures: in base units scaled for reading, as printed, and what is wrong with them.
+    """Show a report's results: with scaled units, as printed, and with remarks where they are wrong.
 
+    \b
     Example:  vtax reference show i7-8550u --benchmark iperf3
     """
     from vtax.cli.console import print_json, say, table
@@ -54,7 +56,7 @@ def show(
     figures = [one for one in found.figures if benchmark in (None, one.benchmark) and metric in (None, one.metric)]
     if not figures:
         names = sorted({f"{one.benchmark} {one.metric}" for one in found.figures})
-        raise UsageError(f"the report {report} has no such figure", remedy=f"it has {', '.join(names)}")
+        raise UsageError(f"the report {report} has no such result", remedy=f"it has {', '.join(names)}")
     if json:
         print_json({**found.model_dump(mode="json"), "figures": [one.model_dump(mode="json") for one in figures]})
         return
@@ -80,7 +82,7 @@ def show(
 
 
 def quantity(figure: Figure) -> str:
-    """A figure for a person: `5.128 ± 0.013 Gflop/s`, `50 to 200 Gflop/s`, `at least 1 Tflop/s`."""
+    """A result as text: `5.128 ± 0.013 Gflop/s`, `50 to 200 Gflop/s`, `at least 1 Tflop/s`."""
     from vtax.units import format_number, scale_of
 
     size = figure.value if figure.value is not None else figure.high or figure.low or 0.0

@@ -20,6 +20,7 @@ def report(
 ) -> None:
     """Analyse a campaign again and write its report to `report/`. No benchmark is run.
 
+    \b
     Example:  vtax report campaigns/quick-20260101-120000 --format html,pdf,latex --figures svg
     """
     from vtax import pipeline

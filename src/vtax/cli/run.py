@@ -49,6 +49,7 @@ def run(
     Ctrl-C cleans up and keeps what is done (exit code 130). Exit code 4 when trials failed: they are in the report.
     Exit code 5 when a gate failed.
 
+    \b
     Example:  vtax run quick.toml
     Example:  vtax run standard.toml --budget 2h
     Example:  vtax run standard.toml --anytime
@@ -57,7 +58,7 @@ def run(
     from vtax import pipeline
     from vtax.analysis.gates import subjects_of
     from vtax.cli.console import paths, say, warn
-    from vtax.cli.gating import ready, settle
+    from vtax.cli.gating import check_gates, report_gates
     from vtax.errors import UsageError
     from vtax.planning.study import load
 
@@ -73,7 +74,7 @@ def run(
         )
     overrides = pipeline.Overrides(rounds, budget_of(budget), anytime)
     loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
-    ready(fail_on or (), junit, loaded)
+    check_gates(fail_on or (), junit, loaded)
     name = f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}" if loaded is not None else ""
     directory = resume or output or Path("campaigns") / name
     failed = _run(study, loaded, directory, available, overrides)
@@ -83,7 +84,7 @@ def run(
     say(f"report: {index.resolve()}")
     if fail_on or junit:
         analysis = pipeline.analysed(directory)
-        settle(analysis.campaign, fail_on or (), subjects_of(analysis), analysis.findings, junit)
+        report_gates(analysis.campaign, fail_on or (), subjects_of(analysis), analysis.findings, junit)
     if failed:
         raise typer.Exit(failed.exit_code)
 

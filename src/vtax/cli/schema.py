@@ -6,6 +6,7 @@ from __future__ import annotations
 def schema() -> None:
     """Print the JSON Schema of a study file, for editors and scripts.
 
+    \b
     Example:  vtax schema > study.schema.json
     """
     from vtax.cli.console import print_json

@@ -1,4 +1,4 @@
-"""vtax selftest: whether this installation may be believed."""
+"""vtax selftest: whether this installation can be trusted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from vtax.cli.inject import inject
 
 app = typer.Typer(
-    help="Whether this installation may be believed: known truths, put through the code that judges real campaigns.",
+    help="Check whether this installation can be trusted: known truths go through the code that judges real campaigns.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -21,17 +21,18 @@ app.command("inject")(inject)
 @app.command("stats")
 def stats(
     replicates: Annotated[
-        int, typer.Option(min=200, help="Simulated campaigns of each kind; fewer are faster, and less certain.")
+        int, typer.Option(min=200, help="Simulated campaigns of each kind; fewer are faster and less precise.")
     ] = 20_000,
-    seed: Annotated[int, typer.Option(min=0, help="Decides every simulated campaign.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Determines every simulated campaign.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print every check as JSON.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Print every check, not only the worst of each kind.")] = False,
 ) -> None:
-    """Simulate campaigns whose truth is known, judge them, and hold the error rates against the goals G0 to G10.
+    """Simulate campaigns with a known truth, judge them, and compare the error rates with the goals G0 to G10.
 
-    Some minutes with the default of 20,000 campaigns; `--replicates 500` takes well under two. Exit code 5 when a goal
-    is missed.
+    Takes some minutes with the default of 20,000 campaigns; `--replicates 500` takes well under two. Exit code 5 when a
+    goal is missed.
 
+    \b
     Example:  vtax selftest stats --replicates 1000
     """
     from dataclasses import asdict
@@ -52,6 +53,6 @@ def stats(
         raise GateFailed(
             f"{len(missed)} of {len(checks)} checks missed their goal",
             detail="\n".join(f"{check.goal} {check.what}: {check.measured:.3g} {check.unit}" for check in missed),
-            remedy="results of this installation are not to be trusted before this is explained; try another --seed, "
-            "since one check in a thousand fails by chance",
+            remedy="do not trust results of this installation until this is explained; try another --seed, "
+            "because one check in a thousand fails by chance",
         )

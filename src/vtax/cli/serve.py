@@ -10,10 +10,11 @@ import typer
 
 def serve(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1 [any that is free].")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1 [any free one].")] = 0,
 ) -> None:
     """Serve the report on loopback, behind a token, and render it again while the campaign runs. Ctrl-C ends it.
 
+    \b
     Example:  vtax serve campaigns/standard-20260101-120000
     """
     from vtax import pipeline

@@ -15,13 +15,14 @@ Nodes = Annotated[int, typer.Option(min=1, max=100_000, help="Number of nodes.")
 BlockSize = Annotated[int, typer.Option(min=1, max=4096, help="Block size.")]
 Fraction = Annotated[float, typer.Option(help="Part of the memory that the matrix fills.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write HPL.dat (xhpl) or hpccinf.txt (hpcc).")]
-Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print this as JSON.")]
 
 
 @app.callback()
 def tune() -> None:
-    """Work out parameters of a benchmark for machines that vtax does not run on.
+    """Compute parameters of a benchmark for machines that vtax does not run on.
 
+    \b
     Example:  vtax tune hpl --nodes 2 --memory "2 GiB" --ranks 2
     """
 
@@ -36,8 +37,9 @@ def hpl(
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """N, NB and the grid P x Q of HPL for nodes of a size, as the plan of a study works them out.
+    """Compute N, NB and the grid P x Q of HPL for nodes of a size, as the plan of a study does.
 
+    \b
     Example:  vtax tune hpl --nodes 2 --memory "2 GiB" --ranks 2 --output hpccinf.txt
     """
     from vtax.cli.console import print_json, say
@@ -68,7 +70,7 @@ def hpl(
         f"N = {n}  NB = {nb}  P x Q = {p} x {q}",
         f"{placed.total} ranks on {nodes} nodes of {format_bytes(size)}",
         f"matrix {format_bytes(n * n * 8)}: {fraction:g} of the {format_bytes(int(room_bytes(target, placed)))} "
-        "that are left beside the systems and the ranks themselves, in whole blocks",
+        "that the systems and the ranks themselves leave free, in whole blocks",
         f"{operations(n):.3g} operations: {operations(n) / 1e11:.0f} s at 100 Gflop/s",
         *([f"written to {output}"] if output else []),
     )
@@ -87,18 +89,18 @@ def _checked(memory: str | None, fraction: float, output: Path | None) -> int | 
     if not 0 < fraction <= 0.95:
         raise UsageError(f"--fraction {fraction:g} leaves nothing for the system", remedy="above 0, at most 0.95")
     if output and output.name not in HPL_FILES:
-        raise UsageError(f"{output.name} is read by no program", remedy=f"name it {' or '.join(HPL_FILES)}")
+        raise UsageError(f"no program reads {output.name}", remedy=f"name it {' or '.join(HPL_FILES)}")
     return size
 
 
 def _write(output: Path, content: str) -> None:
-    """A new file. Raises UsageError when it is there, StoreError when it cannot be written."""
+    """A new file. Raises UsageError when it exists, StoreError when it cannot be written."""
     from vtax.errors import StoreError, UsageError
 
     try:
         with output.open("x") as file:
             file.write(content)
     except FileExistsError:
-        raise UsageError(f"{output} is there already", remedy="choose another name, or move it away") from None
+        raise UsageError(f"{output} exists already", remedy="choose another name, or move it away") from None
     except OSError as error:
         raise StoreError(f"{output} cannot be written: {error.strerror}", remedy="choose another place") from error

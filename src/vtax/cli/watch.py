@@ -19,17 +19,18 @@ POLL_S = 2.0
 WIDTH = 41  # of an interval's drawing
 COMPACT = 21  # of the same on a narrow terminal
 WIDE = 120  # columns from which a terminal is not
-BESIDE_TABLE = 10  # lines of a terminal that are not for intervals
+OTHER_LINES = 10  # lines of a terminal that are not for intervals
 WIDEST = 2.0  # the drawing goes from 1/WIDEST to WIDEST, on a logarithmic scale
 
 
 def watch(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
-    once: Annotated[bool, typer.Option(help="Show the present state and end.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the present state as JSON and end.")] = False,
+    once: Annotated[bool, typer.Option(help="Show the current state and exit.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the current state as JSON and exit.")] = False,
 ) -> None:
-    """Watch a campaign: rounds, the current trial, the time left, and how the intervals narrow. Ends with it.
+    """Watch a campaign: rounds, the current trial, the time left, and how the intervals narrow. Ends with the campaign.
 
+    \b
     Example:  vtax watch campaigns/standard-20260101-120000
     """
     from rich.console import Console
@@ -47,7 +48,7 @@ def watch(
     if once or not console.is_terminal:
         console.print(view(snapshot, width=console.width))
         return
-    rows = max(3, console.height - BESIDE_TABLE)
+    rows = max(3, console.height - OTHER_LINES)
     with Live(view(snapshot, rows, console.width), console=console, refresh_per_second=2) as live:
         while snapshot.running:
             time.sleep(POLL_S)
@@ -56,7 +57,7 @@ def watch(
 
 
 def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> RenderableType:
-    """One snapshot for a person, with at most `rows` intervals, in `width` columns."""
+    """One snapshot as text, with at most `rows` intervals, in `width` columns."""
     from rich.console import Group
     from rich.text import Text
 
@@ -115,7 +116,7 @@ def table(several: Sequence[InterimInterval], baseline: str, most: int, width: i
 
 def telling(names: Sequence[str]) -> list[str]:
     """Names without the words that all rows of their benchmark entry share, and without a word that only puts others
-    together, such as `worker1-worker2`, where the rest still tells the rows apart."""
+    together, such as `worker1-worker2`, where the rest still distinguishes the rows."""
     several: dict[tuple[str, int], list[str]] = {}
     for name in dict.fromkeys(names):
         several.setdefault((name.split(" ")[0], name.count(" ")), []).append(name)
@@ -136,7 +137,7 @@ def telling(names: Sequence[str]) -> list[str]:
 
 
 def cut(text: str, width: int) -> str:
-    """Text of at most `width` letters, without its middle: both ends of a name tell more."""
+    """Text of at most `width` letters, without its middle: the ends of a name distinguish it best."""
     if len(text) <= width:
         return text
     end = (width - 1) // 2

@@ -1,1 +1,1 @@
-"""From what a campaign stored to what it says: measurements, findings, analysis; also between two rounds."""
+"""From a stored campaign to its measurements, findings and analysis; interim analyses between two rounds."""

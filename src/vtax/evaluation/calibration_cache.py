@@ -1,7 +1,7 @@
-"""The levels of planned looks, kept on disk once they were simulated: seconds for looks that are not the usual ones.
+"""Significance levels of planned looks, cached on disk: simulating unusual ones takes seconds.
 
 `looks/<rounds>.<plain|adjusted>.json` in the cache directory, one file for each. A file that is damaged, or that is not
-what its name says, counts as absent and is written anew. A cache that cannot be written costs time and nothing else.
+what its name says, counts as absent and is replaced. A cache that cannot be written only costs time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from vtax.store import write_atomic
 
 
 def tables_of(study: Study, cache: Path | None) -> Tables:
-    """What `analyse` needs for a study's looks, adjusted for the order and not; empty where it needs nothing.
+    """What `analyse` needs for a study's looks, adjusted for the order and not; empty where nothing is needed.
 
-    Without a cache directory nothing is kept, and the analysis simulates by itself.
+    Without a cache directory the analysis simulates them itself.
     """
     if cache is None or study.anytime or not to_simulate(study.looks):
         return {}
@@ -52,7 +52,7 @@ def _table(looks: tuple[int, ...], adjusted: bool, directory: Path) -> Floats:
 
 
 def _read(path: Path, key: dict[str, object]) -> Floats | None:
-    """The quantiles in a file; None where there is none, or not those of `key`."""
+    """The quantiles in a file; None where it is missing or not about `key`."""
     try:
         content = json.loads(path.read_bytes())
         numbers = content.pop("quantiles")

@@ -1,4 +1,4 @@
-"""From what a campaign stored to what it says: measurements, findings, verdicts; each worked out once."""
+"""From a stored campaign to its measurements, findings and verdicts, each computed once."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def evaluate(
     cache: Path | None = None,
     readings: Readings | None = None,
 ) -> Evaluation:
-    """What a campaign says, or its first `until` rounds as if it had ended with them, without the findings `ignoring`.
+    """Evaluate a campaign, or its first `until` rounds as if it had ended with them, without the findings `ignoring`.
 
-    `cache` is the directory that keeps the levels of unusual looks once they are simulated; `readings` what was read
-    from the campaign's output already.
+    `cache` is the directory that caches the simulated levels of unusual looks; `readings` is what was already read
+    from the campaign's output.
     """
     from vtax.analysis.analyse import analysis_of
     from vtax.analysis.prepared import prepare

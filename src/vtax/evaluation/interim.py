@@ -1,4 +1,4 @@
-"""The analysis between two rounds of a running campaign: for the decision to stop, and for those who watch."""
+"""The analysis between two rounds of a running campaign: for the decision to stop, and for the progress display."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vtax.analysis.records import Analysis
 
 FROM = 3  # rounds: below, no interval exists
-SHARE = 0.02  # of a campaign's time, that intervals for a listener may take
+SHARE = 0.02  # of a campaign's time that intervals for a listener may take
 
 
 class Settled(NamedTuple):
@@ -28,7 +28,7 @@ class Settled(NamedTuple):
 
 
 class InterimAnalysis:
-    """The analysis of the rounds so far, made at most once a round, as if the campaign had ended with that round."""
+    """The analysis of the rounds so far, made at most once per round, as if the campaign had ended with that round."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class InterimAnalysis:
         return Settled(settled(analysis), waiting(analysis))
 
     def report(self, rounds: int) -> None:
-        """Report where the intervals are, from the third round on, unless that has taken too much time so far."""
+        """Report the intervals, from the third round on, unless that has taken too much time so far."""
         from vtax.analysis.estimate.intervals import interim_intervals
         from vtax.analysis.records import waiting
 
@@ -69,7 +69,7 @@ class InterimAnalysis:
             return
         try:
             made = self.after(rounds)
-        except VtaxError as error:  # the decision to stop and the report give it in full
+        except VtaxError as error:  # the decision to stop and the report show it in full
             self.listener(Notice(f"no intervals after round {rounds}: {str(error).splitlines()[0]}"))
             return
         self.listener(IntervalsNow(rounds, made.baseline, interim_intervals(made), waiting(made)))

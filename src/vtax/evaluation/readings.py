@@ -29,7 +29,7 @@ class Read(NamedTuple):
 
 
 class Readings:
-    """The readings of one campaign, each made at most once while the campaign's files and vtax's readers stay the same.
+    """The readings of one campaign, each made only once while the campaign's files and vtax's readers stay the same.
 
     With `keep` they are written into the campaign; what cannot be written there (a campaign of another user) is read
     again next time.
@@ -40,7 +40,7 @@ class Readings:
         self.known: dict[str, Read] = {}
 
     def of(self, record: TrialRecord) -> Read:
-        """One trial. Raises DamagedError for a file that its record names and that is not there."""
+        """One trial. Raises DamagedError for a missing file that its record names."""
         known = self.known.get(record.id)
         if known is None:
             known = self.known[record.id] = self._read(record)
@@ -74,7 +74,7 @@ class Readings:
 
 
 def raw_digest(raw: Mapping[str, bytes]) -> str:
-    """The hash of all that a trial left, in the order of the files' names; "" when that is nothing."""
+    """The hash of all files that a trial left, in the order of their names; "" when they are empty."""
     return hashlib.sha256(b"\0".join(raw[name] for name in sorted(raw))).hexdigest() if any(raw.values()) else ""
 
 

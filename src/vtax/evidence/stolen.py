@@ -12,7 +12,7 @@ THROTTLED = 0.01  # of all periods of a quota
 
 
 def stolen(evidence: Evidence, trials: Sequence[TrialRecord]) -> float | None:
-    """The share of CPU time in which workers did not run though they could have, whoever took it; None where nothing
+    """The share of CPU time in which workers did not run though they could have, whatever used it; None where nothing
     counted it."""
     known = (stolen_from_machine(evidence, trials), stolen_from_nodes(evidence, trials))
     return max((share for share in known if share is not None), default=None)

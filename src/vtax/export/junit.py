@@ -8,7 +8,7 @@ from xml.etree import ElementTree as xml
 
 from vtax.analysis.gates import Case, GateResult, Result, Subject
 
-# XML 1.0 has no way to write these characters, not even escaped.
+# XML 1.0 cannot represent these characters, not even escaped.
 UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -43,7 +43,7 @@ def _suite(top: xml.Element, name: str, cases: Sequence[tuple[str, Case]]) -> No
 
 
 def _whole(one: GateResult) -> Case:
-    """The test case of a gate that has nothing to show, because it holds."""
+    """The test case of a gate without cases, because it passed."""
     return Case(one.gate.text, one.result, "nothing of the kind was found")
 
 
@@ -52,5 +52,5 @@ def _verdict(subject: Subject) -> Case:
 
 
 def clean(text: str) -> str:
-    """The text with U+FFFD in the place of what XML cannot hold."""
+    """The text with U+FFFD in place of characters that XML cannot represent."""
     return UNWRITABLE.sub("\ufffd", text)

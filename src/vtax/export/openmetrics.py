@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vtax.model.measurement import Measurement
 
-UNITS = {  # base unit -> the suffix that the format demands
+UNITS = {  # base unit -> the suffix that the format requires
     "flop/s": "flops_per_second",
     "byte/s": "bytes_per_second",
     "bit/s": "bits_per_second",
@@ -17,11 +17,11 @@ UNITS = {  # base unit -> the suffix that the format demands
     "s": "seconds",
     "byte": "bytes",
 }
-OURS = ("environment", "round", "trial", "iteration", "warmup", "entry")
+OWN_LABELS = ("environment", "round", "trial", "iteration", "warmup", "entry")
 
 
 def exposition(measurements: Sequence[Measurement]) -> str:
-    """All measurements, one family a metric, ending with `# EOF`. Names keep letters, digits and `_`."""
+    """All measurements, one family per metric, ending with `# EOF`. Names keep letters, digits and `_`."""
     families: dict[tuple[str, str], list[Measurement]] = {}
     for item in measurements:
         families.setdefault((_family(item), item.unit), []).append(item)
@@ -42,7 +42,7 @@ def _family(item: Measurement) -> str:
 
 def _labels(item: Measurement) -> str:
     own = (item.environment, str(item.round), item.trial, str(item.iteration), str(item.warmup).lower(), item.label)
-    pairs = dict(zip(OURS, own, strict=True))
+    pairs = dict(zip(OWN_LABELS, own, strict=True))
     for name, value in sorted(item.labels.items()):
         key = _name(name)
         while key in pairs:

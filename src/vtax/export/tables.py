@@ -1,6 +1,6 @@
 """Measurements as tables for other programs, and back: CSV, JSON Lines, Parquet; a workbook; OpenMetrics text.
 
-CSV, JSON Lines and Parquet lose nothing: `read_table` gives the same measurements again. A workbook is for people (a
+CSV, JSON Lines and Parquet are lossless: `read_table` gives the same measurements again. A workbook is for people (a
 sheet for each benchmark, iozone as matrices) and OpenMetrics for monitoring; neither is read back.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,7 +19,7 @@ from vtax.export.openmetrics import exposition
 from vtax.export.workbook import workbook
 from vtax.model.measurement import Measurement
 
-SCHEMA = "vtax-measurements/1"  # raised when a reader of the old one would go wrong
+SCHEMA = "vtax-measurements/1"  # raised when readers of the old version would misread it
 COLUMNS = (
     "schema",
     "environment",
@@ -41,8 +41,6 @@ COLUMNS = (
 )
 WHOLE, TRUTH = ("round", "iteration"), ("warmup", "primary")
 LOSSLESS = ("csv", "jsonl", "parquet")
-FORMATS = (*LOSSLESS, "xlsx", "openmetrics")
-BINARY = ("parquet", "xlsx")
 
 Row = Mapping[str, str | int | float | bool]
 
@@ -52,14 +50,14 @@ def export(measurements: Sequence[Measurement], format: str) -> bytes:
 
     Raises UsageError for another format.
     """
-    if format == "xlsx":
-        return workbook(measurements)
-    if format == "openmetrics":
-        return exposition(measurements).encode()
-    writers = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}
-    if format not in writers:
-        raise UsageError(f'unknown export format "{format}"', remedy=f"use one of {', '.join(FORMATS)}")
-    return writers[format]([row_of(item) for item in measurements])
+    check(format)
+    return WRITERS[format](measurements)
+
+
+def check(format: str) -> None:
+    """Raises UsageError for a format that does not exist."""
+    if format not in WRITERS:
+        raise UsageError(f"there is no format {format!r}", remedy=f"choose one of {', '.join(FORMATS)}")
 
 
 def row_of(item: Measurement) -> Row:
@@ -85,22 +83,22 @@ def row_of(item: Measurement) -> Row:
     }
 
 
-def _csv(rows: Sequence[Row]) -> bytes:
+def _csv(measurements: Sequence[Measurement]) -> bytes:
     """RFC 4180 but for the line ends: "\\n". `value` is the shortest text that reads back as the same number."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for row in rows:
+    for row in map(row_of, measurements):
         truth = {name: str(row[name]).lower() for name in TRUTH}
         writer.writerow({**row, **truth, "value": repr(row["value"])})
     return text.getvalue().encode()
 
 
-def _jsonl(rows: Sequence[Row]) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+def _jsonl(measurements: Sequence[Measurement]) -> bytes:
+    return "".join(json.dumps(row_of(item), ensure_ascii=False) + "\n" for item in measurements).encode()
 
 
-def _parquet(rows: Sequence[Row]) -> bytes:
+def _parquet(measurements: Sequence[Measurement]) -> bytes:
     import polars  # only this format needs it, and it takes a while to load
 
     schema: dict[str, type[polars.DataType]] = {
@@ -110,8 +108,22 @@ def _parquet(rows: Sequence[Row]) -> bytes:
         "value": polars.Float64,
     }
     buffer = io.BytesIO()
-    polars.DataFrame(list(rows), schema=schema).write_parquet(buffer)
+    polars.DataFrame([row_of(item) for item in measurements], schema=schema).write_parquet(buffer)
     return buffer.getvalue()
+
+
+def _openmetrics(measurements: Sequence[Measurement]) -> bytes:
+    return exposition(measurements).encode()
+
+
+WRITERS: Mapping[str, Callable[[Sequence[Measurement]], bytes]] = {
+    "csv": _csv,
+    "jsonl": _jsonl,
+    "parquet": _parquet,
+    "xlsx": workbook,
+    "openmetrics": _openmetrics,
+}
+FORMATS = tuple(WRITERS)
 
 
 # --- and back --------------------------------------------------------------------------------------------------------
@@ -148,7 +160,7 @@ def _measurement(row: Mapping[str, Any]) -> Measurement:
 def _csv_rows(data: bytes) -> Iterable[Mapping[str, Any]]:
     for row in csv.DictReader(io.StringIO(data.decode(), newline="")):
         if None in row or None in row.values():
-            raise ValueError("it has another number of columns than the header")
+            raise ValueError("its number of columns differs from the header's")
         whole = {name: int(row[name]) for name in WHOLE}
         yield {**row, **whole, **{name: _truth(row[name]) for name in TRUTH}, "value": float(row["value"])}
 

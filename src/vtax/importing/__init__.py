@@ -1,1 +1,1 @@
-"""Other people's logs as a campaign: files, runs in them, the plan they stand for."""
+"""Other people's logs as a campaign: files, the runs in them, the plan that describes them."""

@@ -1,7 +1,7 @@
 """From folders of raw logs to a campaign: find files, cut and read them, keep every run with its text, report on all.
 
 An imported campaign is a campaign directory like any other. Its "rounds" are the runs of the same work in one
-environment, in the order of their own times or of their files; nothing was randomised, and its plan says so (`origin`).
+environment, in the order of their own times or of their files; nothing was randomised, as its plan says (`origin`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from vtax import __version__
 from vtax.errors import StoreError, UsageError
-from vtax.importing.files import NOWHERE, TEXT, Intake, Request, slug
+from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request, slug
 from vtax.importing.plan import plan_of
 from vtax.importing.report import Report, Run, table_of
 from vtax.model.finding import Problem, Severity
@@ -31,7 +31,7 @@ from vtax.tools import benchmarks, tools
 from vtax.tools.commands import words_of
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
-STUDY = "# This campaign was imported from logs; nobody planned it, so there is no study.\n"
+STUDY = "# This campaign was imported from logs; it was not planned, so there is no study.\n"
 SAME = 0.02  # of two sides of one network test
 
 
@@ -47,8 +47,8 @@ def import_logs(request: Request, directory: Path) -> Report:
     created = not directory.exists()
     try:
         _make(staging)
-        intake = Intake(request, staging, seen, {trial.id for trial in old})
-        report = Report(directory, list(intake.files()))
+        importer = LogImporter(request, staging, seen, {trial.id for trial in old})
+        report = Report(directory, list(importer.files()))
         _both_sides(report.runs, old)
         if not any(run for run in report.runs if not run.left_out):
             if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
@@ -80,7 +80,9 @@ def _check(request: Request) -> None:
     if request.environment and request.layout:
         raise _nowhere()
     if request.environment and NAME.match(request.environment) is None:
-        raise UsageError(f"{request.environment!r} is no name for an environment", remedy="letters, digits, . _ and -")
+        raise UsageError(
+            f"{request.environment!r} is not a valid name for an environment", remedy="use letters, digits, . _ and -"
+        )
     if request.layout and request.layout.count("{environment}") != 1:
         raise UsageError("--layout has no {environment}", remedy="for example --layout 'results/{environment}/**'")
     for path in request.paths:
@@ -90,9 +92,9 @@ def _check(request: Request) -> None:
 
 def _nowhere() -> UsageError:
     return UsageError(
-        "say to which environment the files belong, in one way",
+        "give the environment of the files, in one way",
         remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths; only "
-        "tables of vtax export say it themselves",
+        "tables of vtax export contain it",
     )
 
 
@@ -104,7 +106,7 @@ def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]
         raise UsageError(f"{directory} is not a directory", remedy="choose another one")
     campaign = Campaign.open(directory)
     if campaign.plan().origin != "imported":
-        raise UsageError(f"{directory} is a campaign that vtax ran itself", remedy="import into a directory of its own")
+        raise UsageError(f"{directory} is a campaign that vtax ran itself", remedy="import into a separate directory")
     return campaign, campaign.trials(texts=False)
 
 
@@ -119,7 +121,7 @@ def _make(staging: Path) -> None:
 
 
 def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
-    """Where both ends log one test, it counts once, by the client's log where there is one.
+    """If both ends logged one test, it counts once, by the client's log where there is one.
 
     Runs are of one test when the fact `connection` of both is the same: the addresses and ports of its ends.
     """
@@ -134,9 +136,9 @@ def _both_sides(runs: Sequence[Run], old: Iterable[TrialRecord]) -> None:
             tests[run.environment, str(run.reading.facts["connection"])].append(run)
     for key, sides in tests.items():
         if key in before:
-            told = f"{before[key].file} line {before[key].first_line}"
+            earlier = f"{before[key].file} line {before[key].first_line}"
             for run in sides:
-                run.left_out = f"the other side of the test in {told}, which is imported already"
+                run.left_out = f"the other side of the test in {earlier}, which is imported already"
             continue
         ordered = sorted(sides, key=lambda run: (not run.count, run.reading.facts.get("side") != "client"))
         for run in ordered[1:]:
@@ -158,7 +160,7 @@ def _differing(one: Run, other: Run) -> str:
 def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], request: Request) -> None:
     """Number the runs, give every trial its place, then write the plan that names them all.
 
-    Only what is written last is flushed to the disk: should the machine fail, the logs are still there to import again.
+    Only what is written last is flushed to disk: if the machine fails, the logs can be imported again.
     """
     runs = [run for run in report.runs if not run.left_out]
     records = _records(runs, old)
@@ -256,7 +258,7 @@ def _record(run: Run, number: int) -> TrialRecord:
         facts["started"] = reading.started
     refused = tuple(f"line {r.line}: {r.what}: {r.reason}" for r in reading.refusals)
     command = str(facts.get("command") or facts.get("invoked") or "")
-    started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where no log tells it
+    started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where not logged
     step = StepRecord(
         step=0,
         node=reading.nodes[0] if reading.nodes else "log",

@@ -20,7 +20,7 @@ from vtax.tools.trials import TABLE, read_section
 
 TEXT = "log.txt"
 TABLE_BYTES = 512 * 2**20
-NOWHERE = "nobody said where it ran"
+NOWHERE = "the environment it ran in was not given"
 VALUES_LISTED = 50_000  # in the machine-readable table; all of them are in the campaign
 
 
@@ -36,9 +36,9 @@ class Request:
 
 
 @dataclass
-class Intake:
-    """What goes on while files are read into the directory `staging`. `seen` are the checksums of what is imported
-    already, `trials` the names that are taken, `hashes` whose the checksums of this import are."""
+class LogImporter:
+    """Reads files into the directory `staging`. `seen` are the checksums of earlier imports, `trials` the names
+    that are taken, `hashes` the files of this import by checksum."""
 
     request: Request
     staging: Path
@@ -63,7 +63,7 @@ class Intake:
                 self._log(report, found)
 
     def _log(self, report: FileReport, found: source.Found) -> None:
-        """Cut one log into runs and read each, or say why not."""
+        """Cut one log into runs and read each, or record why not."""
         request = self.request
         if not request.environment and not request.layout:
             report.reason = NOWHERE
@@ -96,15 +96,15 @@ class Intake:
             report.reason = "no output of a benchmark that vtax knows"
 
     def _table(self, report: FileReport, found: source.Found, kind: str) -> None:
-        """Take a table of `vtax export` whole, or refuse it with the row that is wrong."""
+        """Take a whole table of `vtax export`, or refuse it, naming the row that is wrong."""
         if self.request.environment:
             report.reason = (
-                f"a table says its environments itself: import it without --environment {self.request.environment}"
+                f"a table names its environments itself: import it without --environment {self.request.environment}"
             )
             return
         try:
             if found.path.stat().st_size > TABLE_BYTES:
-                report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export parts of it"
+                report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export it in parts"
                 return
             data = found.path.read_bytes()
         except OSError as error:
@@ -119,10 +119,10 @@ class Intake:
             return
         clash = next((record.id for record, _ in made if record.id in self.trials), "")
         report.reason = self._twin(report) or (
-            f"trial {clash} is there already: import it into another campaign" if clash else ""
+            f"trial {clash} exists already: import it into another campaign" if clash else ""
         )
         if not made:
-            report.reason = "a table without a row"
+            report.reason = "a table without rows"
         if report.reason:
             return
         self.hashes[report.sha256] = report.file
@@ -184,7 +184,7 @@ class Intake:
             trial=place.relative_to(self.staging / "trials").as_posix(),
             count=len(reading.values),
         )
-        run.left_out = reading.beside or self._unwanted(reading.benchmark)
+        run.left_out = reading.no_test or self._unwanted(reading.benchmark)
         if self.listed < VALUES_LISTED and not run.left_out:
             run.values = [
                 {"metric": m.name, "value": value, "unit": m.unit, "labels": dict(labels), "lines": list(lines)}
@@ -208,11 +208,11 @@ def _table_format(path: Path) -> str:
         with path.open("rb") as stream:
             return table.format_of(stream.read(256))
     except OSError:
-        return ""  # it is opened again, and then the reason is told
+        return ""  # it is opened again later, and the reason is reported then
 
 
 def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
-    """Where a run stands in a campaign: the same run of the same file always has the same place."""
+    """The id of a run in a campaign: the same run of the same file always has the same id."""
     return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
 
 

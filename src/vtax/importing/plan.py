@@ -1,4 +1,4 @@
-"""The plan of an imported campaign: what its runs would have been, had somebody planned them. Pure.
+"""The plan of an imported campaign: its runs described as if they had been planned. Pure.
 
 It names environments, work and runs, so that analysis, audit and report read it like any other. What a log does not say
 (CPUs, memory, disks, commands of a study) is not there.
@@ -20,7 +20,7 @@ from vtax.planning.plan import digest
 from vtax.tools import versions as versions_of_tools
 
 PROVIDER = "imported"
-NODE = "logs"  # the name under which facts of an environment stand: most logs do not say which node they are of
+NODE = "logs"  # the node to which an environment's facts are assigned: most logs do not name theirs
 FACTS = {  # of a log -> of a node
     "kernel": "kernel",
     "libc": "libc",
@@ -34,7 +34,7 @@ FACTS = {  # of a log -> of a node
 def plan_of(
     name: str, trials: Iterable[TrialRecord], baseline: str, problems: tuple[Problem, ...]
 ) -> tuple[Plan, tuple[CellRecord, ...]]:
-    """The plan that these trials carry out, and the record of every cell: what their logs say of each environment."""
+    """The plan that these trials carry out, and the record of every cell: what their logs record about it."""
     every = sorted(trials, key=lambda trial: (trial.round, trial.environment, trial.id))
     environments = tuple(EnvironmentSpec(name=n, provider=PROVIDER) for n in _environments(every, baseline))
     plan = Plan(
@@ -127,7 +127,7 @@ def _record(cell: Cell, mine: list[TrialRecord]) -> CellRecord:
 
 
 def facts_of(trials: Iterable[TrialRecord]) -> dict[str, Any]:
-    """What the logs of one environment say of its nodes and programs; a fact that they contradict is left out."""
+    """The facts of nodes and programs in the logs of one environment; contradictory ones are left out."""
     seen: dict[str, list[Any]] = {}
     versions: dict[str, list[Any]] = {}
     packages = versions_of_tools()

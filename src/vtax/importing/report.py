@@ -34,7 +34,7 @@ class Run:
 
     @property
     def label(self) -> str:
-        """The benchmark and what it was told to do, or its name in the table."""
+        """The benchmark and its parameters, or its name in the table."""
         return self.record.label if self.record else self.reading.label
 
     @property
@@ -44,7 +44,7 @@ class Run:
 
 @dataclass
 class FileReport:
-    """What became of one file. `reason` says why nothing of it was looked at."""
+    """What became of one file. `reason` says why it was not read."""
 
     file: str
     environment: str = ""

@@ -57,7 +57,7 @@ class _Open:
             self.ended += mine.ends(text)
 
     def chosen(self) -> LogFormat:
-        """Of formats that start with the same line, the one whose mark is in the run; the first where none is."""
+        """Of formats that start with the same line, the one whose mark is in the run; without a mark, the first."""
         if len(self.formats) == 1:
             return self.formats[0]
         marked = (one for one in self.formats if one.mark and any(one.mark in line.text for line in self.lines))
@@ -148,5 +148,5 @@ class Cutter:
 
 
 def cut(lines: Iterable[Line]) -> Iterator[Section]:
-    """The runs in the lines of one file, in order. What is above the first or is no tool's stays out."""
+    """The runs in the lines of one file, in order. Lines outside any run are left out."""
     return Cutter().sections(lines)

@@ -70,7 +70,7 @@ def find(paths: list[Path]) -> Iterator[Found]:
                 for name in sorted(files, key=natural):
                     count += 1
                     if count > FILES:
-                        yield Found(top, str(top), f"it has more than {FILES} files: import parts of it")
+                        yield Found(top, str(top), f"it has more than {FILES} files: import it in parts")
                         return
                     yield _file(Path(directory) / name, top, root)
         else:
@@ -89,7 +89,7 @@ def _shown(path: Path, top: Path) -> str:
 
 def _link(path: Path, top: Path, root: Path) -> Found:
     inside = _inside(path, root)
-    why = "a link to something in the same folder, which is read where it is" if inside else "a link out of the folder"
+    why = "a link within the same folder, whose target is read itself" if inside else "a link out of the folder"
     return Found(path, _shown(path, top), why)
 
 
@@ -109,7 +109,7 @@ def _file(path: Path, top: Path, root: Path) -> Found:
     if stat.S_ISLNK(mode.st_mode):
         return _link(path, top, root)
     if not stat.S_ISREG(mode.st_mode):
-        return Found(path, shown, "not a file but a device, a socket or a pipe")
+        return Found(path, shown, "a device, a socket or a pipe, not a regular file")
     if mode.st_size == 0:
         return Found(path, shown, "it is empty")
     if mode.st_size > FILE_BYTES:
@@ -134,14 +134,14 @@ class Text:
         return sha256_of(self.path) if self.content is None else hashlib.sha256(self.content).hexdigest()
 
     def copy(self, place: Path) -> None:
-        """Its bytes, in another place."""
+        """Copy its bytes to another path."""
         if self.content is None:
             shutil.copyfile(self.path, place, follow_symlinks=False)
         else:
             place.write_bytes(self.content)
 
     def lines(self) -> Iterator[Line]:
-        """Its lines, without their ends. One that is too long is cut and marked, so that nothing in it is believed."""
+        """Its lines, without their ends. One that is too long is cut and marked, so that no value is taken from it."""
         with self.stream() as raw, io.TextIOWrapper(raw, self.encoding, "replace", newline="\n") as stream:
             number = 0
             while text := stream.readline(LINE_CHARS):
@@ -167,7 +167,7 @@ class Text:
 
 
 def opened(found: Found) -> Text | str:
-    """The file as text, or why it is none."""
+    """The file as text, or why it is not text."""
     try:
         with found.path.open("rb") as stream:
             head = stream.read(SMALL)
@@ -185,7 +185,7 @@ def opened(found: Found) -> Text | str:
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding of text by its mark, or by where its NUL bytes are; "" for what is no text."""
+    """The encoding of text by its mark, or by where its NUL bytes are; "" for binary data."""
     for mark, name in (
         (b"\xff\xfe\x00\x00", "utf-32"),
         (b"\x00\x00\xfe\xff", "utf-32"),

@@ -56,7 +56,7 @@ def trials_of(
 
 
 def _problem(row: Measurement, first: Measurement) -> str:
-    """What is wrong with a row by itself, or beside the first one of its trial; "" when nothing is."""
+    """What is wrong with a row by itself, or compared with the first row of its trial; "" when nothing is."""
     file = row.source.removeprefix(f"trials/{row.trial}/")
     if TRIAL.fullmatch(row.trial) is None:
         return f"{row.trial!r} is not a name of a trial"

@@ -37,7 +37,7 @@ class Mpirun(Record):
     """mpirun as one environment needs it.
 
     `interface` is the network interface of the cluster inside a node. `one_machine` environments (the host) run all
-    ranks beside each other and have no host file. `transport` "tcp" forces TCP even inside a node.
+    ranks next to each other and have no host file. `transport` "tcp" forces TCP even inside a node.
     """
 
     interface: str

@@ -24,9 +24,9 @@ class InputFile(Record):
 class Step(Record):
     """One command, run at the same time on each of `nodes`, in the trial's directory.
 
-    A background step runs beside the steps that follow it and is stopped when they are done; `ready` is a regular
+    A background step runs alongside the steps that follow it and is stopped when they are done; `ready` is a regular
     expression that its standard output must match before the next step starts. `outputs` are files that it writes
-    into its directory and that belong to the record. `results` are exit codes beside 0 with which the tool tells a
+    into its directory and that belong to the record. `results` are exit codes besides 0 with which the tool tells a
     result instead of a failure, each with the regular expression that its standard output must match then.
     """
 
@@ -85,7 +85,7 @@ class Origin(StrEnum):
     """How a campaign came to be."""
 
     RUN = "run"  # planned and run by vtax: fresh clusters, in randomised rounds
-    IMPORTED = "imported"  # other people's logs: runs in an order that nobody planned
+    IMPORTED = "imported"  # other people's logs: runs in an unplanned order
 
 
 class Plan(Record):

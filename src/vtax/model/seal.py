@@ -1,4 +1,4 @@
-"""Whether a campaign's plan is the one that stood before its first run: what its files say of the plan's hash."""
+"""Whether a campaign's plan is the one from before its first run: what its files say of the plan's hash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Seal(Record):
 
     `intact` is whether the plan has the hash that it names; None for a plan that names none. `named` maps what was
     written when the campaign began or while it ran (campaign.json, looks.json, records of trials) to the hashes that
-    stand there, "" for one that is of an older version of vtax and has none.
+    are recorded there, "" for one that is of an older version of vtax and has none.
     """
 
     plan: str
@@ -21,7 +21,7 @@ class Seal(Record):
 
     @property
     def others(self) -> Mapping[str, tuple[str, ...]]:
-        """Where hashes of another plan stand, and which."""
+        """The files that record hashes of another plan, and which."""
         found = {
             name: tuple(one for one in hashes if one not in ("", self.plan)) for name, hashes in self.named.items()
         }

@@ -76,7 +76,7 @@ class Study(Record):
     """A study file, validated, with every default filled in; sizes may still be "auto" (None).
 
     `looks` are the numbers of complete rounds after which the results may be analysed, the last one being `rounds`.
-    A study that looks once, at its end, has a fixed number of rounds.
+    A study with one look, at its end, has a fixed number of rounds.
     """
 
     name: str

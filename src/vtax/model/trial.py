@@ -87,7 +87,7 @@ class TrialRecord(Record):
     started: Seconds
     elapsed_s: Seconds
     steps: tuple[StepRecord, ...]
-    load: tuple[StepRecord, ...] = ()  # what ran beside it, as a disturbance
+    load: tuple[StepRecord, ...] = ()  # what ran at the same time, as a disturbance
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
     plan_sha256: str = ""  # of the plan that it ran by; "" in records of older versions, and of imported logs

@@ -1,6 +1,6 @@
 """From an analysis to files: the report in every format, tables and figures for papers.
 
-What is said and drawn is made in `report`, which knows no files; what is stored is read here.
+`report` makes texts and drawings without knowing any files; stored data is read here.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def render(
     with_reference: bool,
     cache: Path | None = None,
 ) -> list[Path]:
-    """Write the report in `formats` and `figures`. Returns what was written, the page first. `cache` keeps the script
+    """Write the report in `formats` and `figures`. Returns the written files, the page first. `cache` keeps the script
     of the page's figures.
 
-    Raises EnvironmentMissing where nothing here can make a PDF.
+    Raises EnvironmentMissing where no program here can make a PDF.
     """
     document = document_of(content_of(campaign, found, with_reference))
     wanted = chosen(formats)
@@ -66,7 +66,7 @@ def _figures(document: Document, formats: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> ReportInput:
-    """What the report is made from: the analysis, and what the campaign says of itself."""
+    """What the report is made from: the analysis and the campaign's records."""
     about = campaign.about()
     return ReportInput(
         analysis=found.analysis,
@@ -86,7 +86,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
 
 
 def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
-    """What imports into a campaign found; none for one that vtax ran, or where that record is lost."""
+    """The tables of imports into a campaign; none for a campaign that vtax ran, or where that record is lost."""
     try:
         tables = json.loads((campaign.directory / "imports.json").read_bytes())
     except (OSError, ValueError):
@@ -96,7 +96,7 @@ def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
 
 def references() -> tuple[Reference, ...]:
     """Every published figure, as the report takes it; those under load left out."""
-    from vtax.reference import BESIDE, reports
+    from vtax.reference import MUST_AGREE, reports
     from vtax.tools import alike
 
     found = []
@@ -112,7 +112,7 @@ def references() -> tuple[Reference, ...]:
                     high=figure.high,
                     unit=figure.unit,
                     source=known.key,
-                    labels={name: figure.labels[name] for name in BESIDE if name in figure.labels},
+                    labels={name: figure.labels[name] for name in MUST_AGREE if name in figure.labels},
                     environment=figure.environment,
                     corrected=figure.corrected,
                     caution=figure.caution,

@@ -1,4 +1,4 @@
-"""PDF of a report: from its page by Chromium, else from its text by typst. Says which of them is missing."""
+"""PDF of a report: from its page by Chromium, otherwise from its text by typst. Reports which of them is missing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A campaign's report on loopback, rendered again while the campaign runs.
 
 Only this machine can reach it, only with the token in its address, which becomes a cookie; only files of the campaign
-are sent, raw ones as plain text. A browser of another site cannot use it: the Host must be ours (DNS rebinding).
+are sent, raw ones as plain text. A browser on another site cannot use it: it checks the Host (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TYPES = {
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one campaign. `address` is what a person opens."""
+    """Serves one campaign. `address` is what a user opens in a browser."""
 
     daemon_threads = True
 
@@ -49,7 +49,7 @@ class Server(ThreadingHTTPServer):
             super().__init__(("127.0.0.1", port), Handler)
         except OSError as error:
             raise EnvironmentMissing(
-                f"port {port} cannot be used: {error.strerror}", remedy="choose another --port, or none"
+                f"port {port} cannot be used: {error.strerror}", remedy="choose another --port, or leave it out"
             ) from error
 
     @property
@@ -61,7 +61,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{self.host}/?token={self.token}"
 
     def refresh(self) -> None:
-        """Render again when something was measured since, not more often than every few seconds."""
+        """Render again when trials were added, at most every few seconds."""
         with self.lock:
             newest = max((path.stat().st_mtime for path in (self.root / "trials").glob("*/*/record.json")), default=0.0)
             page = self.root / PAGE
@@ -141,8 +141,8 @@ class Handler(BaseHTTPRequestHandler):
         hidden = any(part.startswith(".") for part in Path(path).parts)
         if hidden or not file.is_relative_to(self.server.root) or not file.is_file():
             return self._say(HTTPStatus.NOT_FOUND, "no such file in the campaign", body)
-        ours = file.is_relative_to(self.server.root / "report")  # raw output is text, whatever it is called
-        kind = TYPES.get(file.suffix, "") if ours else ""
+        rendered = file.is_relative_to(self.server.root / "report")  # raw output is sent as text, whatever its name
+        kind = TYPES.get(file.suffix, "") if rendered else ""
         return self._send(file.read_bytes(), kind or "text/plain; charset=utf-8", body)
 
     def _say(self, status: HTTPStatus, text: str, body: bool) -> None:

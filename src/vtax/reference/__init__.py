@@ -1,28 +1,27 @@
-"""Published figures: what five reports printed about virtual machines and containers, and what they expected.
+"""Published results: what five reports printed about virtual machines and containers, and what they expected.
 
-One TOML file a report, in base units. `printed` is the text of the report; where its own logs or its own numbers prove
-the unit wrong, `value` is the right one and `corrected` says why. `caution` says what a figure is not.
+One TOML file per report, in base units. `printed` is the text of the report; where its own logs or numbers prove
+the unit wrong, `value` is the correct one and `corrected` says why. `caution` says how not to read a figure.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
 from pydantic import Field, model_validator
 
 from vtax.errors import UsageError
-from vtax.model.measurement import Measurement
 from vtax.model.record import Labels, Record
 from vtax.tools import alike
 
-BESIDE = ("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes")  # labels that must agree
+MUST_AGREE = ("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes")
 
 
 class Figure(Record):
-    """One published figure, in base units: a value (with its standard deviation over `n` runs) or a range."""
+    """One published result, in base units: a value (with its standard deviation over `n` runs) or a range."""
 
     environment: str
     benchmark: str
@@ -68,7 +67,7 @@ def reports() -> tuple[Report, ...]:
 
 
 def report(key: str) -> Report:
-    """One report. Raises UsageError with the keys that there are."""
+    """One report. Raises UsageError with all known keys."""
     for known in reports():
         if known.key == key:
             return known
@@ -78,7 +77,7 @@ def report(key: str) -> Report:
 def figures(benchmark: str, metric: str, labels: Labels | None = None) -> tuple[tuple[Report, Figure], ...]:
     """What the reports say of one metric: figures whose labels do not contradict `labels`.
 
-    Labels that only name a node of that report are left aside; a stressor, a protocol or a record size must agree.
+    Labels that only name a node of that report are ignored; a stressor, a protocol or a record size must agree.
     Benchmarks of one tool that do the same work, such as HPL alone and in a suite, find each other's figures.
     """
     names = alike(benchmark, metric)
@@ -90,15 +89,5 @@ def figures(benchmark: str, metric: str, labels: Labels | None = None) -> tuple[
         if figure.benchmark in names
         and figure.metric == metric
         and "load" not in figure.labels
-        and all(figure.labels.get(name, mine.get(name)) == mine.get(name) for name in BESIDE)
+        and all(figure.labels.get(name, mine.get(name)) == mine.get(name) for name in MUST_AGREE)
     )
-
-
-def beside(measurements: Iterable[Measurement]) -> dict[tuple[str, str], tuple[tuple[Report, Figure], ...]]:
-    """For every (benchmark, metric) that was measured: the published figures, where there are any."""
-    found = {}
-    for item in measurements:
-        key = (item.benchmark, item.metric)
-        if key not in found and (known := figures(item.benchmark, item.metric, item.labels)):
-            found[key] = known
-    return found

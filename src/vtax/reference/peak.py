@@ -3,7 +3,7 @@
     flop/s = cores x clock x operations of one core in one cycle (double precision)
     byte/s = channels x transfers a second x bytes of one transfer
 
-Every factor that was not read from the machine is an assumption, and said. Operations a cycle: Agner Fog, "The
+Every factor that was not read from the machine is listed as an assumption. Operations per cycle: Agner Fog, "The
 microarchitecture of Intel, AMD and VIA CPUs"; WikiChip for the number of 512-bit units.
 """
 
@@ -25,7 +25,7 @@ APPLE = "0x61"
 
 
 class Peak(Record):
-    """What the hardware could do at most, and what that number rests on."""
+    """What the hardware could do at most, and the assumptions behind that number."""
 
     unit: str
     value: float  # of everything named in the formula
@@ -52,7 +52,7 @@ def cpu_peak(
     clock: tuple[float, str] | None = None,
     flop_per_cycle: int | None = None,
 ) -> CpuPeak:
-    """The peak of `cores` cores (all that the facts name). Raises EnvironmentMissing for what nobody knows.
+    """The peak of `cores` cores (all that the facts name). Raises EnvironmentMissing for an unknown factor.
 
     `clock` is (Hz, where it is from); without it, the base clock in the model's name, then the kernel's.
     """
@@ -64,13 +64,13 @@ def cpu_peak(
     assumptions.append(f"{hertz / 1e9:.2f} GHz: {source}")
     if flop_per_cycle is None:
         flop_per_cycle, said = operations_per_cycle(facts)
-        assumptions.append(f"{flop_per_cycle} flop a cycle: {said}")
+        assumptions.append(f"{flop_per_cycle} flop per cycle: {said}")
     else:
-        assumptions.append(f"{flop_per_cycle} flop a cycle: as told")
+        assumptions.append(f"{flop_per_cycle} flop per cycle: as given")
     return CpuPeak(
         unit="flop/s",
         value=cores * hertz * flop_per_cycle,
-        formula=f"{cores} cores x {hertz / 1e9:.2f} GHz x {flop_per_cycle} flop a cycle",
+        formula=f"{cores} cores x {hertz / 1e9:.2f} GHz x {flop_per_cycle} flop per cycle",
         assumptions=tuple(assumptions),
         cores=cores,
         clock_hz=hertz,
@@ -86,7 +86,7 @@ def core_count(facts: Mapping[str, Any]) -> tuple[int, str]:
     if not usable:
         raise EnvironmentMissing("the number of CPUs is not known here", remedy="--cores N")
     if any("core" not in cpu for cpu in known) or len(known) < len(usable):
-        return len(usable), f"{len(usable)} CPUs, each taken for a core: the machine does not say which share one"
+        return len(usable), f"{len(usable)} CPUs, each counted as a core: the machine does not report which share one"
     cores = len({(cpu.get("socket", 0), cpu["core"]) for cpu in known})
     virtual = "; a virtual machine may show threads as cores" if facts.get("is_virtual") else ""
     return cores, f"{cores} cores under {len(usable)} CPUs{virtual}"
@@ -98,7 +98,7 @@ def named_clock(facts: Mapping[str, Any]) -> tuple[float, str]:
         return float(match[1]) * 1e9, "base clock, from the name of the CPU; with turbo it runs faster"
     if mhz := facts.get("cpu_mhz"):
         virtual = ", in a virtual machine that of the time-stamp counter" if facts.get("is_virtual") else ""
-        return float(mhz) * 1e6, f"what the kernel said at that moment{virtual}"
+        return float(mhz) * 1e6, f"reported by the kernel at that moment{virtual}"
     raise EnvironmentMissing("the clock of the CPU is not known here", remedy='--clock "2.6 GHz", or --measure')
 
 
@@ -124,26 +124,26 @@ def operations_per_cycle(facts: Mapping[str, Any]) -> tuple[int, str]:
         if vendor == APPLE:
             return 16, "NEON, four units of 128 bits that multiply and add"
         return 8, "NEON, two units of 128 bits that multiply and add"
-    raise EnvironmentMissing("the operations a cycle of this CPU are not known", remedy="--flop-per-cycle N")
+    raise EnvironmentMissing("this CPU's operations per cycle are not known", remedy="--flop-per-cycle N")
 
 
 def memory_peak(devices: Sequence[MemoryDevice], *, rate: float | None = None, channels: int | None = None) -> Peak:
     """The bandwidth of all channels, from the modules or from `rate` (transfers a second) and `channels`.
 
-    Raises EnvironmentMissing where neither says it.
+    Raises EnvironmentMissing where neither is known.
     """
     assumptions = []
     if rate is None:
         if not devices:
             raise EnvironmentMissing(
-                "the firmware's table of memory modules is not there or not readable",
-                detail="virtual machines have none with rates, and elsewhere only root may read it",
-                remedy='run it as root, or give --memory-rate "3200 MT/s" --channels 2',
+                "the firmware's table of memory modules is missing or not readable",
+                detail="in virtual machines it has no rates, and elsewhere only root may read it",
+                remedy='run this as root, or give --memory-rate "3200 MT/s" --channels 2',
             )
         rate = min(device.rate for device in devices)
         assumptions.append(f"{rate / 1e6:g} MT/s: the configured rate of the slowest of {len(devices)} modules")
     else:
-        assumptions.append(f"{rate / 1e6:g} MT/s: as told")
+        assumptions.append(f"{rate / 1e6:g} MT/s: as given")
     width = max((device.width_bits for device in devices), default=64)
     if not devices:
         assumptions.append("64 bits a channel: as in every DDR2 to DDR4 module, and both halves of one of DDR5")
@@ -151,7 +151,7 @@ def memory_peak(devices: Sequence[MemoryDevice], *, rate: float | None = None, c
         channels, said = channel_count(devices)
         assumptions.append(said)
     else:
-        assumptions.append(f"{channels} channels: as told")
+        assumptions.append(f"{channels} channels: as given")
     return Peak(
         unit="byte/s",
         value=channels * rate * width / 8,
@@ -161,7 +161,7 @@ def memory_peak(devices: Sequence[MemoryDevice], *, rate: float | None = None, c
 
 
 def channel_count(devices: Sequence[MemoryDevice]) -> tuple[int, str]:
-    """Channels that have a module, by the names of the slots; without such names, every module is taken for one."""
+    """Channels that have a module, by the names of the slots; without such names, every module counts as one."""
     if not devices:
         raise EnvironmentMissing("the number of memory channels is not known", remedy="--channels N")
     named = set()
@@ -169,6 +169,6 @@ def channel_count(devices: Sequence[MemoryDevice]) -> tuple[int, str]:
         text = f"{device.bank} {device.locator}"
         channel, socket = CHANNEL.search(text), SOCKET.search(text)
         if channel is None:
-            return len(devices), f"{len(devices)} channels: one for every module, as their slots name none"
+            return len(devices), f"{len(devices)} channels: one for every module, because the slots name none"
         named.add((socket[1] if socket else "", (channel[1] or channel[2]).upper()))
     return len(named), f"{len(named)} channels: those that the slots of the modules name"

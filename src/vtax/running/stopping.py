@@ -1,6 +1,6 @@
 """When a running campaign ends: at an interim analysis, at the last round, or with its budget.
 
-Results are looked at after the planned numbers of rounds and never in between, for every look has its share of the
+Results are analysed after the planned numbers of rounds and never in between, because every look has its share of the
 5 %. Each is recorded with its decision. The end of a budget is not an analysis: it says nothing about the results.
 """
 
@@ -20,7 +20,7 @@ Left = Callable[[int], float]  # a round -> s that are left of the plan up to an
 
 
 class Looks:
-    """The looks of one run of a campaign, and its budget.
+    """The planned looks of one run of a campaign, and its budget.
 
     Without `interim` no verdict ends the campaign. The budget counts what the campaign's clusters and trials took,
     in earlier runs by their records: time between an interruption and a resumption is not spent.
@@ -59,7 +59,7 @@ class Looks:
         return True
 
     def ended_after(self, number: int) -> bool:
-        """Whether the campaign is over now that round `number` is; looks at the results when that was planned."""
+        """Whether the campaign is over now that round `number` is; analyses the results when that was planned."""
         looks = self.plan.study.looks
         log = self.campaign.look_log()
         if number not in looks or (log is not None and any(_is_look(look, number) for look in log.looks)):

@@ -132,7 +132,7 @@ def judged(analysis: Analysis, study: Study, trials: Sequence[TrialRecord], dire
     slowed, control = found.get(SLOWED), found.get(analysis.control or "")
     if slowed is None or control is None:
         raise EnvironmentMissing(
-            "the self-test has no numbers to judge", detail=_failures(analysis), remedy=f"look into {directory}/trials"
+            "the self-test has no numbers to judge", detail=_failures(analysis), remedy=f"examine {directory}/trials"
         )
     detected = slowed.verdict == "slower"
     p_value = control.p_value if control.p_sequential is None else control.p_sequential

@@ -34,7 +34,7 @@ def g4_g5(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
             end = ended(differences(made)[:, None], first, LOOKS, DELTA)
             what = f"{scenario.name}, {iterations} iterations"
             wrong = end.share(FASTER, SLOWER, TRIVIAL)
-            yield share("G4", f"{what}: identical, said to differ at any look", wrong, LEVEL, campaigns)
+            yield share("G4", f"{what}: identical, declared different at any look", wrong, LEVEL, campaigns)
             missed = float(((end.low[:, 0] > 0) | (end.high[:, 0] < 0)).mean())
             yield share("G4", f"{what}: interval at the end misses", missed, LEVEL, campaigns)
             if iterations == 3:
@@ -46,12 +46,12 @@ def g4_g5(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
             made = times(scenario, generator(seed, 5, i, iterations), first, iterations=iterations, effect=DELTA)
             end = ended(differences(made)[:, None], first, LOOKS, DELTA)
             wrong = end.share(EQUIVALENT, TRIVIAL)
-            yield share("G5", f"{what}: at the margin, said to be equivalent", wrong, 0.025, campaigns)
-    yield reference("G4", "iid2: looking every round, stopping at p < .05", _peeking(seed, first), campaigns)
+            yield share("G5", f"{what}: at the margin, declared equivalent", wrong, 0.025, campaigns)
+    yield reference("G4", "iid2: testing every round, stopping at p < .05", _peeking(seed, first), campaigns)
 
 
 def anytime(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
-    """Looking after every round, with intervals that allow it, makes no more false claims either."""
+    """Analysing after every round, with intervals that allow it, makes no more false claims either."""
     looks = tuple(range(LOOKS[0], LOOKS[-1] + 1))
     level = Anytime(looks)
     for i, scenario in enumerate(SCENARIOS):
@@ -66,13 +66,15 @@ def anytime(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
         made = times(scenario, generator(seed, 4, i, 51), first, iterations=3)
         end = ended(differences(made)[:, None], first, looks, DELTA, level)
         wrong = end.share(FASTER, SLOWER, TRIVIAL)
-        yield share("G4", f"{scenario.name}, anytime: identical, said to differ at any round", wrong, LEVEL, campaigns)
+        yield share(
+            "G4", f"{scenario.name}, anytime: identical, declared different at any round", wrong, LEVEL, campaigns
+        )
         found = end.share(EQUIVALENT, TRIVIAL)
         yield reference("G5", f"{scenario.name}, anytime: identical, found equivalent", found, campaigns)
         made = times(scenario, generator(seed, 5, i, 51), first, iterations=3, effect=DELTA)
         end = ended(differences(made)[:, None], first, looks, DELTA, level)
         wrong = end.share(EQUIVALENT, TRIVIAL)
-        yield share("G5", f"{scenario.name}, anytime: at the margin, said to be equivalent", wrong, 0.025, campaigns)
+        yield share("G5", f"{scenario.name}, anytime: at the margin, declared equivalent", wrong, 0.025, campaigns)
 
 
 def _peeking(seed: int, first: Floats) -> float:
@@ -91,7 +93,7 @@ def g8(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
     given = 0.02 * math.sqrt(2) * (common + own)
     end = ended(given, first, LOOKS, DELTA)
     wrong = end.share(FASTER, SLOWER, TRIVIAL)
-    yield share("G8", f"{METRICS} metrics, {len(LOOKS)} looks: any said to differ", wrong, LEVEL, campaigns)
+    yield share("G8", f"{METRICS} metrics, {len(LOOKS)} looks: any declared different", wrong, LEVEL, campaigns)
     raw = np.zeros(campaigns, bool)
     for n in LOOKS:
         raw |= (fit(given[..., :n], None).p_difference <= LEVEL).any(axis=1)

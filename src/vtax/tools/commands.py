@@ -74,7 +74,7 @@ def words_of(command: str) -> list[str]:
 
 
 def option(words: list[str], *names: str) -> str:
-    """The value of the first of `names` that stands in a command, as `--name value` or `--name=value`; else ""."""
+    """The value of the first of `names` that a command contains, as `--name value` or `--name=value`; else ""."""
     for place, word in enumerate(words):
         for name in names:
             if word == name and place + 1 < len(words):

@@ -118,7 +118,7 @@ class Reading:
     ranks: int = 1
     started: float | None = None  # Unix time, s
     elapsed_s: float | None = None
-    beside: str = ""  # why this is no run of a test at all, such as one that only prepares files
+    no_test: str = ""  # why this is not a run of a test, such as one that only prepares files
     direction: str = ""  # part of what repeats: a test the other way round is another one
 
     def refuse(self, line: int, what: str, reason: str, values: int = 1) -> None:
@@ -132,7 +132,7 @@ class Reading:
 
     @property
     def label(self) -> str:
-        """The benchmark and what it was told to do."""
+        """The benchmark and its parameters."""
         return " ".join((self.benchmark, *(f"{name}={value}" for name, value in self.params.items())))
 
 

@@ -135,8 +135,10 @@ def test_the_cost_is_told() -> None:
     found = made(10, 0.10).analysis
     assert found.anytime_wider == pytest.approx(0.228, abs=0.005)
     text = "\n".join(lines_of(found))
-    assert "looks are planned after every round from 6 to 20; the last one reached is after 10" in text
-    assert "intervals hold after any of these rounds, and are 23 % wider than with six planned looks for that" in text
+    assert "interim analyses are planned after every round from 6 to 20; the last one so far was after 10" in text
+    assert (
+        "intervals are valid after any of these rounds, and therefore 23 % wider than with six planned analyses" in text
+    )
     assert simulated(plan_of(3, (6, 10), 1), np.ones((2, 6, 1))).analysis.anytime_wider is None
 
 
@@ -158,6 +160,6 @@ def test_the_command_line_asks_for_it() -> None:
     assert Overrides(anytime=True).of(study).looks == tuple(range(6, 17))
     assert Overrides(rounds=9, anytime=True).of(study).looks == (6, 7, 8, 9)
     assert Overrides(rounds=9).of(at_any_time(study)).anytime is False
-    assert Overrides(anytime=True).told() == {"--anytime": True}
+    assert Overrides(anytime=True).given() == {"--anytime": True}
     with pytest.raises(UsageError, match="6 rounds are planned"):
         Overrides(rounds=6, anytime=True).of(study)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from vtax.analysis.sequential.group_sequential import ONE_LOOK, SIMULATED, UNION_BOUND, calibration, quantiles
 
-PUBLISHED = {  # METHOD 1.8: plain and order-adjusted, 200,000 draws
+PUBLISHED = {  # docs/method.md, "Looks": plain and order-adjusted, 200,000 draws
     (6, 10): (0.0296, 0.0288),
     (6, 10, 16): (0.0211, 0.0209),
     (6, 12, 24): (0.0200, 0.0196),

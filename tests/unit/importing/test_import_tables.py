@@ -108,19 +108,19 @@ def test_a_second_table_extends_and_the_same_one_does_not(tmp_path: Path) -> Non
     assert [item.value for item in pipeline.measurements(tmp_path / "back")[0]].count(3.0) == 1
     with pytest.raises(UsageError) as caught:
         taken(tmp_path, export([row(4.0, "third")], "csv"), "three.csv")
-    assert "is there already" in str(caught.value.detail)
+    assert "exists already" in str(caught.value.detail)
     assert len(pipeline.measurements(tmp_path / "back")[0]) == len(ROWS) + 1
 
 
 def test_an_environment_is_not_given_to_a_table(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         taken(tmp_path, export(ROWS, "csv"), "t.csv", environment="vm")
-    assert "says its environments itself" in str(caught.value.detail)
+    assert "names its environments itself" in str(caught.value.detail)
     assert not (tmp_path / "back").exists()
 
 
 def test_logs_still_need_an_environment(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="which environment"):
+    with pytest.raises(UsageError, match="the environment of the files"):
         taken(tmp_path, SYSBENCH.encode(), "cpu.txt")
 
 

@@ -338,9 +338,9 @@ def test_the_peak_is_cores_times_operations_times_clock(report: ReportInput) -> 
     row = next(
         row for row in peaks(report.model_copy(update={"host_facts": facts})).rows if row.cells[0].text == "hpcc"
     )
-    assert (row.cells[1].text, row.cells[1].note) == ("160.0 Gflop/s", "4 cores x 2.50 GHz x 16 flop a cycle")
+    assert (row.cells[1].text, row.cells[1].note) == ("160.0 Gflop/s", "4 cores x 2.50 GHz x 16 flop per cycle")
     assert row.cells[2].text.startswith(
-        "2.50 GHz: measured when the campaign began, all CPUs busy; 16 flop a cycle: AVX2"
+        "2.50 GHz: measured when the campaign began, all CPUs busy; 16 flop per cycle: AVX2"
     )
     unknown = peaks(report.model_copy(update={"host_facts": {}})).rows
     assert {row.cells[1].text for row in unknown} == {"unknown"}

@@ -289,7 +289,7 @@ def test_resuming_needs_a_campaign(world: World) -> None:
 def test_an_imported_campaign_cannot_be_resumed(world: World) -> None:
     imported = world.prepare().plan.model_copy(update={"origin": Origin.IMPORTED})
     Campaign.create(world.directory, b"", imported, {"id": "c1"})
-    refused(world, UsageError, "was imported, so nothing of it can be run")
+    refused(world, UsageError, "was imported, so it cannot be run")
 
 
 # --- analyse and report --------------------------------------------------------------------------------------------
@@ -507,9 +507,7 @@ def test_a_fixed_number_of_rounds_is_in_the_plan_and_above_the_study(world: Worl
     plan = campaign.plan()
     assert (plan.study.rounds, plan.study.looks, plan.study.budget_s) == (2, (2,), 3600.0)
     assert (world.directory / "study.toml").read_text() == (
-        "# vtax run --rounds 2 overrode what stands below\n"
-        "# vtax run --budget 3600 overrode what stands below\n"
-        "# mine\n"
+        "# vtax run --rounds 2 overrode the study below\n# vtax run --budget 3600 overrode the study below\n# mine\n"
     )
     assert campaign.about()["overrides"] == {"--rounds": 2, "--budget": 3600.0}
     log = campaign.look_log()
@@ -518,7 +516,7 @@ def test_a_fixed_number_of_rounds_is_in_the_plan_and_above_the_study(world: Worl
 
 
 def test_a_budget_that_holds_no_round_is_refused_before_anything_runs(world: World) -> None:
-    with pytest.raises(UsageError, match="the budget of 1 s holds no round: one takes about 9 s"):
+    with pytest.raises(UsageError, match="the budget of 1 s is too small: one round takes about 9 s"):
         pipeline.start(b"", study(), world.directory, world.paths, ignore, False, pipeline.Overrides(budget_s=1.0))
     assert not world.directory.exists()
 
@@ -527,7 +525,11 @@ def test_a_budget_that_ends_before_the_first_look_is_said_at_once(world: World) 
     said: list[Event] = []
     overrides = pipeline.Overrides(budget_s=20.0)
     pipeline.start(b"", study(rounds=6), world.directory, world.paths, said.append, False, overrides)
-    assert Notice("the budget holds about 2 rounds and the first look is after 6: no verdict can come of this") in said
+    notice = (
+        "the budget is enough for about 2 rounds, and the first interim analysis is after 6, so no verdict will be "
+        "possible"
+    )
+    assert Notice(notice) in said
 
 
 def test_what_was_never_due_is_not_missing(world: World) -> None:

@@ -24,7 +24,7 @@ OUTLIERS_FROM = 5  # runs from which a median absolute deviation means something
 MODES_FROM = 20  # runs: with fewer, two modes are found in a quarter of the cases at best
 MODES_TO = 1_000  # runs; with more, the critical value falls no further to speak of
 MODES_DRAWS, MODES_SEED = 50_000, 20_240_102
-TAILS_FROM = 100  # runs of each environment from which rates of outliers can be told apart
+TAILS_FROM = 100  # runs of each environment from which rates of outliers can be distinguished
 SLOPES_TO = 2_000  # runs from which the robust slope takes every second, third, ... only
 RANKS_FROM = 6  # rounds from which ranks are correlated
 

@@ -1,4 +1,4 @@
-"""Where the primary metrics stand while a campaign runs: one line each, for whoever watches."""
+"""The intervals of the primary metrics while a campaign runs: one line each, for the progress display."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ def words(low: Floats, high: Floats, delta: float) -> Ints:
 def weaker(word: Ints, other: Ints) -> Ints:
     """What two intervals of the same effect both support; `word` is the one that is reported."""
     inside = ((word == EQUIVALENT) | (word == TRIVIAL)) & ((other == EQUIVALENT) | (other == TRIVIAL))
-    beside = ((word == FASTER) | (word == SLOWER)) & (other == TRIVIAL)  # the companion sees it small, but there
-    return np.where(word == other, word, np.where(inside, EQUIVALENT, np.where(beside, word, INCONCLUSIVE)))
+    small = ((word == FASTER) | (word == SLOWER)) & (other == TRIVIAL)  # the companion sees it small, but there
+    return np.where(word == other, word, np.where(inside, EQUIVALENT, np.where(small, word, INCONCLUSIVE)))
 
 
 def adjusted_words(word: Ints, p_differs: Floats, p_within: Floats) -> Ints:

@@ -93,13 +93,13 @@ def implausible(evidence: Evidence) -> Iterator[Result]:
         if one.flops > ceiling:
             limit = format_quantity(ceiling, "flop/s")
             message = f"HPL in {one.environment} is {rate}, more than {cpus} can do ({limit}): a unit is wrong"
-            remedy = "look at the raw output, and at the unit of the result"
+            remedy = "check the raw output and the unit of the result"
             yield Failed(message, one.environment, one.label, remedy=remedy, metrics=HPL_METRICS)
         elif one.flops < floor:
             usual = format_quantity(floor / LEAST_OF_PEAK, "flop/s")
             message = f"HPL in {one.environment} is {rate}, below 5 % of what {cpus} should do ({usual}): something "
             message += "other than arithmetic decides it"
-            remedy = "raise N, and look at the BLAS kernel and at the load"
+            remedy = "raise N, and check the BLAS kernel and the load"
             yield Failed(message, one.environment, one.label, Severity.WARNING, remedy, metrics=HPL_METRICS)
         else:
             yield f"{one.label} in {one.environment}: {rate} on {cpus}, at most {format_quantity(ceiling, 'flop/s')}"

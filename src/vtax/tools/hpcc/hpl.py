@@ -36,7 +36,7 @@ FIXED_S = 1.0  # mpirun, and the generation of the matrix
 
 def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(values)) != len(values):
-        raise ValueError("a value stands in the list twice")
+        raise ValueError("a value is listed twice")
     return values
 
 

@@ -213,5 +213,5 @@ def step(
 
 
 def limit_s(params: LinpackParams, estimate_s: float) -> float:
-    """When a run counts as hung: as told, or long after the estimate. Emulated CPUs may need an explicit limit."""
+    """When a run counts as hung: as given, or long after the estimate. Emulated CPUs may need an explicit limit."""
     return float(round(START_S + SLOWEST * estimate_s)) if params.timeout_s == "auto" else params.timeout_s

@@ -17,7 +17,7 @@ HPL_TIME = Metric(
     name="HPL_time",
     unit="s",
     kind=Kind.COST,
-    meaning="time of one solution, worked out from the rate, because xhpl prints the time to 0.01 s only",
+    meaning="time of one solution, computed from the rate, because xhpl prints the time to 0.01 s only",
 )
 RESIDUAL = Metric(
     name="residual", unit="1", kind=Kind.COUNT, meaning="scaled residual of one solution; wrong from 16 upwards"
@@ -84,7 +84,7 @@ FIGURES = (
     _figure("SingleFFT_Gflops", f"Fourier transform: {OF_ONE}"),
     _figure("MPIFFT_Gflops", "one Fourier transform over the largest power of two of the processes"),
 )
-MESSAGES = (  # a single process has nobody to send to: hpcc then prints -1 for all of these
+MESSAGES = (  # a single process has no peer to send to: hpcc then prints -1 for all of these
     _figure("MinPingPongLatency_usec", "8 bytes one way, fastest pair of processes"),
     _figure("AvgPingPongLatency_usec", "8 bytes one way, mean over pairs of processes"),
     _figure("MaxPingPongLatency_usec", "8 bytes one way, slowest pair of processes"),
@@ -96,7 +96,7 @@ MESSAGES = (  # a single process has nobody to send to: hpcc then prints -1 for 
     _figure("NaturallyOrderedRingBandwidth_GBytes", "per process, 2 MB to both neighbours, ring in the order of ranks"),
     _figure("RandomlyOrderedRingBandwidth_GBytes", "per process, 2 MB to both neighbours, mean of random rings"),
 )
-SUCCESS = _count("success", "1: hpcc checked its own results and found them right; otherwise there are none here")
+SUCCESS = _count("success", "1: hpcc found its results correct; without it there are no results")
 HPL_RESIDUAL = _count("HPL_residual", "scaled residual of HPL's solution; wrong from 16 upwards")
 STAR_FFT = _count("StarFFT_maxErr", "largest error of process 0 after a Fourier transform and back")
 CHECKS = (  # as they stand in the summary
@@ -106,8 +106,8 @@ CHECKS = (  # as they stand in the summary
     _count("MPIRandomAccess_LCG_ErrorsFraction", "words of the table with a wrong value; up to 0.01 is allowed"),
     _count("MPIRandomAccess_N", "words in the table"),
     _count("MPIRandomAccess_LCG_N", "words in the table"),
-    _count("MPIRandomAccess_ExeUpdates", "updates made; fewer than 4 a word when 60 s were over first"),
-    _count("MPIRandomAccess_LCG_ExeUpdates", "updates made; fewer than 4 a word when 60 s were over first"),
+    _count("MPIRandomAccess_ExeUpdates", "updates made; fewer than 4 per word if 60 s ran out first"),
+    _count("MPIRandomAccess_LCG_ExeUpdates", "updates made; fewer than 4 per word if 60 s ran out first"),
     _count("STREAM_VectorSize", "doubles in each of STREAM's three arrays, of one process"),
     _count("CommWorldProcs", "processes"),
 )

@@ -1,7 +1,7 @@
 """hpcc: the summary of each run in a `hpccoutf.txt`, checked against what the tests themselves printed above it.
 
 hpcc appends to its file, so it may hold several runs, aborted ones among them. Where a summary is damaged, a value
-counts only when the section of its own test says the same.
+counts only when its test's section has the same value.
 
 Facts, besides those of `systems`: `hpcc_version`, `hpcc_release` (`1.5.0.f`, of the summary), `hpcc_compiled` (date),
 `host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's own verdict on its results), `residual_missing` (no

@@ -127,11 +127,11 @@ def outcomes(reading: Reading, section: Section, found: Sequence[System]) -> Non
     for place in [place for place, line in enumerate(section.lines) if FINISHED.match(line.text)]:
         block = section.lines[place + 1 : place + 4]
         for pattern, expected in zip(OUTCOMES, (len(found) - failed, failed, 0), strict=True):
-            told = [(line, match) for line in block if (match := pattern.match(line.text))]
-            if len(told) != 1:
+            counts = [(line, match) for line in block if (match := pattern.match(line.text))]
+            if len(counts) != 1:
                 reading.refuse(near_miss(block, *OUTCOMES), "closing lines of HPL", "one of them is missing", 0)
-            elif int(told[0][1][1]) != expected:
-                reading.refuse(told[0][0].number, told[0][0].text.strip(), f"the rows above say {expected}", 0)
+            elif int(counts[0][1][1]) != expected:
+                reading.refuse(counts[0][0].number, counts[0][0].text.strip(), f"the rows above say {expected}", 0)
 
 
 def read_hpl(section: Section) -> Reading:

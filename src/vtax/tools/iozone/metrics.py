@@ -7,7 +7,7 @@ THROUGHPUT = Metric(
     name="throughput",
     unit="byte/s",
     kind=Kind.RATE_FIXED_WORK,
-    meaning="bytes a second of one operation at one file and record size (in operations mode, operations x record "
+    meaning="bytes per second of one operation at one file and record size (in operations mode, operations x record "
     "size); primary for write and read",
 )
 PRIMARY = THROUGHPUT.model_copy(update={"primary": True})
@@ -16,7 +16,7 @@ OPERATIONS = Metric(
     name="operations_rate",
     unit="1/s",
     kind=Kind.RATE_FIXED_WORK,
-    meaning="operations of one record each a second, measured in operations mode only",
+    meaning="operations of one record each per second, measured in operations mode only",
 )
 
 TESTS = {  # what `-i` takes -> the columns it fills

@@ -46,7 +46,7 @@ def throughput(reading: Reading, lines: list[Split]) -> None:
         key = (name, processes, sizes)
         if key in seen or reading.ranks > 1:
             reading.values = [v for v in reading.values if (v.labels["operation"], v.labels["processes"]) != key[:2]]
-            reading.refuse(one.line.number, name, "it stands there more than once")
+            reading.refuse(one.line.number, name, "it appears more than once")
             continue
         seen.add(key)
         labels = {"operation": name, "processes": processes}

@@ -8,5 +8,5 @@ RTT_MAX = Metric(name="rtt_max", unit="s", kind=Kind.COST, meaning="slowest roun
 RTT_MDEV = Metric(
     name="rtt_mdev", unit="s", kind=Kind.COST, meaning="deviation as iputils computes it: sqrt(mean(x²) - mean(x)²)"
 )
-LOST = Metric(name="lost_fraction", unit="1", kind=Kind.PROPORTION, meaning="packets without an answer, of those sent")
+LOST = Metric(name="lost_fraction", unit="1", kind=Kind.PROPORTION, meaning="share of packets sent that had no reply")
 METRICS = (RTT_MIN, RTT_AVG, RTT_MAX, RTT_MDEV, LOST)

@@ -1,4 +1,4 @@
-"""What vtax runs: stress-ng with one stressor after another, each a step of its own.
+"""What vtax runs: stress-ng with one stressor after another, each a separate step.
 
 Numbers come from the log rather than from `--yaml`, because only the log says whether the run succeeded and whether a
 worker was killed on the way (and only `--verbose` does: without it stress-ng restarts a killed worker in silence).

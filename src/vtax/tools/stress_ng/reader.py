@@ -1,4 +1,4 @@
-"""stress-ng's log: a row of metrics for every stressor of every rank, told apart by the process number in each line.
+"""stress-ng's log: a row of metrics for every stressor of every rank, identified by the process number in each line.
 
 A run counts when every rank that began has its rows, their header and its end. The node of a rank is known when
 `--verbose` printed it and no other rank has the same process number, which happens on two nodes.
@@ -72,7 +72,7 @@ class Row(NamedTuple):
 
 
 def read(section: Section) -> Reading:
-    """One run, with all its ranks. Several stressors in one run are told apart by label."""
+    """One run, with all its ranks. Several stressors in one run are distinguished by label."""
     messages = messages_of(section.lines)
     reading = Reading("stress-ng", facts={**command_facts(section.lines), **facts_of(messages)})
     hogs = [(one.process, found[1]) for one in messages if (found := HOGS.match(one.text))]

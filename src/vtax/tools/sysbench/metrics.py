@@ -1,4 +1,4 @@
-"""What sysbench measures. Tests stop after a time, so what happens in a second is the figure."""
+"""What sysbench measures. Tests stop after a time, so rates are what counts."""
 
 from vtax.model.metric import Kind, Metric
 
@@ -7,7 +7,7 @@ EVENTS_RATE = Metric(
     unit="1/s",
     kind=Kind.RATE_FIXED_TIME,
     primary=True,
-    meaning="times a second that all threads of a node found the primes up to `max_prime`",
+    meaning="how often per second all threads of a node found the primes up to `max_prime`",
 )
 LATENCY_AVG = Metric(name="latency_avg", unit="s", kind=Kind.COST, meaning="mean time of one event in one thread")
 LATENCY_P95 = Metric(
@@ -31,10 +31,10 @@ MEMORY_THROUGHPUT = Metric(
     unit="byte/s",
     kind=Kind.RATE_FIXED_TIME,
     primary=True,
-    meaning="bytes that all threads of a node read or wrote in memory a second; small blocks stay in the caches",
+    meaning="bytes that all threads of a node read or wrote in memory per second; small blocks stay in the caches",
 )
 MEMORY_OPERATIONS = Metric(
-    name="operations_rate", unit="1/s", kind=Kind.RATE_FIXED_TIME, meaning="blocks read or written in memory a second"
+    name="operations_rate", unit="1/s", kind=Kind.RATE_FIXED_TIME, meaning="blocks read or written in memory per second"
 )
 FILE_READ = Metric(
     name="throughput_read", unit="byte/s", kind=Kind.RATE_FIXED_TIME, primary=True, meaning="bytes read from files"
@@ -50,5 +50,5 @@ FILE_OPERATIONS = Metric(
     name="operations_rate",
     unit="1/s",
     kind=Kind.RATE_FIXED_TIME,
-    meaning="file operations a second, by their kind: read, write, fsync",
+    meaning="file operations per second, by kind: read, write, fsync",
 )

@@ -1,6 +1,6 @@
 """What sysbench 0.4 to 1.1 prints for cpu, memory and fileio, by one process or by several with their lines mixed.
 
-Every figure has a line of its own, so it is found wherever the lines of other ranks are. Which values are of one rank
+Every value has its own line, so it is found wherever the lines of other ranks are. Which values are of one rank
 is not known, unless a tag says so; a run counts only when every rank that began has every line that a finished one
 prints.
 
@@ -49,7 +49,7 @@ def read(section: Section) -> Reading:
         if line.text.startswith(FATAL):
             reading.refuse(line.number, line.text, "sysbench says that it failed", 0)
     if not benchmark and any(line.text.startswith(AROUND) for line in run.lines):
-        reading.benchmark, reading.beside = "sysbench-fileio", "it only makes or removes files"
+        reading.benchmark, reading.no_test = "sysbench-fileio", "it only makes or removes files"
         return reading
     if reason := _incomplete(run, benchmark):
         run.refuse(EVERYTHING, reason, 0, suspects=(*run.found["events"], *run.found["time"]))

@@ -59,7 +59,7 @@
       ...{ mode: "vega-lite", renderer: "svg", ast: true, actions: false, logLevel: 1 },
       ...{ defaultStyle: false, tooltip: { disableDefaultStyle: true } },
     });
-    found.element.querySelector("form")?.remove(); // a place for controls of its own, which there are none of
+    found.element.querySelector("form")?.remove(); // an empty place for controls
     found.result.view.addEventListener("click", (event, item) => {
       const file = item && item.datum && data.files[item.datum.file];
       if (file) window.open("../" + file.split("/").map(encodeURIComponent).join("/"), "_blank", "noopener");
