@@ -98,7 +98,7 @@ def test_a_tool_and_a_provider_of_others_are_like_those_of_vtax(vtax: Vtax, tmp_
     page = (campaign / "report" / "index.html").read_text()
     for text in ("copy_rate", "Times of copies", "dd in other copied 33554432 bytes", "coreutils", 'id="memory"'):
         assert text in page, text
-    assert "copy_rate" in (campaign / "report" / "report.md").read_text()
+    assert "copy\\_rate" in (campaign / "report" / "report.md").read_text()
     vtax("report", "c", "--format", "latex", "--figures", "svg")
     assert list((campaign / "report" / "figures").glob("dd-times-of-copies*.svg"))
     assert "copy_rate" in vtax("export", "c")
@@ -113,7 +113,7 @@ def test_its_logs_are_imported(vtax: Vtax, tmp_path: Path) -> None:
     table = [line for line in vtax("export", "theirs").splitlines() if "copy_rate" in line]
     assert len(table) == 2
     vtax("report", "theirs")
-    assert "copy_rate" in (tmp_path / "theirs" / "report" / "report.md").read_text()
+    assert "copy\\_rate" in (tmp_path / "theirs" / "report" / "report.md").read_text()
     rows = {row["id"]: row for row in json.loads((tmp_path / "theirs" / "audit.json").read_text())["rows"]}
     assert rows["X01"]["outcome"] == "pass"
 
