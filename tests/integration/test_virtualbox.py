@@ -18,6 +18,7 @@ from vtax.providers.virtualbox import listing, manage
 from vtax.providers.virtualbox import provider as module
 from vtax.providers.virtualbox.command import VirtualBoxOptions, mac
 from vtax.providers.virtualbox.provider import VirtualBox
+from vtax.running.provision import destroy
 
 from . import sid
 
@@ -132,13 +133,14 @@ def test_a_life_without_running(supplier: VirtualBox, own_image: Image, place: P
 
 
 def test_a_machine_that_cannot_start_says_why(supplier: VirtualBox, own_image: Image, place: Path) -> None:
-    """VirtualBox itself only says that the machine has ended; nothing is left of the cluster."""
+    """VirtualBox itself only says that the machine has ended; provisioning then leaves nothing of the cluster."""
     site = site_of(place, own_image, "c3")
     with pytest.raises(EnvironmentMissing) as failure:
         supplier.create(spec(VirtualBoxOptions(disk="nvme")), SHAPE, "/shared", site)
     assert "its driver is not loaded" in str(failure.value)
     assert "has terminated unexpectedly during startup" in str(failure.value)
     assert "modprobe vboxdrv" in failure.value.remedy
+    destroy(supplier, site, None)
     assert supplier.leftovers() == []
     assert ours() == set()
 

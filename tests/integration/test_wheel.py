@@ -38,10 +38,10 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     for name in (
         "image/guest/build.sh",
         "image/guest/vtax-enter.c",
-        "presets/strict.toml",
-        "report/templates/style.css",
-        "report/templates/figures.js",
-        "report/templates/tables.js",
+        "planning/presets/strict.toml",
+        "report/formats/templates/style.css",
+        "report/formats/templates/figures.js",
+        "report/formats/templates/tables.js",
     ):
         assert f"vtax/{name}" in held
     assert os.access(vtax, os.X_OK)
