@@ -20,7 +20,8 @@ from vtax import errors
 from vtax.cli.app import app
 from vtax.export.tables import COLUMNS
 from vtax.planning.presets import PRESETS
-from vtax.planning.study import StudyFile, parse
+from vtax.planning.study import parse
+from vtax.planning.study_tables import StudyFile
 from vtax.providers import option_models
 from vtax.tools import benchmarks
 

@@ -15,7 +15,8 @@ from vtax.errors import StudyError, UsageError
 from vtax.model.nodes import Scope
 from vtax.model.study import Study
 from vtax.planning.presets import PRESETS, preset
-from vtax.planning.study import StudyFile, check, json_schema, load, parse, with_control
+from vtax.planning.study import check, json_schema, load, parse, with_control
+from vtax.planning.study_tables import StudyFile
 from vtax.providers import option_models
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))

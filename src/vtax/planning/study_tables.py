@@ -1,0 +1,113 @@
+"""The tables of a study file, as records: what the JSON Schema of `vtax schema` is made from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from vtax.model.nodes import Scope
+from vtax.model.record import Record
+from vtax.model.study import Component, KernelFlavour, Mirror, Package, Suite
+from vtax.planning.weights import ScoreTable
+from vtax.units import parse_bytes, parse_seconds
+
+NAME = r"^[a-z][a-z0-9-]{0,30}$"
+
+
+def _size(value: Any) -> Any:
+    return parse_bytes(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+
+
+def _size_or_auto(value: Any) -> Any:
+    return value if value == "auto" else _size(value)
+
+
+def _duration(value: Any) -> Any:
+    return parse_seconds(value) if isinstance(value, str) else value
+
+
+SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "examples": ["512 MiB", "2 GB"]}]}
+DURATION_SCHEMA = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "examples": ["90 s", "10 min"]}]}
+Name = Annotated[str, Field(pattern=NAME)]
+Size = Annotated[int, BeforeValidator(_size), Field(ge=1), WithJsonSchema(SIZE_SCHEMA)]
+SizeOrAuto = Annotated[Literal["auto"] | int, BeforeValidator(_size_or_auto), WithJsonSchema(SIZE_SCHEMA)]
+Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), WithJsonSchema(DURATION_SCHEMA)]
+Count = Annotated[int, Field(ge=1, le=1024)]
+
+
+class Table(Record):
+    """A table of the file."""
+
+
+class NodeOverride(Table):
+    """What differs on one node."""
+
+    cpus: Count | None = None
+    memory: Size | None = None
+    disk: Size | None = None
+
+
+class NodesTable(Table):
+    """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs."""
+
+    workers: Annotated[int, Field(ge=1, le=64)] = 2
+    cpus: Literal["auto"] | Count = "auto"
+    memory: SizeOrAuto = "auto"
+    disk: SizeOrAuto = "auto"
+    overrides: dict[str, NodeOverride] = Field(default_factory=dict)
+
+
+class SharedTable(Table):
+    """Where every node sees the cluster's shared file system."""
+
+    path: Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")] = "/shared"
+
+
+class ImageTable(Table):
+    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror. Virtual machines boot `kernel`:
+    Debian's small one, or "generic", which has drivers for more devices."""
+
+    suite: Suite = "trixie"
+    mirror: Mirror = "auto"
+    components: list[Component] = Field(default_factory=lambda: ["main", "non-free"])
+    extra_packages: list[Package] = Field(default_factory=list)
+    kernel: KernelFlavour = "cloud"
+
+
+class BenchmarkTable(BaseModel):
+    """One `[[benchmarks]]` entry: the keys of every benchmark. All others are the benchmark's own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+    label: Name | None = None
+    scopes: list[Scope] | None = None
+    nodes: list[str] = Field(default_factory=list)
+    warmup: Annotated[int, Field(ge=0, le=100)] = 0
+    iterations: Annotated[int, Field(ge=1, le=1000)] = 1
+    load: str = ""
+    alone: bool = True
+
+
+class StudyFile(Table):
+    """A whole study file."""
+
+    name: Name
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    rounds: Annotated[int, Field(ge=1, le=1000)] = 6
+    looks: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], Field(max_length=20)] = Field(default_factory=list)
+    anytime: bool = False
+    budget: Annotated[float, BeforeValidator(_duration), Field(gt=0), WithJsonSchema(DURATION_SCHEMA)] | None = None
+    control: bool = False
+    order_adjust: bool = True
+    baseline: str
+    margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
+    settle: Duration = 0.0
+    environments: dict[Name, dict[str, Any]] = Field(min_length=1)
+    ladder: list[str] = Field(default_factory=list)
+    scores: list[ScoreTable] = Field(default_factory=list)
+    nodes: NodesTable = Field(default_factory=NodesTable)
+    shared: SharedTable = Field(default_factory=SharedTable)
+    image: ImageTable = Field(default_factory=ImageTable)
+    benchmarks: list[dict[str, Any]] = Field(min_length=1)
