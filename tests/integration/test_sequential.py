@@ -26,7 +26,7 @@ def test_a_campaign_with_looks_budget_gates_and_junit(vtax: Vtax, places: Paths,
     (tmp_path / "study.toml").write_text(text)
     code, _, err = finish(vtax("run", "study.toml", "-o", "c", "--budget", "14 s"), 300)
     assert code == 0, err
-    assert "no verdict can come of this" in err
+    assert "so no verdict will be possible" in err
     log = Campaign.open(tmp_path / "c").look_log()
     assert log is not None
     assert log.looks[-1].decision is Decision.BUDGET
