@@ -11,7 +11,7 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Target
 from vtax.model.record import FORMAT, Record
-from vtax.model.study import EnvironmentSpec, Study
+from vtax.model.study import EnvironmentSpec, Interleave, Study
 
 
 class InputFile(Record):
@@ -63,6 +63,7 @@ class Work(Record):
     estimate_s: float
     load: Load | None = None
     clocked_s: float = 0.0  # the part of it that passes by the clock, however slow the nodes are
+    provisioning: bool = False  # no command: what creating, keeping and destroying the cluster took
 
 
 class PlannedTrial(Record):
@@ -89,7 +90,11 @@ class Origin(StrEnum):
 
 
 class Plan(Record):
-    """Every cell and trial in order, frozen before the first run. `sha256` is of all the rest, as canonical JSON."""
+    """Every cell and trial in order, frozen before the first run. `sha256` is of all the rest, as canonical JSON.
+
+    `interleave` "trial": all clusters of a round exist at once, all but one paused, and trials alternate between them.
+    "cell", also where the study asks for "trial" and the machine is too small: one cluster after the other.
+    """
 
     format: int = FORMAT
     origin: Origin = Origin.RUN
@@ -104,6 +109,7 @@ class Plan(Record):
     left_out: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     estimate_s: float
+    interleave: Interleave = "cell"
     sha256: str = ""
 
     def work_of(self, environment: str, work: str) -> Work:

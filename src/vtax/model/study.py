@@ -18,14 +18,31 @@ Mirror = Annotated[str, Field(pattern=r"^(auto|(https?://|file:/)[^\s\[\]\x00-\x
 Component = Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
 KernelFlavour = Literal["cloud", "generic"]
+Interleave = Literal["trial", "cell"]  # what alternates between the environments of a round
+
+
+class Selection(Record):
+    """In which entries, by label, and in how many of the first rounds an environment takes part. Empty is all."""
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    rounds: int | None = None
+
+    def has(self, label: str) -> bool:
+        return label not in self.skip and (not self.only or label in self.only)
 
 
 class EnvironmentSpec(Record):
-    """A named way to get a cluster: a provider and its options, validated and with the defaults filled in."""
+    """A named way to get a cluster: a provider and its options, validated and with the defaults filled in.
+
+    `emulated` replaces `selection` on machines on which the environment's nodes are emulated in software.
+    """
 
     name: str
     provider: str
     options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    selection: Selection = Selection()
+    emulated: Selection | None = None
     control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
 
 
@@ -50,6 +67,7 @@ class BenchmarkSpec(Record):
     iterations: int = 1
     load: str = ""  # label of the entry that runs at the same time, as a disturbance
     alone: bool = True  # False: only the load of others
+    exploratory: bool = False  # none of its metrics is primary: shown with intervals, not in the correction
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -87,6 +105,7 @@ class Study(Record):
     budget_s: float | None = None  # wall time of a campaign; its end is no evidence
     control: bool = False  # whether an environment repeats the baseline in every round
     order_adjust: bool = True  # whether the position inside a round is adjusted for
+    interleave: Interleave = "cell"
     baseline: str
     margin: float
     settle_s: float
