@@ -74,7 +74,7 @@ def slowed(campaigns: int, first_seed: int, directory: Path, percent: float) -> 
     """Campaigns with a slowed container; whether each found it, and whether its control arm stayed quiet."""
     for number in range(campaigns):
         campaign = directory / f"slowed-{number + 1}"
-        words = ["--percent", f"{percent:g}", "--seed", str(first_seed + number), "--json", "-o", campaign]
+        words = ["--percent", f"{percent:g}", "--seed", str(first_seed + number), "--json", "-o", str(campaign)]
         done = subprocess.run([VTAX, "selftest", "inject", *words], capture_output=True, text=True, check=False)
         if done.returncode not in (0, 5):
             sys.exit(f"{campaign} ended with {done.returncode}:\n{done.stderr[-2000:]}")
