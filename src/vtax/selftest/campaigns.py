@@ -138,8 +138,8 @@ def ended(
 ) -> Ended:
     """Campaigns that stop at the first look at which every metric has its verdict; (campaigns, metrics, n).
 
-    `first` is None where nothing is adjusted for the order.
-    `level` is what makes intervals hold at all looks; that of planned ones where it is left out.
+    `first` is None where nothing is adjusted for the order. `level` is what makes intervals hold at all looks; that of
+    planned ones where it is left out.
     """
     campaigns, metrics, _ = given.shape
     level = level or calibration(looks, adjusted=first is not None)

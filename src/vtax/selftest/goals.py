@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from vtax.selftest import alternating, fixed, honesty, stopping
+from vtax.selftest import alternating, fixed, honesty, stealing, stopping
 from vtax.selftest.campaigns import orders
 from vtax.selftest.check import Check
 
@@ -34,8 +34,9 @@ def run(
         ("G7", lambda: (*fixed.g7(seed, quarter, few), *honesty.g7(seed, recorded))),
         ("G8", lambda: stopping.g8(seed, quarter, few)),
         ("G9", lambda: stopping.g9(seed, quarter, few)),
-        ("G11", lambda: alternating.g11(seed, replicates, many)),
         ("G10", lambda: (*honesty.same_bits(seed, recorded, few[:recorded]), *honesty.g10(seed, 8, few[:8]))),
+        ("G11", lambda: alternating.g11(seed, replicates, many)),
+        ("G12", lambda: stealing.g12(seed, quarter, recorded, few)),
     )
     found: list[Check] = []
     for name, goal in goals:
