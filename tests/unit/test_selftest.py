@@ -72,9 +72,9 @@ def test_a_known_effect_and_carry_over_of_alternating_trials() -> None:
 
 def test_stolen_time_that_follows_one_environment_is_ruled_out_by_the_audit() -> None:
     checks = {check.what: check for check in stealing.g12(1, 400, 3, campaigns.orders(1, 400, 10))}
-    assert checks["stolen time in one environment: C05 rules the comparison out"].measured == 100.0
-    assert checks["stolen time in one environment: identical, declared different, before the audit"].measured > 90
-    assert checks["stolen time in all environments: identical, declared different"].met
+    assert checks["CPU time stolen from one environment: C05 rules the comparison out"].measured == 100.0
+    assert checks["CPU time stolen from one environment: identical, declared different, before the audit"].measured > 90
+    assert checks["CPU time stolen from all environments: identical, declared different"].met
 
 
 def test_looks_without_their_level_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,9 @@ def g11(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
     pairs = pair_differences(_made(BY_NAME["boot"], first, (seed, 12, 98)))
     low, high = fit(pairs.reshape(campaigns, -1), None).interval(LEVEL)
     wrong = float(((low > 0) | (high < 0)).mean())
-    yield reference("G11", "boot: pairs counted as rounds: identical, declared different", wrong, campaigns)
+    yield reference(
+        "G11", "clusters that differ by 1 %, pairs counted as rounds: identical, declared different", wrong, campaigns
+    )
 
 
 def _made(
