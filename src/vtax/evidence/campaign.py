@@ -122,9 +122,9 @@ class Evidence:
         return baseline if baseline in self.environments else next(iter(self.environments), "")
 
     def counterpart(self, label: str) -> str:
-        """What an entry is compared with: the reference, or, where the plan does not have it there, the first
+        """What an entry is compared with: the baseline, or, where the plan does not have it there, the first
         environment of the study that has it."""
-        return self._substitutes.get(label, self.reference)
+        return self._substitutes.get(label, self.plan.study.baseline)
 
     @cached_property
     def _substitutes(self) -> Mapping[str, str]:
