@@ -17,6 +17,7 @@ import numpy as np
 from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL
 from vtax.analysis.verdict import Effect
 
+MEDIAN_FROM = 3  # trials of a round, as of a cell
 TRUNCATED = 1 / 6  # ticks squared: the variance of the difference of two readings, each cut off to whole ticks
 
 
@@ -74,8 +75,10 @@ class StolenDifference:
 def stolen_difference(
     mine: Mapping[int, Sequence[Ticks]], theirs: Mapping[int, Sequence[Ticks]], comparisons: int = 1
 ) -> StolenDifference | None:
-    """The difference of two environments, by round the ticks of the trials that both have; None without a round.
+    """The difference of two environments, by round the ticks of the trials that both have, in one order; None without a
+    round.
 
+    That of a round is made as the ratio's: the median over its pairs of trials, below three the share of all.
     The t interval over rounds holds for all of `comparisons` together. Counters count whole ticks, so rounds that agree
     to the tick are not known any better than that: the deviation between rounds counts for no less than what is cut
     off.
@@ -84,7 +87,7 @@ def stolen_difference(
     rounds = [number for number in both if _total(mine[number]) and _total(theirs[number])]
     if not rounds:
         return None
-    differences = np.array([_share(mine[number]) - _share(theirs[number]) for number in rounds])
+    differences = np.array([_difference(mine[number], theirs[number]) for number in rounds])
     share, base = (_share([one for number in rounds for one in side[number]]) for side in (mine, theirs))
     n, mean = len(rounds), float(differences.mean())
     if n < INTERVAL_FROM:
@@ -95,6 +98,13 @@ def stolen_difference(
     variance = max(float(differences.var(ddof=1)), cut_off)
     half = float(t.isf(LEVEL / comparisons / 2, n - 1)) * math.sqrt(variance / n)
     return StolenDifference(share, base, n, mean, mean - half, mean + half)
+
+
+def _difference(mine: Sequence[Ticks], theirs: Sequence[Ticks]) -> float:
+    pairs = [(one, two) for one, two in zip(mine, theirs, strict=False) if one.total and two.total]
+    if len(pairs) < MEDIAN_FROM or len(mine) != len(theirs):
+        return _share(mine) - _share(theirs)
+    return float(np.median([one.stolen / one.total - two.stolen / two.total for one, two in pairs]))
 
 
 def _total(trials: Sequence[Ticks]) -> float:
