@@ -160,6 +160,8 @@ def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[Setup
         if item.severity is Severity.BLOCKER and touches:
             return f"{item.what} is {item.a} in A and {item.b} in B"
     for name, side in (("A", a), ("B", b)):
+        if level.environment in side.analysis.emulated:
+            return f"{level.environment} ran in software emulation in {name}"
         found = verdict.blocker(side.analysis.findings, (level.environment, level.environment), level, side.plan)
         if found is not None:
             return f"{found.id} in {name}: {found.message}"
