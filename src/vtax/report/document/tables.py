@@ -92,7 +92,7 @@ def _range_row(results: Results, several: Sequence[Series]) -> Row:
         cells.append(Cell(span(means, format_number)))
         if environment != results.baseline:
             found = [results.comparisons.get(series, {}).get(environment) for series in several]
-            cells.append(range_cell([item for item in found if item is not None]))
+            cells.append(range_cell([item for item in found if item is not None], results.baseline))
     return Row(tuple(cells))
 
 

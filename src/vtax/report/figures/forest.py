@@ -183,7 +183,7 @@ def _line(
     counts: dict[str, int] = {}
     for item in found:
         counts[str(item.verdict)] = counts.get(str(item.verdict), 0) + 1
-    cell = range_cell(found)
+    cell = range_cell(found, results.baseline)
     single = found[0]
     assert single.ratio is not None
     vs = " and ".join(dict.fromkeys(item.baseline for item in found if item.baseline != results.baseline))
