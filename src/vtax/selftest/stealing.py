@@ -40,7 +40,8 @@ class Stolen(NamedTuple):
 
 
 def g12(seed: int, campaigns: int, recorded: int, first: Floats) -> Iterator[Check]:
-    """Common stolen time makes no verdict; what follows one environment makes one, and the audit rules it out."""
+    """Common stolen time makes no verdict and blocks none; what follows one environment makes a verdict, and the audit
+    rules it out."""
     first = first[:, : LOOKS[-1]]
     for i, (what, one_sided) in enumerate((("from all environments", False), ("from one environment", True))):
         made = stolen_times(generator(seed, 13, i), first, one_sided=one_sided)
@@ -57,7 +58,7 @@ def g12(seed: int, campaigns: int, recorded: int, first: Floats) -> Iterator[Che
         if one_sided:
             yield share("G12", what, ruled_out, 0.95, len(found), at_most=False)
         else:
-            yield reference("G12", what, ruled_out, len(found))
+            yield share("G12", what, ruled_out, LEVEL, len(found))
 
 
 def stolen_times(random: Random, first: Floats, *, one_sided: bool) -> Stolen:
@@ -77,7 +78,7 @@ def stolen_times(random: Random, first: Floats, *, one_sided: bool) -> Stolen:
 
 def audited(campaign: Simulated) -> Comparison:
     """The comparison of a campaign under what the audit's row about stolen time says of its counters."""
-    numbers = prepare(campaign.measurements, plan=campaign.plan, trials=campaign.trials)
+    numbers = prepare(campaign.measurements, plan=campaign.plan, trials=campaign.trials, declared={})
     evidence = Evidence(
         plan=campaign.plan,
         trials=campaign.trials,

@@ -114,10 +114,11 @@ def pairing_gain(a: Recorded, b: Recorded) -> float | None:
     gains = []
     for side in (a, b):
         levels = {(level.environment, level.series): level for level in side.analysis.levels}
+        baselines = _baselines(side)
         alternated = alternated_differences(side)
         for (name, series), level in levels.items():
-            other = levels.get((side.analysis.baseline, series))
-            if name == side.analysis.baseline or other is None or not level.kind.has_ratio:
+            other = levels.get((baselines.get((name, series), ""), series))
+            if other is None or not level.kind.has_ratio:
                 continue
             paired = alternated.get((name, series)) or paired_differences(level, other)
             if len(paired) >= INTERVAL_FROM and (sd := statistics.stdev(paired)) > 0:
@@ -159,6 +160,8 @@ def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[Setup
         if item.severity is Severity.BLOCKER and touches:
             return f"{item.what} is {item.a} in A and {item.b} in B"
     for name, side in (("A", a), ("B", b)):
+        if level.environment in side.analysis.emulated:
+            return f"{level.environment} ran in software emulation in {name}"
         found = verdict.blocker(side.analysis.findings, (level.environment, level.environment), level, side.plan)
         if found is not None:
             return f"{found.id} in {name}: {found.message}"
@@ -172,13 +175,18 @@ def _tax(
     levels: Sequence[Mapping[Key, Level]],
     alternated: Sequence[Mapping[Key, tuple[float, ...]]],
 ) -> WelchEstimate | None:
-    name, series = key
-    baselines = (a.analysis.baseline, b.analysis.baseline)
-    if baselines[0] != baselines[1] or name == baselines[0]:
+    baselines = [_baselines(side).get(key) for side in (a, b)]
+    if baselines[0] is None or baselines[0] != baselines[1]:
         return None
+    other = (baselines[0], key[1])
     sides = []
     for side, by_trials in zip(levels, alternated, strict=True):
-        if key not in side or (baselines[0], series) not in side or not side[key].kind.has_ratio:
+        if key not in side or other not in side or not side[key].kind.has_ratio:
             return None
-        sides.append(by_trials.get(key) or paired_differences(side[key], side[baselines[0], series]))
+        sides.append(by_trials.get(key) or paired_differences(side[key], side[other]))
     return welch(sides[0], sides[1]) if all(sides) else None
+
+
+def _baselines(side: Recorded) -> Mapping[Key, str]:
+    """What each series of each environment is compared with."""
+    return {(one.environment, one.series): one.baseline for one in side.analysis.comparisons}

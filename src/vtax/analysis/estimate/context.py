@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vtax.analysis.estimate.baselines import EntryPlace, substitutes
 from vtax.analysis.estimate.differences import Alternation, RoundDifferences, round_differences
-from vtax.analysis.estimate.failures import Lost, Place, Timeouts, lost, timeouts
+from vtax.analysis.estimate.failures import Lost, Place, Timeouts, lost, place_of, timeouts
 from vtax.analysis.estimate.summary import Iterations, Key, empty_level, place_of_level
 from vtax.analysis.records import Level
 from vtax.analysis.sequential.group_sequential import Tables
@@ -23,7 +24,9 @@ class PairingContext:
     """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
 
     `planned` is where the plan has which entry, and its benchmark; `timeouts` and `lost` are measured runs that gave
-    no number. `alternation` is None where whole cells are compared.
+    no number, and `without_loss` is where every measured run so far succeeded. `alternation` is None where whole cells
+    are compared. `substitutes` take the place of the baseline for entries that it does not have; `emulated`
+    environments are not compared.
     """
 
     study: Study
@@ -36,6 +39,13 @@ class PairingContext:
     tables: Tables = field(default_factory=dict)
     declared: Declared = field(default_factory=dict)
     alternation: Alternation | None = None
+    without_loss: frozenset[Place] = frozenset()
+    substitutes: Mapping[EntryPlace, str] = field(default_factory=dict)
+    emulated: frozenset[str] = frozenset()
+
+    def baseline_of_entry(self, label: str) -> str:
+        """What an entry is compared with on the first of its targets."""
+        return next((name for (entry, _), name in self.substitutes.items() if entry == label), self.study.baseline)
 
     @property
     def look(self) -> int | None:
@@ -58,6 +68,7 @@ def pairing_context(
     tables: Tables,
     declared: Declared,
     iterations: Mapping[Key, Iterations],
+    emulated: frozenset[str],
 ) -> PairingContext:
     """`measured` is the last round that has a measurement; it counts where no trial was recorded.
 
@@ -71,6 +82,8 @@ def pairing_context(
         places[cell.round, cell.environment] = place
         rounds.setdefault(cell.round, []).extend(trial.id for trial in cell.trials if not trial.warmup)
     known = {spec.name for spec in plan.environments}
+    without_result = lost(trials)
+    measured_at = {place_of(trial) for trial in trials if not trial.warmup}
     late = timeouts(trials)
     repeated = {spec.label: spec.iterations for spec in plan.study.benchmarks}
     return PairingContext(
@@ -84,10 +97,13 @@ def pairing_context(
             if work.environment in known
         },
         timeouts=late,
-        lost=lost(trials),
+        lost=without_result,
         tables=tables,
         declared=declared,
         alternation=Alternation(iterations, repeated, late) if plan.interleave == "trial" else None,
+        without_loss=frozenset(measured_at - without_result.keys()),
+        substitutes=substitutes(plan, emulated),
+        emulated=emulated,
     )
 
 

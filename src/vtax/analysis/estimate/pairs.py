@@ -1,4 +1,4 @@
-"""Pairs: an environment and the baseline in the same rounds, with the estimate and the interim results so far."""
+"""Pairs: an environment and its baseline in the same rounds, with the estimate and the interim results so far."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from vtax.model.study import Interleave
 
 @dataclass(frozen=True)
 class Pair:
-    """A series in an environment and in the baseline.
+    """A series in an environment and in its baseline.
 
+    `baseline` is the study's, or where `substituted` the environment that takes its place because it cannot have this.
     `by_round` has one difference for each round that both have. `first` is +1 where the environment ran before the
     baseline, else -1; None where the plan does not know, and where the order is mirrored within each round. `effect` is
     None without a common round, `interim` below six.
     """
 
     level: Level
+    baseline: str
     base: Level | None
     by_round: RoundDifferences
     mirrored: bool
@@ -41,7 +43,18 @@ class Pair:
     interim: InterimResult | None
     control: bool
     planned: bool  # in both environments
+    substituted: bool = False
     blocker: Finding | None = None
+
+    @property
+    def both(self) -> tuple[str, str]:
+        """The two environments."""
+        return self.level.environment, self.baseline
+
+    @property
+    def against(self) -> str:
+        """How a sentence names the baseline."""
+        return self.baseline if self.substituted else "the baseline"
 
     @property
     def has_ratio(self) -> bool:
@@ -80,16 +93,18 @@ class Pair:
         return self.interim is not None and self.blocker is None and not self.control
 
 
-def pair(level: Level, found: Mapping[Key, Level], context: PairingContext) -> Pair:
-    """`level` against the baseline's level of the same series, as long as no finding rules that out."""
+def pair(level: Level, baseline: str, found: Mapping[Key, Level], context: PairingContext) -> Pair:
+    """`level` against the level of `baseline` in the same series, as long as no finding rules that out."""
     study = context.study
-    base = found.get((study.baseline, level.series))
+    base = found.get((baseline, level.series))
     by_round = context.differences(level, base)
     mirrored = by_round.pairs is not None and context.mirrored(level.label)
-    made = estimate(by_round, level.environment, context, plain=not level.kind.has_ratio, mirrored=mirrored)
-    places = {(name, *place_of_level(level)[1:]) for name in (level.environment, study.baseline)}
+    both = (level.environment, baseline)
+    made = estimate(by_round, both, context, plain=not level.kind.has_ratio, mirrored=mirrored)
+    places = {(name, *place_of_level(level)[1:]) for name in both}
     return Pair(
         level=level,
+        baseline=baseline,
         base=base,
         by_round=by_round,
         mirrored=mirrored,
@@ -98,14 +113,15 @@ def pair(level: Level, found: Mapping[Key, Level], context: PairingContext) -> P
         calibration=made.calibration,
         effect=made.effect,
         interim=made.interim,
-        control=level.environment == study.control_name,
+        control=level.environment == study.control_name and baseline == study.baseline,
         planned=places <= context.planned.keys(),
+        substituted=baseline != study.baseline,
     )
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What differences of an environment, one a round, come to; see `Pair`."""
+    """What differences of two environments, one a round, come to; see `Pair`."""
 
     first: Floats | None
     calibration: LookLevel
@@ -114,12 +130,17 @@ class Estimate:
 
 
 def estimate(
-    given: RoundDifferences, environment: str, context: PairingContext, *, plain: bool = False, mirrored: bool = False
+    given: RoundDifferences,
+    both: tuple[str, str],
+    context: PairingContext,
+    *,
+    plain: bool = False,
+    mirrored: bool = False,
 ) -> Estimate:
     """The effect, adjusted for the order where that is possible and not `mirrored` within rounds already, and the last
     look; `plain` ones have no look."""
     study, rounds, differences = context.study, given.rounds, given.differences
-    first = None if mirrored else _first(rounds, environment, context)
+    first = None if mirrored else _first(rounds, both, context)
     if not study.order_adjust or not adjustable(first):
         first = None
     levels = level_of(study, adjusted=first is not None, tables=context.tables)
@@ -130,9 +151,9 @@ def estimate(
     return Estimate(first, levels, _effect(differences, levels, interim, plain=plain), interim)
 
 
-def _first(rounds: Ints, environment: str, context: PairingContext) -> Floats | None:
-    places, baseline = context.places, context.study.baseline
-    if not all((number, name) in places for number in rounds.tolist() for name in (environment, baseline)):
+def _first(rounds: Ints, both: tuple[str, str], context: PairingContext) -> Floats | None:
+    places, (environment, baseline) = context.places, both
+    if not all((number, name) in places for number in rounds.tolist() for name in both):
         return None
     before = [places[number, environment] < places[number, baseline] for number in rounds.tolist()]
     return np.where(np.array(before, bool), 1.0, -1.0)
