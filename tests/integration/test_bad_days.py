@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -105,6 +106,28 @@ def test_after_kill_9_clean_finds_everything(name: str, vtax: Vtax, places: Path
     code, _, err = finish(vtax("run", "--resume", str(campaign)))
     assert code == 0, err
     assert len(Campaign.open(campaign).trials()) == 1
+
+
+WORKER = """
+import os, signal, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from vtax.facts import clock
+
+with ProcessPoolExecutor(1, get_context("fork"), clock._end_with, (os.getpid(),)) as pool:
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 600)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_processes_that_measure_the_clock_end_with_vtax() -> None:
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{int(done.stdout)}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_node_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
