@@ -158,7 +158,12 @@ class Engine:
 def test_containers_are_frozen_directly_and_the_engine_is_not_asked(tmp_path: Path) -> None:
     groups = tuple(group(tmp_path / name, 1) for name in ("master", "worker1"))
     engine, found = Engine(), list[int]()
-    pausing = ContainerPausing("docker", engine, ("m", "w"), lambda: found.append(1) or groups)
+
+    def find() -> tuple[Freezer, ...]:
+        found.append(1)
+        return groups
+
+    pausing = ContainerPausing("docker", engine, ("m", "w"), find)
     for _ in range(2):
         assert pausing.pause() == "the freezer of control groups, version 1"
         assert [state(one) for one in groups] == ["FROZEN"] * 2
