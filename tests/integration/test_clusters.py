@@ -52,8 +52,10 @@ def supplier(request: pytest.FixtureRequest, places: Paths) -> Provider:
     return found
 
 
-def made(supplier: Provider, places: Paths, image: Image, label: str, **options: object) -> tuple[Ready, Site]:
-    site = site_for(places, image, label)
+def made(
+    supplier: Provider, places: Paths, image: Image, label: str, *, paused: bool = False, **options: object
+) -> tuple[Ready, Site]:
+    site = dataclasses.replace(site_for(places, image, label), paused=paused)
     spec = spec_for(supplier.name, supplier, **options)
     ready = provision(supplier, spec, shape_for(supplier.name), "/shared", site, [Scope.WORKERS])
     return ready, site
@@ -233,8 +235,8 @@ def pid_of_connection(site: Site, node: str) -> str:
 def test_a_pause_stops_every_process_and_resuming_lets_them_go_on(
     supplier: Provider, places: Paths, image: Image, tmp_path: Path
 ) -> None:
-    """A connection outlives a pause that is longer than a minute's half, in which no probe is answered."""
-    ready, site = made(supplier, places, image, "pause1")
+    """A connection outlives a pause of more than half a minute, after which it would be lost if it sent probes."""
+    ready, site = made(supplier, places, image, "pause1", paused=True)
     try:
         assert ready.cluster.pausing is not None
         out, separate = tmp_path / "out", supplier.capabilities.separate_nodes
