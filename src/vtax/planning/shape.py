@@ -39,6 +39,7 @@ def cluster_shape(study: Study, capacity: HostCapacity) -> tuple[ClusterShape, t
             cpu_ids=given[name],
             memory_bytes=sizes[name][1],
             disk_bytes=sizes[name][2],
+            last_cache_bytes=capacity.last_cache_bytes(given[name]),
         )
         for name in names
     )
