@@ -29,6 +29,7 @@ from vtax.model.trial import Status
 from vtax.planning.plan import ORCHESTRATION_S
 from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
+from vtax.running import startup
 from vtax.running.provision import KEYS, Ready, destroy, provision, remove_campaign
 from vtax.running.stopping import Looks
 from vtax.running.trial import not_run, run_trial
@@ -168,6 +169,7 @@ class _CellRun:
         self.plan, self.cell, self.provider = plan, cell, provider
         self.site, self.clock, self.listener = site, clock, listener
         self.idle: dict[str, float] = {}
+        self.noted: list[PlannedTrial] = []  # of work that runs nothing: written when the cluster is gone
         self.spec = next(spec for spec in plan.environments if spec.name == cell.environment)
         self.instance = 1 + sum(record.cell == cell.id for record in self.campaign.cells())
         self.last_instance = self.instance + INSTANCES - 1
@@ -175,16 +177,18 @@ class _CellRun:
     def run(self, pending: Sequence[PlannedTrial]) -> None:
         cell = self.cell
         self.listener(CellStarted(cell.id, cell.round, cell.environment, len(pending)))
-        todo = list(pending)
+        todo = [trial for trial in pending if not self._work(trial).provisioning]
+        self.noted = [trial for trial in pending if self._work(trial).provisioning]
         failure = ""
         try:
-            while todo and self.instance <= self.last_instance:
+            while (todo or self.noted) and self.instance <= self.last_instance:
                 failure = self._with_cluster(todo)
                 self.instance += 1
         except (ProvisionError, CommandError, EnvironmentMissing) as error:
             if isinstance(error, StoreError):
                 raise
             failure = str(error)  # `provision` has retried transient errors
+        todo += self.noted
         for trial in todo:
             self._skip(trial, failure)
         self.listener(CellFinished(cell.id, "failed" if todo else "ok", failure if todo else ""))
@@ -204,13 +208,26 @@ class _CellRun:
             self._save(started, ready, "")
             self._settle()
             self._save(started, ready, "")
+            seen = startup.observe(ready.cluster) if self.noted else None
             failure = self._trials(ready.cluster, todo)
             if failure:
                 self._save(started, ready, failure)
         finally:
             self._keep_logs(ready.cluster.logs)
+            clock = time.monotonic()
             destroy(self.provider, self.site, ready.cluster)
+            destroy_s = time.monotonic() - clock
+        if seen is not None:
+            self._note(seen, destroy_s)
         return failure
+
+    def _note(self, seen: startup.Provisioned, destroy_s: float) -> None:
+        """Record what the first cluster that came up took, now that it is gone."""
+        for trial in self.noted:
+            record = startup.write(self.campaign, self.plan, self.cell, trial, seen, destroy_s)
+            self.readings.of(record)
+            self._report(trial, record.status, record.failure, record.elapsed_s)
+        self.noted = []
 
     def _settle(self) -> None:
         """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
@@ -219,7 +236,8 @@ class _CellRun:
         self.idle = {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
     def _provision(self) -> Ready:
-        scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}
+        mine = [work for work in self.plan.work if work.environment == self.cell.environment]
+        scopes = {work.target.scope for work in mine if not work.provisioning}
         return provision(
             self.provider,
             self.spec,

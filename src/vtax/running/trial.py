@@ -93,6 +93,27 @@ def not_run(
     return _written(blank.model_copy(update={"failure": reason, "started": time.time()}), place)
 
 
+def without_command(
+    cell: Cell, trial: PlannedTrial, work: Work, started: float, output: str, place: Path, plan_sha256: str = ""
+) -> TrialRecord:
+    """The record of a trial that ran nothing; `output` is the file in `place` with what was noted."""
+    (place / "stderr").touch()
+    noted = StepRecord(
+        step=0,
+        node=work.target.names[0],
+        argv=(),
+        exit_code=0,
+        timed_out=False,
+        background=False,
+        started=started,
+        elapsed_s=0.0,
+        stdout=output,
+        stderr="stderr",
+    )
+    blank = _blank(cell, trial, work, plan_sha256)
+    return _written(blank.model_copy(update={"status": Status.OK, "started": started, "steps": (noted,)}), place)
+
+
 def _written(record: TrialRecord, place: Path) -> TrialRecord:
     (place / "record.json").write_text(record.model_dump_json(indent=1) + "\n")
     return record

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
-from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
+from vtax.providers.base import Cluster, Commands, Creation, Leftover, Provider, Site, elsewhere
+from vtax.providers.guest import console, disk, firmware, pinning, ready, saved_cluster
 from vtax.providers.guest.guest_config import NAME, addresses
 from vtax.providers.guest.shutdown import power_off
 from vtax.providers.virtualbox import base, listing, manage, threads
@@ -110,15 +111,24 @@ class VirtualBox(Provider):
         timeout_factor = self.slowdown(options)
         port = _free_port()
         machines = _machines(site, shape, options, str(port))
+        ordered = time.monotonic()
         self.define(machines, shape, shared_path, site, options)
         deadline = time.monotonic() + READY_S * timeout_factor
         each(lambda machine: manage.start(machine.name), machines)
 
-        def come_up(machine: Machine) -> None:
-            log = site.console(machine.node.name)
-            ready.wait(machine.node, log, _Watch(machine.name), READY_S * timeout_factor, deadline, POLL_S)
+        def come_up(machine: Machine) -> Creation:
+            name, watch, limit_s = machine.node.name, _Watch(machine.name), READY_S * timeout_factor
+            ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S, console.STARTED[:1])
+            first, answered = time.monotonic(), None
+            if machine is machines[0]:  # the others are reached through it
+                ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S, console.STARTED)
+                wait_for_banner(name, port, deadline, answer_s=2 * timeout_factor)
+                answered = time.monotonic()
+            ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S)
+            # No process: the memory of its guests is the driver's, and in no process of VirtualBox.
+            return Creation(ordered, first, answered)
 
-        each(come_up, machines)
+        creations = dict(zip((machine.node.name for machine in machines), each(come_up, machines), strict=True))
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [_pinned(machine, options) for machine in machines]
         notes = [f"engine: {options.engine}", *(note for note, _ in pinned)]
@@ -128,12 +138,11 @@ class VirtualBox(Provider):
             for machine, (_, places) in zip(machines, pinned, strict=True)
         }
         names = tuple(node.name for node in shape.nodes)
-        wait_for_banner(names[0], port, deadline, answer_s=2 * timeout_factor)
         write_ssh_config(
             site.directory, site.keys, {names[0]: port}, behind=addresses(names), timeout_factor=timeout_factor
         )
         saved_cluster.save(site, _commands(machines, options), notes, timeout_factor, facts)
-        return self.connect(spec, shape, shared_path, site)
+        return replace(self.connect(spec, shape, shared_path, site), creations=creations)
 
     def define(
         self,
