@@ -94,7 +94,8 @@ def order(evidence: Evidence) -> Iterator[Result]:
     if evidence.plan.origin is Origin.IMPORTED:
         yield from windows(evidence)
         return
-    started = {trial.id: trial.started for trial in evidence.trials}
+    noted = {(work.environment, work.id) for work in evidence.plan.work if work.provisioning}  # without a run
+    started = {trial.id: trial.started for trial in evidence.trials if (trial.environment, trial.work) not in noted}
     cells = {
         cell.id: min(started[trial.id] for trial in cell.trials if trial.id in started)
         for cell in evidence.plan.cells

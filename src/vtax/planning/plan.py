@@ -114,7 +114,7 @@ class _Frozen:
         self.target = target
         self.load = load
         self.id = f"{spec.label}.{target.label}"
-        self.provisioning: bool = getattr(benchmark, "provisioning", False)
+        self.provisioning = target.scope is Scope.PROVISIONING
         self.params = benchmark.resolve(benchmark.params.model_validate(dict(spec.params)), target)
 
     def work(self, environment: str, provider: Provider, options: Mapping[str, object]) -> Work:
@@ -201,7 +201,7 @@ def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path:
             return tuple(target([a, b], SCRATCH) for a in chosen for b in chosen if a != b)
         case Scope.WORKERS:
             return (target(shape.workers, shared_path),)
-        case Scope.CLUSTER:
+        case Scope.CLUSTER | Scope.PROVISIONING:
             return (target(shape.nodes, shared_path),)
 
 

@@ -192,7 +192,7 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 mistakes.append(unknown_choice(f"{path}.nodes", node, nodes, "node"))
         if table and params:
             mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
-            if getattr(benchmark, "provisioning", False):
+            if Scope.PROVISIONING in (table.scopes or benchmark.default_scopes):
                 mistakes += _comes_with_clusters(path, table)
             yield BenchmarkSpec(
                 name=name,

@@ -195,7 +195,7 @@ class _CellRun:
 
     def _with_cluster(self, todo: list[PlannedTrial]) -> str:
         """Run trials on a fresh cluster until all are done or it is lost; returns why it was lost."""
-        started = time.time()
+        started, before = time.time(), startup.counters(self.plan.shape)
         try:
             ready = self._provision()
         except (ProvisionError, CommandError, EnvironmentMissing) as error:
@@ -208,7 +208,7 @@ class _CellRun:
             self._save(started, ready, "")
             self._settle()
             self._save(started, ready, "")
-            seen = startup.observe(ready.cluster) if self.noted else None
+            seen = startup.observe(ready.cluster, before) if self.noted else None
             failure = self._trials(ready.cluster, todo)
             if failure:
                 self._save(started, ready, failure)
@@ -236,8 +236,7 @@ class _CellRun:
         self.idle = {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
     def _provision(self) -> Ready:
-        mine = [work for work in self.plan.work if work.environment == self.cell.environment]
-        scopes = {work.target.scope for work in mine if not work.provisioning}
+        scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}
         return provision(
             self.provider,
             self.spec,

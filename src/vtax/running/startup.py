@@ -7,7 +7,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vtax.facts.machine import machine_counters, machine_delta
 from vtax.facts.processes import pss_bytes, tree
+from vtax.model.nodes import ClusterShape
 from vtax.model.plan import Cell, Plan, PlannedTrial
 from vtax.model.trial import TrialRecord
 from vtax.providers.base import Cluster, Creation
@@ -23,17 +25,26 @@ MEMORY_IS = (
 
 @dataclass(frozen=True)
 class Provisioned:
-    """A cluster that came up: when its first node was ordered, in Unix time; what is known of each, in s and bytes."""
+    """A cluster that came up: when its first node was ordered, in Unix time; what is known of each node, in s and
+    bytes; what the machine counted meanwhile."""
 
     started: float
     nodes: Mapping[str, Mapping[str, float]]
+    counted: Mapping[str, float]
 
 
-def observe(cluster: Cluster) -> Provisioned:
-    """What is known of a new cluster while it is idle; what cannot be seen of a node is absent."""
+def counters(shape: ClusterShape) -> dict[str, float]:
+    """What the machine has counted so far, on the CPUs of the nodes too."""
+    return machine_counters(sorted({cpu for node in shape.nodes for cpu in node.cpu_ids}))
+
+
+def observe(cluster: Cluster, before: dict[str, float]) -> Provisioned:
+    """What is known of a new cluster while it is idle; what cannot be seen of a node is absent. `before` are the
+    counters of the machine when its creation began."""
     now, ordered = time.monotonic(), [creation.ordered for creation in cluster.creations.values()]
     nodes = {node.name: _noted(cluster.creations.get(node.name)) for node in cluster.nodes}
-    return Provisioned(time.time() - (now - min(ordered, default=now)), nodes)
+    counted = machine_delta(before, counters(cluster.shape))
+    return Provisioned(time.time() - (now - min(ordered, default=now)), nodes, counted)
 
 
 def _noted(creation: Creation | None) -> dict[str, float]:
@@ -53,4 +64,4 @@ def write(
     work = plan.work_of(cell.environment, trial.work)
     with campaign.new_trial(trial.id) as place:
         (place / FILE).write_text(json.dumps(content, indent=1) + "\n")
-        return without_command(cell, trial, work, seen.started, FILE, place, plan.sha256)
+        return without_command(cell, trial, work, FILE, place, plan.sha256, seen.started, seen.counted)

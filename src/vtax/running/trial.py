@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +94,17 @@ def not_run(
 
 
 def without_command(
-    cell: Cell, trial: PlannedTrial, work: Work, started: float, output: str, place: Path, plan_sha256: str = ""
+    cell: Cell,
+    trial: PlannedTrial,
+    work: Work,
+    output: str,
+    place: Path,
+    plan_sha256: str,
+    started: float,
+    counted: Mapping[str, float],
 ) -> TrialRecord:
-    """The record of a trial that ran nothing; `output` is the file in `place` with what was noted."""
+    """The record of a trial that ran nothing; `output` is the file in `place` with what was noted, and `counted` what
+    the machine counted meanwhile."""
     (place / "stderr").touch()
     noted = StepRecord(
         step=0,
@@ -110,8 +118,8 @@ def without_command(
         stdout=output,
         stderr="stderr",
     )
-    blank = _blank(cell, trial, work, plan_sha256)
-    return _written(blank.model_copy(update={"status": Status.OK, "started": started, "steps": (noted,)}), place)
+    found = {"status": Status.OK, "started": started, "host_counters": counted, "steps": (noted,)}
+    return _written(_blank(cell, trial, work, plan_sha256).model_copy(update=found), place)
 
 
 def _written(record: TrialRecord, place: Path) -> TrialRecord:

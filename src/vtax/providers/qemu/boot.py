@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from vtax.cluster.access import wait_for_banner, write_ssh_config
+from vtax.cluster.access import wait_for_banner, wait_for_banner_through, write_ssh_config
 from vtax.providers.base import Site
 from vtax.providers.guest import console, ready
 from vtax.providers.qemu import qmp
 from vtax.providers.qemu.command import Machine
 from vtax.providers.qemu.processes import ended
 from vtax.transport.parallel import each
-from vtax.transport.ssh import SshTransport, banner_through
+from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
 POLL_S = 0.05
@@ -48,7 +48,8 @@ def wait_until_ready(
 
     def open_connection(machine: Machine) -> None:
         name, transport = machine.node.name, SshTransport(config, machine.node.name, timeout_factor)
-        if machine is not master and banner_through(config, master.node.name, places[name], timeout_factor):
+        if machine is not master:
+            wait_for_banner_through(config, master.node.name, name, places[name], deadline, timeout_factor)
             answered[name] = time.monotonic()
         transport.open()
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vtax.cluster.access import wait_for_banner, write_ssh_config
+from vtax.cluster.access import wait_for_banner, wait_for_banner_through, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import CommandError
@@ -113,18 +113,29 @@ class VirtualBox(Provider):
         machines = _machines(site, shape, options, str(port))
         ordered = time.monotonic()
         self.define(machines, shape, shared_path, site, options)
+        names = tuple(node.name for node in shape.nodes)
+        places = addresses(names)
+        config = write_ssh_config(
+            site.directory, site.keys, {names[0]: port}, behind=places, timeout_factor=timeout_factor
+        )
         deadline = time.monotonic() + READY_S * timeout_factor
         each(lambda machine: manage.start(machine.name), machines)
 
         def come_up(machine: Machine) -> Creation:
             name, watch, limit_s = machine.node.name, _Watch(machine.name), READY_S * timeout_factor
-            ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S, console.STARTED[:1])
-            first, answered = time.monotonic(), None
-            if machine is machines[0]:  # the others are reached through it
-                ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S, console.STARTED)
+
+            def passed(checks: Sequence[console.Check]) -> float:
+                ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S, checks)
+                return time.monotonic()
+
+            first = passed(console.STARTED[:1])
+            passed(console.STARTED)
+            if machine is machines[0]:
                 wait_for_banner(name, port, deadline, answer_s=2 * timeout_factor)
-                answered = time.monotonic()
-            ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S)
+            else:
+                wait_for_banner_through(config, names[0], name, places[name], deadline, timeout_factor)
+            answered = time.monotonic()
+            passed(console.checks_for(machine.node))
             # No process: the memory of its guests is the driver's, and in no process of VirtualBox.
             return Creation(ordered, first, answered)
 
@@ -134,13 +145,9 @@ class VirtualBox(Provider):
         notes = [f"engine: {options.engine}", *(note for note, _ in pinned)]
         version = self._version()
         facts = {
-            machine.node.name: {**lines.facts(options, manage.about(machine.name), version), **places}
-            for machine, (_, places) in zip(machines, pinned, strict=True)
+            machine.node.name: {**lines.facts(options, manage.about(machine.name), version), **cpus}
+            for machine, (_, cpus) in zip(machines, pinned, strict=True)
         }
-        names = tuple(node.name for node in shape.nodes)
-        write_ssh_config(
-            site.directory, site.keys, {names[0]: port}, behind=addresses(names), timeout_factor=timeout_factor
-        )
         saved_cluster.save(site, _commands(machines, options), notes, timeout_factor, facts)
         return replace(self.connect(spec, shape, shared_path, site), creations=creations)
 

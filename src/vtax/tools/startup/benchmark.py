@@ -25,9 +25,8 @@ class Startup:
     name = "startup"
     group = "Start-up"
     requires = ()
-    scopes = (Scope.CLUSTER,)
-    default_scopes = (Scope.CLUSTER,)
-    provisioning = True
+    scopes = (Scope.PROVISIONING,)
+    default_scopes = (Scope.PROVISIONING,)
     short_by_nature = True  # it takes as long as it takes
     metrics = METRICS
     params = StartupParams
