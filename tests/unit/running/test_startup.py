@@ -50,7 +50,7 @@ class Observed(FakeProvider):
 
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vtax.running.campaign.IDLE_S", 0.0)
+    monkeypatch.setattr("vtax.running.cell.IDLE_S", 0.0)
     monkeypatch.setattr(startup, "tree", lambda root: (root,))
     monkeypatch.setattr(startup, "pss_bytes", lambda pids: 1000 * sum(pids))
 

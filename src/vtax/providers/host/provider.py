@@ -111,6 +111,7 @@ class Host(Provider):
             shared_path=shared_path,
             commands=(transports[shape.nodes[-1].name].wrap("DIRECTORY", ("COMMAND",)),),
             shared_transports=shared,
+            pausing=cgroup.GroupPausing(self.groups, site.campaign),
         )
 
     def _wrapper(
