@@ -17,12 +17,13 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
-from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
-from vtax.planning.shape import cluster_shape
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
+from vtax.planning.interleaving import arranged
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
 
 ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
+SWITCH_S = 0.1  # to resume a cluster for a trial and pause it again: from 2 ms (cgroups) to 0.5 s (an emulated guest)
 
 
 def make_plan(
@@ -38,17 +39,22 @@ def make_plan(
     `left_out` are sentences: what of the study is not run, and why. Raises UsageError for parameters that do not
     fit the shape.
     """
-    shape, shape_problems = cluster_shape(study, capacity)
+    capabilities = {
+        spec.name: _capabilities(spec, providers[spec.name]) for spec in study.environments if spec.name in providers
+    }
+    arrangement = arranged(study, capacity, capabilities)
+    shape = arrangement.shape
     environments = tuple(spec for spec in study.environments if spec.name in providers)
     frozen = _freeze(study, shape)
     work: list[Work] = []
-    skipped = list(left_out)
+    skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ())]
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
         skipped += reasons
     cells = tuple(_cells(study, environments, frozen, work))
-    seconds = {(item.environment, item.id): item.estimate_s + ORCHESTRATION_S for item in work}
+    own_s = {spec.name: overhead_s(spec, providers[spec.name], arrangement.interleave) for spec in environments}
+    seconds = {(item.environment, item.id): item.estimate_s + own_s[item.environment] for item in work}
     estimate_s = sum(
         providers[cell.environment].provision_estimate_s
         + study.settle_s
@@ -62,14 +68,21 @@ def make_plan(
             capacity=capacity,
             shape=shape,
             environments=environments,
-            capabilities={spec.name: _capabilities(spec, providers[spec.name]) for spec in environments},
+            capabilities=capabilities,
             work=tuple(work),
             cells=cells,
             left_out=tuple(skipped),
-            problems=(*problems, *shape_problems, *_provider_problems(environments, providers, work)),
+            problems=(*problems, *arrangement.problems, *_provider_problems(environments, providers, work)),
             estimate_s=round(estimate_s, 1),
+            interleave=arrangement.interleave,
         )
     )
+
+
+def overhead_s(spec: EnvironmentSpec, provider: Provider, interleave: Interleave) -> float:
+    """What a trial takes besides its work."""
+    slowdown = provider.slowdown(provider.options.model_validate(dict(spec.options)))
+    return ORCHESTRATION_S + (SWITCH_S * slowdown if interleave == "trial" else 0.0)
 
 
 def _sealed(plan: Plan) -> Plan:

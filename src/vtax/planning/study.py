@@ -93,6 +93,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         anytime=table.anytime,
         budget_s=table.budget,
         order_adjust=table.order_adjust,
+        interleave=table.interleave,
         baseline=table.baseline,
         margin=table.margin,
         settle_s=table.settle,
@@ -224,6 +225,7 @@ def _cross_checks(
         hint = "rename it: that name is reserved for the control arm"
         yield Mistake(f"environments.{CONTROL}", "an environment cannot have this name when `control` is true", hint)
     yield from _look_checks(raw)
+    yield from _unpaired_iterations(raw, entries)
     yield from score_mistakes(raw.get("scores"), entries)
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
@@ -282,6 +284,18 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
     if "rounds" in raw and raw["rounds"] != looks[-1]:
         hint = "leave `rounds` out, because the last of `looks` ends the campaign; or leave `looks` out"
         yield Mistake("rounds", f"{raw['rounds']} is not the last of `looks`", hint)
+
+
+def _unpaired_iterations(raw: Mapping[str, Any], entries: Sequence[BenchmarkSpec]) -> Iterable[Mistake]:
+    """Odd numbers of iterations where the study itself asks for alternating trials; where that is the default, the last
+    iteration is run and shown, and has no part in comparisons."""
+    for entry in entries if raw.get("interleave") == "trial" else ():
+        if entry.iterations > 1 and entry.iterations % 2:
+            message = (
+                f"{entry.iterations} iterations cannot be paired: of two environments each is first in half of them"
+            )
+            hint = f"set {entry.iterations - 1} or {entry.iterations + 1}, or 1 for a pair in each round"
+            yield Mistake(f"benchmarks.{entry.label}.iterations", message, hint)
 
 
 def _node_names(raw: Mapping[str, Any]) -> list[str]:

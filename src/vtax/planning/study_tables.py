@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
-from vtax.model.study import Component, KernelFlavour, Mirror, Package, Suite
+from vtax.model.study import Component, Interleave, KernelFlavour, Mirror, Package, Suite
 from vtax.planning.weights import ScoreTable
 from vtax.units import parse_bytes, parse_seconds
 
@@ -101,6 +101,7 @@ class StudyFile(Table):
     budget: Annotated[float, BeforeValidator(_duration), Field(gt=0), WithJsonSchema(DURATION_SCHEMA)] | None = None
     control: bool = False
     order_adjust: bool = True
+    interleave: Interleave = "trial"
     baseline: str
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.02
     settle: Duration = 0.0

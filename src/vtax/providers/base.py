@@ -45,7 +45,8 @@ class Site:
     campaign: str  # the label
     directory: Path  # keys, configuration and run-time files of this cluster, readable only by its owner
     image: Image
-    keys: Path  # the campaign's SSH keys
+    keys: Path  # the cluster's SSH keys
+    paused: bool = False  # whether the cluster is paused between its trials, for minutes
 
     def console(self, node: str) -> Path:
         """The log of a node's console, where nodes have one."""
@@ -58,6 +59,18 @@ class Node:
     address: str
     shape: NodeShape
     transport: Transport
+
+
+class Pausing(Protocol):
+    """What pauses the nodes of a cluster and lets them continue. Both may be called twice."""
+
+    def pause(self) -> str:
+        """Stop all nodes where they are. Returns with what. Raises PauseError or CommandError."""
+        ...
+
+    def resume(self) -> None:
+        """Let all nodes continue. Raises PauseError or CommandError."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,7 @@ class Cluster:
     logs: Mapping[str, Path] = field(default_factory=dict)  # node -> the log of its console, kept with the cell
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider can observe
     shared_transports: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # of nodes on one machine
+    pausing: Pausing | None = None  # None: this provider cannot pause its clusters
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
@@ -97,8 +111,9 @@ class Leftover:
     provider: str
     kind: str
     name: str
-    campaign: str
+    campaign: str  # the label
     elsewhere: str = ""  # that directory, or UNKNOWN
+    origin: str = ""  # environment and directory of the campaign that made it, as far as that is known
 
 
 UNKNOWN = "an unknown directory"

@@ -16,7 +16,7 @@ from vtax.model.finding import Severity
 from vtax.model.nodes import HostCapacity, Scope
 from vtax.model.plan import Cell, Origin, Plan
 from vtax.model.study import EnvironmentSpec, Study
-from vtax.planning.plan import ORCHESTRATION_S, digest, make_plan, targets
+from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S, digest, make_plan, targets
 from vtax.planning.study import parse
 from vtax.providers.host.provider import Host
 
@@ -288,8 +288,12 @@ def test_the_estimate_is_the_sum_of_its_parts() -> None:
     plan = plan_of(study)
     seconds = {item.id: item.estimate_s for item in plan.work if item.environment == "env0"}
     trials = [trial for cell in plan.cells for trial in cell.trials]
-    expected = 6 * (1.0 + 5.0) + sum(seconds[trial.work] + ORCHESTRATION_S for trial in trials)
+    each_s = ORCHESTRATION_S + SWITCH_S  # trials alternate, so every cluster is resumed and paused
+    expected = 6 * (1.0 + 5.0) + sum(seconds[trial.work] + each_s for trial in trials)
+    assert plan.interleave == "trial"
     assert plan.estimate_s == pytest.approx(expected, abs=0.06)
+    whole = plan_of(study.model_copy(update={"interleave": "cell"}))
+    assert whole.estimate_s == pytest.approx(expected - len(trials) * SWITCH_S, abs=0.12)
 
 
 def test_parameters_that_do_not_fit_the_nodes_are_a_usage_error() -> None:
