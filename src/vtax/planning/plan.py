@@ -13,6 +13,7 @@ from vtax import __version__
 from vtax.analysis.order import benchmark_order, environment_orders
 from vtax.errors import LeftOut, UsageError
 from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
@@ -40,7 +41,7 @@ def make_plan(
     fit the shape.
     """
     capabilities = {
-        spec.name: providers[spec.name].capabilities for spec in study.environments if spec.name in providers
+        spec.name: _capabilities(spec, providers[spec.name]) for spec in study.environments if spec.name in providers
     }
     arrangement = arranged(study, capacity, capabilities)
     shape = arrangement.shape
@@ -234,9 +235,13 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
 
 
 def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
-    """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
+    """Whether all nodes use one network stack, so that nothing between them measures a network."""
     options = provider.options.model_validate(dict(spec.options))
-    return not provider.capabilities.separate_nodes or options.host_network
+    return not _capabilities(spec, provider).separate_nodes or options.host_network
+
+
+def _capabilities(spec: EnvironmentSpec, provider: Provider) -> Capabilities:
+    return provider.capabilities_with(provider.options.model_validate(dict(spec.options)))
 
 
 def _cells(

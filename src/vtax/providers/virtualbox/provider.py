@@ -25,8 +25,9 @@ from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Commands, Creation, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import console, disk, firmware, pinning, ready, saved_cluster
-from vtax.providers.guest.guest_config import NAME, addresses, name_of
+from vtax.providers.guest.guest_config import NAME, name_of
 from vtax.providers.guest.shutdown import power_off
+from vtax.providers.network import addresses
 from vtax.providers.virtualbox import base, listing, manage, threads
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
