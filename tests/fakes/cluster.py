@@ -141,6 +141,7 @@ def node_shape(name: str, cpu_ids: Sequence[int] = (0,), memory_bytes: int = 2 *
         cpu_ids=tuple(cpu_ids),
         memory_bytes=memory_bytes,
         disk_bytes=4 * GIB,
+        last_cache_bytes=8 * 2**20,
     )
 
 
@@ -302,6 +303,9 @@ class FakeProvider:
         self.backgrounds: list[FakeBackground] = []  # likewise
         limits = {"limits_memory": limits_memory, "limits_disk": limits_disk, "separate_nodes": separate_nodes}
         self.capabilities = self.capabilities.model_copy(update=limits)
+
+    def capabilities_with(self, options: Any) -> Capabilities:
+        return self.capabilities
 
     def slowdown(self, options: Any) -> float:
         return self.slow

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from vtax import __version__
 from vtax.analysis.order import benchmark_order, environment_orders
-from vtax.errors import UsageError
+from vtax.errors import LeftOut, UsageError
 from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
@@ -20,6 +21,7 @@ from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
 from vtax.planning.interleaving import arranged
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
+from vtax.wording import listed
 
 ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
 SWITCH_S = 0.1  # to resume a cluster for a trial and pause it again: from 2 ms (cgroups) to 0.5 s (an emulated guest)
@@ -39,14 +41,14 @@ def make_plan(
     fit the shape.
     """
     capabilities = {
-        spec.name: providers[spec.name].capabilities for spec in study.environments if spec.name in providers
+        spec.name: _capabilities(spec, providers[spec.name]) for spec in study.environments if spec.name in providers
     }
     arrangement = arranged(study, capacity, capabilities)
     shape = arrangement.shape
     environments = tuple(spec for spec in study.environments if spec.name in providers)
-    frozen = _freeze(study, shape)
+    frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
-    skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ())]
+    skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ()), *unfit]
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
@@ -126,6 +128,7 @@ class _Frozen:
         self.target = target
         self.load = load
         self.id = f"{spec.label}.{target.label}"
+        self.provisioning = target.scope is Scope.PROVISIONING
         self.params = benchmark.resolve(benchmark.params.model_validate(dict(spec.params)), target)
 
     def work(self, environment: str, provider: Provider, options: Mapping[str, object]) -> Work:
@@ -145,14 +148,16 @@ class _Frozen:
             estimate_s=round(clocked_s + busy_s * provider.slowdown(given), 1),
             clocked_s=round(clocked_s, 1),
             load=None if self.load is None else self.load.as_load(launcher),
+            provisioning=self.provisioning,
         )
 
     def as_load(self, launcher: Mpirun) -> Load:
-        """The same work as a disturbance. Raises UsageError when it is several commands in sequence."""
+        """The same work as a disturbance. Raises UsageError when it is not one command."""
         steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
         if sum(not step.background for step in steps) != 1:
             raise UsageError(
-                f"{self.spec.label} cannot be a load: it consists of several commands in sequence",
+                f"{self.spec.label} cannot be a load: it consists of "
+                + ("several commands in sequence" if steps else "no command"),
                 remedy="reduce it to one command, for instance a single stressor",
             )
         return Load(
@@ -164,18 +169,29 @@ class _Frozen:
         )
 
 
-def _freeze(study: Study, shape: ClusterShape) -> tuple[_Frozen, ...]:
+def _freeze(study: Study, shape: ClusterShape) -> tuple[tuple[_Frozen, ...], list[str]]:
+    """The entries of the study on all their targets, and why some of them cannot run here."""
+    unfit: dict[tuple[str, str], list[str]] = {}  # entry and reason -> its targets
+
     def on_targets(spec: BenchmarkSpec, load: _Frozen | None = None) -> list[_Frozen]:
-        return [
-            _Frozen(spec, target, load)
-            for scope in spec.scopes
-            for target in targets(spec, scope, shape, study.shared_path)
-        ]
+        fit = []
+        for scope in spec.scopes:
+            for target in targets(spec, scope, shape, study.shared_path):
+                try:
+                    fit.append(_Frozen(spec, target, load))
+                except LeftOut as error:
+                    unfit.setdefault((spec.label, error.message), []).append(target.label)
+        return fit
 
     loads = {entry.load for entry in study.benchmarks if entry.load}
-    first = {spec.label: on_targets(spec)[0] for spec in study.benchmarks if spec.label in loads}
+    first = {spec.label: on_targets(spec)[:1] for spec in study.benchmarks if spec.label in loads}
     run = [spec for spec in study.benchmarks if spec.alone]
-    return tuple(item for spec in run for item in on_targets(spec, first.get(spec.load)))
+    frozen = tuple(item for spec in run for item in on_targets(spec, *first.get(spec.load, [])))
+    reasons = {key: list(dict.fromkeys(names)) for key, names in unfit.items()}
+    said = [f"{label} is not run on {listed(names)}: {why}" for (label, why), names in reasons.items()]
+    if lost := [label for label, load in first.items() if not load]:
+        raise UsageError(f"{lost[0]} cannot be a load: it is not run on this machine", detail="\n".join(said))
+    return frozen, said
 
 
 def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str) -> tuple[Target, ...]:
@@ -199,7 +215,7 @@ def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path:
             return tuple(target([a, b], SCRATCH) for a in chosen for b in chosen if a != b)
         case Scope.WORKERS:
             return (target(shape.workers, shared_path),)
-        case Scope.CLUSTER:
+        case Scope.CLUSTER | Scope.PROVISIONING:
             return (target(shape.nodes, shared_path),)
 
 
@@ -219,9 +235,13 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
 
 
 def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
-    """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
+    """Whether all nodes use one network stack, so that nothing between them measures a network."""
     options = provider.options.model_validate(dict(spec.options))
-    return not provider.capabilities.separate_nodes or options.host_network
+    return not _capabilities(spec, provider).separate_nodes or options.host_network
+
+
+def _capabilities(spec: EnvironmentSpec, provider: Provider) -> Capabilities:
+    return provider.capabilities_with(provider.options.model_validate(dict(spec.options)))
 
 
 def _cells(
@@ -242,7 +262,9 @@ def _cells(
 
 
 def _trials(cell: str, item: _Frozen) -> list[PlannedTrial]:
-    """Warm-ups first (stored, never analysed), then the measured iterations."""
+    """Warm-ups first (stored, never analysed), then the measured iterations; once what comes with the cluster."""
+    if item.provisioning:
+        return [PlannedTrial(id=f"{cell}/{item.id}.1", work=item.id, iteration=1, warmup=False)]
     names = [(f"w{i}", i, True) for i in range(1, item.spec.warmup + 1)]
     names += [(f"{i}", i, False) for i in range(1, item.spec.iterations + 1)]
     return [

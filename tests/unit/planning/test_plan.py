@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from fakes.cluster import FakeProvider
 from vtax.errors import UsageError
 from vtax.model.finding import Severity
-from vtax.model.nodes import HostCapacity, Scope
+from vtax.model.nodes import HostCapacity, LastCache, Scope
 from vtax.model.plan import Cell, Origin, Plan
 from vtax.model.study import EnvironmentSpec, Study
 from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S, digest, make_plan, targets
 from vtax.planning.study import parse
+from vtax.providers.host.provider import Host
 
 GIB = 2**30
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3, 4, 5), memory_bytes=32 * GIB)
@@ -201,6 +202,22 @@ def test_warm_ups_come_first() -> None:
 # --- work ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_host_with_a_bridge_has_benchmarks_between_nodes(tmp_path: Path) -> None:
+    """MPI too is started as in containers: one mpirun over SSH to all nodes."""
+    text = TEXT.replace(
+        '[environments.docker]\nprovider = "docker"', '[environments.bridged]\nprovider = "host"\nnetwork = "bridge"'
+    )
+    study = parse(text, "test.toml")
+    plan = make_plan(study, MACHINE, {name: Host(tmp_path) for name in ("host", "bridged")})
+    assert plan.left_out == ("ping between nodes is not run on host: its nodes share one network stack",)
+    assert sum(work.benchmark == "ping" for work in plan.work) == 6
+    assert {name: able.separate_nodes for name, able in plan.capabilities.items()} == {"host": False, "bridged": True}
+    alone, over_ssh = (plan.work_of(name, "hpl.workers").steps[-1] for name in ("host", "bridged"))
+    assert alone.argv[:6] == ("mpirun", "--allow-run-as-root", "--np", "4", "--host", "localhost:4")
+    assert over_ssh.argv[:6] == ("mpirun", "--allow-run-as-root", "--np", "4", "--hostfile", "hostfile")
+    assert "eth0" in over_ssh.argv
+
+
 def test_the_work_of_a_cell() -> None:
     plan = plan_of(fake_study(rounds=1))
     assert sorted({trial.work for trial in plan.cells[0].trials}) == [
@@ -348,6 +365,27 @@ def test_a_load_is_frozen_with_what_it_disturbs() -> None:
     assert {work.load.target.names for work in loaded if work.load} == {("worker1", "worker2")}
     assert all(work.load.steps[-1].argv[0] == "mpirun" for work in loaded if work.load)
     assert not [work for work in plan.work if work.label == "noise"]  # not by itself
+
+
+CACHE_TEXT = TEXT.replace('name = "ping"', 'name = "stream"')
+CACHES = (LastCache(cpu_ids=(0, 1, 2, 3, 4, 5), size_bytes=480 * 2**20),)
+
+
+def test_what_cannot_run_on_this_machine_is_left_out_with_the_reason() -> None:
+    study = plain(CACHE_TEXT).model_copy(update={"baseline": "host"})
+    plan = make_plan(study, MACHINE.model_copy(update={"last_caches": CACHES}), fakes(["host", "docker"]))
+    assert plan.left_out == (
+        "stream is not run on master, worker1 and worker2: three arrays of 1.88 GiB (4 times the last-level cache of "
+        "480 MiB) take 5.62 GiB, more than 85% of the node's 2 GiB of memory",
+    )
+    assert {item.benchmark for item in plan.work} == {"hpl", "sysbench-cpu"}
+    assert "the size of the last-level cache is unknown" in make_plan(study, MACHINE, fakes(["host"])).left_out[0]
+
+
+def test_what_cannot_run_on_this_machine_cannot_be_a_load() -> None:
+    text = CACHE_TEXT.replace('nodes = ["worker1"]', 'nodes = ["worker1"]\nload = "stream"')
+    with pytest.raises(UsageError, match="stream cannot be a load: it is not run on this machine"):
+        make_plan(plain(text), MACHINE, fakes(["host", "docker"]))
 
 
 def test_a_load_between_nodes_is_left_out_where_they_share_a_network_stack() -> None:

@@ -314,7 +314,7 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (
             with_ping('scopes = ["pair"]'),
             "benchmarks[0].scopes[0]",
-            "'pair' is not allowed (did you mean \"pairs\"? allowed: cluster, node, pairs, shared, workers)",
+            "'pair' is not allowed (did you mean \"pairs\"? allowed: cluster, node, pairs, provisioning, ",
         ),
         (with_ping('scopes = ["node"]'), "benchmarks[0].scopes", "there is no scope 'node' (allowed: pairs)"),
         (
