@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from itertools import combinations, permutations
 
 from vtax import __version__
-from vtax.analysis.order import benchmark_order, environment_orders
+from vtax.analysis.order import benchmark_order, orders_of_rounds
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.finding import Problem
@@ -20,6 +21,7 @@ from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
 from vtax.planning.shape import cluster_shape
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
+from vtax.wording import listed
 
 ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
 
@@ -38,21 +40,23 @@ def make_plan(
     fit the shape.
     """
     shape, shape_problems = cluster_shape(study, capacity)
-    environments = tuple(spec for spec in study.environments if spec.name in providers)
+    environments = tuple(_selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
     frozen = _freeze(study, shape)
     work: list[Work] = []
     skipped = list(left_out)
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
-        skipped += reasons
-    cells = tuple(_cells(study, environments, frozen, work))
+        skipped += [*_unselected(study, spec, providers[spec.name]), *reasons]
     seconds = {(item.environment, item.id): item.estimate_s + ORCHESTRATION_S for item in work}
-    estimate_s = sum(
-        providers[cell.environment].provision_estimate_s
-        + study.settle_s
-        + sum(seconds[cell.environment, trial.work] for trial in cell.trials)
-        for cell in cells
+    fixed = {name: one.provision_estimate_s + study.settle_s for name, one in providers.items()}
+    cells = tuple(
+        cell.model_copy(
+            update={
+                "estimate_s": fixed[cell.environment] + sum(seconds[cell.environment, one.work] for one in cell.trials)
+            }
+        )
+        for cell in _cells(study, environments, frozen, work)
     )
     return _sealed(
         Plan(
@@ -66,7 +70,7 @@ def make_plan(
             cells=cells,
             left_out=tuple(skipped),
             problems=(*problems, *shape_problems, *_provider_problems(environments, providers, work)),
-            estimate_s=round(estimate_s, 1),
+            estimate_s=round(sum(cell.estimate_s for cell in cells), 1),
         )
     )
 
@@ -183,17 +187,43 @@ def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path:
             workers = [node for node in chosen if node in shape.workers]
             return tuple(target([node], shared_path) for node in workers)
         case Scope.PAIRS:
-            return tuple(target([a, b], SCRATCH) for a in chosen for b in chosen if a != b)
+            ways = combinations(chosen, 2) if spec.one_way else permutations(chosen, 2)
+            return tuple(target(pair, SCRATCH) for pair in ways)
         case Scope.WORKERS:
             return (target(shape.workers, shared_path),)
         case Scope.CLUSTER:
             return (target(shape.nodes, shared_path),)
 
 
+def _emulates(spec: EnvironmentSpec, provider: Provider) -> bool:
+    return provider.emulates(provider.options.model_validate(dict(spec.options)))
+
+
+def _selected(spec: EnvironmentSpec, provider: Provider) -> EnvironmentSpec:
+    """The environment with what it runs on this machine, where its nodes may be emulated."""
+    if spec.emulated is None or not _emulates(spec, provider):
+        return spec
+    return spec.model_copy(update={"selection": spec.emulated})
+
+
+def _unselected(study: Study, spec: EnvironmentSpec, provider: Provider) -> list[str]:
+    """What an environment does not run because the study says so, as a sentence."""
+    chosen, rounds = spec.selection, spec.selection.rounds_of(study.rounds)
+    if not chosen.only and not chosen.skip and rounds == study.rounds:
+        return []
+    entries = f"only {listed(chosen.only)}" if chosen.only else f"all but {listed(chosen.skip)}" if chosen.skip else "all"
+    often = f", in {rounds} of {study.rounds} rounds" if rounds < study.rounds else ""
+    emulated = chosen == spec.emulated and _emulates(spec, provider)
+    here = "is emulated in software here: the study then has it run" if emulated else "runs"
+    return [f"{spec.name} {here} {entries}{often}"]
+
+
 def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen]) -> tuple[list[Work], list[str]]:
     """The work of one environment, and why some of it makes no sense there."""
     work, reasons = [], []
     for item in frozen:
+        if not spec.selection.has(item.spec.label):
+            continue
         scopes = (item.target.scope, item.load.target.scope if item.load else None)
         if Scope.PAIRS in scopes and _one_stack(spec, provider):
             what = "between nodes" if scopes[0] is Scope.PAIRS else "under load"
@@ -217,7 +247,7 @@ def _cells(
     """All cells in the order in which they run: rounds are blocks, environments in balanced random order inside."""
     has = {(item.environment, item.id) for item in work}
     cells = []
-    orders = environment_orders(study.seed, study.rounds, len(environments))
+    orders = orders_of_rounds(study.seed, [spec.selection.rounds_of(study.rounds) for spec in environments])
     for number, order in enumerate(orders, start=1):
         items = [frozen[i] for i in benchmark_order(study.seed, number, len(frozen))]
         for position in order:

@@ -24,10 +24,8 @@ from vtax.model.study import (
     Study,
 )
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
-from vtax.planning.study_tables import (
-    BenchmarkTable,
-    StudyFile,
-)
+from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
+from vtax.planning.study_tables import BenchmarkTable, EnvironmentTable, StudyFile
 from vtax.planning.weights import score_mistakes
 from vtax.providers import option_models
 from vtax.tools import benchmarks
@@ -67,6 +65,7 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     nodes = _node_names(raw)
     entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
     mistakes += _cross_checks(raw, [spec.name for spec in environments], entries, nodes)
+    mistakes += selection_mistakes(raw, environments, entries)
     if mistakes or table is None:
         raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
     return _study(table, environments, entries)
@@ -93,6 +92,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         anytime=table.anytime,
         budget_s=table.budget,
         order_adjust=table.order_adjust,
+        interleave=table.interleave,
         baseline=table.baseline,
         margin=table.margin,
         settle_s=table.settle,
@@ -160,12 +160,14 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
             mistakes.append(unknown_choice(f"{path}.provider", provider, models, "provider"))
             yield EnvironmentSpec(name=name, provider="")
             continue
-        options = {key: value for key, value in table.items() if key != "provider"}
-        valid = validated(models[provider], options, path, mistakes)
+        model = models[provider]
+        options = {key: value for key, value in table.items() if key not in ("provider", *KEYS)}
+        valid = validated(model, options, path, mistakes, (*keys_of(model), *model.model_fields))
         if valid and (key := valid.missing_driver(kernel)):
             lack = f'the "{kernel}" kernel has no driver for "{getattr(valid, key)}"'
             mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
-        yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})
+        own = valid.model_dump(mode="json") if valid else {}
+        yield EnvironmentSpec(name=name, provider=provider, options=own, **selections(table, path, mistakes))
 
 
 def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iterable[BenchmarkSpec]:
@@ -201,6 +203,8 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 iterations=table.iterations,
                 load=table.load,
                 alone=table.alone,
+                one_way=table.one_way,
+                exploratory=table.exploratory,
                 params=params.model_dump(mode="json"),
             )
 
@@ -224,6 +228,7 @@ def _cross_checks(
         hint = "rename it: that name is reserved for the control arm"
         yield Mistake(f"environments.{CONTROL}", "an environment cannot have this name when `control` is true", hint)
     yield from _look_checks(raw)
+    yield from _uneven(raw, environments, entries)
     yield from score_mistakes(raw.get("scores"), entries)
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
@@ -284,6 +289,19 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
         yield Mistake("rounds", f"{raw['rounds']} is not the last of `looks`", hint)
 
 
+def _uneven(
+    raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec]
+) -> Iterable[Mistake]:
+    """Iterations that cannot alternate in mirrored order: A B, B A."""
+    if raw.get("interleave", "trial") != "trial" or len(environments) < 2:
+        return
+    for entry in entries:
+        if entry.alone and entry.iterations > 1 and entry.iterations % 2:
+            why = f"{entry.iterations} is odd: interleaved iterations run in mirrored order, in pairs"
+            hint = f'such as {entry.iterations + 1}, or 1; or set interleave = "cell"'
+            yield Mistake(f"benchmarks.{entry.label}.iterations", why, hint)
+
+
 def _node_names(raw: Mapping[str, Any]) -> list[str]:
     table = raw.get("nodes")
     workers = table.get("workers", 2) if isinstance(table, dict) else 2
@@ -311,7 +329,12 @@ def json_schema() -> dict[str, Any]:
     table = BenchmarkTable.model_json_schema()
     definitions.update(table.pop("$defs", {}))
     common = {key: value for key, value in table["properties"].items() if key != "name"}
-    environments = [own(model, {"provider": name}, {}) for name, model in sorted(option_models().items())]
+    every = EnvironmentTable.model_json_schema()
+    definitions.update(every.pop("$defs", {}))
+    environments = [
+        own(model, {"provider": name}, {key: every["properties"][key] for key in keys_of(model)})
+        for name, model in sorted(option_models().items())
+    ]
     entries = [own(known.params, {"name": name}, common) for name, known in sorted(benchmarks().items())]
     schema["properties"]["environments"]["additionalProperties"] = {"oneOf": environments}
     schema["properties"]["environments"].pop("patternProperties", None)

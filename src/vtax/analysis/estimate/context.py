@@ -21,7 +21,7 @@ Declared = Mapping[str, Sequence[Metric]]  # benchmark -> the metrics that it ma
 class PairingContext:
     """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
 
-    `planned` is where the plan has which entry, and its benchmark; `timeouts` and `lost` are measured runs that gave
+    `planned` is where the plan has which entry, and its benchmark; `rounds` how many each environment has; `timeouts` and `lost` are measured runs that gave
     no number.
     """
 
@@ -30,10 +30,15 @@ class PairingContext:
     finished: int
     complete: int
     planned: Mapping[Place, str] = field(default_factory=dict)
+    rounds: Mapping[str, int] = field(default_factory=dict)
     timeouts: TimeoutCounts = field(default_factory=dict)
     lost: Lost = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
     declared: Declared = field(default_factory=dict)
+
+    def takes_part(self, environment: str, round_: int) -> bool:
+        """Whether the plan has an environment in a round: some are only in the first ones."""
+        return round_ <= self.rounds.get(environment, self.study.rounds)
 
     @property
     def look(self) -> int | None:
@@ -66,6 +71,7 @@ def pairing_context(
             for work in plan.work
             if work.environment in known
         },
+        rounds={name: plan.rounds_of(name) for name in known},
         timeouts=timeouts(trials),
         lost=lost(trials),
         tables=tables,
@@ -76,7 +82,7 @@ def pairing_context(
 def missing_levels(found: Mapping[Key, Level], context: PairingContext) -> dict[Key, Level]:
     """Each series that some environment has, in those that were to have it and do not: nothing of it succeeded there.
 
-    Of an entry that succeeded nowhere: the primary metrics that its benchmark declares.
+    Of an entry that succeeded nowhere: the metrics that its benchmark declares as primary.
     """
     known: dict[Series, SeriesRecord] = {level.series: level for level in found.values()}
     measured = {place_of_level(level)[1:] for level in found.values()}
@@ -95,7 +101,7 @@ def missing_levels(found: Mapping[Key, Level], context: PairingContext) -> dict[
 
 
 def _declared(context: PairingContext, place: Place) -> list[SeriesRecord]:
-    """The primary metrics that the benchmark of a planned entry declares; none of one that is not known here."""
+    """The metrics that the benchmark of a planned entry declares as primary; none of one that is not known here."""
     benchmark, (_, label, target) = context.planned[place], place
     return [
         SeriesRecord(
@@ -105,7 +111,7 @@ def _declared(context: PairingContext, place: Place) -> list[SeriesRecord]:
             unit=metric.unit,
             kind=metric.kind,
             direction=metric.direction,
-            primary=True,
+            primary=label not in context.study.exploratory,
             labels={"target": target},
         )
         for metric in context.declared.get(benchmark, ())

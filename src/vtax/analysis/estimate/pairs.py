@@ -81,7 +81,7 @@ def pair(level: Level, found: Mapping[Key, Level], context: PairingContext) -> P
         rounds=rounds,
         differences=differences,
         first=made.first,
-        dropped=_dropped(level, base, rounds, context.finished),
+        dropped=_dropped(level, base, rounds, context),
         slow=slow,
         calibration=made.calibration,
         effect=made.effect,
@@ -168,12 +168,13 @@ def _sd(differences: Floats) -> float | None:
     return float(differences.std(ddof=1)) if differences.size > 1 else None
 
 
-def _dropped(level: Level, base: Level | None, rounds: Ints, finished: int) -> int:
+def _dropped(level: Level, base: Level | None, rounds: Ints, context: PairingContext) -> int:
     """Rounds so far without a pair, although one of the two had a value or both were planned."""
     if base is None:
         return 0
-    either = {cell.round for cell in (*level.cells, *base.cells)} | set(range(1, finished + 1))
-    return len(either) - rounds.size
+    either = {cell.round for cell in (*level.cells, *base.cells)} | set(range(1, context.finished + 1))
+    both = {one for one in either if all(context.takes_part(name.environment, one) for name in (level, base))}
+    return len(both) - rounds.size
 
 
 def _slow(level: Level, base: Level | None, context: PairingContext) -> tuple[Rounds, Rounds]:

@@ -60,7 +60,10 @@ class Qemu(Provider):
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
     def slowdown(self, options: QemuOptions) -> float:
-        return EMULATION_FACTOR if self.accelerator(options) == "tcg" else 1.0
+        return EMULATION_FACTOR if self.emulates(options) else 1.0
+
+    def emulates(self, options: QemuOptions) -> bool:
+        return self.accelerator(options) == "tcg"
 
     def accelerator(self, options: QemuOptions) -> Accelerator:
         """What runs the guests: what the study says, or what works."""
