@@ -23,7 +23,7 @@ from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
 from vtax.wording import listed
 
-ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
+ORCHESTRATION_S = 0.1  # what vtax itself needs for a trial
 
 
 def make_plan(

@@ -24,6 +24,7 @@ from vtax.model.study import (
     Study,
 )
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
+from vtax.planning.presets import study_text
 from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
 from vtax.planning.study_tables import BenchmarkTable, EnvironmentTable, StudyFile
 from vtax.planning.weights import score_mistakes
@@ -34,13 +35,10 @@ CONTROL = "control"  # the environment that repeats the baseline
 
 
 def load(path: Path) -> Study:
-    """The study in a file. Raises UsageError when it cannot be read, StudyError with all its mistakes."""
+    """The study in a file, or the preset of that name. Raises UsageError when it cannot be read, StudyError with all
+    its mistakes."""
     try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise UsageError(
-            f"the study {path} cannot be read: {error.strerror}", remedy="run `vtax init` to create one"
-        ) from error
+        text = study_text(path).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
     return parse(text, str(path))
