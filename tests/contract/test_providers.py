@@ -15,7 +15,7 @@ from vtax.model.capabilities import NodeKind
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope, Target
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import ALIASES, BUILT_IN, built_in, cgroup, option_models, provider
+from vtax.providers import ALIASES, BUILT_IN, built_in, cgroup, network, option_models, provider
 from vtax.providers.base import LABEL, Provider
 from vtax.providers.cgroup import Hierarchy
 from vtax.providers.host import provider as host
@@ -104,7 +104,7 @@ def test_the_commands_of_the_plan_are_pure(name: str, made: Provider, shape: Clu
 @of_every_provider
 def test_everything_that_is_made_carries_the_label(name: str, made: Provider, shape: ClusterShape) -> None:
     for command in made.commands(spec_of(name), shape, "/shared", "cloud"):
-        named = made.capabilities.kind is NodeKind.VM and any("vtax-CAMPAIGN-" in word for word in command)
+        named = made.capabilities.kind is not NodeKind.CONTAINER and any("vtax-CAMPAIGN" in word for word in command)
         assert f"{LABEL}=CAMPAIGN" in command or named
 
 
@@ -135,6 +135,7 @@ def test_every_node_has_its_limits(name: str, made: Provider) -> None:
 def test_its_launcher_starts_mpirun(name: str, made: Provider, shape: ClusterShape) -> None:
     launcher = made.launcher(made.options())
     assert launcher == made.launcher(made.options())
+    separate = made.capabilities_with(made.options()).separate_nodes
     for scope, nodes in ((Scope.WORKERS, shape.workers), (Scope.CLUSTER, shape.nodes)):
         target = Target(scope=scope, nodes=nodes, directory="/shared/it")
         ranks = ranks_for(nodes)
@@ -142,8 +143,8 @@ def test_its_launcher_starts_mpirun(name: str, made: Provider, shape: ClusterSha
         assert argv[0] == "mpirun"
         assert argv[-2:] == ("program", "--flag")
         assert argv[argv.index("--np") + 1] == str(ranks.total)
-        assert launcher.one_machine is not made.capabilities.separate_nodes
-        assert bool(launcher.inputs(target, ranks)) is made.capabilities.separate_nodes
+        assert launcher.one_machine is not separate
+        assert bool(launcher.inputs(target, ranks)) is separate
 
 
 # --- where nothing is ----------------------------------------------------------------------------------------------
@@ -171,6 +172,7 @@ def test_a_host_without_anything_of_ours(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "geteuid", lambda: 0)  # only root makes control groups
     monkeypatch.setattr(cgroup, "find", lambda: Hierarchy(version, *trees))
     monkeypatch.setattr(host, "_labelled_processes", list)  # this machine may be running something else
+    monkeypatch.setattr(network, "NAMESPACES", tmp_path / "netns")
     made = provider("host", tmp_path / "run")
     assert made.leftovers() == []
     made.destroy("never")

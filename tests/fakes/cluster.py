@@ -280,6 +280,9 @@ class FakeProvider:
         limits = {"limits_memory": limits_memory, "limits_disk": limits_disk, "separate_nodes": separate_nodes}
         self.capabilities = self.capabilities.model_copy(update=limits)
 
+    def capabilities_with(self, options: Any) -> Capabilities:
+        return self.capabilities
+
     def slowdown(self, options: Any) -> float:
         return self.slow
 

@@ -23,7 +23,7 @@ from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Site
 from vtax.providers.guest import firmware, ready, saved_cluster
-from vtax.providers.guest.guest_config import addresses
+from vtax.providers.network import addresses
 from vtax.providers.qemu.processes import SWITCH
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox import provider

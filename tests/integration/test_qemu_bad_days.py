@@ -15,7 +15,7 @@ import pytest
 from vtax import pipeline
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.providers.qemu import bridge
+from vtax.providers import network as networks
 from vtax.providers.qemu.processes import processes
 from vtax.store import Campaign
 
@@ -70,7 +70,7 @@ def nothing_left(places: Paths, campaign: Path) -> None:
     assert left(places, campaign) == []
     assert not running(f"vtax-{label}-")
     assert not (places.runtime / label).exists()
-    assert label not in {name for name, _ in bridge.found()}
+    assert label not in {one.label for one in networks.found()}
 
 
 def test_a_guest_that_panics_during_a_trial(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_two_campaigns_at_once_on_bridges(vtax: Vtax, places: Paths, tmp_path: P
     while not all(set(processes_of(label)) == {"master", "worker1", "worker2"} for label in labels):
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    assert labels <= {name for name, _ in bridge.found()}
+    assert labels <= {one.label for one in networks.found()}
     assert rules_of_ours() == []
     for process, campaign in zip(both, campaigns, strict=True):
         code, _, err = finish(process, 900)

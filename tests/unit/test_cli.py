@@ -272,7 +272,7 @@ def test_plan_shows_looks_budget_control_and_ladder(run: Run, tmp_path: Path) ->
         lines[1],
     )
     assert re.fullmatch(r"budget 2 min 0 s: about \d+ rounds", lines[2])
-    assert "  control (control: repeats host): host mpi_transport=auto" in lines
+    assert "  control (control: repeats host): host mpi_transport=auto network=none" in lines
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ class Capabilities(Record):
     limits_memory: bool = False
     limits_disk: bool = False
     own_kernel: bool = False  # then the memory of the node is its limit, and its CPUs count from 0
-    separate_nodes: bool = False  # every node has its own network stack and file system
+    separate_nodes: bool = False  # every node has its own network stack, and the others log in to it by SSH
     shares_machine: bool = False  # all nodes are on the machine that runs vtax
     fresh_per_cell: bool = False  # every cell gets a new instance; otherwise claims are about the one that there is
 

@@ -14,6 +14,7 @@ from vtax import __version__
 from vtax.analysis.order import benchmark_order, orders_of_rounds
 from vtax.errors import UsageError
 from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
@@ -65,7 +66,7 @@ def make_plan(
             capacity=capacity,
             shape=shape,
             environments=environments,
-            capabilities={spec.name: providers[spec.name].capabilities for spec in environments},
+            capabilities={spec.name: _capabilities(spec, providers[spec.name]) for spec in environments},
             work=tuple(work),
             cells=cells,
             left_out=tuple(skipped),
@@ -236,9 +237,13 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
 
 
 def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
-    """Whether all nodes use the network stack of one machine, so that nothing between them measures a network."""
+    """Whether all nodes use one network stack, so that nothing between them measures a network."""
     options = provider.options.model_validate(dict(spec.options))
-    return not provider.capabilities.separate_nodes or options.host_network
+    return not _capabilities(spec, provider).separate_nodes or options.host_network
+
+
+def _capabilities(spec: EnvironmentSpec, provider: Provider) -> Capabilities:
+    return provider.capabilities_with(provider.options.model_validate(dict(spec.options)))
 
 
 def _cells(

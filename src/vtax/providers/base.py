@@ -130,6 +130,10 @@ class Provider(Protocol):
     @property
     def provision_estimate_s(self) -> float: ...
 
+    def capabilities_with(self, options: Any) -> Capabilities:
+        """The capabilities of an environment with these options."""
+        return self.capabilities
+
     def slowdown(self, options: Any) -> float:
         """About how many times as long as on this machine itself work takes on the nodes, for estimates only."""
         ...

@@ -18,6 +18,7 @@ from vtax.model.plan import Cell, Origin, Plan
 from vtax.model.study import EnvironmentSpec, Study
 from vtax.planning.plan import ORCHESTRATION_S, digest, make_plan, targets
 from vtax.planning.study import parse
+from vtax.providers.host.provider import Host
 
 GIB = 2**30
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3, 4, 5), memory_bytes=32 * GIB)
@@ -199,6 +200,22 @@ def test_warm_ups_come_first() -> None:
 
 
 # --- work ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_with_a_bridge_has_benchmarks_between_nodes(tmp_path: Path) -> None:
+    """MPI too is started as in containers: one mpirun over SSH to all nodes."""
+    text = TEXT.replace(
+        '[environments.docker]\nprovider = "docker"', '[environments.bridged]\nprovider = "host"\nnetwork = "bridge"'
+    )
+    study = parse(text, "test.toml")
+    plan = make_plan(study, MACHINE, {name: Host(tmp_path) for name in ("host", "bridged")})
+    assert plan.left_out == ("ping between nodes is not run on host: its nodes share one network stack",)
+    assert sum(work.benchmark == "ping" for work in plan.work) == 6
+    assert {name: able.separate_nodes for name, able in plan.capabilities.items()} == {"host": False, "bridged": True}
+    alone, over_ssh = (plan.work_of(name, "hpl.workers").steps[-1] for name in ("host", "bridged"))
+    assert alone.argv[:6] == ("mpirun", "--allow-run-as-root", "--np", "4", "--host", "localhost:4")
+    assert over_ssh.argv[:6] == ("mpirun", "--allow-run-as-root", "--np", "4", "--hostfile", "hostfile")
+    assert "eth0" in over_ssh.argv
 
 
 def test_the_work_of_a_cell() -> None:

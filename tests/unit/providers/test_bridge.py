@@ -1,4 +1,4 @@
-"""The bridge of a cluster: its exact commands, when it is refused, what is found of it, who carries its frames."""
+"""A node's tap on the bridge of its cluster: when it is refused, who carries its frames."""
 
 from __future__ import annotations
 
@@ -8,26 +8,16 @@ from pathlib import Path
 import pytest
 
 from vtax.model.finding import Severity
+from vtax.providers import network
 from vtax.providers.qemu import bridge, tap
 from vtax.providers.qemu.command import TAP, QemuOptions
 
 ON = QemuOptions(network="tap")
 
 
-def test_all_of_it_is_in_a_namespace_with_the_label_in_its_name() -> None:
-    lines = [" ".join(command) for command in bridge.commands("c1", Path("/run/c1/vm"))]
-    assert lines == [
-        "ip netns add vtax-c1",
-        "ip -n vtax-c1 link add bridge type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
-        "ip netns exec vtax-c1 sysctl -q -e -w net.bridge.bridge-nf-call-iptables=0 "
-        "net.bridge.bridge-nf-call-ip6tables=0 net.bridge.bridge-nf-call-arptables=0",
-        "ip -n vtax-c1 link set bridge alias /run/c1/vm up",
-    ]
-
-
 def test_a_node_starts_through_its_tap() -> None:
     made = bridge.through("c1", "worker1", ("qemu", "-m", "1"))
-    assert made[1:] == ("-I", "-S", str(bridge.SCRIPT), "vtax-c1", "worker1", "qemu", "-m", "1")
+    assert made[1:] == ("-I", "-S", str(bridge.SCRIPT), "/run/netns/vtax-c1", "bridge", "worker1", "qemu", "-m", "1")
     assert tap.DESCRIPTOR == TAP == 3
 
 
@@ -47,6 +37,7 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(bridge, "VHOST", tmp_path / "vhost")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda program, path: f"/sbin/{program}")
+    monkeypatch.setattr(network, "impossible", lambda *devices: "")
     return tmp_path
 
 
@@ -94,6 +85,13 @@ def test_without_the_programs(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "apt-get install iproute2;" in only
 
 
+def test_without_a_bridge_in_the_kernel(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "impossible", lambda *devices: f"no {' and '.join(devices)}")
+    (only,) = said(ON)
+    assert only.startswith('network = "tap": no bridge | as root: modprobe -a bridge;')
+    assert bridge.settled(QemuOptions(network="auto")).network == "switch"
+
+
 def test_vhost_that_cannot_be(root: Path) -> None:
     assert 'needs network = "tap"' in said(QemuOptions(vhost="on"))[0]
     assert "for virtio, not for vmxnet3" in said(QemuOptions(network="tap", nic="vmxnet3", vhost="on"))[0]
@@ -111,20 +109,3 @@ def test_who_carries_the_frames(root: Path) -> None:
     assert bridge.vhost(QemuOptions(network="tap", vhost="on"), "tcg") is True
     (root / "vhost").unlink()
     assert bridge.vhost(ON, "kvm") is False
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '[{"ifname":"bridge"}]', "not JSON"])
-def test_a_bridge_that_does_not_say_whose_it_is(text: str) -> None:
-    assert bridge.alias(text) is None
-
-
-def test_a_bridge_says_where_its_files_are() -> None:
-    assert bridge.alias('[{"ifname":"bridge","ifalias":"/run/c1/vm"}]') == Path("/run/c1/vm")
-
-
-def test_namespaces_of_others_are_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "netns-1234").touch()
-    monkeypatch.setattr(bridge, "NAMESPACES", tmp_path)
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert list(bridge.found()) == []
-    bridge.remove("1234")  # no namespace of that name: nothing is run

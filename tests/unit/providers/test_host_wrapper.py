@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fakes.cluster import node_shape
+from fakes.cluster import node_shape, result_of
 from vtax.errors import ProvisionError
+from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import Image
-from vtax.model.nodes import ClusterShape
+from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import cgroup
+from vtax.model.trial import CommandResult
+from vtax.providers import cgroup, network
 from vtax.providers.base import Site
-from vtax.providers.host.provider import Host, wrapper
+from vtax.providers.host import ssh_nodes
+from vtax.providers.host.provider import Host, HostOptions, wrapper
+from vtax.transport import process
 from vtax.transport.local import LocalTransport
 
 SHAPE = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
 SPEC = EnvironmentSpec(name="host", provider="host")
 
 
-def wrapped(groups: tuple[Path, ...]) -> list[str]:
-    wrap = wrapper("c1", "/rootfs", Path("/run/c1/worker1"), Path("/run/c1/shared"), "/data", (0, 1), groups)
+def wrapped(groups: tuple[Path, ...], network: str = "", node: str = "") -> list[str]:
+    place, shared = Path("/run/c1/worker1"), Path("/run/c1/shared")
+    wrap = wrapper("c1", "/rootfs", place, shared, "/data", (0, 1), groups, network=network, node=node)
     return list(wrap("/scratch/t", ("hpcc", "a b")))
 
 
@@ -36,18 +44,24 @@ COMMAND = ["hpcc", "a b"]
 def test_root_joins_control_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     groups = (Path("/sys/fs/cgroup/cpuset/vtax-c1/worker1"), Path("/sys/fs/cgroup/memory/vtax-c1/worker1"))
-    assert wrapped(groups) == [*ENTER, f"{groups[0]} {groups[1]}", *COMMAND]
+    assert wrapped(groups) == [*ENTER, f"{groups[0]} {groups[1]}", "", "", *COMMAND]
 
 
 def test_root_without_control_groups_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert wrapped(()) == ["taskset", "-c", "0,1", *ENTER, "", *COMMAND]
+    assert wrapped(()) == ["taskset", "-c", "0,1", *ENTER, "", "", "", *COMMAND]
+
+
+def test_a_node_with_a_network_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    there = "/run/netns/vtax-c1.worker1"
+    assert wrapped((), there, "worker1") == ["taskset", "-c", "0,1", *ENTER, "", there, "worker1", *COMMAND]
 
 
 def test_a_user_pins_in_a_user_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     user = ["unshare", "--user", "--map-root-user", "--map-auto"]
-    assert wrapped(()) == ["taskset", "-c", "0,1", *user, *ENTER, "", *COMMAND]
+    assert wrapped(()) == ["taskset", "-c", "0,1", *user, *ENTER, "", "", "", *COMMAND]
 
 
 @pytest.fixture
@@ -106,6 +120,7 @@ def test_root_s_cluster_has_groups_for_all_sets_of_nodes(
     (top / "cgroup.subtree_control").write_text("")
     hierarchy = cgroup.Hierarchy(2, top, top)
     monkeypatch.setattr(cgroup, "find", lambda: hierarchy)
+    monkeypatch.setattr(network, "make", lambda commands: None)
     host = Host(tmp_path)
     assert host.capabilities.limits_memory
     host.create(SPEC, SHAPE, "/data", site)
@@ -137,7 +152,7 @@ def test_a_group_that_cannot_be_made_is_a_provision_error(
 def test_the_plan_shows_the_command_of_the_first_worker(tmp_path: Path) -> None:
     (line,) = Host(tmp_path).commands(SPEC, SHAPE, "/data", "cloud")
     assert line[:3] == ("taskset", "-c", "0,1")
-    assert line[-3:] == ("DIRECTORY", "", "COMMAND")
+    assert line[-5:] == ("DIRECTORY", "", "", "", "COMMAND")
     assert "vtax.campaign=CAMPAIGN" in line
 
 
@@ -155,6 +170,117 @@ def test_the_plan_shows_the_control_groups_of_root(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     top = Path("/sys/fs/cgroup")
     monkeypatch.setattr(cgroup, "find", lambda: cgroup.Hierarchy(1, top / "cpuset", top / "memory"))
-    (line,) = Host(tmp_path).commands(SPEC, SHAPE, "/data", "cloud")
+    added, loopback, line = Host(tmp_path).commands(SPEC, SHAPE, "/data", "cloud")
     groups = "/sys/fs/cgroup/cpuset/vtax-CAMPAIGN/worker1 /sys/fs/cgroup/memory/vtax-CAMPAIGN/worker1"
-    assert line[-3:] == ("DIRECTORY", groups, "COMMAND")
+    assert line[-5:] == ("DIRECTORY", groups, "/run/netns/vtax-CAMPAIGN.loopback", "", "COMMAND")
+    assert added == ("ip", "netns", "add", "vtax-CAMPAIGN.loopback")
+    assert loopback == ("ip", "-n", "vtax-CAMPAIGN.loopback", "link", "set", "lo", "alias", "CAMPAIGN", "up")
+
+
+# --- with a bridge ---------------------------------------------------------------------------------------------------
+
+BRIDGED = EnvironmentSpec(name="host-bridge", provider="host", options={"network": "bridge"})
+
+
+def test_a_bridge_makes_separate_nodes(tmp_path: Path) -> None:
+    """What containers have: their own stack each, and one mpirun over SSH to all of them."""
+    host, options = Host(tmp_path), HostOptions(network="bridge")
+    assert host.capabilities_with(options).separate_nodes
+    assert not host.capabilities_with(HostOptions()).separate_nodes
+    assert host.capabilities_with(options).kind is NodeKind.HOST
+    assert host.launcher(options) == Mpirun(interface="eth0")
+    assert host.launcher(HostOptions(network="bridge", mpi_transport="tcp")) == Mpirun(
+        interface="eth0", transport="tcp"
+    )
+
+
+def test_the_plan_shows_what_makes_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(cgroup, "find", lambda: None)
+    commands = Host(tmp_path).commands(BRIDGED, SHAPE, "/data", "cloud")
+    assert [line[3].partition(".")[2] for line in commands if line[:3] == ("ip", "netns", "add")] == [
+        *("bridge", "master", "worker1", "worker2")
+    ]
+    server, entered = commands[-2:]
+    assert server[:2] == ("setsid", "--fork")
+    assert server[-5:] == ("/", "", "/run/netns/vtax-CAMPAIGN.worker1", "worker1", "node-init")
+    assert entered[-4:] == ("", "/run/netns/vtax-CAMPAIGN.worker1", "worker1", "COMMAND")
+
+
+@pytest.fixture
+def tree(site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root file system with what nodes copy of it; keys that exist already; commands that make a network are kept."""
+    root = Path(site.image.directory)
+    for place, text in (("etc/ssh/sshd_config.d/vtax.conf", "UsePAM no\n"), ("root/.profile", "")):
+        (root / place).parent.mkdir(parents=True)
+        (root / place).write_text(text)
+    site.keys.mkdir()
+    for name in ("user", "master", "worker1", "worker2"):
+        (site.keys / name).write_text(f"secret of {name}")
+        (site.keys / f"{name}.pub").write_text(f"ssh-ed25519 {name} vtax")
+    monkeypatch.setattr(cgroup, "find", lambda: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(network, "make", lambda commands: None)
+    return root
+
+
+def serve(argv: Sequence[str], stdout: Path, **_: Any) -> None:
+    """What starts the server of a node: it prints what OpenSSH prints."""
+    assert tuple(argv[:2]) == ("setsid", "--fork")
+    stdout.write_text("Server listening on 0.0.0.0 port 22.\n")
+
+
+def test_a_bridged_cluster(tmp_path: Path, site: Site, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "run", serve)
+    cluster = Host(tmp_path).create(BRIDGED, SHAPE, "/data", site)
+    assert [node.address for node in cluster.nodes] == ["10.214.0.10", "10.214.0.11", "10.214.0.12"]
+    assert cluster.shared_transports == {}, "a parallel program starts on its first node, and the rest over SSH"
+    assert cluster.capabilities.separate_nodes
+    own = site.directory / "worker1"
+    assert "10.214.0.12 worker2\n" in (own / "etc/hosts").read_text()
+    assert (own / "etc/ssh/sshd_config.d/vtax.conf").read_text() == "UsePAM no\n"
+    assert (own / "etc/ssh/ssh_host_ed25519_key").read_text() == "secret of worker1"
+    assert (own / "root/.ssh/id_ed25519").stat().st_mode & 0o777 == 0o600
+    assert "worker2,10.214.0.12 ssh-ed25519 worker2" in (own / "etc/ssh/ssh_known_hosts").read_text()
+    assert sorted(path.name for path in tree.rglob("*")) == [
+        *(".profile", "data", "etc", "root", "scratch", "ssh", "sshd_config.d", "vtax.conf")
+    ], "no key reaches the root file system"
+
+
+def test_a_server_that_does_not_start(tmp_path: Path, site: Site, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(argv: Sequence[str], stdout: Path, **_: Any) -> None:
+        stdout.write_text("vtax-enter: cannot enter /run/netns/vtax-c1.master: No such file or directory\n")
+
+    monkeypatch.setattr(process, "run", fail)
+    monkeypatch.setattr(ssh_nodes, "READY_S", 0.05)
+    with pytest.raises(ProvisionError, match="its SSH server did not start") as raised:
+        Host(tmp_path).create(BRIDGED, SHAPE, "/data", site)
+    assert "vtax-enter: cannot enter" in raised.value.detail
+
+
+@pytest.mark.usefixtures("as_user")
+def test_an_ordinary_user_is_refused_a_bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host, "unavailable", lambda self: "")
+    capacity = HostCapacity(cpu_ids=(0,), memory_bytes=2**30)
+    (problem,) = Host(tmp_path).check(BRIDGED, SHAPE, capacity)
+    assert problem.message == 'network = "bridge" needs root, to make a bridge'
+    assert 'network = "none"' in problem.remedy
+    assert Host(tmp_path).check(SPEC, SHAPE, capacity) == []
+
+
+def refuse(stderr: str) -> Callable[..., CommandResult]:
+    return lambda argv, **_: result_of(argv, (1, "", stderr))
+
+
+@pytest.mark.parametrize(
+    ("user", "said"), [(0, "namespaces cannot be made (in a container"), (1000, "user namespaces")]
+)
+def test_no_permission_to_make_namespaces(
+    user: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(process, "installed", lambda program: True)
+    monkeypatch.setattr(process, "run", refuse("unshare: unshare failed: Operation not permitted\n"))
+    (problem,) = Host(tmp_path).check(SPEC, SHAPE, HostCapacity(cpu_ids=(0,), memory_bytes=2**30))
+    assert problem.message.startswith(said)
+    assert problem.message.endswith("unshare failed: Operation not permitted")

@@ -13,7 +13,7 @@ import pytest
 from fakes.cluster import result_of
 from vtax.cli import main
 from vtax.model.trial import CommandResult
-from vtax.providers import cgroup
+from vtax.providers import cgroup, network
 from vtax.providers.base import LABEL, RUNTIME_LABEL, UNKNOWN, Leftover, elsewhere
 from vtax.providers.cgroup import Hierarchy
 from vtax.providers.docker.provider import Docker
@@ -94,6 +94,7 @@ def test_processes_and_control_groups_of_others_are_told_apart(tmp_path: Path, m
         provider._Process(8, "c2", "/b/run/c2/host/worker1"),
     ]
     monkeypatch.setattr(provider, "_labelled_processes", lambda: processes)
+    monkeypatch.setattr(network, "found", lambda: [network.Namespace("c1", "worker1", runtime / "c1" / "host")])
     made = provider.Host(runtime)
     made.groups = Hierarchy(2, tmp_path / "tree", tmp_path / "tree")
     assert [(one.kind, one.name, one.elsewhere) for one in made.leftovers()] == [
@@ -101,6 +102,7 @@ def test_processes_and_control_groups_of_others_are_told_apart(tmp_path: Path, m
         ("control group", "vtax-c2", UNKNOWN),
         ("process", "7", ""),
         ("process", "8", "/b/run"),
+        ("network namespace", "vtax-c1.worker1", ""),
     ]
 
 

@@ -20,10 +20,11 @@ from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
+from vtax.providers import network
 from vtax.providers.base import LABEL, UNKNOWN, Site
 from vtax.providers.guest import console
-from vtax.providers.guest.guest_config import addresses
-from vtax.providers.qemu import boot, bridge, command, kvm, machines, problems, processes, qmp
+from vtax.providers.network import Namespace, addresses
+from vtax.providers.qemu import boot, command, kvm, machines, problems, processes, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
 from vtax.providers.qemu.processes import SWITCH, Process, owner_of
@@ -581,7 +582,8 @@ def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monke
     theirs.mkdir(parents=True)
     found = [Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
     monkeypatch.setattr(module, "processes", lambda: found)
-    monkeypatch.setattr(bridge, "found", lambda: [("c4", None), ("c1", None), ("c2", theirs)])
+    networks = [Namespace("c4", "", None), Namespace("c1", "", None), Namespace("c2", "", theirs)]
+    monkeypatch.setattr(network, "found", lambda: networks)
     whose = [(item.campaign, item.elsewhere) for item in Qemu(tmp_path / "run").leftovers()]
     others = str(tmp_path / "other")
     assert whose == [("c1", ""), ("c2", others), ("c3", ""), ("c4", UNKNOWN), ("c1", ""), ("c2", others)]
@@ -612,7 +614,7 @@ def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monk
     monkeypatch.setattr(module, "wait_until_ready", wait)
     for place, name in ((module, "make_keys"), (module, "seed"), (module, "ram_disk"), (module, "_write_secret")):
         monkeypatch.setattr(place, name, lambda *_: None)
-    monkeypatch.setattr(bridge, "make", lambda _: None)
+    monkeypatch.setattr(network, "make", lambda _: None)
     monkeypatch.setattr(Qemu, "_version", lambda _: (8, 0))
     monkeypatch.setattr(process, "run", lambda argv, timeout_s, check: result(0))
     site = Site("c1", tmp_path, Image(recipe="", digest="", directory="", archive="", kernel="k"), tmp_path)

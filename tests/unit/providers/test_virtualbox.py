@@ -18,7 +18,7 @@ from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
 from vtax.providers.guest import firmware
-from vtax.providers.guest.guest_config import addresses
+from vtax.providers.network import addresses
 from vtax.providers.virtualbox import command, listing, manage, threads
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
 from vtax.providers.virtualbox.provider import VirtualBox

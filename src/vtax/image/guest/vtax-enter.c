@@ -1,9 +1,11 @@
-/* vtax-enter LABEL ROOT SITE SHARED MOUNTPOINT DIRECTORY GROUPS COMMAND...
+/* vtax-enter LABEL ROOT SITE SHARED MOUNTPOINT DIRECTORY GROUPS NETWORK NODE COMMAND...
  *
  * Runs COMMAND in DIRECTORY inside the root file system at ROOT, on this machine, without virtualization: in a mount and
  * process namespace of its own, so nothing stays mounted or running when it ends. ROOT is read-only; SITE holds the
- * node's own scratch, tmp and run directories; SHARED appears at MOUNTPOINT; GROUPS are control groups to enter,
- * separated by spaces ("" is none). LABEL makes the process easy to find. Exits as COMMAND does, 128 + n for signal n.
+ * node's own scratch, tmp and run directories, and what replaces ROOT's etc/hosts, etc/ssh and root on this node; SHARED
+ * appears at MOUNTPOINT; GROUPS are control groups to enter, separated by spaces ("" is none). NETWORK is the file of a
+ * network namespace to enter ("" makes one with nothing but loopback, which ends with the command), NODE the host name
+ * ("" keeps that of the machine). LABEL makes the process easy to find. Exits as COMMAND does, 128 + n for signal n.
  *
  * One static program, because a shell with ten calls of mount costs more than a short benchmark step.
  */
@@ -11,13 +13,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -40,6 +45,12 @@ static void bind_part(const char *site, const char *root, const char *part) {
   bind_over(from, root, part, 0);
 }
 
+static void bind_if_there(const char *site, const char *root, const char *part) {
+  char from[PATH_MAX];
+  snprintf(from, sizeof from, "%s%s", site, part);
+  if (access(from, F_OK) == 0) bind_over(from, root, part, 0);
+}
+
 static void enter_groups(char *groups) {
   for (char *group = strtok(groups, " "); group; group = strtok(NULL, " ")) {
     char path[PATH_MAX];
@@ -48,6 +59,41 @@ static void enter_groups(char *groups) {
     if (file < 0 || write(file, "0", 1) != 1) fail("cannot enter", group);
     close(file);
   }
+}
+
+static void loopback_up(void) {
+  struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+  int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (control < 0 || ioctl(control, SIOCSIFFLAGS, &request) != 0) fail("cannot bring up", "lo");
+  close(control);
+}
+
+static void enter_network(const char *network) {
+  if (!*network) {
+    if (unshare(CLONE_NEWNET) != 0) fail("cannot make", "a network namespace");
+    loopback_up();
+    return;
+  }
+  int file = open(network, O_RDONLY | O_CLOEXEC);
+  if (file < 0 || setns(file, CLONE_NEWNET) != 0) fail("cannot enter", network);
+  close(file);
+}
+
+/* A new sysfs shows the interfaces of the namespace that mounts it. Not every user namespace may mount one. */
+static void show_system(const char *root, const char *network) {
+  char path[PATH_MAX];
+  if (!*network) {
+    bind_over("/sys", root, "/sys", MS_REC);
+    return;
+  }
+  snprintf(path, sizeof path, "%s/sys", root);
+  if (mount("sysfs", path, "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) fail("cannot mount", path);
+  bind_over("/sys/fs/cgroup", root, "/sys/fs/cgroup", MS_REC);
+}
+
+static void take_name(const char *node) {
+  if (!*node) return;
+  if (unshare(CLONE_NEWUTS) != 0 || sethostname(node, strlen(node)) != 0) fail("cannot take the name", node);
 }
 
 /* A user namespace may not drop flags that the file system was mounted with, so they are asked for again. */
@@ -104,29 +150,35 @@ static int first_process(const char *root, const char *directory, char **command
 }
 
 int main(int argc, char **argv) {
-  if (argc < 9) {
-    fprintf(stderr, "usage: vtax-enter LABEL ROOT SITE SHARED MOUNTPOINT DIRECTORY GROUPS COMMAND...\n");
+  if (argc < 11) {
+    fprintf(stderr, "usage: vtax-enter LABEL ROOT SITE SHARED MOUNTPOINT DIRECTORY GROUPS NETWORK NODE COMMAND...\n");
     return 125;
   }
-  const char *root = argv[2], *site = argv[3];
+  const char *root = argv[2], *site = argv[3], *network = argv[8];
+  char **command = argv + 10;
   enter_groups(argv[7]);
-  if (unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) fail("cannot make namespaces for", argv[8]);
+  enter_network(network);
+  take_name(argv[9]);
+  if (unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) fail("cannot make namespaces for", command[0]);
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) fail("cannot make private", "/");
   bind_over(root, root, "", 0);
   bind_over("/dev", root, "/dev", MS_REC);
-  bind_over("/sys", root, "/sys", MS_REC);
+  show_system(root, network);
   bind_part(site, root, "/scratch");
   bind_part(site, root, "/tmp");
   bind_part(site, root, "/run");
+  bind_if_there(site, root, "/etc/hosts");
+  bind_if_there(site, root, "/etc/ssh");
+  bind_if_there(site, root, "/root");
   bind_over(argv[4], root, argv[5], 0);
   pid_t child = fork();
-  if (child < 0) fail("cannot fork for", argv[8]);
-  if (child == 0) return first_process(root, argv[6], argv + 8);
+  if (child < 0) fail("cannot fork for", command[0]);
+  if (child == 0) return first_process(root, argv[6], command);
   signal(SIGTERM, SIG_IGN);
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);
   int status;
   while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) fail("cannot wait for", argv[8]);
+    if (errno != EINTR) fail("cannot wait for", command[0]);
   return code_of(status);
 }

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 
 from vtax.model.nodes import NodeShape, Role
+from vtax.providers.network import SUBNET
 
-PREFIX = "10.214.0"  # of the cluster's network, which nothing outside it sees
-NETWORK = f"{PREFIX}.0/24"
+NETWORK = f"{SUBNET}.0/24"
 OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}
 VIRTIO = "virtio_pci virtio_net"  # kernel modules, where they are not inside the kernel
 INIT = "/usr/local/bin/vm-init"
@@ -22,11 +22,6 @@ NAME = re.compile(r"^vtax-(.+)-(master|worker[0-9]+)$")
 def name_of(campaign: str, node: str) -> str:
     """The name of a machine in its hypervisor: all that `destroy` needs."""
     return f"vtax-{campaign}-{node}"
-
-
-def addresses(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Fixed addresses: .10, .11, ... in the order of the nodes."""
-    return {name: f"{PREFIX}.{10 + number}" for number, name in enumerate(names)}
 
 
 def guest_config(

@@ -11,7 +11,7 @@ from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Node, Site
-from vtax.providers.guest.guest_config import addresses
+from vtax.providers.network import addresses
 from vtax.transport.ssh import SshTransport
 
 CAPABILITIES = Capabilities(

@@ -1,8 +1,9 @@
 """The bare host: the same root file system entered by chroot, the same CPUs and memory, no virtualization.
 
-There is one machine, so "nodes" are sets of CPUs of it: they share a kernel, a network stack and a disk. Every command
-runs in its own mount and process namespace, made by `vtax-enter` in 3 ms, which ends with it. Root limits memory
-by control groups; an ordinary user works in a user namespace, pins CPUs with `taskset`, and has no memory limit.
+There is one machine, so "nodes" are sets of CPUs of it: they share a kernel and a disk. Every command runs in its own
+mount and process namespace, made by `vtax-enter` in 3 ms, which ends with it. Nodes share a loopback interface that
+nothing else has, or, with `network = "bridge"`, each has a network stack and an SSH server. Root limits memory by
+control groups; an ordinary user works in a user namespace, pins CPUs with `taskset`, and has no memory limit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
@@ -21,25 +23,32 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import cgroup
+from vtax.providers import cgroup, network
 from vtax.providers.base import LABEL, SCRATCH, Cluster, Commands, Leftover, Node, Options, Provider, Site, elsewhere
+from vtax.providers.host import ssh_nodes
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
+from vtax.transport.parallel import each
 
 ENTER = "/usr/local/bin/vtax-enter"  # static, in the root file system; see its source for what it does
+LOOPBACK = "loopback"  # the network namespace of all nodes together, where they have no network
 
 
 class HostOptions(Options):
-    """`mpi_transport` "tcp" makes ranks communicate over TCP, as they must between nodes, to separate its cost."""
+    """`mpi_transport` "tcp" makes ranks communicate over TCP, as they must between nodes, to separate its cost.
+    `network` "bridge" gives every node its own network stack, and a bridge between them, as containers have."""
 
     mpi_transport: Literal["auto", "tcp"] = "auto"
+    network: Literal["none", "bridge"] = "none"
 
 
 class Host(Provider):
     name = "host"
     options = HostOptions
     runners = ()
-    install_hint = "as root: apt-get install util-linux uidmap, and a line for this user in /etc/subuid and /etc/subgid"
+    install_hint = (
+        "as root: apt-get install util-linux iproute2 uidmap, and a line for this user in /etc/subuid and /etc/subgid"
+    )
     capabilities = Capabilities(kind=NodeKind.HOST, limits_cpu=True, shares_machine=True)
     provision_estimate_s = 1.0
 
@@ -48,84 +57,126 @@ class Host(Provider):
         self.groups = cgroup.find() if os.geteuid() == 0 else None
         self.capabilities = self.capabilities.model_copy(update={"limits_memory": self.groups is not None})
 
+    def capabilities_with(self, options: HostOptions) -> Capabilities:
+        return self.capabilities.model_copy(update={"separate_nodes": options.network == "bridge"})
+
     def slowdown(self, options: HostOptions) -> float:
         return 1.0
 
     def launcher(self, options: HostOptions) -> Mpirun:
+        if options.network == "bridge":
+            return Mpirun(interface=network.INTERFACE, transport=options.mpi_transport)
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 
     def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
-        site = Path("CAMPAIGN")
-        groups = [tree / f"{cgroup.PREFIX}CAMPAIGN" / "worker1" for tree in self.groups.trees] if self.groups else ()
-        cpus = shape.nodes[1].cpu_ids
-        wrap = wrapper("CAMPAIGN", "ROOTFS", site / "worker1", site / "shared", shared_path, cpus, groups)
-        return (wrap("DIRECTORY", ("COMMAND",)),)
+        image = Image(recipe="", digest="", directory="ROOTFS", archive="")
+        return self._commands(spec, shape, shared_path, Site("CAMPAIGN", Path("CAMPAIGN"), image, Path("KEYS")))
+
+    def _commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Commands:
+        """What makes the network and starts the servers, and how a command enters a node."""
+        wraps = {name: self._wrapper(spec, name, nodes, shared_path, site) for name, nodes in _sets(spec, shape)}
+        made = tuple(command for part in _networks(spec, shape, site) for command in part)
+        first = shape.workers[0].name
+        servers = (ssh_nodes.server(wraps[first]("/", ssh_nodes.FIRST_PROCESS)),) if _bridged(spec) else ()
+        return (*made, *servers, wraps[first]("DIRECTORY", ("COMMAND",)))
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
-        return [Problem.blocker(reason, self.install_hint)] if reason else []
+        if reason:
+            return [Problem.blocker(reason, self.install_hint)]
+        nothing = 'or network = "none", in which no benchmark between nodes runs'
+        return list(network.refused('network = "bridge"', nothing, "bridge", "veth")) if _bridged(spec) else []
 
     def unavailable(self) -> str:
-        for program in ("unshare", "taskset"):
+        root = os.geteuid() == 0
+        for program in ("unshare", "taskset", *(("ip",) if root else ())):
             if not process.installed(program):
                 return f"{program} is not installed"
-        if os.geteuid() == 0:
+        command = (*(process.as_root_here() or ("unshare",)), "--mount", "--pid", "--net", "--fork", "true")
+        probe = process.run(command, timeout_s=10)
+        if probe.exit_code == 0:
             return ""
-        probe = process.run((*process.as_root_here(), "--mount", "--pid", "--fork", "true"), timeout_s=10)
-        return "" if probe.exit_code == 0 else f"user namespaces do not work for this user: {probe.stderr.strip()}"
+        said = probe.stderr.strip()
+        if root:
+            return f"namespaces cannot be made (in a container they need the capability SYS_ADMIN): {said}"
+        return f"user namespaces do not work for this user: {said}"
 
     def status_note(self) -> str:
         return "" if os.geteuid() == 0 else "without root it pins CPUs, but cannot limit memory: the audit reports that"
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        for name, nodes in _groups(shape):
+        for name, nodes in _sets(spec, shape):
             for part in ("scratch", "tmp", "run"):
                 (site.directory / name / part).mkdir(parents=True, exist_ok=True)
-            if self.groups:
-                cpus = sorted({cpu for node in nodes for cpu in node.cpu_ids})
-                try:
-                    cgroup.make(self.groups, site.campaign, name, cpus, sum(node.memory_bytes for node in nodes))
-                except OSError as error:
-                    raise ProvisionError(
-                        f"the control group of {name} cannot be made: {error}",
-                        remedy="does another program use these CPUs exclusively? run `vtax clean` after a crash",
-                    ) from error
+            self._limit(site.campaign, name, nodes)
         (site.directory / "shared").mkdir(exist_ok=True)
         for place in (SCRATCH, shared_path):
             (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
+        between, *of_nodes = _networks(spec, shape, site)
+        network.make(between)
+        each(network.make, of_nodes)
+        if _bridged(spec):
+            self._serve(spec, shape, shared_path, site)
         return self.connect(spec, shape, shared_path, site)
 
+    def _limit(self, campaign: str, name: str, nodes: Sequence[NodeShape]) -> None:
+        """The control groups of a set of nodes, where this user may make any."""
+        if not self.groups:
+            return
+        try:
+            cgroup.make(self.groups, campaign, name, _cpus(nodes), sum(node.memory_bytes for node in nodes))
+        except OSError as error:
+            raise ProvisionError(
+                f"the control group of {name} cannot be made: {error}",
+                remedy="does another program use these CPUs exclusively? run `vtax clean` after a crash",
+            ) from error
+
+    def _serve(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> None:
+        """Start an SSH server in every node, inside the node's control groups, so that pausing these pauses it."""
+        names = tuple(node.name for node in shape.nodes)
+        make_keys(site.keys, names)
+        places = network.addresses(names)
+
+        def start(node: NodeShape) -> None:
+            ssh_nodes.write_files(site, shape, node.name, places)
+            entered = self._wrapper(spec, node.name, [node], shared_path, site)("/", ssh_nodes.FIRST_PROCESS)
+            ssh_nodes.start_server(ssh_nodes.server(entered), node.name, site.console(node.name))
+
+        each(start, shape.nodes)
+
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        transports = {
-            name: LocalTransport(self._wrapper(name, nodes, shared_path, site)) for name, nodes in _groups(shape)
-        }
-        shared = {
-            frozenset(node.name for node in nodes): transports[name] for name, nodes in _groups(shape) if len(nodes) > 1
-        }
+        options = _options(spec)
+        places = network.addresses([node.name for node in shape.nodes]) if _bridged(spec) else {}
+        sets = _sets(spec, shape)
+        transports = {name: LocalTransport(self._wrapper(spec, name, nodes, shared_path, site)) for name, nodes in sets}
+        shared = {frozenset(node.name for node in nodes): transports[name] for name, nodes in sets if len(nodes) > 1}
         return Cluster(
             environment=spec,
             shape=shape,
-            nodes=tuple(Node(node.name, "127.0.0.1", node, transports[node.name]) for node in shape.nodes),
-            capabilities=self.capabilities,
-            launcher=self.launcher(HostOptions.model_validate(dict(spec.options))),
+            nodes=tuple(
+                Node(node.name, places.get(node.name, "127.0.0.1"), node, transports[node.name]) for node in shape.nodes
+            ),
+            capabilities=self.capabilities_with(options),
+            launcher=self.launcher(options),
             shared_path=shared_path,
-            commands=(transports[shape.nodes[-1].name].wrap("DIRECTORY", ("COMMAND",)),),
+            commands=self._commands(spec, shape, shared_path, site),
             shared_transports=shared,
         )
 
     def _wrapper(
-        self, name: str, nodes: Sequence[NodeShape], shared_path: str, site: Site
+        self, spec: EnvironmentSpec, name: str, nodes: Sequence[NodeShape], shared_path: str, site: Site
     ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
         top = f"{cgroup.PREFIX}{site.campaign}"
-        trees = self.groups.trees if self.groups else ()
         return wrapper(
             site.campaign,
             site.image.directory,
             site.directory / name,
             site.directory / "shared",
             shared_path,
-            sorted({cpu for node in nodes for cpu in node.cpu_ids}),
-            [tree / top / name for tree in trees],
+            _cpus(nodes),
+            [tree / top / name for tree in self.groups.trees] if self.groups else (),
+            network=_entrance(spec, site.campaign, name),
+            node=name if _bridged(spec) else "",
         )
 
     def destroy(self, campaign: str) -> None:
@@ -134,6 +185,7 @@ class Host(Provider):
                 os.kill(pid, signal.SIGKILL)
         if self.groups:
             cgroup.remove(self.groups, campaign)
+        network.remove(campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
         groups = cgroup.campaigns(self.groups) if self.groups else ()
@@ -147,6 +199,7 @@ class Host(Provider):
                 Leftover(self.name, "process", str(one.pid), one.campaign, one.elsewhere(self.runtime))
                 for one in _labelled_processes()
             ),
+            *network.leftovers(self.name, self.runtime, parts=True),
         ]
 
     def remove_image(self, image: Image) -> None:
@@ -161,22 +214,65 @@ def wrapper(
     mountpoint: str,
     cpus: Sequence[int],
     groups: Sequence[Path],
+    *,
+    network: str,
+    node: str,
 ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
-    """What runs a command in the root file system on a node's CPUs: by control groups, or else by `taskset`."""
+    """What runs a command in the root file system on a node's CPUs: by control groups, or else by `taskset`.
+
+    `network` is the file of a network namespace, "" makes one with loopback alone for each command; `node` is the host
+    name, "" leaves that of the machine.
+    """
     pinned = () if groups else ("taskset", "-c", ",".join(map(str, cpus)))
     enter = (root + ENTER, f"{LABEL}={campaign}", root, str(site), str(shared), mountpoint)
 
     def wrap(directory: str, argv: Sequence[str]) -> tuple[str, ...]:
-        return (*pinned, *process.as_root_here(), *enter, directory, " ".join(map(str, groups)), *argv)
+        return (*pinned, *process.as_root_here(), *enter, directory, " ".join(map(str, groups)), network, node, *argv)
 
     return wrap
 
 
-def _groups(shape: ClusterShape) -> tuple[tuple[str, tuple[NodeShape, ...]], ...]:
-    """The sets of nodes that commands use: each alone, the workers together, all together."""
+def _options(spec: EnvironmentSpec) -> HostOptions:
+    return HostOptions.model_validate(dict(spec.options))
+
+
+def _bridged(spec: EnvironmentSpec) -> bool:
+    return _options(spec).network == "bridge"
+
+
+def _cpus(nodes: Sequence[NodeShape]) -> list[int]:
+    return sorted({cpu for node in nodes for cpu in node.cpu_ids})
+
+
+def _sets(spec: EnvironmentSpec, shape: ClusterShape) -> tuple[tuple[str, tuple[NodeShape, ...]], ...]:
+    """The sets of nodes that commands use: each alone; without a network also the workers together, and all."""
     alone = tuple((node.name, (node,)) for node in shape.nodes)
+    if _bridged(spec):
+        return alone
     workers = (("workers", shape.workers),) if len(shape.workers) > 1 else ()
     return (*alone, *workers, ("cluster", shape.nodes))
+
+
+def _networks(spec: EnvironmentSpec, shape: ClusterShape, site: Site) -> tuple[Commands, ...]:
+    """What makes the network that nodes share, then what makes that of each node. An ordinary user can name no
+    namespace: each command then gets a loopback interface for itself."""
+    if os.geteuid() != 0:
+        return ((),)
+    label, directory = site.campaign, site.directory
+    if not _bridged(spec):
+        return (network.namespace(label, directory, LOOPBACK),)
+    places = network.addresses([node.name for node in shape.nodes])
+    return (
+        network.bridge(label, directory, network.BRIDGE),
+        *(network.node(label, directory, name, address) for name, address in places.items()),
+    )
+
+
+def _entrance(spec: EnvironmentSpec, label: str, node: str) -> str:
+    """The file of the network namespace in which a node's commands run; "" where it has no name."""
+    if os.geteuid() != 0:
+        return ""
+    return str(network.path_of(label, node if _bridged(spec) else LOOPBACK))
 
 
 class _Process(NamedTuple):

@@ -10,6 +10,7 @@ from pathlib import Path
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape
 from vtax.paths import replacing
+from vtax.providers import network
 from vtax.providers.base import LABEL, Commands, Site
 from vtax.providers.guest import disk, numa
 from vtax.providers.guest import initrd as guest_initrd
@@ -45,11 +46,11 @@ def parts(
     """The commands that make the network, then those that start each node."""
     commands = [(machine.node.name, started(machine, options, accel, version)) for machine in machines]
     if options.network == "tap":
-        network = bridge.commands(site.campaign, site.directory)
-        return network, *((bridge.through(site.campaign, name, command),) for name, command in commands)
+        between = network.bridge(site.campaign, site.directory)
+        return between, *((bridge.through(site.campaign, name, command),) for name, command in commands)
     path = str(site.directory / "switch")
-    network = ((sys.executable, "-I", "-S", switch.__file__, f"{LABEL}={site.campaign}", path),)
-    return network, *((command,) for _, command in commands)
+    between = ((sys.executable, "-I", "-S", switch.__file__, f"{LABEL}={site.campaign}", path),)
+    return between, *((command,) for _, command in commands)
 
 
 def _kernel(image: Image) -> str:

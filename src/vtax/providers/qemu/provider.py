@@ -21,9 +21,9 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
+from vtax.providers import network
 from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
-from vtax.providers.guest.guest_config import addresses
 from vtax.providers.guest.shutdown import power_off
 from vtax.providers.qemu import bridge, kvm, problems
 from vtax.providers.qemu import command as lines
@@ -140,14 +140,14 @@ class Qemu(Provider):
                 remedy=f"`vtax image remove {site.image.recipe}`, then `vtax image build`",
             )
         names = tuple(node.name for node in shape.nodes)
-        places = addresses(names)
+        places = network.addresses(names)
         accel, version = self.accelerator(options), self._version() or lines.OLDEST
         machines = machines_of(site, shape, options, accel, ram_disk(site.image))
-        network, *nodes = parts(site, machines, options, accel, version)
+        between, *nodes = parts(site, machines, options, accel, version)
         slots = {node.name: node.cpus for node in shape.nodes}
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
-            made = pool.submit(bridge.make, network)
+            made = pool.submit(network.make, between)
             disks = bases(site.image, shape, options)
             keys.result()
             made.result()
@@ -166,13 +166,13 @@ class Qemu(Provider):
         wait_until_ready(site, machines, places, timeout_factor, deadline)
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [pin(machine, options) for machine in machines]
-        between, switched = pin_switch(site.campaign, shape, options)
-        notes = [self._acceleration(options), *(note for note, _ in pinned), *between]
+        pinned_switch, switched = pin_switch(site.campaign, shape, options)
+        notes = [self._acceleration(options), *(note for note, _ in pinned), *pinned_switch]
         facts = {
             machine.node.name: {**lines.facts(machine, options, accel, version), **where, **switched}
             for machine, (_, where) in zip(machines, pinned, strict=True)
         }
-        commands = [command for part in (network, *nodes) for command in part]
+        commands = [command for part in (between, *nodes) for command in part]
         saved_cluster.save(site, commands, notes, timeout_factor, facts)
         return self.connect(spec, shape, shared_path, site)
 
@@ -197,7 +197,7 @@ class Qemu(Provider):
         for one in processes():
             if one.campaign == campaign:
                 one.kill()
-        bridge.remove(campaign)
+        network.remove(campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
         """Machines and networks; owned here are those of this run-time directory, and those whose files are gone."""
@@ -211,17 +211,10 @@ class Qemu(Provider):
             )
             for one in processes()
         ]
-        networks = [
-            Leftover(
-                self.name, "network namespace", bridge.name_of(campaign), campaign, self._elsewhere(campaign, place)
-            )
-            for campaign, place in bridge.found()
-        ]
-        return [*running, *networks]
+        return [*running, *network.leftovers(self.name, self.runtime, parts=False)]
 
-    def _elsewhere(self, campaign: str, place: Path | None) -> str:
-        """A network whose owner is not recorded yet may be one that another vtax instance is just making."""
-        return elsewhere(self.runtime, campaign, place) if place is None or place.exists() else ""
+    def _elsewhere(self, campaign: str, place: Path) -> str:
+        return elsewhere(self.runtime, campaign, place) if place.exists() else ""
 
     def remove_image(self, image: Image) -> None:
         disk.remove(image)

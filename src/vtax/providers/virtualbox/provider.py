@@ -24,8 +24,9 @@ from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
-from vtax.providers.guest.guest_config import NAME, addresses
+from vtax.providers.guest.guest_config import NAME
 from vtax.providers.guest.shutdown import power_off
+from vtax.providers.network import addresses
 from vtax.providers.virtualbox import base, listing, manage, threads
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions

@@ -1,0 +1,55 @@
+"""Nodes of the host environment that have a network: their own /etc and home directory, and an SSH server in each."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import tarfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from vtax.cluster.seed import hosts, seed
+from vtax.errors import ProvisionError
+from vtax.model.nodes import ClusterShape
+from vtax.providers.base import Site
+from vtax.transport import process
+from vtax.transport.local import ENVIRONMENT
+
+FIRST_PROCESS = ("node-init",)  # the same as in containers
+SERVING = re.compile(r"^Server listening on \S+ port 22\.", re.MULTILINE)
+READY_S = 20.0
+POLL_S = 0.01
+OWN = ("etc/ssh", "root")  # what a node has instead of the root file system's
+
+
+def write_files(site: Site, shape: ClusterShape, name: str, places: Mapping[str, str]) -> None:
+    """The files of one node: those of the root file system, and the seed that a container would get."""
+    place, root = site.directory / name, Path(site.image.directory)
+    for part in OWN:
+        shutil.copytree(root / part, place / part, symlinks=True, dirs_exist_ok=True)
+    slots = {node.name: node.cpus for node in shape.nodes}
+    with tarfile.open(fileobj=io.BytesIO(seed(site.keys, name, places, slots))) as archive:
+        archive.extractall(place, filter="data")
+    (place / "etc" / "hosts").write_text(hosts(places))
+
+
+def start_server(command: tuple[str, ...], name: str, log: Path) -> None:
+    """Start what `server` says in the background, and return when it accepts connections. Raises ProvisionError."""
+    deadline = time.monotonic() + READY_S
+    process.run(command, timeout_s=READY_S, env=ENVIRONMENT, stdout=log, stderr=log, check=True)
+    while time.monotonic() < deadline:
+        if SERVING.search(log.read_text(errors="replace")):
+            return
+        time.sleep(POLL_S)
+    raise ProvisionError(
+        f"{name}: its SSH server did not start in {READY_S:g} s",
+        detail="\n".join(log.read_text(errors="replace").splitlines()[-12:]),
+        remedy="the lines above say why; is the machine overloaded?",
+    )
+
+
+def server(entered: tuple[str, ...]) -> tuple[str, ...]:
+    """The command that starts a node's first process in the background; it outlives vtax, as a container's does."""
+    return ("setsid", "--fork", *entered)
