@@ -10,7 +10,7 @@ import numpy as np
 from builders.synthetic import plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate.columns import columns
-from vtax.analysis.estimate.summary import Key, levels_of
+from vtax.analysis.estimate.summary import Key, levels_of, measured
 from vtax.analysis.records import Analysis, Comparison, Level
 from vtax.model.finding import Finding
 from vtax.model.measurement import Measurement
@@ -85,7 +85,8 @@ def analysed(
 
 def levels(measurements: Sequence[Measurement]) -> dict[Key, Level]:
     """Without knowing when runs began, or which had no end."""
-    return levels_of(columns(measurements), {})[0]
+    table = columns(measurements)
+    return levels_of(table, measured(table), {})[0]
 
 
 def only(analysis: Analysis) -> Comparison:

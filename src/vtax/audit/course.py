@@ -14,7 +14,6 @@ from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
-from vtax.model.metric import Direction
 
 TAIL = 0.05  # share of outliers from which an environment has a tail
 
@@ -53,9 +52,9 @@ def drift(evidence: Evidence) -> Iterator[Result]:
     tested = 0
     for key, other in pairs:
         level, base = levels[key], levels[other]
-        rounds = sorted({cell.round for cell in level.cells} & {cell.round for cell in base.cells})
+        apart = evidence.numbers.context.differences(level, base)
         times = np.concatenate([runs[key][1], runs[other][1]])
-        if len(rounds) < VERDICT_FROM or np.isnan(times).any():
+        if apart.rounds.size < VERDICT_FROM or np.isnan(times).any():
             continue
         tested += 1
         where, metrics = (level.environment, level.label), (level.metric,)
@@ -63,8 +62,7 @@ def drift(evidence: Evidence) -> Iterator[Result]:
         if trend is not None and trend.per_hour is not None and trend.p_value < diagnostics.ALPHA / len(pairs):
             message = f"{name_of(level)}: {100 * trend.per_hour:+.2g} % an hour in {level.environment} and the baseline"
             yield Failed(f"{message}, removed by comparing within rounds", *where, metrics=metrics)
-        apart = differences(level, base, rounds)
-        _, p_value, _ = diagnostics.effect_drifts(apart, np.array(rounds, float))
+        _, p_value, _ = diagnostics.effect_drifts(apart.differences, apart.rounds.astype(float))
         if float(p_value) < diagnostics.ALPHA / len(pairs):
             message = f"{name_of(level)}: the difference of {level.environment} changes over the rounds"
             yield Failed(f"{message}, and holds for this period only", *where, metrics=metrics)
@@ -77,13 +75,6 @@ def drift(evidence: Evidence) -> Iterator[Result]:
 def logs(found: tuple[tuple[Floats, ...], Floats]) -> Floats:
     """The logarithms of all runs of one series."""
     return np.asarray(np.log(np.concatenate(found[0])))
-
-
-def differences(level: Level, base: Level, rounds: list[int]) -> Floats:
-    """The paired log differences, above zero where the environment is better."""
-    mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, base))
-    apart = np.array([np.log(mine[number]) - np.log(theirs[number]) for number in rounds])
-    return np.asarray(apart if level.direction is Direction.HIGHER else -apart)
 
 
 @row(

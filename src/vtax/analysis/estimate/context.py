@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vtax.analysis.estimate.failures import Lost, Place, TimeoutCounts, lost, timeouts
-from vtax.analysis.estimate.summary import Key, empty_level, place_of_level
+from vtax.analysis.estimate.differences import Alternation, RoundDifferences, round_differences
+from vtax.analysis.estimate.failures import Lost, Place, Timeouts, lost, timeouts
+from vtax.analysis.estimate.summary import Iterations, Key, empty_level, place_of_level
 from vtax.analysis.records import Level
 from vtax.analysis.sequential.group_sequential import Tables
 from vtax.model.metric import Metric, Series, SeriesRecord
@@ -21,8 +22,8 @@ Declared = Mapping[str, Sequence[Metric]]  # benchmark -> the metrics that it ma
 class PairingContext:
     """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
 
-    `planned` is where the plan has which entry, and its benchmark; `rounds` how many each environment has; `timeouts` and `lost` are measured runs that gave
-    no number.
+    `planned` is where the plan has which entry, and its benchmark; `rounds` how many each environment has; `timeouts`
+    and `lost` are measured runs that gave no number. `alternation` is None where whole cells are compared.
     """
 
     study: Study
@@ -31,10 +32,11 @@ class PairingContext:
     complete: int
     planned: Mapping[Place, str] = field(default_factory=dict)
     rounds: Mapping[str, int] = field(default_factory=dict)
-    timeouts: TimeoutCounts = field(default_factory=dict)
+    timeouts: Timeouts = field(default_factory=dict)
     lost: Lost = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
     declared: Declared = field(default_factory=dict)
+    alternation: Alternation | None = None
 
     def takes_part(self, environment: str, round_: int) -> bool:
         """Whether the plan has an environment in a round: some are only in the first ones."""
@@ -45,9 +47,22 @@ class PairingContext:
         """The last planned look that was reached."""
         return max((look for look in self.study.looks if look <= self.finished), default=None)
 
+    def differences(self, level: Level, base: Level | None) -> RoundDifferences:
+        """One difference a round between two levels of one series; above zero, the first is better."""
+        return round_differences(level, base, self.timeouts, self.alternation)
+
+    def mirrored(self, label: str) -> bool:
+        """Whether the order of an entry's trials is mirrored within each round."""
+        return self.alternation is not None and self.alternation.mirrored(label)
+
 
 def pairing_context(
-    plan: Plan, trials: Sequence[TrialRecord], measured: int, tables: Tables, declared: Declared
+    plan: Plan,
+    trials: Sequence[TrialRecord],
+    measured: int,
+    tables: Tables,
+    declared: Declared,
+    iterations: Mapping[Key, Iterations],
 ) -> PairingContext:
     """`measured` is the last round that has a measurement; it counts where no trial was recorded.
 
@@ -61,6 +76,8 @@ def pairing_context(
         places[cell.round, cell.environment] = place
         rounds.setdefault(cell.round, []).extend(trial.id for trial in cell.trials if not trial.warmup)
     known = {spec.name for spec in plan.environments}
+    late = timeouts(trials)
+    repeated = {spec.label: spec.iterations for spec in plan.study.benchmarks}
     return PairingContext(
         study=plan.study,
         places=places,
@@ -72,10 +89,11 @@ def pairing_context(
             if work.environment in known
         },
         rounds={name: plan.rounds_of(name) for name in known},
-        timeouts=timeouts(trials),
+        timeouts=late,
         lost=lost(trials),
         tables=tables,
         declared=declared,
+        alternation=Alternation(iterations, repeated, late) if plan.interleave == "trial" else None,
     )
 
 
