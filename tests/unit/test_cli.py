@@ -229,7 +229,9 @@ def test_plan_is_a_summary(run: Run, tmp_path: Path) -> None:
     assert lines[0] == "compares     again against host; equivalent is within 5 %"
     assert lines[1] == "rounds       10, 28 trials, one cluster after the other"
     # 18 cells of 1 s, 18 trials of 2.1 s, 10 of 10.1 s, 0.1 s more for each; of the first six rounds 12, 12 and 6
-    assert lines[2].startswith("time         about 2 min 40 s; about 1 min 40 s if all verdicts are clear after round 6, ")
+    assert lines[2].startswith(
+        "time         about 2 min 40 s; about 1 min 40 s if all verdicts are clear after round 6, "
+    )
     assert "to build the root file system" in out
     assert re.search(r"^nodes        master \(CPU \d+, 256 MiB\) and worker1 \(CPU \d+, 256 MiB\)$", out, re.MULTILINE)
     assert "decides      sysbench-cpu" in lines

@@ -113,7 +113,9 @@ def test_a_command_that_is_not_there_is_noticed() -> None:
 
 
 def test_presets_named_exist() -> None:
-    named = {words[words.index("--preset") + 1] for page in PAGES for words in quoted(page) if "init" in words[1:2]}
+    commands = (words[1:] for page in PAGES for words in quoted(page))
+    named = {words[1] for words in commands if words[:1] == ["init"] and words[1:] and not words[1].startswith("-")}
+    assert named
     assert named <= set(PRESETS)
     text = (TOP / "docs" / "study.md").read_text()
     assert all(f"`{preset}`" in text for preset in PRESETS)

@@ -311,8 +311,8 @@ def settled(analysis: Analysis) -> bool:
     """Whether every primary metric has its verdict, so that the campaign may end at this look.
 
     What more rounds cannot change does not keep it open: a blocker, a proportion, a metric that the plan does not have
-    in both, or not in any later round. One that is planned in both and failed in every round so far does. The control arm has no verdict to wait
-    for. Without a single verdict there is nothing to end on.
+    in both, or in no later round. One that is planned in both and failed in every round so far does. The control arm
+    has no verdict to wait for. Without a single verdict there is nothing to end on.
     """
     if analysis.look is None:
         return False

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
 WIDTH, COLUMN = 100, 13  # of the summary, and of the words to the left of it
-BUILD_S = 150.0  # for the root file system, once
 
 
 def plan(
     study: Annotated[Path, typer.Argument(help=STUDY_HELP, show_default=False)],
     json: Json = False,
-    commands: Annotated[bool, typer.Option("--commands", help="Show order, parameters and exact commands too.")] = False,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Show order, parameters and exact commands too.")
+    ] = False,
     rounds: Rounds = None,
     budget: Budget = "",
     anytime: Anytime = False,
@@ -87,6 +88,7 @@ def _filled(word: str, text: str) -> list[str]:
 
 
 def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
+    from vtax.image.build import ESTIMATE_S
     from vtax.model.finding import Severity
     from vtax.units import format_seconds
     from vtax.wording import listed
@@ -98,7 +100,7 @@ def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
     trials = sum(len(cell.trials) for cell in plan.cells)
     order = "alternating, trial by trial" if plan.interleave == "trial" else "one cluster after the other"
     yield "rounds", f"{study.rounds}, {trials} trials, {order}"
-    more = "" if built else f", and about {format_seconds(BUILD_S)} once to build the root file system"
+    more = "" if built else f", and about {format_seconds(ESTIMATE_S)} once to build the root file system"
     yield "time", f"about {format_seconds(plan.estimate_s)}{_earliest(plan)}{more}"
     yield "nodes", listed([_node(node) for node in plan.shape.nodes])
     runs = {work.label for work in plan.work}
@@ -205,10 +207,10 @@ def _ending(plan: Plan) -> list[str]:
     study = plan.study
     lines = []
     if study.anytime:
+        first = format_seconds(plan.estimate_until(study.looks[0]))
         lines.append(
-            f"interim analyses after {format_looks(study.looks)} (about {format_seconds(plan.estimate_until(study.looks[0]))} "
-            f"to {format_seconds(plan.estimate_s)}), with intervals that are valid at all of them; ends at the "
-            "first at which all primary metrics have a verdict"
+            f"interim analyses after {format_looks(study.looks)} (about {first} to {format_seconds(plan.estimate_s)}), "
+            "with intervals that are valid at all of them; ends at the first at which all primary metrics have a verdict"
         )
     elif len(study.looks) > 1:
         at = ", ".join(f"{look} (about {format_seconds(plan.estimate_until(look))})" for look in study.looks)

@@ -212,7 +212,9 @@ def _unselected(study: Study, spec: EnvironmentSpec, provider: Provider) -> list
     chosen, rounds = spec.selection, spec.selection.rounds_of(study.rounds)
     if not chosen.only and not chosen.skip and rounds == study.rounds:
         return []
-    entries = f"only {listed(chosen.only)}" if chosen.only else f"all but {listed(chosen.skip)}" if chosen.skip else "all"
+    entries = (
+        f"only {listed(chosen.only)}" if chosen.only else f"all but {listed(chosen.skip)}" if chosen.skip else "all"
+    )
     often = f", in {rounds} of {study.rounds} rounds" if rounds < study.rounds else ""
     emulated = chosen == spec.emulated and _emulates(spec, provider)
     here = "is emulated in software here: the study then has it run" if emulated else "runs"

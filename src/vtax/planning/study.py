@@ -287,9 +287,7 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
         yield Mistake("rounds", f"{raw['rounds']} is not the last of `looks`", hint)
 
 
-def _uneven(
-    raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec]
-) -> Iterable[Mistake]:
+def _uneven(raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec]) -> Iterable[Mistake]:
     """Iterations that cannot alternate in mirrored order: A B, B A."""
     if raw.get("interleave", "trial") != "trial" or len(environments) < 2:
         return

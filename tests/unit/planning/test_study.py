@@ -255,8 +255,16 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
             'unknown key "counts" (did you mean "count"? allowed: alone, count, exploratory, interval_s,',
         ),
         # what environments take part in
-        (with_box('only = ["pin"]'), "environments.box.only", "there is no entry with the label 'pin' (did you mean \"pi"),
-        (with_box('skip = ["pin"]'), "environments.box.skip", "there is no entry with the label 'pin' (did you mean \"pi"),
+        (
+            with_box('only = ["pin"]'),
+            "environments.box.only",
+            "there is no entry with the label 'pin' (did you mean \"pi",
+        ),
+        (
+            with_box('skip = ["pin"]'),
+            "environments.box.skip",
+            "there is no entry with the label 'pin' (did you mean \"pi",
+        ),
         (with_box("only = []"), "environments.box.only", "the list is empty"),
         (with_box('only = "ping"'), "environments.box.only", "'ping': input should be a valid array"),
         (with_box('only = ["ping"]\nskip = ["ping"]'), "environments.box.skip", "it cannot be combined with `only`"),
@@ -300,7 +308,11 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
             "the baseline takes part in every round",
         ),
         # interleaving
-        (with_top('interleave = "trials"'), "interleave", "'trials' is not allowed (did you mean \"trial\"? allowed: cell"),
+        (
+            with_top('interleave = "trials"'),
+            "interleave",
+            "'trials' is not allowed (did you mean \"trial\"? allowed: cell",
+        ),
         (with_ping("iterations = 3"), "benchmarks.ping.iterations", "3 is odd: interleaved iterations run in mirrored"),
         (with_ping('exploratory = "yes"'), "benchmarks[0].exploratory", "'yes': input should be a valid boolean"),
         # loads

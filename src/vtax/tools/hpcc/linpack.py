@@ -28,8 +28,8 @@ PTRANS_PART = "#####"  # begins the part of the file that only hpcc has
 NODE_RESERVE_BYTES = 96 * 2**20  # of a node's memory, for its kernel and services
 RANK_RESERVE_BYTES = 64 * 2**20  # of a rank's memory, for all but the matrix: 30 to 45 MB were measured
 
-# Eight operations a cycle at 2.5 GHz: half of what AVX2 with FMA can do; SSE2, the slowest kernel of OpenBLAS on x86-64,
-# does four, well within SLOWEST.
+# Eight operations a cycle at 2.5 GHz: half of what AVX2 with FMA can do. SSE2, the slowest kernel of OpenBLAS on
+# x86-64, does four: well within SLOWEST.
 FLOP_RATE_PER_CPU = 20e9
 SLOWEST = 30.0  # a run is hung when it takes this many times as long as estimated, and START_S more
 START_S = 600.0
