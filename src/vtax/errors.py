@@ -8,7 +8,8 @@
     │   ├── ImageError             3    the root file system cannot be built or used
     │   └── StoreError             3    the campaign directory cannot be written
     ├── ProvisionError             3    a cluster did not become ready
-    │   └── NotMatched             3    it became ready, but not as the plan says
+    │   ├── NotMatched             3    it became ready, but not as the plan says
+    │   └── PauseError             3    it cannot be paused, or does not resume
     ├── CommandError               3    a command that had to succeed failed
     ├── ParseError                 4    a tool's output is not what the tool prints when it succeeds
     ├── TrialsFailed               4    the campaign is complete, but some trials failed
@@ -95,6 +96,10 @@ class ProvisionError(VtaxError):
 
 class NotMatched(ProvisionError):
     """The cluster is up, but not as the plan says."""
+
+
+class PauseError(ProvisionError):
+    """A cluster cannot be paused, or does not resume."""
 
 
 class CommandError(VtaxError):

@@ -29,8 +29,7 @@ from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.planning.preparation import Prepared, image_of, prepare, refuse_impossible, resolve
-from vtax.planning.shape import cluster_shape
+from vtax.planning.preparation import Prepared, image_of, prepare, refuse_impossible, resolve, shape_of
 from vtax.planning.study import at_any_time
 from vtax.providers import all_providers, provider, runners
 from vtax.providers.base import Provider, WritesCompose
@@ -286,7 +285,8 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
             f"environment {environment!r} has provider {spec.provider!r}, which cannot write a Compose file",
             remedy="choose a container environment",
         )
-    shape, _ = cluster_shape(study, capacity(host_facts()))
+    providers = {one.name: provider(resolve(one, paths).provider, paths.runtime) for one in study.environments}
+    shape = shape_of(study, capacity(host_facts()), providers)
     image = build.cached(paths.images, recipe.recipe(study.image, build.find_machine_mirror()))
     return writer.compose_file(study.name, spec, shape, study.shared_path, image)
 

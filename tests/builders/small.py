@@ -12,6 +12,7 @@ from pathlib import Path
 
 from builders.recorded import DATA, load
 from fakes.cluster import FakeProvider, Reply, Script
+from vtax.analysis.order import planned_order
 from vtax.model.cluster import Image
 from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan, PlannedTrial
@@ -33,6 +34,7 @@ TEXT = """\
 name = "small"
 seed = 3
 rounds = {rounds}
+interleave = "{interleave}"
 baseline = "host"
 [environments.host]
 provider = "host"
@@ -48,10 +50,12 @@ iterations = {iterations}
 """
 
 
-def study(names: Sequence[str] = ("host", "box"), *, rounds: int = 2, iterations: int = 2) -> Study:
+def study(
+    names: Sequence[str] = ("host", "box"), *, rounds: int = 2, iterations: int = 2, interleave: str = "cell"
+) -> Study:
     """One benchmark on one node in environments of fake providers; the first one is the baseline."""
     specs = tuple(EnvironmentSpec(name=name, provider=name) for name in names)
-    whole = parse(TEXT.format(rounds=rounds, iterations=iterations), "small.toml")
+    whole = parse(TEXT.format(rounds=rounds, iterations=iterations, interleave=interleave), "small.toml")
     return whole.model_copy(update={"environments": specs, "baseline": names[0]})
 
 
@@ -75,9 +79,11 @@ def new_campaign(
     rounds: int = 2,
     iterations: int = 2,
     looks: Sequence[int] = (),
+    interleave: str = "cell",
 ) -> Campaign:
-    """A campaign of which nothing has run yet. Its label is "c1"."""
-    wanted = study(tuple(providers), rounds=looks[-1] if looks else rounds, iterations=iterations)
+    """A campaign of which nothing has run yet. Its id is "c1"."""
+    last = looks[-1] if looks else rounds
+    wanted = study(tuple(providers), rounds=last, iterations=iterations, interleave=interleave)
     wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks})
     plan = make_plan(wanted, MACHINE, providers)
     about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
@@ -86,7 +92,7 @@ def new_campaign(
 
 def planned(plan: Plan) -> list[str]:
     """Every trial's id, in the order in which they run."""
-    return [trial.id for cell in plan.cells for trial in cell.trials]
+    return [trial.id for trial in planned_order(plan, lambda _: plan.interleave == "trial")]
 
 
 def store(campaign: Campaign, texts: Mapping[str, str]) -> None:

@@ -232,6 +232,26 @@ class HealthyNodes:
         return "".join(line.format(rank=rank) for rank, line in enumerate(lines))
 
 
+class FakePausing:
+    """Pauses a cluster of a `FakeProvider`, or does what the provider's hooks say."""
+
+    def __init__(self, provider: FakeProvider, label: str) -> None:
+        self.provider, self.label = provider, label
+
+    def pause(self) -> str:
+        self.provider.pauses += 1
+        if self.provider.before_pause is not None:
+            self.provider.before_pause(self.provider.pauses)
+        self.provider.paused.add(self.label)
+        return "a fake pause"
+
+    def resume(self) -> None:
+        self.provider.resumes += 1
+        if self.provider.before_resume is not None:
+            self.provider.before_resume(self.provider.resumes)
+        self.provider.paused.discard(self.label)
+
+
 class FakeOptions(Options):
     """`knob` is here to be set, or to be set wrongly."""
 
@@ -273,6 +293,10 @@ class FakeProvider:
         self.before_create = before_create
         self.created = 0
         self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
+        self.pauses = self.resumes = 0  # calls, of all clusters
+        self.before_pause: Callable[[int], None] | None = None  # with the number of the call, from 1; may raise
+        self.before_resume: Callable[[int], None] | None = None
+        self.paused: set[str] = set()  # labels of clusters
         self.live: dict[str, Cluster] = {}  # by campaign
         self.elsewhere: dict[str, str] = {}  # run-time directories of other vtaxes, by campaign
         self.calls: list[Call] = []  # of all nodes of all clusters
@@ -331,6 +355,7 @@ class FakeProvider:
             shared_path=shared_path,
             commands=self.commands(spec, shape, shared_path, "cloud"),
             shared_transports={} if self.capabilities.separate_nodes else self._shared(shape, healthy),
+            pausing=FakePausing(self, site.campaign),
         )
         self.live[site.campaign] = cluster
         return cluster
@@ -357,6 +382,7 @@ class FakeProvider:
     def destroy(self, campaign: str) -> None:
         self.destroyed += 1
         self.live.pop(campaign, None)
+        self.paused.discard(campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
         return [

@@ -28,6 +28,7 @@ from vtax.providers.qemu.processes import SWITCH
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox import provider
 from vtax.providers.virtualbox.command import VirtualBoxOptions
+from vtax.providers.virtualbox.pausing import MachinePausing
 from vtax.running.verify import parallel_targets, verify
 from vtax.transport.parallel import each
 
@@ -113,7 +114,7 @@ def standing_cluster(image: Image, state: Path) -> Iterator[Cluster]:
         write_ssh_config(site.directory, site.keys, {names[0]: port}, behind=known, timeout_factor=PATIENCE)
         saved_cluster.save(site, (), (), PATIENCE, {})
         spec = EnvironmentSpec(name="efi", provider="virtualbox")
-        cluster = saved_cluster.load(spec, SHAPE, "/shared", site, Mpirun(interface="eth0"))
+        cluster = saved_cluster.load(spec, SHAPE, "/shared", site, Mpirun(interface="eth0"), MachinePausing([]))
         stack.callback(cluster.close)
         yield cluster
 

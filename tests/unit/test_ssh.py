@@ -132,10 +132,9 @@ def test_the_configuration_of_a_cluster(tmp_path: Path, keys: Path, monkeypatch:
         "  BatchMode yes\n"
         "  LogLevel ERROR\n"
         "  ControlMaster auto\n"
-        "  ControlPersist 120\n"
+        "  ControlPersist 14400\n"
         "  ConnectTimeout 10\n"
-        "  ServerAliveInterval 5\n"
-        "  ServerAliveCountMax 6\n"
+        "  ServerAliveInterval 0\n"
         "  HashKnownHosts no\n"
     )
     assert config.stat().st_mode & 0o777 == 0o600

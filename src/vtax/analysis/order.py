@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from vtax.model.plan import Cell, Plan, PlannedTrial
 
 ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has its own random stream
 ALLOCATIONS = 2  # orders that could have been drawn instead, for the randomisation test
@@ -73,6 +76,51 @@ def zigzag(count: int) -> list[int]:
 def benchmark_order(seed: int, number: int, count: int) -> list[int]:
     """The order of `count` things to run in round `number`, the same in all its environments."""
     return [int(i) for i in generator(seed, number, BENCHMARKS).permutation(count)]
+
+
+def trials_in_order(cells: Sequence[Cell]) -> list[tuple[Cell, PlannedTrial]]:
+    """How the trials of one round alternate between its cells, which are given in the order of the round.
+
+    For every work: its warm-ups, one cell after the other; then iteration 1 in the order of the cells, iteration 2 in
+    the reverse order, iteration 3 in the order again (ABBA). So of every two iterations a drift in time takes as much
+    from one environment as from another. A cell that lacks a work is passed over.
+    """
+    ordered = []
+    for work in _works_in_order(cells):
+        mine = [(cell, [trial for trial in cell.trials if trial.work == work]) for cell in cells]
+        ordered += [(cell, trial) for cell, trials in mine for trial in trials if trial.warmup]
+        for number in sorted({trial.iteration for _, trials in mine for trial in trials if not trial.warmup}):
+            turn = mine if number % 2 else mine[::-1]
+            ordered += [
+                (cell, trial)
+                for cell, trials in turn
+                for trial in trials
+                if not trial.warmup and trial.iteration == number
+            ]
+    return ordered
+
+
+def _works_in_order(cells: Sequence[Cell]) -> list[str]:
+    """The works of all cells, each cell's in its own order: the cells of a round agree, but some lack some works."""
+    lists = [list(dict.fromkeys(trial.work for trial in cell.trials)) for cell in cells]
+    found: list[str] = []
+    while lists := [works for works in lists if works]:
+        found.append(next(works[0] for works in lists if not any(works[0] in other[1:] for other in lists)))
+        lists = [[work for work in works if work != found[-1]] for works in lists]
+    return found
+
+
+def planned_order(plan: Plan, alternating: Callable[[int], bool]) -> list[PlannedTrial]:
+    """All trials of a plan as they run. `alternating` says of which rounds the trials alternate between the cells; in
+    all others one cell follows the other."""
+    ordered: list[PlannedTrial] = []
+    for number, group in groupby(plan.cells, key=lambda cell: cell.round):
+        cells = tuple(group)
+        if alternating(number):
+            ordered += [trial for _, trial in trials_in_order(cells)]
+        else:
+            ordered += [trial for cell in cells for trial in cell.trials]
+    return ordered
 
 
 def generator(seed: int, number: int, what: int) -> Generator:

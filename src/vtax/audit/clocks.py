@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.evidence.campaign import Evidence, differences, shown, values_of
@@ -25,8 +26,9 @@ COARSE_S = 1e-6  # message latencies are of microseconds
     short="unequal clocks",
     why="every rate is a count divided by a time: a clock that is 1 % slow makes a guest 1 % faster",
     remedy="give the guest a stable clock (kvm-clock, invariant TSC), and pause the host's NTP during the campaign",
-    source="the node's and the host's clocks before and after every trial; nodes under the host's own kernel have its "
-    "clock; the tick of MPI's timer where a tool prints it",
+    source="the node's and the host's clocks before and after every trial, and within trials alone where clusters are "
+    "paused between them, since the clock of a paused guest stands still and is then set; nodes under the host's own "
+    "kernel have its clock; the tick of MPI's timer where a tool prints it",
     note="a drift is proven only beyond the doubt with which two clocks can be read; unknown only where even 1 % could "
     "hide in that doubt",
     needs=(
@@ -98,7 +100,8 @@ def by_cell(evidence: Evidence, environment: str) -> list[list[TrialRecord]]:
 
 def drift(evidence: Evidence, trials: list[TrialRecord]) -> Iterator[tuple[float, float]]:
     """(drift, its uncertainty), as shares of the time between them, of every node from its first reading in a cell to
-    its last."""
+    its last; where the cluster was paused between its trials, within these alone: its clock stood still meanwhile, and
+    was set."""
     for node in dict.fromkeys(node for trial in trials for node in evidence.counters[trial.id]):
         readings = [
             (trial.started + trial.elapsed_s, counted)
@@ -108,6 +111,9 @@ def drift(evidence: Evidence, trials: list[TrialRecord]) -> Iterator[tuple[float
         ]
         if not readings:
             continue
+        if any(trial.pause for trial in trials):
+            yield within([counted for _, counted in readings])
+            continue
         (began, first), (ended, last) = readings[0], readings[-1]
         if first is last:
             passed, gained = last["host_clock_s"], last.get("clock_s", 0.0) - last["host_clock_s"]
@@ -115,6 +121,16 @@ def drift(evidence: Evidence, trials: list[TrialRecord]) -> Iterator[tuple[float
             passed, gained = ended - began, last["clock_offset_s"] - first["clock_offset_s"]
         if passed > 0:
             yield gained / passed, (first["clock_doubt_s"] + last["clock_doubt_s"]) / passed
+
+
+def within(readings: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+    """Drift and its uncertainty over several trials together. The errors of their readings are independent, and each is
+    anywhere in its range: twice the root of the squares of these ranges is more than three standard deviations."""
+    passed = sum(counted["host_clock_s"] for counted in readings)
+    gained = sum(counted.get("clock_s", counted["host_clock_s"]) - counted["host_clock_s"] for counted in readings)
+    doubts = [counted["clock_doubt_s"] for counted in readings]
+    doubt = min(sum(doubts), 2 * math.hypot(*doubts))
+    return (gained / passed, doubt / passed) if passed > 0 else (0.0, math.inf)
 
 
 def steps(evidence: Evidence, environment: str) -> float:

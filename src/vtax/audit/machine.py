@@ -108,13 +108,18 @@ def busy_share(cell: CellRecord) -> float | None:
 
 
 def foreign_nodes(evidence: Evidence, environment: str, cells: list[CellRecord]) -> Iterator[Failed]:
-    """Containers and virtual machines besides the nodes of the cluster."""
-    kind, nodes = evidence.capabilities(environment).kind, len(evidence.plan.shape.nodes)
+    """Containers and virtual machines besides the nodes of the cluster, and those of clusters that are paused."""
+    nodes = len(evidence.plan.shape.nodes)
     for counted, name in COUNTED.items():
-        own = nodes if kind is counted else 0
-        counts = [int(c) for cell in cells if (c := cell.host_facts.get("running", {}).get(name)) is not None]
-        if counts and max(counts) > own:
-            message = f"{max(counts)} {name} ran on the machine, {own} of them nodes of {environment}"
+        found = []
+        for cell in cells:
+            owners = (environment, *cell.paused)
+            own = nodes * sum(evidence.capabilities(one).kind is counted for one in owners)
+            if (count := cell.host_facts.get("running", {}).get(name)) is not None and int(count) > own:
+                found.append((int(count), f"{own} of them nodes of {shown(owners)}"))
+        if found:
+            most, known = max(found)
+            message = f"{most} {name} ran on the machine, {known}"
             yield Failed(message, environment, severity=Severity.WARNING)
 
 

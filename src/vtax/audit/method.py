@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations, pairwise, takewhile
+from itertools import combinations, groupby, pairwise, takewhile
 
+from vtax.analysis.order import trials_in_order
 from vtax.analysis.records import VERDICT_FROM
 from vtax.evidence.campaign import Evidence, canonical, shown, values_of
 from vtax.evidence.needs import Needs
@@ -104,23 +105,43 @@ def order(evidence: Evidence) -> Iterator[Result]:
         yield from windows(evidence)
         return
     started = {trial.id: trial.started for trial in evidence.trials}
-    cells = {
-        cell.id: min(started[trial.id] for trial in cell.trials if trial.id in started)
-        for cell in evidence.plan.cells
-        if any(trial.id in started for trial in cell.trials)
-    }
+    blocks = {name: ran for name, ids in planned_blocks(evidence) if (ran := [one for one in ids if one in started])}
     found = []
-    if swapped := first_out_of_order(tuple(cells), cells):
-        found.append(f"cell {swapped[1]} ran before {swapped[0]}, which the plan has first")
-    for cell in evidence.plan.cells:
-        ids = tuple(trial.id for trial in cell.trials if trial.id in started)
-        if swapped := first_out_of_order(ids, started):
+    began = {name: min(started[one] for one in ids) for name, ids in blocks.items()}
+    if swapped := first_out_of_order(tuple(blocks), began):
+        found.append(f"{swapped[1]} ran before {swapped[0]}, which the plan has first")
+    for ids in blocks.values():
+        if swapped := first_out_of_order(tuple(ids), started):
             message = f"trial {swapped[1]} ran before {swapped[0]}, which the plan has first"
             found.append(f"{message}: what the one leaves behind (caches, heat) differs between rounds")
             break
     yield from map(Failed, found)
-    if cells and not found:
-        yield f"{len(cells)} cells and {len(started)} trials ran in the order of the plan"
+    yield from whole_cells(evidence)
+    if blocks and not found:
+        kind = "rounds of alternating trials" if evidence.plan.interleave == "trial" else "cells"
+        yield f"{len(blocks)} {kind} and {len(started)} trials ran in the order of the plan"
+
+
+def planned_blocks(evidence: Evidence) -> Iterator[tuple[str, list[str]]]:
+    """What follows one another by the plan, with its trials in order: rounds in which trials alternate between
+    environments, or else single cells."""
+    whole = {cell.round for cell in evidence.cells if cell.not_interleaved}
+    for number, group in groupby(evidence.plan.cells, key=lambda cell: cell.round):
+        cells = tuple(group)
+        if evidence.plan.interleave == "trial" and number not in whole:
+            yield f"round {number}", [trial.id for _, trial in trials_in_order(cells)]
+        else:
+            yield from ((f"cell {cell.id}", [trial.id for trial in cell.trials]) for cell in cells)
+
+
+def whole_cells(evidence: Evidence) -> Iterator[Failed]:
+    """Rounds in which trials should alternate and did not: as good as any round of whole cells, and no better."""
+    reasons = {cell.round: cell.not_interleaved for cell in evidence.cells if cell.not_interleaved}
+    if reasons:
+        message = f"in {len(reasons)} of {len({cell.round for cell in evidence.plan.cells})} rounds environments were "
+        message += f"measured one after the other, not in alternating trials: {shown(sorted(set(reasons.values())))}"
+        remedy = "nothing is wrong with these rounds, but intervals are wider; make pausing possible, or set "
+        yield Failed(message, severity=Severity.WARNING, remedy=remedy + 'interleave = "cell"')
 
 
 def first_out_of_order(planned: tuple[str, ...], started: dict[str, float]) -> tuple[str, str] | None:

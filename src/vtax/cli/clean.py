@@ -42,8 +42,8 @@ def clean(
     if json:
         print_json([asdict(item) for item in found])
     elif found:
-        rows = [(item.provider, item.kind, item.name, item.campaign) for item in found]
-        say(table(rows, ("PROVIDER", "KIND", "NAME", "CAMPAIGN")))
+        rows = [(item.provider, item.kind, item.name, item.campaign, item.origin or "unknown") for item in found]
+        say(table(rows, ("PROVIDER", "KIND", "NAME", "LABEL", "CAMPAIGN")))
     else:
         say("nothing is left behind")
     for line in _others(labelled):

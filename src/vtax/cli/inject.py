@@ -23,7 +23,7 @@ def inject(
         float, typer.Option(min=1, max=95, help="How much less CPU time the slowed environment has.")
     ] = 5,
     seconds: Annotated[int, typer.Option(min=1, help="Length of one measurement.")] = 2,
-    iterations: Annotated[int, typer.Option(min=1, help="Measurements in a cell.")] = 3,
+    iterations: Annotated[int, typer.Option(min=1, help="Measurements in a round: 1, or an even number.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Determines the order of everything.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

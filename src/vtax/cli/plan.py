@@ -210,7 +210,8 @@ def _ending(plan: Plan) -> list[str]:
         first = format_seconds(plan.estimate_until(study.looks[0]))
         lines.append(
             f"interim analyses after {format_looks(study.looks)} (about {first} to {format_seconds(plan.estimate_s)}), "
-            "with intervals that are valid at all of them; ends at the first at which all primary metrics have a verdict"
+            "with intervals that are valid at all of them; ends at the first at which all primary metrics have a "
+            "verdict"
         )
     elif len(study.looks) > 1:
         at = ", ".join(f"{look} (about {format_seconds(plan.estimate_until(look))})" for look in study.looks)

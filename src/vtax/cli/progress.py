@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 from vtax.events import (
@@ -63,7 +64,8 @@ class Lines:
         self.look: int | None = None  # rounds until the next interim analysis, when that is not the end
         self.look_at = self.started
         self.printed_at = 0.0
-        self.not_run = 0  # trials of this cell
+        self.not_run: Counter[str] = Counter()  # trials, by cell
+        self.open: set[str] = set()  # cells: several where trials alternate between environments
         self.reasons: set[tuple[str, str]] = set()  # why cells were lost, as far as reported
         self.block: tuple[str, ...] = ()  # lines above the live one
         self.block_lines = 0  # how many of them are on the screen
@@ -104,32 +106,41 @@ class Lines:
                     )
             case CellStarted(cell, round_, environment, trials):
                 self.cell, self.round = cell, round_
+                self.open.add(cell)
                 self._doing("provisioning")
                 self._print(f"round {round_}/{self.rounds}: {environment}: {trials} trials, {self._remaining()} left")
             case ClusterReady(cell, nodes, elapsed_s):
                 self._print(f"  {cell}: {nodes} nodes verified in {elapsed_s:.1f} s")
             case TrialStarted(trial, _):
-                self._doing(trial.rpartition("/")[2])
+                self.cell, _, name = trial.partition("/")
+                self._doing(name)
             case TrialFinished(trial, status, failure, elapsed_s, remaining_s, look, look_s):
                 self.done += 1
                 self._left(remaining_s)
                 self.look = look if look_s < remaining_s else None
                 self.look_at = time.monotonic() + look_s
                 if status == Status.NOT_RUN:
-                    self.not_run += 1  # of one cell, for one reason, reported once when the cell is over
+                    self.not_run[trial.partition("/")[0]] += 1  # for one reason, reported once when the cell is over
                     return
                 reason = f": {failure.splitlines()[0]}" if failure else ""
-                name = trial.rpartition("/")[2]
+                name = self._name(trial)
                 count = f"[{self.done}/{self.total}]"
                 self._print(f"  {count} {name}: {status} in {elapsed_s:.1f} s, {self._remaining()} left{reason}")
-            case CellFinished(cell, status, failure) if status != "ok":
-                self._lost(cell, status, failure)
+            case CellFinished(cell, status, failure):
+                self.open.discard(cell)
+                if status != "ok":
+                    self._lost(cell, status, failure)
             case LookTaken(rounds, ends, reason):
                 self._print(f"{'ended after' if ends else 'interim analysis after'} {rounds} rounds: {reason}")
             case IntervalsNow():
                 self._narrowed(event)
             case Notice(message):
                 self._print(f"note: {message}")
+
+    def _name(self, trial: str) -> str:
+        """What a trial is called: with its environment where trials alternate."""
+        cell, _, name = trial.partition("/")
+        return f"{cell.partition('-')[2]}: {name}" if len(self.open) > 1 else name
 
     def _doing(self, what: str) -> None:
         self.doing, self.doing_since = what, time.monotonic()
@@ -149,7 +160,8 @@ class Lines:
     def _lost(self, cell: str, status: str, failure: str) -> None:
         """A cell that did not end as planned; its reason in full, with what to do next, when it is a new one."""
         first, *rest = failure.splitlines() or [""]
-        count, self.not_run = f", {self.not_run} trials not run" if self.not_run else "", 0
+        not_run = self.not_run.pop(cell, 0)
+        count = f", {not_run} trials not run" if not_run else ""
         self._print(f"  {cell}: {status}{count}: {first}")
         reason = cell.partition("-")[2], HEXADECIMAL.sub("", "\n".join(rest))
         if reason not in self.reasons:

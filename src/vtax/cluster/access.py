@@ -12,6 +12,7 @@ from vtax.errors import ProvisionError, StoreError
 from vtax.transport.ssh import banner_ready
 
 LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of them
+PERSIST_S = 4 * 3600  # of a connection without commands: longer than a pause, and not for ever after `kill -9`
 POLL_S = 0.02
 LOOPBACK = "127.0.0.1"
 
@@ -54,8 +55,9 @@ def write_ssh_config(
     common = (
         f"Host *\n  User root\n  IdentityFile {keys / USER}\n  IdentitiesOnly yes\n  UserKnownHostsFile {hosts}\n"
         "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n"
-        f"  ControlMaster auto\n  ControlPersist 120\n  ConnectTimeout {10 * timeout_factor:.0f}\n"
-        "  ServerAliveInterval 5\n  ServerAliveCountMax 6\n  HashKnownHosts no\n"
+        f"  ControlMaster auto\n  ControlPersist {PERSIST_S}\n  ConnectTimeout {10 * timeout_factor:.0f}\n"
+        # A paused node answers no probe for minutes; commands to a dead one end with their time limits.
+        "  ServerAliveInterval 0\n  HashKnownHosts no\n"
     )
     config.write_text("\n".join([*blocks, common]))
     config.chmod(0o600)

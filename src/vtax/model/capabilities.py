@@ -24,6 +24,7 @@ class Capabilities(Record):
     own_kernel: bool = False  # then the memory of the node is its limit, and its CPUs count from 0
     separate_nodes: bool = False  # every node has its own network stack, and the others log in to it by SSH
     shares_machine: bool = False  # all nodes are on the machine that runs vtax
+    sole_hypervisor: bool = False  # no machine of another hypervisor can exist at the same time
     fresh_per_cell: bool = False  # every cell gets a new instance; otherwise claims are about the one that there is
 
 

@@ -46,3 +46,6 @@ class CellRecord(Record):
     host_facts: Mapping[str, Any] = Field(default_factory=dict)
     checks: tuple[str, ...] = ()
     idle: Mapping[str, float] = Field(default_factory=dict)  # counters of the machine while the new cluster settled
+    pausing: str = ""  # what pauses the cluster between its trials; "" where nothing does
+    paused: tuple[str, ...] = ()  # environments whose clusters were there too, paused, when this was recorded
+    not_interleaved: str = ""  # why this round ran as whole cells, although the plan alternates trials

@@ -63,6 +63,19 @@ class Imported(Record):
     refused: tuple[str, ...] = ()
 
 
+class Pause(Record):
+    """The pause of a trial's cluster before it, while the trials of other environments ran.
+
+    `clock_behind_s` says by how much the clock of each node with its own kernel was behind the host's when the pause
+    was over, before it was set; what is left then is the delay of one command.
+    """
+
+    lasted_s: Seconds
+    pause_s: Seconds  # until all nodes had stopped
+    resume_s: Seconds  # until all nodes ran again, with their clocks set
+    clock_behind_s: Mapping[str, float] = Field(default_factory=dict)
+
+
 class TrialRecord(Record):
     """One execution of one benchmark in a cell, as it was. Written before anything is parsed.
 
@@ -91,6 +104,7 @@ class TrialRecord(Record):
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
     plan_sha256: str = ""  # of the plan that it ran by; "" in records of older versions, and of imported logs
+    pause: Pause | None = None  # None in a round whose clusters are not paused
     imported: Imported | None = None  # of a log that vtax did not make
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 

@@ -19,12 +19,13 @@ from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
-from vtax.planning.shape import cluster_shape
+from vtax.planning.interleaving import arranged
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
 from vtax.wording import listed
 
 ORCHESTRATION_S = 0.1  # what vtax itself needs for a trial
+SWITCH_S = 0.02  # to resume a cluster for a trial and pause it again: from 5 ms (cgroups) to 0.3 s (an emulated guest)
 
 
 def make_plan(
@@ -40,16 +41,21 @@ def make_plan(
     `left_out` are sentences: what of the study is not run, and why. Raises UsageError for parameters that do not
     fit the shape.
     """
-    shape, shape_problems = cluster_shape(study, capacity)
+    capabilities = {
+        spec.name: _capabilities(spec, providers[spec.name]) for spec in study.environments if spec.name in providers
+    }
+    arrangement = arranged(study, capacity, capabilities)
+    shape = arrangement.shape
     environments = tuple(_selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
     frozen = _freeze(study, shape)
     work: list[Work] = []
-    skipped = list(left_out)
+    skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ())]
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
         skipped += [*_unselected(study, spec, providers[spec.name]), *reasons]
-    seconds = {(item.environment, item.id): item.estimate_s + ORCHESTRATION_S for item in work}
+    switch_s = SWITCH_S if arrangement.interleave == "trial" else 0.0
+    seconds = {(item.environment, item.id): item.estimate_s + ORCHESTRATION_S + switch_s for item in work}
     fixed = {name: one.provision_estimate_s + study.settle_s for name, one in providers.items()}
     cells = tuple(
         cell.model_copy(
@@ -66,12 +72,13 @@ def make_plan(
             capacity=capacity,
             shape=shape,
             environments=environments,
-            capabilities={spec.name: _capabilities(spec, providers[spec.name]) for spec in environments},
+            capabilities=capabilities,
             work=tuple(work),
             cells=cells,
             left_out=tuple(skipped),
-            problems=(*problems, *shape_problems, *_provider_problems(environments, providers, work)),
+            problems=(*problems, *arrangement.problems, *_provider_problems(environments, providers, work)),
             estimate_s=round(sum(cell.estimate_s for cell in cells), 1),
+            interleave=arrangement.interleave,
         )
     )
 

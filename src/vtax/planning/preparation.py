@@ -11,11 +11,12 @@ from vtax.facts.host import capacity, host_facts
 from vtax.image import build, recipe
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
+from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.plan import Plan
 from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.paths import Paths
+from vtax.planning.interleaving import arranged
 from vtax.planning.plan import make_plan
-from vtax.planning.shape import cluster_shape
 from vtax.providers import provider, resolved
 from vtax.providers.base import Provider
 
@@ -43,9 +44,10 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
     With `only_available`, environments that cannot work here are left out, and the plan says why.
     """
     room = capacity(host_facts())
-    shape, _ = cluster_shape(study, room)
     environments = [resolve(spec, paths) for spec in study.environments]
+    study = study.model_copy(update={"environments": tuple(environments)})
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in environments}
+    shape = shape_of(study, room, providers)
     problems = {spec.name: tuple(providers[spec.name].check(spec, shape, room)) for spec in environments}
     left_out = []
     if only_available:
@@ -54,6 +56,14 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             if reasons:
                 left_out.append(f"environment {spec.name} is left out: {'; '.join(reasons)}")
                 del providers[spec.name]
+        if shape_of(study, room, providers) != shape:  # fewer environments share the memory
+            shape = shape_of(study, room, providers)
+            again = {
+                spec.name: providers[spec.name].check(spec, shape, room)
+                for spec in environments
+                if spec.name in providers
+            }
+            problems |= {name: tuple(found) for name, found in again.items()}
     repeated = {spec.name for spec in environments if spec.control_of}
     if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(environments) - len(repeated)):
         lost = study.baseline not in providers
@@ -64,8 +74,12 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             detail="\n".join(left_out),
             remedy="run `vtax doctor` to see what is missing and how to fix it",
         )
-    study = study.model_copy(update={"environments": tuple(environments)})
     return Prepared(make_plan(study, room, providers, left_out=left_out), providers, problems)
+
+
+def shape_of(study: Study, room: HostCapacity, providers: Mapping[str, Provider]) -> ClusterShape:
+    """The shape of the nodes in every environment of a plan with these providers."""
+    return arranged(study, room, {name: one.capabilities for name, one in providers.items()}).shape
 
 
 def resolve(spec: EnvironmentSpec, paths: Paths) -> EnvironmentSpec:

@@ -16,14 +16,15 @@ AUTO_DISK = 4 * 2**30
 SMALLEST_MEMORY = 256 * 2**20  # less does not hold OpenSSH, Open MPI and a benchmark together
 
 
-def cluster_shape(study: Study, capacity: HostCapacity) -> tuple[ClusterShape, tuple[Problem, ...]]:
-    """The shape, and what is wrong with it: a blocker when the host has less than the study asks for.
+def cluster_shape(study: Study, capacity: HostCapacity, clusters: int = 1) -> tuple[ClusterShape, tuple[Problem, ...]]:
+    """The shape, and what is wrong with it: a blocker when the host has less than the study asks for. Automatic sizes
+    share the machine's memory between as many clusters as hold it at once.
 
     Workers get their CPUs first, one after the other, so that they share none as long as the host has enough; the
     master takes what is left, and shares when nothing is left.
     """
     names = ["master", *(f"worker{number}" for number in range(1, study.workers + 1))]
-    sizes = {name: _sizes(name, study, capacity) for name in names}
+    sizes = {name: _sizes(name, study, capacity, clusters) for name in names}
     given: dict[str, tuple[int, ...]] = {}
     position = 0
     for name in [*names[1:], names[0]]:
@@ -45,10 +46,11 @@ def cluster_shape(study: Study, capacity: HostCapacity) -> tuple[ClusterShape, t
     return ClusterShape(nodes=nodes), _problems(nodes, capacity)
 
 
-def _sizes(name: str, study: Study, capacity: HostCapacity) -> tuple[int, int, int]:
+def _sizes(name: str, study: Study, capacity: HostCapacity, clusters: int) -> tuple[int, int, int]:
     override = study.overrides.get(name, {})
     cpus = override.get("cpus", study.cpus) or _auto_cpus(study.workers, len(capacity.cpu_ids))
-    memory = override.get("memory_bytes", study.memory_bytes) or _auto_memory(study.workers, capacity.memory_bytes)
+    share = capacity.memory_bytes // clusters
+    memory = override.get("memory_bytes", study.memory_bytes) or _auto_memory(study.workers, share)
     return cpus, memory, override.get("disk_bytes", study.disk_bytes) or AUTO_DISK
 
 

@@ -62,6 +62,18 @@ class Node:
     transport: Transport
 
 
+class Pausing(Protocol):
+    """What pauses the nodes of a cluster and lets them continue. Both may be called twice."""
+
+    def pause(self) -> str:
+        """Stop all nodes where they are. Returns with what. Raises PauseError or CommandError."""
+        ...
+
+    def resume(self) -> None:
+        """Let all nodes continue. Raises PauseError or CommandError."""
+        ...
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A live cluster. `commands` are the command lines that created it, for the report."""
@@ -78,6 +90,7 @@ class Cluster:
     logs: Mapping[str, Path] = field(default_factory=dict)  # node -> the log of its console, kept with the cell
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider can observe
     shared_transports: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # of nodes on one machine
+    pausing: Pausing | None = None  # None: this provider cannot pause its clusters
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
@@ -99,8 +112,9 @@ class Leftover:
     provider: str
     kind: str
     name: str
-    campaign: str
+    campaign: str  # the label
     elsewhere: str = ""  # that directory, or UNKNOWN
+    origin: str = ""  # environment and directory of the campaign that made it, as far as that is known
 
 
 UNKNOWN = "an unknown directory"

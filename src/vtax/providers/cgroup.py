@@ -14,21 +14,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vtax.errors import PauseError
+from vtax.providers.freezer import FREEZER, ROOT, Freezer
+
 PREFIX = "vtax-"
-ROOT = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Where groups are made: one directory for version 2, one per controller for version 1."""
+    """Where groups are made: one directory for version 2, one per controller for version 1. There the freezer may be
+    missing; version 2 always has it."""
 
     version: int
     cpuset: Path
     memory: Path
+    freezer: Path | None = None
 
     @property
     def trees(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys((self.cpuset, self.memory)))
+        return tuple(dict.fromkeys((self.cpuset, self.memory, *((self.freezer,) if self.freezer else ()))))
+
+    def freezer_of(self, campaign: str) -> Freezer | None:
+        """What freezes all groups of a cluster at once."""
+        tree = self.cpuset if self.version == 2 else self.freezer
+        return Freezer(tree / f"{PREFIX}{campaign}", self.version) if tree else None
 
 
 def find(root: Path = ROOT) -> Hierarchy | None:
@@ -39,7 +48,9 @@ def find(root: Path = ROOT) -> Hierarchy | None:
         return Hierarchy(2, root, root) if usable and os.access(root, os.W_OK) else None
     cpuset, memory = root / "cpuset", root / "memory"
     if all((tree / "cgroup.procs").exists() and os.access(tree, os.W_OK) for tree in (cpuset, memory)):
-        return Hierarchy(1, cpuset, memory)
+        freezer = root / FREEZER
+        usable = (freezer / "cgroup.procs").exists() and os.access(freezer, os.W_OK)
+        return Hierarchy(1, cpuset, memory, freezer if usable else None)
     return None
 
 
@@ -75,6 +86,39 @@ def make(where: Hierarchy, campaign: str, group: str, cpus: Sequence[int], memor
     return tuple(places)
 
 
+def busy(where: Hierarchy, campaign: str) -> bool:
+    """Whether any process is in the campaign's groups."""
+    for group in (where.cpuset / f"{PREFIX}{campaign}").glob("*/cgroup.procs"):
+        with contextlib.suppress(OSError):
+            if group.read_text().strip():
+                return True
+    return False
+
+
+class GroupPausing:
+    """What pauses the nodes of this machine: the control groups in which all their processes are. Between trials there
+    may be none; without a freezer, or without groups, there has to be none."""
+
+    def __init__(self, where: Hierarchy | None, campaign: str) -> None:
+        self.where, self.campaign = where, campaign
+        self.freezer = where.freezer_of(campaign) if where else None
+
+    def pause(self) -> str:
+        if self.freezer:
+            self.freezer.freeze()
+            return f"the freezer of control groups, version {self.freezer.version}"
+        if self.where and busy(self.where, self.campaign):
+            raise PauseError(
+                "processes of the nodes cannot be paused: this machine has no freezer of control groups",
+                remedy="mount it: mount -t cgroup -o freezer none /sys/fs/cgroup/freezer",
+            )
+        return "nothing: no process runs between trials"
+
+    def resume(self) -> None:
+        if self.freezer:
+            self.freezer.thaw()
+
+
 def _enable(place: Path) -> None:
     (place / "cgroup.subtree_control").write_text("+cpuset +memory")
 
@@ -87,6 +131,8 @@ def campaigns(where: Hierarchy) -> tuple[str, ...]:
 
 def remove(where: Hierarchy, campaign: str) -> None:
     """End whatever runs in the campaign's groups, and remove them. May be called twice."""
+    if freezer := where.freezer_of(campaign):
+        freezer.thaw()  # frozen processes would not end
     for tree in where.trees:
         top = tree / f"{PREFIX}{campaign}"
         if not top.exists():

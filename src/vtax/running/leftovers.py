@@ -6,11 +6,13 @@ import json
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from vtax.paths import Paths
 from vtax.providers import all_providers
 from vtax.providers.base import Leftover
+from vtax.running.sites import origin_of
 from vtax.store import is_alive
 
 
@@ -23,6 +25,7 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
     found = [item for item in (labelled(paths) if among is None else among) if not item.elsewhere]
     for place in sorted(paths.runtime.glob("*/")):
         found.append(Leftover("files", "directory", str(place), place.name))
+    found = [replace(item, origin=origin_of(paths.runtime, item.campaign)) for item in found]
     if everything:
         return found
     by_hand = set(_by_hand(paths).values())

@@ -87,4 +87,5 @@ def spent_s(campaign: Campaign, plan: Plan) -> float:
     cells = campaign.cells()
     trials = campaign.trials(texts=False)
     settled_s = plan.study.settle_s * sum(cell.provision_s > 0 for cell in cells)
-    return settled_s + sum(cell.provision_s for cell in cells) + sum(trial.elapsed_s for trial in trials)
+    paused_s = sum(trial.pause.pause_s + trial.pause.resume_s for trial in trials if trial.pause is not None)
+    return settled_s + sum(cell.provision_s for cell in cells) + sum(trial.elapsed_s for trial in trials) + paused_s

@@ -16,7 +16,7 @@ from vtax.facts.counters import counters_script, delta, parse_counters, with_hos
 from vtax.facts.machine import machine_counters, machine_delta
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Cell, Load, PlannedTrial, Step, Work
-from vtax.model.trial import CommandResult, Status, StepRecord, TrialRecord
+from vtax.model.trial import CommandResult, Pause, Status, StepRecord, TrialRecord
 from vtax.providers.base import Cluster
 from vtax.transport.base import Background, Transport
 from vtax.transport.parallel import each
@@ -29,11 +29,17 @@ LOAD = "load"  # begins the names of the files of a load
 
 
 def run_trial(
-    cluster: Cluster, cell: Cell, trial: PlannedTrial, work: Work, place: Path, plan_sha256: str = ""
+    cluster: Cluster,
+    cell: Cell,
+    trial: PlannedTrial,
+    work: Work,
+    place: Path,
+    plan_sha256: str = "",
+    pause: Pause | None = None,
 ) -> TrialRecord:
     """Run `work` once and write everything into the directory `place`, `record.json` last.
 
-    `plan_sha256` is that of its plan, "" for a trial without one.
+    `plan_sha256` is that of its plan, "" for a trial without one; `pause` is what ended just before.
 
     A command that fails or takes too long is a recorded failure, not an exception.
     """
@@ -78,6 +84,7 @@ def run_trial(
             "elapsed_s": elapsed_s,
             "counters": {node: delta(before[node], after[node]) for node in before if node in after},
             "host_counters": machine,
+            "pause": pause,
             "steps": tuple(sorted(records, key=lambda record: (record.step, record.node))),
             "load": tuple(sorted(load_records, key=lambda record: (record.step, record.node))),
         }

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vtax.analysis.estimate.intervals import InterimInterval, interim_intervals
+from vtax.analysis.order import planned_order
 from vtax.errors import VtaxError
 from vtax.evaluation.evaluate import evaluate
 from vtax.evaluation.readings import Readings
 from vtax.model.plan import Plan
 from vtax.model.record import Record
 from vtax.model.trial import Status, TrialRecord
-from vtax.planning.plan import ORCHESTRATION_S
+from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S
 from vtax.store import Campaign
 
 
@@ -51,7 +52,8 @@ class Watcher:
         """The state on disk. Raises DamagedError when the campaign is damaged."""
         trials = self.campaign.trials(texts=False)
         done = {trial.id: trial for trial in trials}
-        planned = [(cell, trial.id) for cell in self.plan.cells for trial in cell.trials]
+        cells = {trial.id: cell for cell in self.plan.cells for trial in cell.trials}
+        planned = [(cells[trial.id], trial.id) for trial in planned_order(self.plan, self._in_turns)]
         pending = [(cell, name) for cell, name in planned if name not in done]
         open_rounds = {cell.round for cell, _ in pending}
         complete = [number for number in range(1, self.plan.study.rounds + 1) if number not in open_rounds]
@@ -79,6 +81,9 @@ class Watcher:
             note=self.note,
         )
 
+    def _in_turns(self, _round: int) -> bool:
+        return self.plan.interleave == "trial"
+
     def _analyse(self) -> None:
         try:
             analysis = evaluate(self.campaign, readings=self.readings).analysis
@@ -101,7 +106,10 @@ def remaining_s(plan: Plan, done: Mapping[str, TrialRecord]) -> float | None:
             seconds = estimate[cell.environment, trial.work]
             part = planned if trial.id in done else left
             part[cell.environment] = part.get(cell.environment, 0.0) + seconds
-        if mine:
+        if mine and plan.interleave == "trial":  # between them are trials of other cells
+            spent_s = sum(one.elapsed_s + ORCHESTRATION_S + SWITCH_S for one in mine)
+            took.setdefault(cell.environment, []).append(spent_s)
+        elif mine:
             began, ended = min(one.started for one in mine), max(one.started + one.elapsed_s for one in mine)
             took.setdefault(cell.environment, []).append(ended - began)
     if not took:

@@ -12,6 +12,7 @@ from builders.audit_cases import COUNTERS, HOST_FACTS, SEAL, evidence, failed, l
 from vtax.audit import Evidence, clocks, disturbance, environment, machine, method
 from vtax.model.finding import Outcome, Severity
 from vtax.model.nodes import Scope
+from vtax.model.trial import Pause
 
 
 def counting(**counted: float) -> Evidence:
@@ -141,6 +142,10 @@ def test_c06_strangers() -> None:
         "4 containers ran on the machine, 3 of them nodes of container",
         "1 virtual machines ran on the machine, 0 of them nodes of container",
     ]
+    both = {"running": {"containers": 3, "virtual machines": 0}}
+    waiting = cells("host", host_facts=both, paused=("container",))
+    assert passed(machine.foreign_load, waiting), "the containers of another environment, which are paused"
+    assert "3 containers ran" in failed(machine.foreign_load, cells("host", host_facts=both))[0].message
     own = {"containers": 3, "virtual machines": 0}
     assert passed(machine.foreign_load, cells("container", host_facts={"running": own}))
 
@@ -206,6 +211,25 @@ def test_o03_drift_over_a_cell() -> None:
     assert found.severity is Severity.BLOCKER
     assert "gains +2000 ± 400 ppm" in found.message
     assert "+300 ± 400 ppm" in passed(clocks.clock, offsets(0.0, 0.03))[-1]
+
+
+def paused(campaign: Evidence) -> Evidence:
+    pause = Pause(lasted_s=300.0, pause_s=0.003, resume_s=0.05, clock_behind_s={"worker1": 300.0})
+    return replace(campaign, trials=tuple(one.model_copy(update={"pause": pause}) for one in campaign.trials))
+
+
+def test_o03_clocks_that_are_set_after_a_pause_are_compared_within_trials_alone() -> None:
+    """An offset that changes by 300 s between trials says nothing; one that changes inside them does."""
+    assert failed(clocks.clock, offsets(0.0, 300.0))
+    assert passed(clocks.clock, paused(offsets(0.0, 300.0)))
+    (found,) = failed(clocks.clock, paused(guest(clock_s=91.91, uptime_s=91.91)))
+    assert "gains +10000 ±" in found.message
+
+
+def test_o03_the_doubt_of_many_trials_is_smaller_than_that_of_one() -> None:
+    reading = {"clock_s": 1.001, "host_clock_s": 1.0, "clock_doubt_s": 0.01}
+    assert clocks.within([reading]) == pytest.approx((0.001, 0.01))
+    assert clocks.within([reading] * 16) == pytest.approx((0.001, 2 * 0.01 / 4))
 
 
 def test_o03_a_drift_is_over_the_time_between_the_readings() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from builders.audit_cases import evidence, only
+from builders.audit_cases import evidence, only, passed
+from vtax.analysis.order import planned_order
 from vtax.audit import CATALOGUE, Evidence, audit, findings_of, method, mpi
 from vtax.model.finding import Finding, Outcome, Severity
 from vtax.model.trial import Status
@@ -126,7 +127,7 @@ def test_cells_in_another_order_than_planned() -> None:
     )
     finding = only(method.order(replace(campaign, trials=late)))
     assert finding.severity is Severity.BLOCKER
-    assert "cell r1-container ran before r1-host" in finding.message
+    assert "cell r1-container ran before cell r1-host" in finding.message
 
 
 def test_trials_in_another_order_within_a_cell() -> None:
@@ -138,6 +139,44 @@ def test_trials_in_another_order_within_a_cell() -> None:
     )
     finding = only(method.order(replace(campaign, trials=(*swapped, *rest))))
     assert "trial r1-host-iperf3-udp ran before r1-host-hpcc" in finding.message
+
+
+def alternating(iterations: int = 2) -> Evidence:
+    """The same campaign with a plan whose trials alternate, each done twice in ABBA order."""
+    campaign = evidence()
+    cells, trials = [], []
+    for cell in campaign.plan.cells:
+        twice = [
+            trial.model_copy(update={"id": f"{trial.id}.{number}", "iteration": number})
+            for trial in cell.trials
+            for number in range(1, iterations + 1)
+        ]
+        cells.append(cell.model_copy(update={"trials": tuple(twice)}))
+    plan = campaign.plan.model_copy(update={"cells": tuple(cells), "interleave": "trial"})
+    known = {trial.id: trial for trial in campaign.trials}
+    for number, planned in enumerate(planned_order(plan, lambda _: True)):
+        old = known[planned.id.rpartition(".")[0]]
+        update = {"id": planned.id, "iteration": planned.iteration, "started": 1000.0 * number}
+        trials.append(old.model_copy(update=update))
+    return replace(campaign, plan=plan, trials=tuple(trials))
+
+
+def test_alternating_trials_as_planned() -> None:
+    assert any("6 rounds of alternating trials" in said for said in passed(method.order, alternating()))
+
+
+def test_alternating_trials_that_ran_as_whole_cells() -> None:
+    campaign = alternating()
+    cells = {cell.id: number for number, cell in enumerate(campaign.plan.cells)}
+    by_cell = sorted(campaign.trials, key=lambda one: (cells[one.cell], one.started))
+    trials = tuple(one.model_copy(update={"started": 1000.0 * n}) for n, one in enumerate(by_cell))
+    finding = only(method.order(replace(campaign, trials=trials)))
+    assert (finding.severity, "which the plan has first" in finding.message) == (Severity.BLOCKER, True)
+    why = "the cluster of container cannot be paused: no freezer"
+    records = tuple(cell.model_copy(update={"not_interleaved": why}) for cell in campaign.cells)
+    finding = only(method.order(replace(campaign, trials=trials, cells=records)))
+    assert finding.severity is Severity.WARNING
+    assert f"not in alternating trials: {why}" in finding.message
 
 
 def test_no_runs_are_missing() -> None:

@@ -16,7 +16,7 @@ from vtax.model.finding import Severity
 from vtax.model.nodes import HostCapacity, Scope
 from vtax.model.plan import Cell, Origin, Plan
 from vtax.model.study import EnvironmentSpec, Study
-from vtax.planning.plan import ORCHESTRATION_S, digest, make_plan, targets
+from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S, digest, make_plan, targets
 from vtax.planning.study import parse
 from vtax.providers.host.provider import Host
 
@@ -288,8 +288,12 @@ def test_the_estimate_is_the_sum_of_its_parts() -> None:
     plan = plan_of(study)
     seconds = {item.id: item.estimate_s for item in plan.work if item.environment == "env0"}
     trials = [trial for cell in plan.cells for trial in cell.trials]
-    expected = 6 * (1.0 + 5.0) + sum(seconds[trial.work] + ORCHESTRATION_S for trial in trials)
+    each_s = ORCHESTRATION_S + SWITCH_S  # trials alternate, so every cluster is resumed and paused
+    expected = 6 * (1.0 + 5.0) + sum(seconds[trial.work] + each_s for trial in trials)
+    assert plan.interleave == "trial"
     assert plan.estimate_s == pytest.approx(expected, abs=0.06)
+    whole = plan_of(study.model_copy(update={"interleave": "cell"}))
+    assert whole.estimate_s == pytest.approx(expected - len(trials) * SWITCH_S, abs=0.12)
 
 
 def test_parameters_that_do_not_fit_the_nodes_are_a_usage_error() -> None:
@@ -512,7 +516,8 @@ def test_environments_of_all_rounds_keep_their_order_next_to_one_of_fewer() -> N
 
 def test_the_estimate_of_a_round_is_of_the_environments_in_it() -> None:
     plan = selected(emulated=True)
-    seconds = {(work.environment, work.id): work.estimate_s + ORCHESTRATION_S for work in plan.work}
+    each = ORCHESTRATION_S + SWITCH_S
+    seconds = {(work.environment, work.id): work.estimate_s + each for work in plan.work}
     for cell in plan.cells:
         assert cell.estimate_s == pytest.approx(1.0 + sum(seconds[cell.environment, t.work] for t in cell.trials))
     until = [plan.estimate_until(number) for number in range(1, 7)]

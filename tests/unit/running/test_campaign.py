@@ -32,6 +32,7 @@ from vtax.paths import Paths
 from vtax.pipeline import measurements, resume
 from vtax.providers.base import Cluster
 from vtax.running.campaign import execute
+from vtax.running.sites import label_of, origin_of
 from vtax.store import Campaign, is_alive
 
 WELL = telling(sysbench=PRINTED)
@@ -76,7 +77,7 @@ class Life:
     def assert_nothing_is_left(self) -> None:
         for provider in self.providers.values():
             assert provider.leftovers() == []
-        assert not (self.top / "run" / "c1").exists()  # the keys were there
+        assert list((self.top / "run").iterdir()) == []  # the keys were there
 
 
 Begin = Callable[..., Life]
@@ -85,7 +86,7 @@ Begin = Callable[..., Life]
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fake clusters need no rest in which to see what else the machine does."""
-    monkeypatch.setattr("vtax.running.campaign.IDLE_S", 0.0)
+    monkeypatch.setattr("vtax.running.cell.IDLE_S", 0.0)
 
 
 @pytest.fixture
@@ -207,19 +208,25 @@ def test_events_come_in_order(begin: Begin) -> None:
 
 
 def test_a_campaign_is_known_to_be_alive_while_it_runs(begin: Begin, tmp_path: Path) -> None:
-    seen: list[tuple[bool, bool]] = []
+    """By the directory of each environment's label, which says whose it is."""
+    seen: list[tuple[bool, bool, str]] = []
 
     def look(number: int) -> None:
-        seen.append((is_alive(tmp_path / "run" / "c1"), (tmp_path / "run" / "c1").stat().st_mode & 0o077 == 0))
+        for place in (tmp_path / "run").iterdir():
+            private = place.stat().st_mode & 0o077 == 0
+            seen.append((is_alive(place), private, origin_of(tmp_path / "run", place.name)))
 
-    begin(before_create=look, rounds=1).run()
-    assert seen == [(True, True)]
-    assert not is_alive(tmp_path / "run" / "c1")
+    one = begin(before_create=look, rounds=1)
+    one.run()
+    directory = one.campaign.directory.resolve()
+    assert sorted(seen) == [(True, True, f"box of {directory}"), (True, True, f"host of {directory}")]
+    assert not is_alive(tmp_path / "run" / label_of("c1", "box"))
+    assert origin_of(tmp_path / "run", label_of("c1", "box")) == ""
 
 
 def test_it_waits_until_a_cluster_has_settled(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("vtax.running.campaign.time.sleep", slept.append)
+    monkeypatch.setattr("vtax.running.cell.time.sleep", slept.append)
     one = begin(rounds=1)
     plan = one.campaign.plan()
     settled = plan.model_copy(update={"study": plan.study.model_copy(update={"settle_s": 5.0})})

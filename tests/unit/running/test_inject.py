@@ -69,7 +69,7 @@ def test_without_numbers_it_does_not_judge() -> None:
 
 
 def test_the_study_is_one_like_any_other() -> None:
-    text, study = study_of("podman", seconds=2, iterations=3, seed=7)
+    text, study = study_of("podman", seconds=2, iterations=4, seed=7)
     assert "cpu_share = 0.95" in text
     assert (study.seed, study.looks, study.control_name) == (7, (6, 10, 16, 24), "control")
     assert [(spec.name, spec.options["cpu_share"]) for spec in study.environments] == [

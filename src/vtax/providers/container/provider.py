@@ -7,6 +7,7 @@ Nodes are reached through SSH on loopback ports, like virtual machines; nothing 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import time
@@ -18,7 +19,7 @@ from typing import Any, ClassVar
 from vtax.cluster.access import LOOPBACK, is_free, wait_for_banner, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import SSH, seed
-from vtax.errors import ProvisionError, UsageError
+from vtax.errors import PauseError, ProvisionError, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
@@ -29,6 +30,8 @@ from vtax.model.trial import CommandResult
 from vtax.providers.base import LABEL, RUNTIME_LABEL, Cluster, Commands, Leftover, Node, Provider, Site, elsewhere
 from vtax.providers.container import engine as lines
 from vtax.providers.container.engine import ContainerOptions, Owner
+from vtax.providers.container.pausing import ContainerPausing
+from vtax.providers.freezer import Freezer, of_process
 from vtax.transport import process
 from vtax.transport.parallel import each
 from vtax.transport.ssh import SshTransport
@@ -40,6 +43,7 @@ IMPORT_S = 900.0
 SUBNET_ATTEMPTS = 20
 SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # in messages of the engines
 LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
+PROCESS_RUNTIMES = ("runc", "crun")  # under which every process of a container is one of this machine
 GONE = ("no such", "not found", "is not running")
 
 
@@ -158,7 +162,32 @@ class Container(Provider):
             launcher=self.launcher(_options(spec)),
             shared_path=shared_path,
             commands=commands,
+            pausing=self._pausing(spec, [lines.name_of(site.campaign, node.name) for node in shape.nodes]),
         )
+
+    def _pausing(self, spec: EnvironmentSpec, containers: Sequence[str]) -> ContainerPausing:
+        runtime = _options(spec).runtime
+
+        def freezers() -> tuple[Freezer, ...]:
+            if runtime not in (None, *PROCESS_RUNTIMES):
+                raise PauseError(f"processes under {runtime} may not all be in the container's control group")
+            if os.geteuid() != 0:
+                raise PauseError("only root may freeze control groups")
+            found = self._freezers(containers)
+            if len(found) != len(containers):
+                raise PauseError("the containers' control groups cannot be seen or written from here")
+            return found
+
+        return ContainerPausing(self.name, self._run, containers, freezers)
+
+    def _freezers(self, containers: Sequence[str]) -> tuple[Freezer, ...]:
+        """The freezers of containers that run, as far as this process may use them."""
+        described = self._run(("inspect", "--type", "container", *containers))
+        if described.exit_code != 0:
+            return ()
+        pids = [int(one["State"]["Pid"]) for one in json.loads(described.stdout)]
+        found = (of_process(pid) for pid in pids if pid > 0)
+        return tuple(one for one in found if one is not None)
 
     def _owner(self, campaign: str) -> Owner:
         return Owner(campaign, str(self.runtime.resolve()))
@@ -234,6 +263,8 @@ class Container(Provider):
         chosen = ("--filter", f"label={LABEL}={campaign}")
         containers = self._must((self.name, "ps", "--all", "--quiet", "--no-trunc", *chosen)).stdout.split()
         if containers:
+            if os.geteuid() == 0:  # a frozen process would not end
+                each(Freezer.thaw, self._freezers(containers))
             self._remove((self.name, "rm", "--force", *self.force, "--volumes", *containers))
         for kind in ("network", "volume"):
             names = self._must((self.name, kind, "ls", "--quiet", *chosen)).stdout.split()

@@ -10,7 +10,7 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Node, Site
+from vtax.providers.base import Cluster, Node, Pausing, Site
 from vtax.providers.network import addresses
 from vtax.transport.ssh import SshTransport
 
@@ -38,7 +38,9 @@ def save(
     (site.directory / FILE).write_text(json.dumps(saved))
 
 
-def load(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, launcher: Mpirun) -> Cluster:
+def load(
+    spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, launcher: Mpirun, pausing: Pausing
+) -> Cluster:
     """The cluster that was saved. Raises OSError when its file is gone."""
     saved = json.loads((site.directory / FILE).read_text())
     places = addresses(tuple(node.name for node in shape.nodes))
@@ -59,4 +61,5 @@ def load(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Sit
         timeout_factor=timeout_factor,
         facts=saved["facts"],
         logs={node.name: site.console(node.name) for node in shape.nodes},
+        pausing=pausing,
     )

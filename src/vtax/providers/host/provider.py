@@ -161,6 +161,7 @@ class Host(Provider):
             shared_path=shared_path,
             commands=self._commands(spec, shape, shared_path, site),
             shared_transports=shared,
+            pausing=cgroup.GroupPausing(self.groups, site.campaign),
         )
 
     def _wrapper(

@@ -10,12 +10,13 @@ import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
-from vtax.errors import EnvironmentMissing
+from vtax.errors import EnvironmentMissing, PauseError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
@@ -30,6 +31,7 @@ from vtax.providers.qemu import command as lines
 from vtax.providers.qemu.boot import READY_S, wait_until_ready
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
 from vtax.providers.qemu.machines import bases, machines_of, parts, ram_disk
+from vtax.providers.qemu.pausing import MonitorPausing
 from vtax.providers.qemu.placement import pin, pin_switch
 from vtax.providers.qemu.processes import processes
 from vtax.transport import process
@@ -183,12 +185,15 @@ class Qemu(Provider):
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(_options(spec))
-        return saved_cluster.load(spec, shape, shared_path, site, launcher)
+        pausing = MonitorPausing([site.console(node.name).parent for node in shape.nodes])
+        return saved_cluster.load(spec, shape, shared_path, site, launcher, pausing)
 
     def destroy(self, campaign: str) -> None:
         """Ask to power off, wait a moment, then SIGKILL: workers first, because the master has their files; the
         network last."""
         machines = [one for one in processes() if one.campaign == campaign and one.node]
+        with suppress(PauseError):  # a paused guest could not power off; one that does not answer is killed
+            MonitorPausing([one.place for one in machines]).resume()
         workers = [one for one in machines if one.node != Role.MASTER]
         for group in (workers, [one for one in machines if one not in workers]):
             each(lambda one: power_off(one.place / "orders", one.alive, OFF_S), group)

@@ -215,7 +215,12 @@ def start(name: str) -> Command:
 
 
 def power_off(name: str) -> Command:
-    return (PROGRAM, "controlvm", name, "poweroff")
+    return control(name, "poweroff")
+
+
+def control(name: str, word: str) -> Command:
+    """What a running machine is told: to power off at once, to pause, to resume."""
+    return (PROGRAM, "controlvm", name, word)
 
 
 def unregister(name: str) -> Command:

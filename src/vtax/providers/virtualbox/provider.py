@@ -24,12 +24,13 @@ from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
-from vtax.providers.guest.guest_config import NAME
+from vtax.providers.guest.guest_config import NAME, name_of
 from vtax.providers.guest.shutdown import power_off
 from vtax.providers.network import addresses
 from vtax.providers.virtualbox import base, listing, manage, threads
 from vtax.providers.virtualbox import command as lines
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
+from vtax.providers.virtualbox.pausing import MachinePausing
 from vtax.transport import process
 from vtax.transport.parallel import each
 
@@ -52,7 +53,7 @@ class VirtualBox(Provider):
         "mtools e2fsprogs; modprobe vboxdrv"
     )
     provision_estimate_s = 30.0
-    capabilities = saved_cluster.CAPABILITIES
+    capabilities = saved_cluster.CAPABILITIES.model_copy(update={"sole_hypervisor": True})
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
@@ -173,7 +174,8 @@ class VirtualBox(Provider):
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(VirtualBoxOptions.model_validate(dict(spec.options)))
-        return saved_cluster.load(spec, shape, shared_path, site, launcher)
+        pausing = MachinePausing([name_of(site.campaign, node.name) for node in shape.nodes])
+        return saved_cluster.load(spec, shape, shared_path, site, launcher, pausing)
 
     def destroy(self, campaign: str) -> None:
         """Ask to power off, wait a moment, then end: workers first, because the master has their files. Then
@@ -297,6 +299,8 @@ def _end(name: str) -> None:
     def runs() -> bool:
         return listing.runs(manage.about(name))
 
+    if manage.about(name).get("VMState") == "paused":  # it could not power off
+        manage.run(lines.control(name, "resume"), check=False)
     socket_path = listing.serial_socket(manage.about(name))
     if socket_path and runs():
         power_off(Path(socket_path), runs, OFF_S, POLL_S)

@@ -1,0 +1,53 @@
+"""How much time is left of a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vtax.model.plan import Plan, PlannedTrial
+from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S
+from vtax.providers.base import Provider
+
+
+class Clock:
+    """How much is left: the plan's estimates, corrected by how true they have been so far in each environment. What
+    passes by the clock is always true, so that one slow program does not make an hour of ten timed ones."""
+
+    def __init__(self, plan: Plan, providers: Mapping[str, Provider], pending: Mapping[str, Sequence[PlannedTrial]]):
+        own_s = ORCHESTRATION_S + (SWITCH_S if plan.interleave == "trial" else 0.0)
+        seconds = {
+            (work.environment, work.id): (work.clocked_s, work.estimate_s - work.clocked_s + own_s)
+            for work in plan.work
+        }
+        self.left = {
+            cell.id: [seconds[cell.environment, trial.work] for trial in pending[cell.id]] for cell in plan.cells
+        }
+        self.cost = {
+            cell.id: providers[cell.environment].provision_estimate_s + plan.study.settle_s for cell in plan.cells
+        }
+        self.environment = {cell.id: cell.environment for cell in plan.cells}
+        self.round = {cell.id: cell.round for cell in plan.cells}
+        self.said: dict[str, float] = {}
+        self.took: dict[str, float] = {}
+
+    def done(self, cell: str, elapsed_s: float, *, ran: bool = True) -> None:
+        """One trial of the cell is over; one that did not run teaches nothing about the estimates."""
+        name, (clocked_s, said_s) = self.environment[cell], self.left[cell].pop(0)
+        if ran:
+            self.said[name] = self.said.get(name, 0.0) + said_s
+            self.took[name] = self.took.get(name, 0.0) + max(0.0, elapsed_s - clocked_s)
+
+    def ready(self, cell: str) -> None:
+        """The cell's cluster is up."""
+        self.cost[cell] = 0.0
+
+    def remaining_s(self, until: int | None = None) -> float:
+        """What is left, or what is left up to and with a round."""
+        total = 0.0
+        for cell, seconds in self.left.items():
+            if until is not None and self.round[cell] > until:
+                continue
+            name = self.environment[cell]
+            truth = self.took[name] / self.said[name] if self.said.get(name, 0.0) > 5 else 1.0
+            total += (self.cost[cell] if seconds else 0.0) + sum(clocked + busy * truth for clocked, busy in seconds)
+        return total
