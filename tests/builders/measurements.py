@@ -15,6 +15,7 @@ from vtax.analysis.records import Analysis, Comparison, Level
 from vtax.model.finding import Finding
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
+from vtax.model.study import Interleave
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
 
@@ -102,8 +103,9 @@ def simulated_rounds(
     looks: tuple[int, ...] = (6, 10, 16),
     iterations: int = 1,
     seed: int = 2,
+    interleave: Interleave = "cell",
 ) -> Simulated:
     """`n` rounds of "base" and "other", in which the other environment takes exp(effect) times as long."""
     values = np.exp(noise * np.random.Generator(np.random.PCG64(seed)).normal(size=(2, n, iterations)))
     values[1] *= math.exp(effect)
-    return simulated(plan_of(3, looks, iterations), values)
+    return simulated(plan_of(3, looks, iterations, interleave), values)

@@ -42,10 +42,10 @@ class Stolen(NamedTuple):
 def g12(seed: int, campaigns: int, recorded: int, first: Floats) -> Iterator[Check]:
     """Common stolen time makes no verdict; what follows one environment makes one, and the audit rules it out."""
     first = first[:, : LOOKS[-1]]
-    for i, (what, one_sided) in enumerate((("in all environments", False), ("in one environment", True))):
+    for i, (what, one_sided) in enumerate((("from all environments", False), ("from one environment", True))):
         made = stolen_times(generator(seed, 13, i), first, one_sided=one_sided)
         end = ended(differences_by_trial(made.times)[:, None], None, LOOKS, math.log1p(MARGIN))
-        claimed = f"stolen time {what}: identical, declared different"
+        claimed = f"CPU time stolen {what}: identical, declared different"
         if one_sided:
             yield reference("G12", f"{claimed}, before the audit", end.share(*FALSE), campaigns)
         else:
@@ -53,7 +53,7 @@ def g12(seed: int, campaigns: int, recorded: int, first: Floats) -> Iterator[Che
         plans = [plan_of(seed + k, LOOKS, ITERATIONS, "trial", MARGIN) for k in range(min(recorded, campaigns))]
         found = [audited(simulated(plan, made.times[k], stolen=made.shares[k])) for k, plan in enumerate(plans)]
         ruled_out = sum(one.ruled_out_by == ROW for one in found) / len(found)
-        what = f"stolen time {what}: {ROW} rules the comparison out"
+        what = f"CPU time stolen {what}: {ROW} rules the comparison out"
         if one_sided:
             yield share("G12", what, ruled_out, 0.95, len(found), at_most=False)
         else:
