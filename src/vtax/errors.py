@@ -3,6 +3,7 @@
     VtaxError                      exit code
     ├── UsageError                 2    the command line or a file given by the user is wrong
     │   ├── StudyError             2    the study has mistakes; all of them, with their paths
+    │   ├── LeftOut                2    a benchmark cannot run here as it is meant to; a plan goes on without it
     │   └── DamagedError           2    a file of a campaign is missing, cannot be read, or is damaged
     ├── EnvironmentMissing         3    a program, daemon, right or amount of space is missing
     │   ├── ImageError             3    the root file system cannot be built or used
@@ -72,6 +73,10 @@ class StudyError(UsageError):
             remedy="fix the lines above; `vtax schema` prints every key, `vtax init` a commented example",
         )
         self.mistakes = tuple(mistakes)
+
+
+class LeftOut(UsageError):
+    """What a study leaves open has no answer on this machine for one benchmark: the plan goes on without it."""
 
 
 class DamagedError(UsageError):

@@ -22,6 +22,7 @@ from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 from vtax.tools import benchmarks
 from vtax.tools.hpcc.linpack import OUTPUT
+from vtax.tools.stream import benchmark as stream
 from vtax.tools.trials import collected
 
 GIB = 2**30
@@ -116,6 +117,9 @@ LOGS = {
     "hpcc": ("hpcc", "trixie-two-nodes", "hpccoutf.txt"),
     "iperf3-udp": ("iperf3", "3.18--trixie-udp", "1-worker1.stdout"),
 }
+
+
+OUTPUTS = {"hpcc": OUTPUT, "hpl": OUTPUT, "stream": stream.OUTPUT}  # benchmark -> the file that it writes
 
 
 def recorded(tool: str, case: str, name: str) -> str:
@@ -298,7 +302,7 @@ def logged(
             update={
                 "argv": (argv or {}).get(one.environment, ("run",)),
                 "elapsed_s": elapsed_s,
-                "outputs": {OUTPUT: one.steps[0].stdout} if benchmark in ("hpcc", "hpl") else {},
+                "outputs": {OUTPUTS[benchmark]: one.steps[0].stdout} if benchmark in OUTPUTS else {},
             }
         )
         printed = {step.stdout: texts[one.environment], step.stderr: f"{one.id}\n"}

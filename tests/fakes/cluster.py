@@ -141,6 +141,7 @@ def node_shape(name: str, cpu_ids: Sequence[int] = (0,), memory_bytes: int = 2 *
         cpu_ids=tuple(cpu_ids),
         memory_bytes=memory_bytes,
         disk_bytes=4 * GIB,
+        last_cache_bytes=8 * 2**20,
     )
 
 

@@ -51,21 +51,30 @@ CACHE_UNIT = {"": 1, "K": 2**10, "M": 2**20}
 
 def topology_values(files: Mapping[str, str], allowed: tuple[int, ...]) -> dict[str, object]:
     """Cores that the allowed CPUs belong to, and the bytes of all last caches that they share; from files in /sys."""
-    cores: set[tuple[str, str]] = set()
-    caches: dict[str, int] = {}
+    about = _by_cpu(files)
+    own = [about.get(cpu, {}) for cpu in allowed]
+    cores = {(found.get("physical_package_id", ""), found["core_id"]) for found in own if "core_id" in found}
+    behind = [size for cpus, size in last_caches(files).items() if set(cpus) & set(allowed)]
+    return {"cores": len(cores) or None, "last_cache_bytes": sum(behind) or None}
+
+
+def last_caches(files: Mapping[str, str]) -> dict[tuple[int, ...], int]:
+    """The CPUs that share a last cache -> its bytes; from files in /sys."""
+    caches = {}
+    for cpu, found in _by_cpu(files).items():
+        if size := CACHE.fullmatch(found.get("index3/size", "")):
+            shared = cpu_list(found.get("index3/shared_cpu_list", "")) or (cpu,)
+            caches[shared] = int(size[1]) * CACHE_UNIT[size[2]]
+    return caches
+
+
+def _by_cpu(files: Mapping[str, str]) -> dict[int, dict[str, str]]:
+    """CPU -> name of a file about it -> its content."""
     about: dict[int, dict[str, str]] = {}
     for path, text in files.items():
         if match := PLACE.fullmatch(path):
             about.setdefault(int(match[1]), {})[match[2]] = text.strip()
-    for cpu in allowed:
-        found = about.get(cpu, {})
-        if "core_id" in found:
-            cores.add((found.get("physical_package_id", ""), found["core_id"]))
-        size = CACHE.fullmatch(found.get("index3/size", ""))
-        if size:
-            shared = found.get("index3/shared_cpu_list", str(cpu))
-            caches[shared] = int(size[1]) * CACHE_UNIT[size[2]]
-    return {"cores": len(cores) or None, "last_cache_bytes": sum(caches.values()) or None}
+    return about
 
 
 def turbo(no_turbo: str, boost: str) -> str:

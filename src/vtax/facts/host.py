@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from vtax.facts import cgroup, nesting
-from vtax.facts.cpu import TOPOLOGY_FILES, cpu_list, model_values, topology_values
+from vtax.facts.cpu import TOPOLOGY_FILES, cpu_list, last_caches, model_values, topology_values
 from vtax.facts.node import KERNEL_FILES, kernel_values, mounts
 from vtax.facts.sections import fields, kibibytes, present, whole
-from vtax.model.nodes import HostCapacity
+from vtax.model.nodes import HostCapacity, LastCache
 
 CPUS = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
@@ -61,7 +61,11 @@ def capacity(facts: Mapping[str, Any]) -> HostCapacity:
     if "cpu_quota_cpus" in facts:
         ordered = ordered[: max(1, int(facts["cpu_quota_cpus"]))]
     total = facts["memory_total_bytes"]
-    return HostCapacity(cpu_ids=ordered, memory_bytes=min(total, facts.get("memory_limit_bytes", total)))
+    return HostCapacity(
+        cpu_ids=ordered,
+        memory_bytes=min(total, facts.get("memory_limit_bytes", total)),
+        last_caches=tuple(map(LastCache.model_validate, facts.get("last_caches", ()))),
+    )
 
 
 def cores_first(cpus: tuple[int, ...], cores: Mapping[int, tuple[int, int]]) -> tuple[int, ...]:
@@ -95,11 +99,15 @@ def cpu_values(root: Path, read: Read) -> dict[str, object]:
             "numa_node": nodes.get(cpu),
         }
         cpus.append({"id": cpu, **dict(present(place))})
+    files = existing(root, read, TOPOLOGY_FILES)
     return {
         **model,
         "cpus": cpus,
         "cpus_usable": sorted(os.sched_getaffinity(0)),
-        **topology_values(existing(root, read, TOPOLOGY_FILES), tuple(sorted(os.sched_getaffinity(0)))),
+        **topology_values(files, tuple(sorted(os.sched_getaffinity(0)))),
+        "last_caches": [
+            {"cpu_ids": list(cpus), "size_bytes": size} for cpus, size in sorted(last_caches(files).items())
+        ],
         "virtualization_extensions": sorted({"vmx", "svm"} & set(flags)),
     }
 

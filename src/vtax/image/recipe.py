@@ -59,7 +59,7 @@ MODULES = (  # of the kernel, that nodes load
 )
 GUEST = (
     *("build.sh", "node-init", "unpack-kernel", "vm-init"),
-    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "xhpl.c"),
+    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "vtax-stream.c", "xhpl.c"),
 )
 LEAN = (
     "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from vtax.model.record import Record
@@ -24,7 +24,8 @@ class Scope(StrEnum):
 
 
 class NodeShape(Record):
-    """What one node must have in every environment. `cpu_ids` are CPUs of the host, `cpus` of them."""
+    """What one node must have in every environment. `cpu_ids` are CPUs of the host, `cpus` of them; `last_cache_bytes`
+    is the sum of the last-level caches behind them, None where it is unknown."""
 
     name: str
     role: Role
@@ -32,6 +33,7 @@ class NodeShape(Record):
     cpu_ids: tuple[int, ...]
     memory_bytes: int
     disk_bytes: int
+    last_cache_bytes: int | None = None
 
 
 class ClusterShape(Record):
@@ -74,8 +76,23 @@ class Target(Record):
         return "shared" if self.scope is Scope.SHARED else "local"
 
 
+class LastCache(Record):
+    """A last-level cache, and the CPUs that share it."""
+
+    cpu_ids: tuple[int, ...]
+    size_bytes: int
+
+
 class HostCapacity(Record):
-    """What the plan needs to know of the machine: its CPUs in the order in which they are given away, its memory."""
+    """What the plan needs to know of the machine: its CPUs in the order in which they are given away, its memory, its
+    last-level caches as far as they are known."""
 
     cpu_ids: tuple[int, ...]
     memory_bytes: int
+    last_caches: tuple[LastCache, ...] = ()
+
+    def last_cache_bytes(self, cpu_ids: Collection[int]) -> int | None:
+        """The sum of the last-level caches behind some CPUs; None unless that of each of them is known."""
+        behind = [cache for cache in self.last_caches if set(cache.cpu_ids) & set(cpu_ids)]
+        known = {cpu for cache in behind for cpu in cache.cpu_ids}
+        return sum(cache.size_bytes for cache in behind) if cpu_ids and known.issuperset(cpu_ids) else None

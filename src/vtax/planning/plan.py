@@ -12,7 +12,7 @@ from itertools import combinations, permutations
 
 from vtax import __version__
 from vtax.analysis.order import benchmark_order, orders_of_rounds
-from vtax.errors import UsageError
+from vtax.errors import LeftOut, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
@@ -47,9 +47,9 @@ def make_plan(
     arrangement = arranged(study, capacity, capabilities)
     shape = arrangement.shape
     environments = tuple(_selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
-    frozen = _freeze(study, shape)
+    frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
-    skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ())]
+    skipped = [*left_out, *unfit, *((arrangement.refused,) if arrangement.refused else ())]
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
@@ -163,18 +163,29 @@ class _Frozen:
         )
 
 
-def _freeze(study: Study, shape: ClusterShape) -> tuple[_Frozen, ...]:
+def _freeze(study: Study, shape: ClusterShape) -> tuple[tuple[_Frozen, ...], list[str]]:
+    """The entries of the study on all their targets, and why some of them cannot run here."""
+    unfit: dict[tuple[str, str], list[str]] = {}  # entry and reason -> its targets
+
     def on_targets(spec: BenchmarkSpec, load: _Frozen | None = None) -> list[_Frozen]:
-        return [
-            _Frozen(spec, target, load)
-            for scope in spec.scopes
-            for target in targets(spec, scope, shape, study.shared_path)
-        ]
+        fit = []
+        for scope in spec.scopes:
+            for target in targets(spec, scope, shape, study.shared_path):
+                try:
+                    fit.append(_Frozen(spec, target, load))
+                except LeftOut as error:
+                    unfit.setdefault((spec.label, error.message), []).append(target.label)
+        return fit
 
     loads = {entry.load for entry in study.benchmarks if entry.load}
-    first = {spec.label: on_targets(spec)[0] for spec in study.benchmarks if spec.label in loads}
+    first = {spec.label: on_targets(spec)[:1] for spec in study.benchmarks if spec.label in loads}
     run = [spec for spec in study.benchmarks if spec.alone]
-    return tuple(item for spec in run for item in on_targets(spec, first.get(spec.load)))
+    frozen = tuple(item for spec in run for item in on_targets(spec, *first.get(spec.load, [])))
+    reasons = {key: list(dict.fromkeys(names)) for key, names in unfit.items()}
+    said = [f"{label} is not run on {listed(names)}: {why}" for (label, why), names in reasons.items()]
+    if lost := [label for label, load in first.items() if not load]:
+        raise UsageError(f"{lost[0]} cannot be a load: it is not run on this machine", detail="\n".join(said))
+    return frozen, said
 
 
 def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str) -> tuple[Target, ...]:

@@ -40,6 +40,7 @@ def cluster_shape(study: Study, capacity: HostCapacity, clusters: int = 1) -> tu
             cpu_ids=given[name],
             memory_bytes=sizes[name][1],
             disk_bytes=sizes[name][2],
+            last_cache_bytes=capacity.last_cache_bytes(given[name]),
         )
         for name in names
     )

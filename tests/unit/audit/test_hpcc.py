@@ -112,6 +112,23 @@ def test_h06_unknown() -> None:
     assert "not recorded: the size of STREAM's arrays" in unknown(hpcc.stream_arrays, run("nothing\n")).message
 
 
+def test_h06_arrays_of_stream_alone() -> None:
+    text = recorded("stream", "hpcc-1.5.0--trixie", "stream.txt")  # arrays of 15.3 MiB
+    for cache, severity in ((2**20, None), (2**23, Severity.WARNING), (2**25, Severity.BLOCKER)):
+        facts = {name: {"last_cache_bytes": cache} for name in ("host", "container")}
+        found = hpcc.stream_arrays(logged("stream", both(text), scope=Scope.NODE, facts=facts))
+        assert {one.severity for one in found} == ({severity} if severity else set())
+
+
+def test_h06_a_part_of_the_caches_of_a_machine_counts_where_a_node_has_a_part() -> None:
+    text = recorded("stream", "hpcc-1.5.0--trixie", "stream.txt")
+    facts = {name: {"last_cache_bytes": 2**25} for name in ("host", "container")}
+    campaign = logged("stream", both(text), scope=Scope.NODE, facts=facts)
+    nodes = tuple(node.model_copy(update={"last_cache_bytes": 2**20}) for node in campaign.plan.shape.nodes)
+    shape = campaign.plan.shape.model_copy(update={"nodes": nodes})
+    assert passed(hpcc.stream_arrays, replace(campaign, plan=campaign.plan.model_copy(update={"shape": shape})))
+
+
 def test_h07_other_checks() -> None:
     wrong = failed(hpcc.other_checks, run(keyed(MPIRandomAccess_ErrorsFraction="0.02")))
     assert (wrong[0].severity, wrong[0].metrics) == (Severity.BLOCKER, ("MPIRandomAccess",))

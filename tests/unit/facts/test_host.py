@@ -93,6 +93,13 @@ def test_capacity_without_a_limit_is_all_memory() -> None:
     assert capacity({"cpus_usable": [5, 4], "memory_total_bytes": 99}).memory_bytes == 99
 
 
+def test_the_last_caches_are_those_of_the_machine() -> None:
+    facts = {"cpus_usable": [0, 1], "memory_total_bytes": 99}
+    caches = [{"cpu_ids": [0, 1], "size_bytes": 2**20}, {"cpu_ids": [2, 3], "size_bytes": 2**19}]
+    assert capacity({**facts, "last_caches": caches}).last_cache_bytes((1, 2)) == 2**20 + 2**19
+    assert capacity(facts).last_cache_bytes((0,)) is None
+
+
 def test_a_quota_shortens_the_list() -> None:
     facts = {"cpus_usable": [0, 1, 2], "memory_total_bytes": 99}
     assert capacity({**facts, "cpu_quota_cpus": 2.5}).cpu_ids == (0, 1)

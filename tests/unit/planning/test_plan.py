@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fakes.cluster import FakeProvider
 from vtax.errors import UsageError
 from vtax.model.finding import Severity
-from vtax.model.nodes import HostCapacity, Scope
+from vtax.model.nodes import HostCapacity, LastCache, Scope
 from vtax.model.plan import Cell, Origin, Plan
 from vtax.model.study import EnvironmentSpec, Study
 from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S, digest, make_plan, targets
@@ -365,6 +365,27 @@ def test_a_load_is_frozen_with_what_it_disturbs() -> None:
     assert {work.load.target.names for work in loaded if work.load} == {("worker1", "worker2")}
     assert all(work.load.steps[-1].argv[0] == "mpirun" for work in loaded if work.load)
     assert not [work for work in plan.work if work.label == "noise"]  # not by itself
+
+
+CACHE_TEXT = TEXT.replace('name = "ping"', 'name = "stream"')
+CACHES = (LastCache(cpu_ids=(0, 1, 2, 3, 4, 5), size_bytes=480 * 2**20),)
+
+
+def test_what_cannot_run_on_this_machine_is_left_out_with_the_reason() -> None:
+    study = plain(CACHE_TEXT).model_copy(update={"baseline": "host"})
+    plan = make_plan(study, MACHINE.model_copy(update={"last_caches": CACHES}), fakes(["host", "docker"]))
+    assert plan.left_out == (
+        "stream is not run on master, worker1 and worker2: three arrays of 1.88 GiB (4 times the last-level cache of "
+        "480 MiB) take 5.62 GiB, more than 85% of the node's 2 GiB of memory",
+    )
+    assert {item.benchmark for item in plan.work} == {"hpl", "sysbench-cpu"}
+    assert "the size of the last-level cache is unknown" in make_plan(study, MACHINE, fakes(["host"])).left_out[0]
+
+
+def test_what_cannot_run_on_this_machine_cannot_be_a_load() -> None:
+    text = CACHE_TEXT.replace('nodes = ["worker1"]', 'nodes = ["worker1"]\nload = "stream"')
+    with pytest.raises(UsageError, match="stream cannot be a load: it is not run on this machine"):
+        make_plan(plain(text), MACHINE, fakes(["host", "docker"]))
 
 
 def test_a_load_between_nodes_is_left_out_where_they_share_a_network_stack() -> None:

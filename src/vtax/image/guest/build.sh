@@ -25,6 +25,18 @@ find hpl/src hpl/testing -name '*.c' | sort | xargs -P "$(nproc)" -n 12 sh -ec \
   'for f; do mpicc $flags -c "$f" -o "$build/objects/$(echo "$f" | tr / _).o"; done' compile
 # shellcheck disable=SC2086
 mpicc $flags "$here/xhpl.c" "$build"/objects/*.o -lopenblas -lm -o /usr/local/bin/xhpl
+
+echo "vtax: compiling stream"
+# The number of passes is an argument, and times are printed to the microsecond, as STREAM 5.10 does. Plain loops:
+# as a call of memcpy, Copy would depend on what the C library believes about the cache.
+sed -i -e 's/^# define NTIMES 10$/# define NTIMES repetitions/' \
+  -e 's/"%s%11.4f  %11.4f  %11.4f  %11.4f\\n"/"%s%11.4f  %11.6f  %11.6f  %11.6f\\n"/' STREAM/stream.c
+version=${PWD##*/hpcc-}
+gcc -std=gnu11 -O3 -w -fopenmp -fno-tree-loop-distribute-patterns "-DVTAX_HPCC=\"$version\"" -I. -Iinclude \
+  "$here/vtax-stream.c" -lm -o /usr/local/bin/stream
+mkdir -p /usr/local/share/doc/stream
+sed '/^$/q' STREAM/stream.c >/usr/local/share/doc/stream/copyright
+
 gcc -O2 "$here/vtax-blas.c" -lopenblas -o /usr/local/bin/vtax-blas
 gcc -O2 "$here/vtax-rank.c" -o /usr/local/bin/vtax-rank
 # Static: the host environment runs it outside of this file system.

@@ -10,6 +10,7 @@ from vtax.evidence.campaign import Evidence, against_first, differences, shown, 
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
+from vtax.model.nodes import Scope
 from vtax.model.plan import Origin
 from vtax.model.trial import Status, TrialRecord
 from vtax.tools.hpcc.metrics import FIGURES
@@ -153,27 +154,24 @@ def counted(evidence: Evidence, trials: Sequence[TrialRecord], *names: str) -> l
     "STREAM's arrays are smaller than four times the last cache",
     short="STREAM inside the cache",
     why="what fits into a cache measures the cache; below the size of the cache that is all that it measures",
-    remedy="raise N: hpcc's arrays are a third of a process's part of the matrix",
-    source="`STREAM_VectorSize` and processes of the log; the last cache of host and nodes",
-    benchmarks=("hpcc",),
-    needs=Needs("the size of STREAM's arrays", facts=("counts",)),
+    remedy="raise N: hpcc's arrays are a third of a process's part of the matrix; leave out `n` of STREAM alone",
+    source="`STREAM_VectorSize` and processes of hpcc, `Array size` of STREAM; the last cache of host and nodes",
+    benchmarks=("hpcc", "stream"),
+    needs=Needs("the size of STREAM's arrays", facts=("counts", "array_bytes")),
     note="blocks below the size of the cache and warns up to four times of it",
 )
 def stream_arrays(evidence: Evidence) -> Iterator[Result]:
     """H06: STREAM in a cache. A blocker below one cache, a warning below four."""
-    for (environment, label), trials in evidence.entries("hpcc").items():
-        known = counted(evidence, trials[:1], "STREAM_VectorSize", "CommWorldProcs")
-        cache = last_cache(evidence, environment)
+    for (environment, label), trials in evidence.entries("hpcc", "stream").items():
+        known = arrays(evidence, environment, trials)
+        cache = cache_behind(evidence, trials) or last_cache(evidence, environment)
         if not known or cache is None:
             missing = "the size of the last cache" if known else "the size of STREAM's arrays"
             yield Undecided(f"{label} in {environment}: not recorded: {missing}", environment, label)
             continue
-        machines = 1 if evidence.capabilities(environment).shares_machine else max(1, len(trials[0].nodes))
-        for prefix, count in (("Single", 1.0), ("Star", known[0]["CommWorldProcs"] / machines)):
-            size = 8 * known[0]["STREAM_VectorSize"] * count
-            said = f"{prefix}STREAM of {label} in {environment}: arrays of {format_bytes(int(size))}, last cache "
+        for name, size, metrics in known:
+            said = f"{name} of {label} in {environment}: arrays of {format_bytes(size)}, last cache "
             said += format_bytes(cache)
-            metrics = tuple(f"{prefix}STREAM_{name}" for name in STREAM)
             if size < cache:
                 yield Failed(f"{said}: the cache is measured", environment, label, metrics=metrics)
             elif size < CACHES * cache:
@@ -181,6 +179,30 @@ def stream_arrays(evidence: Evidence) -> Iterator[Result]:
                 yield Failed(message, environment, label, Severity.WARNING, metrics=metrics)
             else:
                 yield said
+
+
+def arrays(
+    evidence: Evidence, environment: str, trials: Sequence[TrialRecord]
+) -> list[tuple[str, int, tuple[str, ...]]]:
+    """What each STREAM of an entry is called, the smallest array that its processes on one machine have together, and
+    its metrics; () for all of them."""
+    if sizes := [facts["array_bytes"] for facts in evidence.facts(trials, "array_bytes")]:
+        return [("STREAM", min(sizes), ())]
+    known = counted(evidence, trials[:1], "STREAM_VectorSize", "CommWorldProcs")
+    machines = 1 if evidence.capabilities(environment).shares_machine else max(1, len(trials[0].nodes))
+    return [
+        (f"{prefix}STREAM", int(8 * counts["STREAM_VectorSize"] * count), tuple(f"{prefix}STREAM_{x}" for x in STREAM))
+        for counts in known
+        for prefix, count in (("Single", 1.0), ("Star", counts["CommWorldProcs"] / machines))
+    ]
+
+
+def cache_behind(evidence: Evidence, trials: Sequence[TrialRecord]) -> int | None:
+    """Bytes of the last-level caches behind the CPUs of the nodes that ran alone, as the plan has them: of a machine
+    with several such caches a node has a part."""
+    used = {name for trial in trials if trial.scope is Scope.NODE for name in trial.nodes}
+    known = [node.last_cache_bytes for node in evidence.plan.shape.nodes if node.name in used]
+    return max((size for size in known if size), default=None)
 
 
 def last_cache(evidence: Evidence, environment: str) -> int | None:
