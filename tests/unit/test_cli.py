@@ -22,11 +22,13 @@ from vtax.analysis.records import Note
 from vtax.cli import main
 from vtax.cli.analyse import lines_of
 from vtax.cli.app import app
+from vtax.model.noise import NoiseReading, Probe
 from vtax.model.plan import Plan
 from vtax.planning.plan import digest
 from vtax.planning.presets import PRESETS, preset
 from vtax.planning.study import parse
 from vtax.providers.host.provider import Host
+from vtax.running import noise
 
 HOST_ONLY = """\
 name = "mine"
@@ -602,3 +604,47 @@ def test_what_cannot_be_compared_is_a_usage_error(run: Run, tmp_path: Path) -> N
     for arguments in ((made, made), (made, "nowhere"), ("nowhere", made)):
         code, out, err = run("compare", *arguments)
         assert (code, out) == (2, ""), err
+
+
+# --- doctor --noise ------------------------------------------------------------------------------------------------
+
+
+def noisy(memory: float) -> NoiseReading:
+    """A quiet CPU, memory of which adjacent slots differ by a factor, and a disk that was too slow."""
+    pairs = {"CPU": 1.001, "memory": memory}
+    probes = [Probe(name=name, rates=(100.0, 100.0 * factor) * 8) for name, factor in pairs.items()]
+    return NoiseReading(
+        elapsed_s=14.9,
+        slot_s=0.28,
+        apart_s=1.68,
+        stolen=0.004,
+        others=0.1,
+        probes=(*probes, Probe(name="disk", rates=())),
+    )
+
+
+def test_doctor_says_what_the_noise_of_this_machine_lets_it_resolve(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "measure", lambda directory, listener: noisy(1.15))
+    code, out, _ = run("doctor", "--noise")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == "stolen CPU time 0.4 %, used by other programs 10.0 %"
+    assert re.search(r"^ +adjacent slots +1.7 s apart +in 6 rounds +rounds for 5 %$", out, re.MULTILINE)
+    assert re.search(r"^CPU +0.1 % +0.0 % +±0.1 % +6$", out, re.MULTILINE)
+    assert "disk: too slow here to be measured in 15 s" in lines
+    assert "quick, 6 rounds of 4 interleaved iterations, can tell a difference of 5 % here: CPU" in lines
+    assert re.search(
+        r"^more rounds are needed for that: memory \(in \d+\); vtax run quick --rounds N$", out, re.MULTILINE
+    )
+    monkeypatch.setattr(noise, "measure", lambda directory, listener: noisy(3.0))
+    assert "too noisy for that now: memory; stop other programs, or measure again later" in run("doctor", "--noise")[1]
+
+
+def test_the_noise_as_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "measure", lambda directory, listener: noisy(1.15))
+    code, out, _ = run("doctor", "--noise", "--json")
+    made = json.loads(out)
+    assert code == 0
+    assert made["shape"] == {"iterations": 4, "rounds": 6, "margin": 0.05}
+    assert [one["name"] for one in made["resolutions"]] == ["CPU", "memory"]
+    assert made["stolen"] == 0.004

@@ -26,7 +26,7 @@ SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use 
 
 
 class Options(Record):
-    """Options of an environment, beyond `provider`. `emulation`: whether nodes may be emulated in software."""
+    """Options of an environment, beyond those of every provider. `emulation`: whether its nodes may be emulated."""
 
     emulation: ClassVar[bool] = False
 

@@ -211,6 +211,13 @@ def test_an_environment_may_take_part_in_less() -> None:
     assert not {"only", "skip", "rounds", "emulated"} & set(spec.options)
 
 
+def test_only_environments_that_may_be_emulated_have_a_table_for_it() -> None:
+    alternatives = json_schema()["properties"]["environments"]["additionalProperties"]["oneOf"]
+    having = {one["properties"]["provider"]["const"] for one in alternatives if "emulated" in one["properties"]}
+    assert having == {"qemu", "virtualbox"}
+    assert all({"only", "skip", "rounds"} <= set(one["properties"]) for one in alternatives)
+
+
 def test_trials_are_interleaved_unless_the_study_says_cell() -> None:
     assert parse(PLAIN, "test.toml").interleave == "trial"
     assert parse(with_ping("iterations = 4"), "test.toml").interleave == "trial"
