@@ -38,7 +38,7 @@ from vtax.transport import process
 from vtax.transport.parallel import each
 
 EMULATION_FACTOR = 5.0  # by which everything may take longer in software emulation
-VIRTUAL_S, EMULATED_S = 10.0, 45.0  # what a cluster takes to be verified
+VIRTUAL_S, EMULATED_S = 10.0, 35.0  # what a cluster takes to be verified
 OFF_S = 3.0  # for a guest to write its caches to disk, and power off
 COMMAND_S = 120.0
 PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "taskset": "util-linux"}
