@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from fakes.cluster import node_shape
+from builders.small import IMAGE
+from fakes.cluster import node_shape, result_of
 from vtax.launchers.mpirun import ranks_for
 from vtax.model.capabilities import NodeKind
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope, Target
 from vtax.model.study import EnvironmentSpec
+from vtax.model.trial import CommandResult
 from vtax.providers import ALIASES, BUILT_IN, built_in, cgroup, network, option_models, provider
-from vtax.providers.base import LABEL, Provider
+from vtax.providers.base import LABEL, Provider, Site
 from vtax.providers.cgroup import Hierarchy
+from vtax.providers.container.provider import Container
 from vtax.providers.host import provider as host
-from vtax.providers.qemu import kvm
+from vtax.providers.qemu import kvm, qmp
 from vtax.providers.qemu.provider import Qemu
+from vtax.providers.virtualbox import manage
 
 GIB = 2**30
 EQUAL = ClusterShape(nodes=(node_shape("master", (4, 5)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
@@ -178,3 +184,62 @@ def test_a_host_without_anything_of_ours(tmp_path: Path, monkeypatch: pytest.Mon
     made.destroy("never")
     made.destroy("never")
     assert all(list(tree.iterdir()) == [] for tree in trees)
+
+
+# --- pauses --------------------------------------------------------------------------------------------------------
+
+
+class Machine:
+    """What is asked of engines, monitors and VirtualBox, and which nodes are paused now."""
+
+    def __init__(self) -> None:
+        self.paused: set[str] = set()
+
+    def engine(self, words: Sequence[str], **_: object) -> CommandResult:
+        nodes = [word.rpartition("-")[2] for word in words if word.startswith("vtax-c1-")]
+        if words[0] == "inspect":
+            return result_of(words, (0, json.dumps([{"State": {"Pid": 0}} for _ in nodes]), ""))
+        self.tell(words[0], nodes)
+        return result_of(words, (0, "", ""))
+
+    def monitor(self, path: Path, command: str, arguments: object = None) -> object:
+        self.tell(command, [path.parent.name])
+        return {}
+
+    def manage(self, line: Sequence[str], *, check: bool = True) -> CommandResult:
+        self.tell(line[-1], [line[2].rpartition("-")[2]])
+        return result_of(line, (0, "", ""))
+
+    def tell(self, word: str, nodes: Iterable[str]) -> None:
+        if word in ("pause", "stop"):
+            self.paused |= set(nodes)
+        else:
+            assert word in ("unpause", "cont", "resume")
+            self.paused -= set(nodes)
+
+
+@of_every_provider
+def test_its_clusters_can_be_paused_and_resumed(
+    name: str, made: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All nodes at once, as often as wanted. Those of the host have nothing that runs between trials."""
+    machine = Machine()
+    monkeypatch.setattr(Container, "_run", lambda self, words, *rest, **more: machine.engine(words))
+    monkeypatch.setattr(qmp, "ask", machine.monitor)
+    monkeypatch.setattr(manage, "run", machine.manage)
+    monkeypatch.setattr(cgroup, "find", lambda: None)
+    site = Site("c1", tmp_path / "c1" / "box", IMAGE, tmp_path / "c1" / "keys")
+    site.directory.mkdir(parents=True)
+    saved = {"commands": [], "notes": [], "timeout_factor": 1, "facts": {}}
+    virtual = made.capabilities.kind is NodeKind.VM
+    (site.directory / "commands.json").write_text(json.dumps(saved if virtual else []))
+    (site.directory / "places.json").write_text(json.dumps({node.name: "10.0.0.1" for node in EQUAL.nodes}))
+    pausing = provider(name, tmp_path / "run").connect(spec_of(name), EQUAL, "/shared", site).pausing
+    assert pausing is not None, "without it, environments are measured one after the other"
+    everything = set() if made.capabilities.kind is NodeKind.HOST else {node.name for node in EQUAL.nodes}
+    for _ in range(2):
+        assert pausing.pause()
+        assert machine.paused == everything
+        pausing.resume()
+        pausing.resume()
+        assert machine.paused == set()

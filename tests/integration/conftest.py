@@ -5,7 +5,6 @@ They use the real thing and fail where it is missing; nothing here skips.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -22,6 +21,8 @@ from vtax.paths import Paths
 from vtax.planning import preparation
 from vtax.providers.base import Leftover
 from vtax.running import leftovers
+from vtax.running.sites import label_of
+from vtax.store import Campaign
 
 # A shell starts what it puts into the background with SIGINT ignored, and all below would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,11 +72,17 @@ def places(cache: Path, state: Path, tmp_path: Path, image: Image) -> Iterator[P
     """
     paths = Paths(cache / "vtax", state / "vtax")
     yield paths
-    labels = {json.loads(about.read_bytes())["id"] for about in tmp_path.rglob("campaign.json")}
+    labels = {label for about in tmp_path.rglob("campaign.json") for label in labels_of(about.parent).values()}
     left = [item for item in leftovers.leftovers(paths, everything=True) if _is_mine(item, labels, paths)]
     left += [item for item in leftovers.labelled(paths) if item.elsewhere and item.campaign in labels]
     leftovers.clean(left, paths)
     assert left == []
+
+
+def labels_of(campaign: Path) -> dict[str, str]:
+    """Environment -> the label of its clusters."""
+    opened = Campaign.open(campaign)
+    return {spec.name: label_of(str(opened.about()["id"]), spec.name) for spec in opened.plan().environments}
 
 
 def _is_mine(item: Leftover, labels: Container[str], paths: Paths) -> bool:

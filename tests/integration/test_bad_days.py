@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from vtax.paths import Paths
 from vtax.running import leftovers
 from vtax.store import Campaign
 
-from .conftest import CPU, PING, Vtax, finish, study
+from .conftest import CPU, PING, Vtax, finish, labels_of, study
 
 pytestmark = pytest.mark.integration
 
@@ -36,9 +35,9 @@ def wait_for(process: subprocess.Popen[str], path: Path, pattern: str, timeout_s
 
 
 def left(places: Paths, campaign: Path) -> list[str]:
-    """What a campaign has left behind, by its label."""
-    label = json.loads((campaign / "campaign.json").read_text())["id"]
-    return [f"{item.kind} {item.name}" for item in leftovers.labelled(places) if item.campaign == label]
+    """What a campaign has left behind, by its labels."""
+    labels = labels_of(campaign).values()
+    return [f"{item.kind} {item.name}" for item in leftovers.labelled(places) if item.campaign in labels]
 
 
 def running(word: str) -> list[int]:
@@ -112,7 +111,7 @@ def test_a_node_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path: Pa
     text = study(["docker"], CPU.format(seconds=6) + PING)
     process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.sysbench-cpu*.tmp")
-    label = json.loads((campaign / "campaign.json").read_text())["id"]
+    label = labels_of(campaign)["docker"]
     subprocess.run(["docker", "kill", f"vtax-{label}-worker1"], check=True, capture_output=True)
     code, out, err = finish(process)
     assert code == 4, err

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from vtax.planning.shape import cluster_shape
 from vtax.planning.study import parse
 from vtax.providers import provider
 from vtax.providers.base import LABEL, Cluster, Provider, Site
+from vtax.providers.container.provider import Container
 from vtax.running.provision import Ready, destroy, provision
 
 from .conftest import PING, own, study
@@ -49,8 +52,10 @@ def supplier(request: pytest.FixtureRequest, places: Paths) -> Provider:
     return found
 
 
-def made(supplier: Provider, places: Paths, image: Image, label: str, **options: object) -> tuple[Ready, Site]:
-    site = site_for(places, image, label)
+def made(
+    supplier: Provider, places: Paths, image: Image, label: str, *, paused: bool = False, **options: object
+) -> tuple[Ready, Site]:
+    site = dataclasses.replace(site_for(places, image, label), paused=paused)
     spec = spec_for(supplier.name, supplier, **options)
     ready = provision(supplier, spec, shape_for(supplier.name), "/shared", site, [Scope.WORKERS])
     return ready, site
@@ -216,3 +221,63 @@ def remove_keys(site: Site) -> None:
     for path in sorted(top.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     top.rmdir()
+
+
+COUNTING = ("sh", "-c", "while :; do date +%s.%N; sleep 0.02; done")
+
+
+def pid_of_connection(site: Site, node: str) -> str:
+    """The process of the connection that all commands on a node share."""
+    command = ("ssh", "-F", str(site.directory / "ssh_config"), "-O", "check", node)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+def test_a_pause_stops_every_process_and_resuming_lets_them_go_on(
+    supplier: Provider, places: Paths, image: Image, tmp_path: Path
+) -> None:
+    """A connection outlives a pause of more than half a minute, after which it would be lost if it sent probes."""
+    ready, site = made(supplier, places, image, "pause1", paused=True)
+    try:
+        assert ready.cluster.pausing is not None
+        out, separate = tmp_path / "out", supplier.capabilities.separate_nodes
+        transport = ready.cluster.node("worker1").transport
+        background = transport.start(COUNTING, timeout_s=120, stdout=out, stderr=tmp_path / "err")
+        before = pid_of_connection(site, "worker1") if separate else ""
+        assert background.wait_for(re.compile("[0-9]"), 10)
+        for rest_s in (40.0 if supplier.name == "docker" else 1.0, 0.5):
+            assert "freezer of control groups" in ready.cluster.pausing.pause()
+            time.sleep(0.2)  # for what is on its way to the file
+            size = out.stat().st_size
+            time.sleep(rest_s)
+            assert out.stat().st_size == size
+            ready.cluster.pausing.resume()
+            assert transport.run(("true",), timeout_s=5).exit_code == 0
+            time.sleep(0.5)
+            assert out.stat().st_size > size
+        assert not background.ended()
+        assert (pid_of_connection(site, "worker1") if separate else "") == before
+        background.stop()
+    finally:
+        finish(supplier, site, ready.cluster)
+
+
+@pytest.mark.parametrize("by_engine", [False, True], ids=["freezer", "engine"])
+@pytest.mark.parametrize("name", ["docker", "podman"])
+def test_paused_containers_can_be_destroyed(
+    name: str, by_engine: bool, places: Paths, image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their label alone, as `vtax clean` does it after vtax was killed."""
+    supplier = provider(name, places.runtime)
+    if by_engine:
+        monkeypatch.setattr(Container, "_freezers", lambda self, containers: ())
+    ready, site = made(supplier, places, image, "pause2")
+    try:
+        assert ready.cluster.pausing is not None
+        how = ready.cluster.pausing.pause()
+        assert how.startswith(f"{name} pause (" if by_engine else "the freezer of control groups")
+        began = time.monotonic()
+        provider(name, places.runtime).destroy(site.campaign)
+        assert time.monotonic() - began < 15
+        assert [item for item in supplier.leftovers() if item.campaign == site.campaign] == []
+    finally:
+        finish(supplier, site, ready.cluster)

@@ -34,7 +34,7 @@ from vtax.providers.qemu.processes import processes
 from vtax.running.provision import Ready, destroy, provision
 from vtax.store import Campaign
 
-from .conftest import CPU, PING, Vtax, finish, own, study
+from .conftest import CPU, PING, Vtax, finish, labels_of, own, study
 from .test_bad_days import left, wait_for, write
 from .test_clusters import remove_keys
 
@@ -242,7 +242,7 @@ def test_a_machine_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path:
     campaign = tmp_path / "c"
     process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.sysbench-cpu.*.tmp/*stdout", 400)
-    label = Campaign.open(campaign).about()["id"]
+    label = labels_of(campaign)["vm"]
     victim = next(one for one in processes() if (one.campaign, one.node) == (label, "worker1"))
     os.kill(victim.pid, signal.SIGKILL)
     code, _, err = finish(process, 600)

@@ -19,7 +19,7 @@ from vtax.providers import network as networks
 from vtax.providers.qemu.processes import processes
 from vtax.store import Campaign
 
-from .conftest import CPU, PING, Vtax, finish, study
+from .conftest import CPU, PING, Vtax, finish, labels_of, study
 from .test_bad_days import left, running, wait_for, write
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.long]
@@ -44,7 +44,7 @@ def on_machines(benchmarks: str, options: str = "", seed: int = 3) -> str:
 
 
 def label_of(campaign: Path) -> str:
-    return str(Campaign.open(campaign).about()["id"])
+    return labels_of(campaign)["qemu"]
 
 
 def processes_of(label: str) -> dict[str, int]:

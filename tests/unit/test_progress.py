@@ -91,6 +91,29 @@ def test_a_campaign_that_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("clock")
+def test_alternating_trials_name_their_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    """Several cells are open at once; what was not run of each is counted on its own."""
+    lines = Lines(live=False)
+    for event in (
+        CampaignStarted("c", 1, 2, 4, 0, 60.0),
+        CellStarted("r001-host", 1, "host", 2),
+        CellStarted("r001-box", 1, "box", 2),
+        TrialStarted("r001-host/ping.1", 1.0),
+        TrialFinished("r001-host/ping.1", "ok", "", 1.0, 40.0),
+        TrialFinished("r001-box/ping.1", "not run", "no cluster: it rains", 0.0, 30.0),
+        TrialFinished("r001-box/ping.2", "not run", "no cluster: it rains", 0.0, 20.0),
+        TrialFinished("r001-host/ping.2", "ok", "", 1.0, 10.0),
+        CellFinished("r001-host", "ok", ""),
+        CellFinished("r001-box", "failed", "it rains"),
+    ):
+        lines.hear(event)
+    lines.close()
+    said = capsys.readouterr().err
+    assert "[1/4] host: ping.1: ok in 1.0 s" in said
+    assert "[4/4] host: ping.2: ok in 1.0 s" in said
+    assert "r001-box: failed, 2 trials not run: it rains" in said
+
+
 def test_a_cell_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(
         capsys, CellFinished("r001-box", "failed", "no cluster\nat all"), CellFinished("b", "failed", "")

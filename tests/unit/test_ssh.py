@@ -132,13 +132,27 @@ def test_the_configuration_of_a_cluster(tmp_path: Path, keys: Path, monkeypatch:
         "  BatchMode yes\n"
         "  LogLevel ERROR\n"
         "  ControlMaster auto\n"
-        "  ControlPersist 14400\n"
         "  ConnectTimeout 10\n"
-        "  ServerAliveInterval 0\n"
+        "  ControlPersist 120\n"
+        "  ServerAliveInterval 5\n"
+        "  ServerAliveCountMax 6\n"
         "  HashKnownHosts no\n"
     )
     assert config.stat().st_mode & 0o777 == 0o600
     assert (site / "known_hosts").read_text() == ("master ssh-ed25519 AAAAmaster\nworker1 ssh-ed25519 AAAAworker1\n")
+
+
+def test_connections_to_nodes_that_are_paused_send_no_probes(
+    tmp_path: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A probe that is not answered would end them, and with them the commands that wait."""
+    monkeypatch.chdir(tmp_path)
+    Path("site").mkdir()
+    text = write_ssh_config(Path("site"), Path("keys"), {"master": 40001}, paused=True).read_text()
+    settings = dict(line.split(maxsplit=1) for line in text.partition("Host *\n")[2].splitlines())
+    assert settings["ServerAliveInterval"] == "0"
+    assert int(settings["ControlPersist"]) >= 3600
+    assert "ServerAliveCountMax" not in settings
 
 
 def test_a_directory_too_deep_for_control_sockets_is_refused(tmp_path: Path, keys: Path) -> None:

@@ -12,7 +12,10 @@ from vtax.errors import ProvisionError, StoreError
 from vtax.transport.ssh import banner_ready
 
 LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of them
-PERSIST_S = 4 * 3600  # of a connection without commands: longer than a pause, and not for ever after `kill -9`
+PROBED = "  ControlPersist 120\n  ServerAliveInterval 5\n  ServerAliveCountMax 6\n"
+# A paused node answers no probe: a dead one is noticed by the time limits of commands. Four hours without a command are
+# longer than any pause, and not for ever after `kill -9`.
+PAUSED = "  ControlPersist 14400\n  ServerAliveInterval 0\n"
 POLL_S = 0.02
 LOOPBACK = "127.0.0.1"
 
@@ -24,13 +27,15 @@ def write_ssh_config(
     behind: Mapping[str, str] | None = None,
     timeout_factor: float = 1,
     at: Mapping[str, str] | None = None,
+    paused: bool = False,
 ) -> Path:
     """`ssh_config` and `known_hosts` for nodes behind loopback ports. Returns the configuration's path.
 
     `at` are the loopback addresses of nodes that have their own.
 
     Nodes without a port are `behind` the first that has one: name -> address as that node knows it.
-    `timeout_factor` is how many times longer than usual a login may take.
+    `timeout_factor` is how many times longer than usual a login may take. With `paused`, connections outlive pauses of
+    the nodes.
     Nothing of the user's own SSH configuration is read or changed; one connection per node is shared by all commands.
     """
     config, hosts = directory / "ssh_config", directory / "known_hosts"
@@ -55,9 +60,8 @@ def write_ssh_config(
     common = (
         f"Host *\n  User root\n  IdentityFile {keys / USER}\n  IdentitiesOnly yes\n  UserKnownHostsFile {hosts}\n"
         "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n"
-        f"  ControlMaster auto\n  ControlPersist {PERSIST_S}\n  ConnectTimeout {10 * timeout_factor:.0f}\n"
-        # A paused node answers no probe for minutes; commands to a dead one end with their time limits.
-        "  ServerAliveInterval 0\n  HashKnownHosts no\n"
+        f"  ControlMaster auto\n  ConnectTimeout {10 * timeout_factor:.0f}\n{PAUSED if paused else PROBED}"
+        "  HashKnownHosts no\n"
     )
     config.write_text("\n".join([*blocks, common]))
     config.chmod(0o600)

@@ -18,14 +18,14 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
-from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Study
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
 from vtax.planning.interleaving import arranged
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
 from vtax.wording import listed
 
 ORCHESTRATION_S = 0.1  # what vtax itself needs for a trial
-SWITCH_S = 0.02  # to resume a cluster for a trial and pause it again: from 5 ms (cgroups) to 0.3 s (an emulated guest)
+SWITCH_S = 0.03  # to resume a cluster for a trial and pause it again: from 2 ms (cgroups) to 0.5 s (an emulated guest)
 
 
 def make_plan(
@@ -54,8 +54,8 @@ def make_plan(
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
         skipped += [*_unselected(study, spec, providers[spec.name]), *reasons]
-    switch_s = SWITCH_S if arrangement.interleave == "trial" else 0.0
-    seconds = {(item.environment, item.id): item.estimate_s + ORCHESTRATION_S + switch_s for item in work}
+    own_s = {spec.name: overhead_s(spec, providers[spec.name], arrangement.interleave) for spec in environments}
+    seconds = {(item.environment, item.id): item.estimate_s + own_s[item.environment] for item in work}
     fixed = {name: one.provision_estimate_s + study.settle_s for name, one in providers.items()}
     cells = tuple(
         cell.model_copy(
@@ -81,6 +81,12 @@ def make_plan(
             interleave=arrangement.interleave,
         )
     )
+
+
+def overhead_s(spec: EnvironmentSpec, provider: Provider, interleave: Interleave) -> float:
+    """What a trial takes besides its work."""
+    slowdown = provider.slowdown(provider.options.model_validate(dict(spec.options)))
+    return ORCHESTRATION_S + (SWITCH_S * slowdown if interleave == "trial" else 0.0)
 
 
 def _sealed(plan: Plan) -> Plan:

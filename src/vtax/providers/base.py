@@ -47,7 +47,8 @@ class Site:
     campaign: str  # the label
     directory: Path  # keys, configuration and run-time files of this cluster, readable only by its owner
     image: Image
-    keys: Path  # the campaign's SSH keys
+    keys: Path  # the cluster's SSH keys
+    paused: bool = False  # whether the cluster is paused between its trials, for minutes
 
     def console(self, node: str) -> Path:
         """The log of a node's console, where nodes have one."""

@@ -54,8 +54,7 @@ def execute(
     )
     looks = Looks(campaign, plan, interim, clock.remaining_s, budget_s, listener)
     readings = interim.readings if interim is not None else Readings(campaign)
-    names = [spec.name for spec in plan.environments]
-    with sites(campaign.directory, str(campaign.about()["id"]), names, runtime, image) as places:
+    with sites(campaign.directory, str(campaign.about()["id"]), plan, runtime, image) as places:
         rounds = Rounds(Running(plan, readings, providers, places, clock, listener))
         for number, group in groupby(plan.cells, key=lambda cell: cell.round):
             cells = list(group)

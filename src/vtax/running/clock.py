@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from vtax.model.plan import Plan, PlannedTrial
-from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S
+from vtax.planning.plan import overhead_s
 from vtax.providers.base import Provider
 
 
@@ -14,9 +14,9 @@ class Clock:
     passes by the clock is always true, so that one slow program does not make an hour of ten timed ones."""
 
     def __init__(self, plan: Plan, providers: Mapping[str, Provider], pending: Mapping[str, Sequence[PlannedTrial]]):
-        own_s = ORCHESTRATION_S + (SWITCH_S if plan.interleave == "trial" else 0.0)
+        own_s = {spec.name: overhead_s(spec, providers[spec.name], plan.interleave) for spec in plan.environments}
         seconds = {
-            (work.environment, work.id): (work.clocked_s, work.estimate_s - work.clocked_s + own_s)
+            (work.environment, work.id): (work.clocked_s, work.estimate_s - work.clocked_s + own_s[work.environment])
             for work in plan.work
         }
         self.left = {

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from vtax.model.cluster import Image
+from vtax.model.plan import Plan
 from vtax.providers.base import Site
 from vtax.running.provision import KEYS, remove_campaign
 from vtax.store import alive, write_atomic
@@ -26,12 +27,11 @@ def label_of(campaign: str, environment: str) -> str:
 
 
 @contextlib.contextmanager
-def sites(
-    directory: Path, campaign: str, environments: Sequence[str], runtime: Path, image: Image
-) -> Iterator[Mapping[str, Site]]:
+def sites(directory: Path, campaign: str, plan: Plan, runtime: Path, image: Image) -> Iterator[Mapping[str, Site]]:
     """The site of each environment of the campaign in `directory`. While this lasts, their clusters are in use; then
     their keys are removed."""
-    labels = {name: label_of(campaign, name) for name in environments}
+    labels = {spec.name: label_of(campaign, spec.name) for spec in plan.environments}
+    paused = plan.interleave == "trial"
     with contextlib.ExitStack() as stack:
         for name, label in labels.items():
             stack.enter_context(alive(runtime / label))
@@ -39,7 +39,8 @@ def sites(
             origin = {"campaign": campaign, "environment": name, "directory": str(directory.resolve())}
             write_atomic(runtime / label / ORIGIN, json.dumps(origin, indent=1).encode())
         yield {
-            name: Site(label, runtime / label / name, image, runtime / label / KEYS) for name, label in labels.items()
+            name: Site(label, runtime / label / name, image, runtime / label / KEYS, paused)
+            for name, label in labels.items()
         }
 
 

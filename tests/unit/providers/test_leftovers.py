@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from fakes.cluster import result_of
+from builders.small import IMAGE, MACHINE, study
+from fakes.cluster import FakeProvider, result_of
 from vtax.cli import main
 from vtax.model.trial import CommandResult
+from vtax.paths import Paths
+from vtax.planning.plan import make_plan
 from vtax.providers import cgroup, network
 from vtax.providers.base import LABEL, RUNTIME_LABEL, UNKNOWN, Leftover, elsewhere
 from vtax.providers.cgroup import Hierarchy
@@ -21,6 +24,7 @@ from vtax.providers.host import provider
 from vtax.providers.podman.provider import Podman
 from vtax.running import leftovers
 from vtax.running.provision import remove_campaign
+from vtax.running.sites import label_of, sites
 
 
 def test_a_place_tells_whose_it_is(tmp_path: Path) -> None:
@@ -135,3 +139,23 @@ def test_clean_tells_of_others_and_leaves_them(
         "left alone: belongs to another state directory: host control group vtax-c3; its owner is unknown; remove it "
         "by hand when no vtax instance uses it",
     ]
+
+
+def test_what_is_left_behind_is_named_by_its_campaign_where_its_files_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After `kill -9` the directory of a label still says whose it is; after a reboot perhaps nothing does."""
+    paths = Paths(tmp_path / "cache", tmp_path / "state")
+    plan = make_plan(study(("box",)), MACHINE, {"box": FakeProvider("box", tmp_path)})
+    with pytest.raises(OSError, match="killed"), sites(tmp_path / "c", "c1", plan, paths.runtime, IMAGE) as found:
+        found["box"].directory.mkdir()  # a cluster is up, so the directory stays
+        raise OSError("killed")
+    label = label_of("c1", "box")
+    bare = [Leftover("docker", "container", "vtax-x-master", label), Leftover("docker", "volume", "v", "0123abcd")]
+    monkeypatch.setattr(leftovers, "all_providers", lambda runtime: {})
+    listed = {(one.kind, one.name): one.origin for one in leftovers.leftovers(paths, among=bare)}
+    assert listed == {
+        ("container", "vtax-x-master"): f"box of {tmp_path / 'c'}",
+        ("volume", "v"): "",
+        ("directory", f"{paths.runtime / label}"): f"box of {tmp_path / 'c'}",
+    }

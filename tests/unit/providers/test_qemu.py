@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fakes.cluster import node_shape
 from vtax.cluster.access import write_ssh_config
 from vtax.cluster.seed import seed
-from vtax.errors import ProvisionError
+from vtax.errors import PauseError, ProvisionError
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
@@ -27,6 +27,7 @@ from vtax.providers.network import Namespace, addresses
 from vtax.providers.qemu import boot, command, kvm, machines, problems, processes, qmp
 from vtax.providers.qemu import provider as module
 from vtax.providers.qemu.command import Machine, QemuOptions
+from vtax.providers.qemu.pausing import MonitorPausing
 from vtax.providers.qemu.processes import SWITCH, Process, owner_of
 from vtax.providers.qemu.provider import Qemu
 from vtax.transport import process
@@ -554,6 +555,64 @@ def test_the_forwarded_port() -> None:
     assert qmp.forwarded_port(f"Hub -1 (outer):\r\n{table}{row}") == 43787
     with pytest.raises(ProvisionError):
         qmp.forwarded_port(table)
+
+
+@pytest.fixture
+def monitor(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What monitors are asked: node and command. That of worker2 does not answer."""
+    asked: list[tuple[str, str]] = []
+
+    def ask(path: Path, word: str) -> object:
+        if path.parent.name == "worker2":
+            raise ProvisionError(f"QEMU's monitor {path} does not answer: gone", remedy="has QEMU ended?")
+        asked.append((path.parent.name, word))
+        return {}
+
+    monkeypatch.setattr(qmp, "ask", ask)
+    return asked
+
+
+def test_machines_are_stopped_and_continued_by_their_monitors(monitor: list[tuple[str, str]]) -> None:
+    pausing = MonitorPausing([SITE / "master", SITE / "worker1"])
+    assert pausing.pause() == "QEMU's monitor (stop)"
+    pausing.resume()
+    assert sorted(monitor[:2]) == [("master", "stop"), ("worker1", "stop")]
+    assert sorted(monitor[2:]) == [("master", "cont"), ("worker1", "cont")]
+
+
+def test_a_machine_that_cannot_be_stopped_is_named(monitor: list[tuple[str, str]]) -> None:
+    with pytest.raises(PauseError, match=r"^worker2: QEMU's monitor .* does not answer: gone") as caught:
+        MonitorPausing([SITE / "master", SITE / "worker2"]).pause()
+    assert caught.value.remedy == "has QEMU ended?"
+
+
+def test_paused_machines_are_continued_before_they_are_asked_to_power_off(
+    monitor: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended:
+        pid = 0
+
+        def __init__(self, node: str) -> None:
+            self.campaign, self.node, self.place = "c1", node, SITE / node
+
+        def alive(self) -> bool:
+            return False
+
+        def kill(self) -> None:
+            done.append(("kill", self.node))
+
+    done: list[tuple[str, str]] = []
+
+    def power_off(path: Path, *_: object) -> None:
+        done.append(("power off", path.parent.name))
+        assert (path.parent.name, "cont") in monitor or path.parent.name == "worker2"
+
+    monkeypatch.setattr(module, "processes", lambda: [Ended("master"), Ended("worker1"), Ended("worker2")])
+    monkeypatch.setattr(module, "power_off", power_off)
+    monkeypatch.setattr(bridge, "remove", lambda campaign: None)
+    Qemu(Path("/run")).destroy("c1")
+    assert {node for word, node in done if word == "power off"} == {"master", "worker1", "worker2"}
+    assert {node for word, node in done if word == "kill"} == {"master", "worker1", "worker2"}
 
 
 def test_whose_process_it_is() -> None:

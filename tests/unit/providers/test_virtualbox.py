@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from fakes.cluster import node_shape
-from vtax.errors import EnvironmentMissing, ProvisionError
+from vtax.errors import CommandError, EnvironmentMissing, PauseError, ProvisionError
 from vtax.facts.nesting import Evidence, stack
 from vtax.model.cluster import Image
 from vtax.model.finding import Severity
@@ -21,6 +21,7 @@ from vtax.providers.guest import firmware
 from vtax.providers.network import addresses
 from vtax.providers.virtualbox import command, listing, manage, threads
 from vtax.providers.virtualbox.command import Machine, VirtualBoxOptions
+from vtax.providers.virtualbox.pausing import MachinePausing
 from vtax.providers.virtualbox.provider import VirtualBox
 from vtax.transport import process
 
@@ -271,6 +272,42 @@ def test_which_threads_are_virtual_cpus() -> None:
         14,
     )
     assert threads.virtual_cpus([(9, "VBoxHeadless"), (11, "EMT")]) == (11,)
+
+
+# --- pauses --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def controlled(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The states of machines, which VBoxManage changes as the real one does: it refuses to do a thing twice."""
+    states = {"vtax-c1-master": "running", "vtax-c1-worker1": "running"}
+
+    def run(line: command.Command, *, check: bool = True) -> CommandResult:
+        _, verb, name, word = line
+        assert verb == "controlvm"
+        wanted, needed = {"pause": ("paused", "running"), "resume": ("running", "paused")}[word]
+        if states.get(name) != needed:
+            raise CommandError(f"Machine '{name}' is not currently {needed}")
+        states[name] = wanted
+        return CommandResult(argv=line, exit_code=0, stdout="", stderr="", started=0, elapsed_s=0)
+
+    monkeypatch.setattr(manage, "run", run)
+    monkeypatch.setattr(manage, "about", lambda name: {"VMState": states[name]} if name in states else {})
+    return states
+
+
+def test_machines_are_paused_and_resumed_as_often_as_wanted(controlled: dict[str, str]) -> None:
+    pausing = MachinePausing(tuple(controlled))
+    for act, state in ((pausing.pause, "paused"), (pausing.pause, "paused"), (pausing.resume, "running")):
+        act()
+        assert set(controlled.values()) == {state}
+    pausing.resume()
+    assert pausing.pause() == "VBoxManage controlvm pause"
+
+
+def test_a_machine_that_is_gone_cannot_be_paused(controlled: dict[str, str]) -> None:
+    with pytest.raises(PauseError, match=r"^gone: Machine 'gone' is not currently running"):
+        MachinePausing(("gone",)).pause()
 
 
 # --- what is refused, and what is found ------------------------------------------------------------------------------

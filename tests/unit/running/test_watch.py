@@ -21,6 +21,7 @@ from vtax.analysis.estimate.intervals import InterimInterval, selected
 from vtax.cli.app import app
 from vtax.cli.watch import WIDTH, cut, drawn, table, telling, view
 from vtax.errors import UsageError
+from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S
 from vtax.publishing.server import PAGE, Server
 from vtax.running.watch import Watcher
 from vtax.store import Campaign
@@ -50,6 +51,19 @@ def test_a_snapshot_says_where_a_campaign_is(campaign: Campaign) -> None:
     (interval,) = [one for one in now.intervals if "events_rate" in one.name]
     assert (interval.environment, interval.n) == ("box", 3)
     assert interval.ratio == pytest.approx(1.0)
+
+
+def test_of_alternating_trials_the_next_is_the_next_to_run(tmp_path: Path) -> None:
+    """And the time of one environment is that of its own trials, not of those between them."""
+    providers = {name: FakeProvider(name, tmp_path) for name in ("host", "box")}
+    made = new_campaign(tmp_path / "c", providers, rounds=1, iterations=4, interleave="trial")
+    order = planned(made.plan())
+    store(made, dict.fromkeys(order[:5], PRINTED))
+    now = Watcher(made.directory).snapshot()
+    assert f"{now.cell}/{now.trial}" == order[5]
+    trials = made.trials(texts=False)
+    elapsed_s = trials[0].elapsed_s
+    assert now.remaining_s == pytest.approx(3 * (elapsed_s + ORCHESTRATION_S + SWITCH_S), rel=0.01)
 
 
 def test_a_campaign_that_runs_is_seen_to_run(campaign: Campaign) -> None:

@@ -143,7 +143,7 @@ class Container(Provider):
             ports = self._ports(site.campaign, names) if bridge else dict.fromkeys(names, port)
             at = dict.fromkeys(names, LOOPBACK) if bridge else places
             each(lambda name: self._await(site.campaign, name, at[name], ports[name], deadline), names)
-        write_ssh_config(site.directory, site.keys, ports, at=at)
+        write_ssh_config(site.directory, site.keys, ports, at=at, paused=site.paused)
         (site.directory / "commands.json").write_text(json.dumps(commands))
         (site.directory / "places.json").write_text(json.dumps(places))
         return self.connect(spec, shape, shared_path, site)

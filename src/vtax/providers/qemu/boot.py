@@ -26,7 +26,9 @@ def wait_until_ready(
     usernet = qmp.ask(master.directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
     port = qmp.forwarded_port(usernet)
     ports = {master.node.name: port}
-    config = write_ssh_config(site.directory, site.keys, ports, behind=places, timeout_factor=timeout_factor)
+    config = write_ssh_config(
+        site.directory, site.keys, ports, behind=places, timeout_factor=timeout_factor, paused=site.paused
+    )
 
     def wait(machine: Machine, checks: Sequence[console.Check] = ()) -> None:
         log, limit_s = site.console(machine.node.name), READY_S * timeout_factor

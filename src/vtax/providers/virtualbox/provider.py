@@ -135,7 +135,12 @@ class VirtualBox(Provider):
         names = tuple(node.name for node in shape.nodes)
         wait_for_banner(names[0], port, deadline, answer_s=2 * timeout_factor)
         write_ssh_config(
-            site.directory, site.keys, {names[0]: port}, behind=addresses(names), timeout_factor=timeout_factor
+            site.directory,
+            site.keys,
+            {names[0]: port},
+            behind=addresses(names),
+            timeout_factor=timeout_factor,
+            paused=site.paused,
         )
         saved_cluster.save(site, _commands(machines, options), notes, timeout_factor, facts)
         return self.connect(spec, shape, shared_path, site)
