@@ -17,7 +17,7 @@ import pytest
 
 from vtax.store import Campaign
 
-from .conftest import CPU, study
+from .conftest import CPU, PING, study
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.long]  # another image, built without root
 NAME = "vtax-test-user"
@@ -66,6 +66,16 @@ def as_user(home: Path, *words: str, timeout_s: float = 600) -> subprocess.Compl
         timeout=timeout_s,
         check=False,
     )
+
+
+def test_a_bridge_is_refused_before_anything_is_made(home: Path) -> None:
+    text = study(["host"], PING).replace('provider = "host"\n', 'provider = "host"\nnetwork = "bridge"\n')
+    (home / "bridge.toml").write_text(text)
+    refused = as_user(home, "run", "bridge.toml", "-o", "bridged")
+    assert refused.returncode == 3, refused.stdout + refused.stderr
+    assert 'network = "bridge" needs root, to make a bridge' in refused.stderr
+    assert 'or network = "none"' in refused.stderr
+    assert not (home / "bridged").exists()
 
 
 def test_the_image_and_the_host_environment_work_without_root(home: Path) -> None:

@@ -133,15 +133,10 @@ def found() -> Iterator[Namespace]:
 
 
 def leftovers(provider: str, runtime: Path, *, parts: bool) -> list[Leftover]:
-    """The namespaces that a provider's clusters left: those with `parts`, or those without. Owned by `runtime` are its
-    own and those whose files are gone; one whose owner is not recorded yet may be just being made by another vtax."""
-
-    def owner(one: Namespace) -> str:
-        gone = one.directory is not None and not one.directory.exists()
-        return "" if gone else elsewhere(runtime, one.label, one.directory)
-
+    """The namespaces that a provider's clusters left: those with `parts`, or those without. One whose owner is not
+    recorded yet may be one that another vtax instance is just making."""
     return [
-        Leftover(provider, "network namespace", one.name, one.label, owner(one))
+        Leftover(provider, "network namespace", one.name, one.label, elsewhere(runtime, one.label, one.directory))
         for one in found()
         if bool(one.part) is parts
     ]
@@ -182,11 +177,15 @@ def refused(option: str, instead: str, *devices: str) -> Iterator[Problem]:
 
 @cache
 def impossible(*devices: str) -> str:
-    """Why a network namespace with such devices cannot be made here, tried in one that ends at once; "" when it can."""
-    tries = [f"ip link add probe{number} type {device}" for number, device in enumerate(devices)]
+    """Why network namespaces (with such devices) cannot be made here, by trying; "" when they can."""
+    tries = [
+        "ip link set lo up",
+        *(f"ip link add probe{number} type {device}" for number, device in enumerate(devices)),
+    ]
     command = ("unshare", "--net", "sh", "-c", " && ".join(tries))
     result = process.run(command, timeout_s=COMMAND_S, env=process.system_environment())
     if result.exit_code == 0:
         return ""
     lines = result.stderr.strip().splitlines()
-    return f"a network namespace with {' and '.join(devices)} cannot be made: {lines[-1] if lines else 'no message'}"
+    what = f"network namespaces with {' and '.join(devices)}" if devices else "network namespaces"
+    return f"{what} cannot be made: {lines[-1] if lines else 'no message'}"

@@ -22,6 +22,8 @@ PROGRAMS = {
     "ssh": "apt-get install openssh-client",
     "ssh-keygen": "apt-get install openssh-client",
     "unshare": "apt-get install util-linux",
+    "ip": "apt-get install iproute2",
+    "sysctl": "apt-get install procps",
 }
 WIDE = {"avx512f": ("SkylakeX", "Cooperlake", "SapphireRapids"), "avx2": ("Haswell", "Zen", "Excavator")}
 

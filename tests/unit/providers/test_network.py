@@ -137,7 +137,7 @@ def said() -> list[str]:
 def test_a_bridge_is_tried_before_anything_runs(answers: Install) -> None:
     asked = answers(lambda argv: answered(0))
     assert said() == said() == []
-    command = "ip link add probe0 type bridge && ip link add probe1 type veth"
+    command = "ip link set lo up && ip link add probe0 type bridge && ip link add probe1 type veth"
     assert asked == [("unshare", "--net", "sh", "-c", command)], "once"
 
 
@@ -145,7 +145,7 @@ def test_a_bridge_is_tried_before_anything_runs(answers: Install) -> None:
 def test_a_kernel_without_bridges(answers: Install) -> None:
     answers(lambda argv: answered(2, stderr="RTNETLINK answers: Operation not supported\n"))
     (only,) = said()
-    assert only.startswith('network = "bridge": a network namespace with bridge and veth cannot be made: RTNETLINK')
+    assert only.startswith('network = "bridge": network namespaces with bridge and veth cannot be made: RTNETLINK')
     assert "modprobe -a bridge veth" in only
     assert only.endswith('or network = "none"')
 
@@ -220,7 +220,7 @@ def test_whose_they_are(answers: Install, there: Path, tmp_path: Path) -> None:
     aliases = {
         "vtax-c1.worker1": str(ours),
         "vtax-c2.bridge": str(theirs),
-        "vtax-c3.loopback": "/gone/c3/host",
+        "vtax-c3.loopback": "/gone/c3/host",  # still found by the vtax with that directory
         "vtax-c4.bridge": "",  # killed before it was recorded
         "vtax-c5.bridge": "",
         "vtax-c6": str(ours),
@@ -232,7 +232,7 @@ def test_whose_they_are(answers: Install, there: Path, tmp_path: Path) -> None:
     assert found == {
         "vtax-c1.worker1": "",
         "vtax-c2.bridge": str(tmp_path / "other"),
-        "vtax-c3.loopback": "",
+        "vtax-c3.loopback": "/gone",
         "vtax-c4.bridge": UNKNOWN,
         "vtax-c5.bridge": "",
     }

@@ -609,7 +609,7 @@ def test_paused_machines_are_continued_before_they_are_asked_to_power_off(
 
     monkeypatch.setattr(module, "processes", lambda: [Ended("master"), Ended("worker1"), Ended("worker2")])
     monkeypatch.setattr(module, "power_off", power_off)
-    monkeypatch.setattr(bridge, "remove", lambda campaign: None)
+    monkeypatch.setattr(network, "remove", lambda campaign: None)
     Qemu(Path("/run")).destroy("c1")
     assert {node for word, node in done if word == "power off"} == {"master", "worker1", "worker2"}
     assert {node for word, node in done if word == "kill"} == {"master", "worker1", "worker2"}

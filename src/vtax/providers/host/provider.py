@@ -95,7 +95,7 @@ class Host(Provider):
         command = (*(process.as_root_here() or ("unshare",)), "--mount", "--pid", "--net", "--fork", "true")
         probe = process.run(command, timeout_s=10)
         if probe.exit_code == 0:
-            return ""
+            return network.impossible() if root else ""
         said = probe.stderr.strip()
         if root:
             return f"namespaces cannot be made (in a container they need the capability SYS_ADMIN): {said}"
