@@ -289,7 +289,8 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
 
 def _uneven(raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec]) -> Iterable[Mistake]:
     """Iterations that cannot alternate in mirrored order: A B, B A."""
-    if raw.get("interleave", "trial") != "trial" or len(environments) < 2:
+    alone = len(environments) < 2 and raw.get("control") is not True
+    if alone or raw.get("interleave", "trial") != "trial":
         return
     for entry in entries:
         if entry.alone and entry.iterations > 1 and entry.iterations % 2:
