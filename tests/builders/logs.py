@@ -33,6 +33,7 @@ LOGS = {  # one for each reader: what vtax's own test runs printed
     "iperf3 json": DATA / "iperf3/3.18--trixie-tcp/1-worker1.stdout",
     "iperf3 udp json": DATA / "iperf3/3.18--trixie-udp/1-worker1.stdout",
     "ping": DATA / "ping/iputils-20240905--trixie/1-worker1.stdout",
+    "stream": DATA / "stream/hpcc-1.5.0--trixie/stream.txt",
 }
 PAIRS = {  # two ranks of one run
     "stress-ng": (

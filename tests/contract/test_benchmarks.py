@@ -29,7 +29,7 @@ from vtax.tools import benchmarks
 from vtax.tools.benchmark import Benchmark
 
 GIB = 2**30
-UNITS = {"flop/s", "byte/s", "bit/s", "update/s", "1/s", "s", "1"}
+UNITS = {"flop/s", "byte/s", "bit/s", "update/s", "1/s", "s", "byte", "1"}
 HEADLINES = 2  # primary metrics: more would leave no claim standing after the correction
 SHAPES = {
     "equal": ClusterShape(
@@ -81,6 +81,11 @@ def steps_of(case: Case, params: Any, launcher: Mpirun) -> tuple[Step, ...]:
     return case.benchmark.steps(params, case.target, launcher)
 
 
+def of_provisioning(case: Case) -> bool:
+    """Whether it is about the cluster itself: then nothing runs, and nothing takes time."""
+    return case.target.scope is Scope.PROVISIONING
+
+
 def resolved(case: Case) -> Any:
     return case.benchmark.resolve(case.benchmark.params(), case.target)
 
@@ -124,7 +129,8 @@ def test_steps_are_of_this_target_and_nothing_else(group: list[Case]) -> None:
         for launcher in LAUNCHERS:
             steps = steps_of(case, params, launcher)
             assert steps == steps_of(case, params, launcher)
-            assert not steps[-1].background  # what is in the background serves a step that follows
+            assert bool(steps) != of_provisioning(case)
+            assert not any(step.background for step in steps[-1:])  # what is in the background serves a later step
             for step in steps:
                 assert_is_of(step, case.target)
 
@@ -146,8 +152,8 @@ def test_a_step_may_take_longer_than_is_estimated(group: list[Case]) -> None:
     for case in group:
         params = resolved(case)
         estimate_s = case.benchmark.estimate_s(params, case.target)
-        assert 0 < estimate_s < math.inf
-        for launcher in LAUNCHERS:
+        assert (estimate_s == 0) if of_provisioning(case) else (0 < estimate_s < math.inf)
+        for launcher in () if of_provisioning(case) else LAUNCHERS:
             assert_limits(steps_of(case, params, launcher), estimate_s)
 
 
@@ -163,7 +169,7 @@ def assert_limits(steps: Sequence[Step], estimate_s: float) -> None:
 
 @of_every_benchmark
 def test_programs_are_in_the_root_file_system(benchmark: Benchmark) -> None:
-    assert benchmark.requires
+    assert bool(benchmark.requires) != (Scope.PROVISIONING in benchmark.scopes)
     assert set(benchmark.requires) <= set(programs())
     for case in CASES:
         if case.benchmark is benchmark:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from vtax.audit.subjects import ran
 from vtax.evidence.campaign import Evidence, differences, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -180,6 +181,7 @@ class Timed:
     "their command outside; nodes under the host's "
     "own kernel have its clock; a log has one side only",
     needs=Needs("times inside and outside", origin=Origin.RUN),
+    about=ran,
     note="unknown where 1 % could hide in the doubt with which times are known: trials of some seconds in an emulated "
     "machine, whose answers take long, are too short for it",
 )

@@ -104,7 +104,8 @@ def order(evidence: Evidence) -> Iterator[Result]:
     if evidence.plan.origin is Origin.IMPORTED:
         yield from windows(evidence)
         return
-    started = {trial.id: trial.started for trial in evidence.trials}
+    noted = {(work.environment, work.id) for work in evidence.plan.work if work.provisioning}  # without a run
+    started = {trial.id: trial.started for trial in evidence.trials if (trial.environment, trial.work) not in noted}
     blocks = {name: ran for name, ids in planned_blocks(evidence) if (ran := [one for one in ids if one in started])}
     found = []
     began = {name: min(started[one] for one in ids) for name, ids in blocks.items()}

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from vtax.model.nodes import Scope
+from vtax.model.trial import TrialRecord
 from vtax.tools import benchmarks
 
 MPI = tuple(name for name, one in benchmarks().items() if "mpirun" in one.requires)
 STORAGE = tuple(name for name, one in benchmarks().items() if Scope.SHARED in one.scopes)
 SHORT = frozenset(name for name, one in benchmarks().items() if getattr(one, "short_by_nature", False))
+
+
+def ran(trial: TrialRecord) -> bool:
+    """Whether a command ran: what is noted of a cluster itself is the work of no program inside it."""
+    return trial.scope is not Scope.PROVISIONING

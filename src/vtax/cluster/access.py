@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vtax.cluster.keys import USER, public
 from vtax.errors import ProvisionError, StoreError
-from vtax.transport.ssh import banner_ready
+from vtax.transport.ssh import banner_ready, banner_through
 
 LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of them
 PROBED = "  ControlPersist 120\n  ServerAliveInterval 5\n  ServerAliveCountMax 6\n"
@@ -95,3 +95,15 @@ def wait_for_banner(name: str, port: int, deadline: float, answer_s: float = 1, 
         f"{name}: no SSH server answered on {address}:{port} in time",
         remedy="see the node's log above, if it wrote one; is the machine overloaded?",
     )
+
+
+def wait_for_banner_through(
+    config: Path, gateway: str, name: str, address: str, deadline: float, timeout_factor: float = 1
+) -> None:
+    """Return when the SSH server of a node sends its banner to `gateway`, through which it is reached."""
+    while not banner_through(config, gateway, address, timeout_factor):
+        if time.monotonic() > deadline:
+            raise ProvisionError(
+                f"{name}: no SSH server answered on {address} in time", remedy="see the node's console log"
+            )
+        time.sleep(POLL_S)

@@ -37,7 +37,8 @@ LOWER_KINDS = frozenset({Kind.COST, Kind.LATENCY_QUANTILE, Kind.PROPORTION})
 
 
 class Metric(Record):
-    """What a benchmark can report under one name. `unit` is a base unit: flop/s, byte/s, bit/s, update/s, 1/s, s, 1."""
+    """What a benchmark can report under one name. `unit` is a base unit: flop/s, byte/s, bit/s, update/s, 1/s, s, byte,
+    1."""
 
     name: str
     unit: str

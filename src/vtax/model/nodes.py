@@ -21,6 +21,7 @@ class Scope(StrEnum):
     CLUSTER = "cluster"  # master and workers together
     PAIRS = "pairs"  # every ordered pair of nodes (client, server)
     SHARED = "shared"  # every worker alone, on the shared file system
+    PROVISIONING = "provisioning"  # the cluster itself, once in every cell: nothing runs on it
 
 
 class NodeShape(Record):
@@ -51,7 +52,7 @@ class ClusterShape(Record):
 
 def target_label(scope: Scope, nodes: Sequence[str]) -> str:
     """What a set of nodes is called in one scope: `worker1`, `worker1.shared`, `master-worker2`, `workers`."""
-    if scope in (Scope.WORKERS, Scope.CLUSTER):
+    if scope in (Scope.WORKERS, Scope.CLUSTER, Scope.PROVISIONING):
         return scope.value
     return f"{nodes[0]}.shared" if scope is Scope.SHARED else "-".join(nodes)
 

@@ -49,7 +49,7 @@ def make_plan(
     environments = tuple(_selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
     frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
-    skipped = [*left_out, *unfit, *((arrangement.refused,) if arrangement.refused else ())]
+    skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ()), *unfit]
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
@@ -131,6 +131,7 @@ class _Frozen:
         self.target = target
         self.load = load
         self.id = f"{spec.label}.{target.label}"
+        self.provisioning = target.scope is Scope.PROVISIONING
         self.params = benchmark.resolve(benchmark.params.model_validate(dict(spec.params)), target)
 
     def work(self, environment: str, provider: Provider, options: Mapping[str, object]) -> Work:
@@ -150,14 +151,16 @@ class _Frozen:
             estimate_s=round(clocked_s + busy_s * provider.slowdown(given), 1),
             clocked_s=round(clocked_s, 1),
             load=None if self.load is None else self.load.as_load(launcher),
+            provisioning=self.provisioning,
         )
 
     def as_load(self, launcher: Mpirun) -> Load:
-        """The same work as a disturbance. Raises UsageError when it is several commands in sequence."""
+        """The same work as a disturbance. Raises UsageError when it is not one command."""
         steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
         if sum(not step.background for step in steps) != 1:
             raise UsageError(
-                f"{self.spec.label} cannot be a load: it consists of several commands in sequence",
+                f"{self.spec.label} cannot be a load: it consists of "
+                + ("several commands in sequence" if steps else "no command"),
                 remedy="reduce it to one command, for instance a single stressor",
             )
         return Load(
@@ -216,7 +219,7 @@ def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path:
             return tuple(target(pair, SCRATCH) for pair in ways)
         case Scope.WORKERS:
             return (target(shape.workers, shared_path),)
-        case Scope.CLUSTER:
+        case Scope.CLUSTER | Scope.PROVISIONING:
             return (target(shape.nodes, shared_path),)
 
 
@@ -290,7 +293,9 @@ def _cells(
 
 
 def _trials(cell: str, item: _Frozen) -> list[PlannedTrial]:
-    """Warm-ups first (stored, never analysed), then the measured iterations."""
+    """Warm-ups first (stored, never analysed), then the measured iterations; once what comes with the cluster."""
+    if item.provisioning:
+        return [PlannedTrial(id=f"{cell}/{item.id}.1", work=item.id, iteration=1, warmup=False)]
     names = [(f"w{i}", i, True) for i in range(1, item.spec.warmup + 1)]
     names += [(f"{i}", i, False) for i in range(1, item.spec.iterations + 1)]
     return [

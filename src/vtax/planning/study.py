@@ -192,6 +192,8 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 mistakes.append(unknown_choice(f"{path}.nodes", node, nodes, "node"))
         if table and params:
             mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
+            if Scope.PROVISIONING in (table.scopes or benchmark.default_scopes):
+                mistakes += _comes_with_clusters(path, table)
             yield BenchmarkSpec(
                 name=name,
                 label=table.label or name,
@@ -213,6 +215,13 @@ def _never_run(path: str, scopes: Sequence[Scope], chosen: Sequence[str]) -> Ite
         yield Mistake(f"{path}.nodes", 'scope "pairs" needs two nodes', "name a second one, or leave `nodes` out")
     if Scope.SHARED in scopes and set(chosen) == {"master"}:
         yield Mistake(f"{path}.nodes", 'scope "shared" runs on workers only', "name a worker, or leave `nodes` out")
+
+
+def _comes_with_clusters(path: str, table: BenchmarkTable) -> Iterable[Mistake]:
+    """Keys that have no meaning for what is noted once of every cluster, without a run."""
+    for key in ("nodes", "warmup", "iterations", "load", "alone"):
+        if getattr(table, key) != type(table).model_fields[key].get_default(call_default_factory=True):
+            yield Mistake(f"{path}.{key}", "it is noted of every cluster once, and runs nothing", "leave this key out")
 
 
 def _cross_checks(

@@ -76,6 +76,17 @@ class Pausing(Protocol):
 
 
 @dataclass(frozen=True)
+class Creation:
+    """When a node was ordered, and when it was first heard of: on this machine's monotonic clock, in s. None: that
+    cannot be observed."""
+
+    ordered: float
+    first_process: float | None = None  # the first line that its first process prints
+    ssh_ready: float | None = None  # the first answer of its SSH server
+    process: int | None = None  # of this machine: with all its descendants it is the node
+
+
+@dataclass(frozen=True)
 class Cluster:
     """A live cluster. `commands` are the command lines that created it, for the report."""
 
@@ -92,6 +103,7 @@ class Cluster:
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider can observe
     shared_transports: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # of nodes on one machine
     pausing: Pausing | None = None  # None: this provider cannot pause its clusters
+    creations: Mapping[str, Creation] = field(default_factory=dict)  # of nodes, where this process created them
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)

@@ -18,6 +18,7 @@ from vtax.model.plan import Cell, Plan, PlannedTrial, Work
 from vtax.model.trial import Pause, Status
 from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
+from vtax.running import startup
 from vtax.running.clock import Clock
 from vtax.running.pausing import Pauses
 from vtax.running.provision import Ready, destroy, provision
@@ -46,13 +47,16 @@ class CellRun:
     """One cell: a fresh cluster when its first trial comes, a second one when that is lost, and then no more."""
 
     def __init__(self, running: Running, cell: Cell, pending: Sequence[PlannedTrial]) -> None:
-        self.running, self.cell, self.pending = running, cell, tuple(pending)
+        self.running, self.cell = running, cell
         self.plan, self.listener, self.campaign = running.plan, running.listener, running.readings.campaign
         self.provider, self.site = running.providers[cell.environment], running.sites[cell.environment]
+        self.pending = tuple(trial for trial in pending if not self._work(trial).provisioning)
+        self.noted = tuple(trial for trial in pending if self._work(trial).provisioning)  # when a cluster is gone
         self.instance = 1 + sum(record.cell == cell.id for record in self.campaign.cells())
         self.last_instance = self.instance + INSTANCES - 1
         self.ready: Ready | None = None  # None while there is no cluster
         self.pauses: Pauses | None = None
+        self.seen: startup.Provisioned | None = None  # of the cluster, where that is to be noted
         self.record: CellRecord | None = None
         self.failure = ""  # why there will be no cluster any more
         self.skipped = 0  # trials
@@ -60,16 +64,18 @@ class CellRun:
         self.not_interleaved = ""  # why none do, although the plan alternates trials
 
     def begin(self) -> None:
-        self.listener(CellStarted(self.cell.id, self.cell.round, self.cell.environment, len(self.pending)))
+        self.listener(CellStarted(self.cell.id, self.cell.round, self.cell.environment, len(self.pending + self.noted)))
 
     def end(self) -> None:
+        for trial in self.noted:  # no cluster came up
+            self._skip(trial)
         status, failure = ("failed", self.failure) if self.skipped else ("ok", "")
         self.listener(CellFinished(self.cell.id, status, failure))
 
     def bring_up(self) -> None:
         """Create, verify and settle a cluster. A failure is recorded, and then this cell has none any more; raises
         StoreError alone."""
-        began, before = time.time(), time.monotonic()
+        began, before, counted = time.time(), time.monotonic(), startup.counters(self.plan.shape)
         try:
             self.ready = self._provision()
         except FAILURES as error:
@@ -84,6 +90,7 @@ class CellRun:
         record = self._new_record(began, self.ready.elapsed_s, self.ready, "")
         self._save(record)
         self._save(record.model_copy(update={"idle": self._settle()}))
+        self.seen = startup.observe(self.ready.cluster, counted) if self.noted else None
 
     def run(self, trial: PlannedTrial) -> None:
         """Run a trial, on a new cluster where there is none, and record it; not run where there can be none."""
@@ -123,9 +130,11 @@ class CellRun:
         if self.ready is None:
             return
         cluster, self.ready, self.pauses = self.ready.cluster, None, None
+        seen, self.seen = self.seen, None
         try:
             self._keep_logs(cluster.logs)
         finally:
+            clock = time.monotonic()
             try:
                 destroy(self.provider, self.site, cluster)
             except FAILURES as error:
@@ -133,6 +142,18 @@ class CellRun:
                     raise
                 self.failure = self.failure or str(error)  # another cluster could meet what is left of this one
                 self.listener(Notice(f"the cluster of {self.cell.id} could not be removed: {error}"))
+            else:
+                self._note(seen, time.monotonic() - clock)
+
+    def _note(self, seen: startup.Provisioned | None, destroy_s: float) -> None:
+        """Record what the first cluster that came up took, now that it is gone."""
+        if seen is None:
+            return
+        for trial in self.noted:
+            record = startup.write(self.campaign, self.plan, self.cell, trial, seen, destroy_s)
+            self.running.readings.of(record)
+            self._report(trial, record.status, record.failure, record.elapsed_s)
+        self.noted = ()
 
     def _resumed(self) -> tuple[Cluster, Pause | None] | None:
         """A cluster that runs, with the pause that has just ended; None when this cell will have none."""

@@ -39,6 +39,8 @@ class Rounds:
         """A whole cell, while no other cluster exists."""
         one.begin()
         try:
+            if not one.pending:  # only what is noted of a cluster
+                one.bring_up()
             for trial in one.pending:
                 one.run(trial)
         finally:

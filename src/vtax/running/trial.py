@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +98,35 @@ def not_run(
     """The record of a trial that had no cluster."""
     blank = _blank(cell, trial, work, plan_sha256)
     return _written(blank.model_copy(update={"failure": reason, "started": time.time()}), place)
+
+
+def without_command(
+    cell: Cell,
+    trial: PlannedTrial,
+    work: Work,
+    output: str,
+    place: Path,
+    plan_sha256: str,
+    started: float,
+    counted: Mapping[str, float],
+) -> TrialRecord:
+    """The record of a trial that ran nothing; `output` is the file in `place` with what was noted, and `counted` what
+    the machine counted meanwhile."""
+    (place / "stderr").touch()
+    noted = StepRecord(
+        step=0,
+        node=work.target.names[0],
+        argv=(),
+        exit_code=0,
+        timed_out=False,
+        background=False,
+        started=started,
+        elapsed_s=0.0,
+        stdout=output,
+        stderr="stderr",
+    )
+    found = {"status": Status.OK, "started": started, "host_counters": counted, "steps": (noted,)}
+    return _written(_blank(cell, trial, work, plan_sha256).model_copy(update=found), place)
 
 
 def _written(record: TrialRecord, place: Path) -> TrialRecord:

@@ -26,6 +26,7 @@ BUILT_IN = (
     "vtax.tools.iozone",
     "vtax.tools.iperf3",
     "vtax.tools.ping",
+    "vtax.tools.startup",
     "vtax.tools.stream",
 )
 GROUP = "vtax.tools"

@@ -28,6 +28,7 @@ class Benchmark(Protocol):
 
     The audit reads what a benchmark declares: one that requires mpirun has ranks, one that may run on the shared file
     system measures storage. `short_by_nature = True` is for those whose result does not depend on the run's length.
+    In scope PROVISIONING nothing runs: the campaign writes what it notes of every cluster.
     """
 
     @property

@@ -82,6 +82,13 @@ class SshTransport:
         process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5 * self.timeout_factor)
 
 
+def banner_through(config: Path, gateway: str, address: str, timeout_factor: float = 1) -> bool:
+    """Whether the SSH server at an address that `gateway` reaches sends its banner."""
+    command = ("ssh", "-F", str(config), "-W", f"{address}:22", gateway)
+    answer = process.run(command, timeout_s=MARGIN_S * timeout_factor)
+    return banner_ready(answer.stdout.encode())
+
+
 def banner_ready(text: bytes) -> bool:
     """Whether a server has sent an SSH banner: an accepted connection alone proves nothing."""
     return re.match(rb"SSH-2\.0-", text) is not None

@@ -410,7 +410,7 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
         (
             with_ping('scopes = ["pair"]'),
             "benchmarks[0].scopes[0]",
-            "'pair' is not allowed (did you mean \"pairs\"? allowed: cluster, node, pairs, shared, workers)",
+            "'pair' is not allowed (did you mean \"pairs\"? allowed: cluster, node, pairs, provisioning, ",
         ),
         (with_ping('scopes = ["node"]'), "benchmarks[0].scopes", "there is no scope 'node' (allowed: pairs)"),
         (

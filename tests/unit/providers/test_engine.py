@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -13,8 +14,8 @@ from pydantic import ValidationError
 
 from fakes.cluster import node_shape
 from vtax.model.cluster import Image
-from vtax.providers.container import engine
-from vtax.providers.container.engine import ContainerOptions
+from vtax.providers.container import engine, provider
+from vtax.providers.container.engine import ContainerOptions, first_line
 
 IMAGE = Image(recipe="key", digest="0123456789abcdef" * 4, directory="/cache/tree", archive="/cache/rootfs.tar")
 TAG = "vtax-rootfs:0123456789ab"
@@ -219,3 +220,26 @@ def test_compose_and_create_set_the_same_limits(limit: str) -> None:
     assert made["memswap_limit"] == flags["--memory-swap"]
     assert made["shm_size"] == flags["--shm-size"]
     assert made["runtime"] == flags["--runtime"]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "2026-11-22T16:11:24.250000000Z vtax-init started\n2026-11-22T16:11:25.5Z more\n",  # Docker
+        "2026-11-22T17:11:24.250000+01:00 vtax-init started\n",  # Podman, where this machine is an hour ahead
+    ],
+)
+def test_the_first_line_of_a_log_says_when_it_was_written(log: str) -> None:
+    assert first_line(log) == datetime(2026, 11, 22, 16, 11, 24, 250_000, UTC).timestamp()
+
+
+def test_a_log_without_a_line_says_nothing() -> None:
+    assert first_line("") is None
+    assert first_line("exec failed\n") is None
+
+
+def test_the_process_of_a_container_is_the_runner_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider, "parent_of", {40: 39, 50: 1}.get)
+    monkeypatch.setattr(provider, "program_of", {39: "conmon", 1: "init"}.get)
+    assert provider.runner_of({"State": {"Pid": 40}}, ("conmon",)) == 39
+    assert provider.runner_of({"State": {"Pid": 50}}, ("conmon",)) is None  # of another machine, by chance

@@ -21,7 +21,7 @@ from vtax.model.nodes import Scope
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-TOGETHER = frozenset({Scope.WORKERS.value, Scope.CLUSTER.value})  # targets whose nodes work on one thing
+TOGETHER = frozenset(one.value for one in (Scope.WORKERS, Scope.CLUSTER, Scope.PROVISIONING))  # nodes of one thing
 NO_PART = ""
 
 

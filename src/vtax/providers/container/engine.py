@@ -8,8 +8,10 @@ there is no cpuset and the quota is exact: a common way to limit containers, but
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -25,6 +27,7 @@ IMAGE_LABEL = "vtax.image"
 SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 2**20}, {"type": "string", "examples": ["256 MiB"]}]}
 NETWORKS = 200  # candidates 10.213.1.0/24 ... 10.213.200.0/24
 FIRST_PORT, PORTS = 20_000, 10_000  # below those that the kernel gives to outgoing connections
+STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d) ")
 NOT_BUILT = "vtax image build   # then `vtax compose` again, for the command that imports vtax-rootfs:not-built-yet"
 
 
@@ -152,6 +155,15 @@ def create_node(
         *("--volume", f"{network_name(owner.campaign)}:{shared_path}"),
         image,
     )
+
+
+def first_line(log: str) -> float | None:
+    """When the first line of a log with timestamps was written, in Unix time; None without a line."""
+    found = STAMP.match(log)
+    if found is None:
+        return None
+    moment = datetime.fromisoformat(f"{found[1]}{found[3].replace('Z', '+00:00')}")
+    return moment.timestamp() + float(f"0{found[2] or '.0'}")
 
 
 KEYS = """\

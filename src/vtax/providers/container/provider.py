@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from vtax.cluster.access import LOOPBACK, is_free, wait_for_banner, write_ssh_co
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import SSH, seed
 from vtax.errors import PauseError, ProvisionError, UsageError
+from vtax.facts.processes import parent_of, program_of
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
@@ -27,7 +29,18 @@ from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers.base import LABEL, RUNTIME_LABEL, Cluster, Commands, Leftover, Node, Provider, Site, elsewhere
+from vtax.providers.base import (
+    LABEL,
+    RUNTIME_LABEL,
+    Cluster,
+    Commands,
+    Creation,
+    Leftover,
+    Node,
+    Provider,
+    Site,
+    elsewhere,
+)
 from vtax.providers.container import engine as lines
 from vtax.providers.container.engine import ContainerOptions, Owner
 from vtax.providers.container.pausing import ContainerPausing
@@ -132,21 +145,46 @@ class Container(Provider):
             places = lines.addresses(prefix, names)
             slots = {node.name: node.cpus for node in shape.nodes}
 
-            def start(index: int) -> None:
-                container = lines.name_of(site.campaign, names[index])
-                content = seed(site.keys, names[index], places, slots, port=port)
-                self._must(commands[index - len(names)])
-                self._must((self.name, "cp", "-", f"{container}:/"), stdin=content)
-                self._must((self.name, "start", container))
-
-            each(start, range(len(names)))
-            ports = self._ports(site.campaign, names) if bridge else dict.fromkeys(names, port)
             at = dict.fromkeys(names, LOOPBACK) if bridge else places
-            each(lambda name: self._await(site.campaign, name, at[name], ports[name], deadline), names)
+
+            def start(index: int) -> tuple[int, Creation]:
+                name = names[index]
+                content = seed(site.keys, name, places, slots, port=port)
+                fixed = None if bridge else port
+                return self._start(
+                    site.campaign, name, commands[index - len(names)], content, at[name], fixed, deadline
+                )
+
+            started = dict(zip(names, each(start, range(len(names))), strict=True))
+        ports = {name: reached for name, (reached, _) in started.items()}
         write_ssh_config(site.directory, site.keys, ports, at=at, paused=site.paused)
         (site.directory / "commands.json").write_text(json.dumps(commands))
         (site.directory / "places.json").write_text(json.dumps(places))
-        return self.connect(spec, shape, shared_path, site)
+        creations = {name: creation for name, (_, creation) in started.items()}
+        return replace(self.connect(spec, shape, shared_path, site), creations=creations)
+
+    def _start(
+        self,
+        campaign: str,
+        name: str,
+        command: Sequence[str],
+        content: bytes,
+        address: str,
+        port: int | None,
+        deadline: float,
+    ) -> tuple[int, Creation]:
+        """Create and start a node, and wait for its SSH server on `port`, or on the port that the engine chose."""
+        ordered = time.monotonic()
+        container = lines.name_of(campaign, name)
+        self._must(command)
+        self._must((self.name, "cp", "-", f"{container}:/"), stdin=content)
+        self._must((self.name, "start", container))
+        described = self._described(container)
+        reached = port or self._published(campaign, name, described)
+        self._await(campaign, name, address, reached, deadline)
+        answered = time.monotonic()
+        first = self._first_line(container, ordered)
+        return reached, Creation(ordered, first, answered, runner_of(described, self.runners))
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         commands = tuple(tuple(line) for line in json.loads((site.directory / "commands.json").read_text()))
@@ -208,18 +246,29 @@ class Container(Provider):
             remedy="run `vtax clean`: it removes those of crashed runs",
         )
 
-    def _ports(self, campaign: str, names: Sequence[str]) -> dict[str, int]:
-        containers = [lines.name_of(campaign, name) for name in names]
-        described = json.loads(self._must((self.name, "inspect", "--type", "container", *containers)).stdout)
-        ports = {}
-        for name, one in zip(names, described, strict=True):
-            published = one["NetworkSettings"]["Ports"].get("22/tcp")
-            if not published:
-                raise ProvisionError(
-                    f"{name} ended immediately", detail=self._log(campaign, name), remedy=self.install_hint
-                )
-            ports[name] = int(published[0]["HostPort"])
-        return ports
+    def _described(self, container: str) -> Mapping[str, Any]:
+        """What the engine says about a container."""
+        words = (self.name, "inspect", "--type", "container", container)
+        described: list[Mapping[str, Any]] = json.loads(self._must(words).stdout)
+        return described[0]
+
+    def _published(self, campaign: str, name: str, described: Mapping[str, Any]) -> int:
+        """The loopback port of a node's SSH server."""
+        published = described["NetworkSettings"]["Ports"].get("22/tcp")
+        if not published:
+            raise ProvisionError(
+                f"{name} ended immediately", detail=self._log(campaign, name), remedy=self.install_hint
+            )
+        return int(published[0]["HostPort"])
+
+    def _first_line(self, container: str, ordered: float) -> float | None:
+        """When a container printed its first line, on the monotonic clock; None when the engine's clock is not that of
+        this machine."""
+        said = self._run(("logs", "--timestamps", container))
+        now = time.monotonic()
+        written = lines.first_line(said.stdout)
+        at = None if written is None else now - (time.time() - written)
+        return at if at is not None and ordered <= at <= now else None
 
     def _await(self, campaign: str, name: str, address: str, port: int, deadline: float) -> None:
         try:
@@ -305,6 +354,12 @@ class Container(Provider):
         if result.exit_code != 0 or result.timed_out:
             raise process.failed(result, self.install_hint)
         return result
+
+
+def runner_of(described: Mapping[str, Any], runners: Sequence[str]) -> int | None:
+    """The process of this machine that runs a container; None when it is not to be seen here."""
+    process_id = parent_of(int(described["State"].get("Pid") or 0))
+    return process_id if process_id and program_of(process_id) in runners else None
 
 
 def _options(spec: EnvironmentSpec) -> ContainerOptions:

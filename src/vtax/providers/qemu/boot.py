@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from vtax.cluster.access import wait_for_banner, write_ssh_config
+from vtax.cluster.access import wait_for_banner, wait_for_banner_through, write_ssh_config
 from vtax.providers.base import Site
 from vtax.providers.guest import console, ready
 from vtax.providers.qemu import qmp
@@ -20,9 +21,12 @@ POLL_S = 0.05
 
 def wait_until_ready(
     site: Site, machines: Sequence[Machine], places: Mapping[str, str], timeout_factor: float, deadline: float
-) -> None:
-    """Return when every node is ready and a connection to it is open. Raises ProvisionError."""
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return when every node is ready and a connection to it is open: node -> when its first process printed its first
+    line, and when its SSH server first answered, on the monotonic clock. Raises ProvisionError."""
     master = machines[0]
+    first: dict[str, float] = {}
+    answered: dict[str, float] = {}
     usernet = qmp.ask(master.directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
     port = qmp.forwarded_port(usernet)
     ports = {master.node.name: port}
@@ -41,9 +45,23 @@ def wait_until_ready(
             each(lambda machine: wait(machine, console.STARTED), group)
             if group[0] is master:
                 wait_for_banner(master.node.name, port, deadline, answer_s=2 * timeout_factor)
-            each(lambda machine: SshTransport(config, machine.node.name, timeout_factor).open(), group)
+                answered[master.node.name] = time.monotonic()
+            each(open_connection, group)
+
+    def open_connection(machine: Machine) -> None:
+        name, transport = machine.node.name, SshTransport(config, machine.node.name, timeout_factor)
+        if machine is not master:
+            wait_for_banner_through(config, master.node.name, name, places[name], deadline, timeout_factor)
+            answered[name] = time.monotonic()
+        transport.open()
+
+    def come_up(machine: Machine) -> None:
+        wait(machine, console.STARTED[:1])
+        first[machine.node.name] = time.monotonic()
+        wait(machine)
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         logged_in = pool.submit(log_in)
-        each(wait, machines)
+        each(come_up, machines)
         logged_in.result()
+    return first, answered

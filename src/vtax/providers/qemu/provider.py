@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import network
-from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
+from vtax.providers.base import Cluster, Commands, Creation, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
 from vtax.providers.guest.shutdown import power_off
 from vtax.providers.qemu import bridge, kvm, problems
@@ -154,7 +155,10 @@ class Qemu(Provider):
             keys.result()
             made.result()
 
+        ordered: dict[str, float] = {}
+
         def start(machine: Machine) -> None:
+            ordered[machine.node.name] = time.monotonic()
             place = machine.directory
             place.mkdir(mode=0o700)
             config = lines.guest_config(machine, places, shared_path, options)
@@ -165,7 +169,7 @@ class Qemu(Provider):
 
         deadline = time.monotonic() + READY_S * timeout_factor  # not earlier: making disks may take minutes
         each(start, machines)
-        wait_until_ready(site, machines, places, timeout_factor, deadline)
+        first, answered = wait_until_ready(site, machines, places, timeout_factor, deadline)
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [pin(machine, options) for machine in machines]
         pinned_switch, switched = pin_switch(site.campaign, shape, options)
@@ -176,7 +180,16 @@ class Qemu(Provider):
         }
         commands = [command for part in (between, *nodes) for command in part]
         saved_cluster.save(site, commands, notes, timeout_factor, facts)
-        return self.connect(spec, shape, shared_path, site)
+        creations = {
+            machine.node.name: Creation(
+                ordered[machine.node.name],
+                first.get(machine.node.name),
+                answered.get(machine.node.name),
+                int((machine.directory / "pid").read_text()),
+            )
+            for machine in machines
+        }
+        return replace(self.connect(spec, shape, shared_path, site), creations=creations)
 
     def _acceleration(self, options: QemuOptions) -> str:
         accel = self.accelerator(options)

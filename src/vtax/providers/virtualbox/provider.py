@@ -10,10 +10,11 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vtax.cluster.access import wait_for_banner, write_ssh_config
+from vtax.cluster.access import wait_for_banner, wait_for_banner_through, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import CommandError
@@ -22,8 +23,8 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site, elsewhere
-from vtax.providers.guest import disk, firmware, pinning, ready, saved_cluster
+from vtax.providers.base import Cluster, Commands, Creation, Leftover, Provider, Site, elsewhere
+from vtax.providers.guest import console, disk, firmware, pinning, ready, saved_cluster
 from vtax.providers.guest.guest_config import NAME, name_of
 from vtax.providers.guest.shutdown import power_off
 from vtax.providers.network import addresses
@@ -115,35 +116,50 @@ class VirtualBox(Provider):
         timeout_factor = self.slowdown(options)
         port = _free_port()
         machines = _machines(site, shape, options, str(port))
+        ordered = time.monotonic()
         self.define(machines, shape, shared_path, site, options)
+        names = tuple(node.name for node in shape.nodes)
+        places = addresses(names)
+        config = write_ssh_config(
+            site.directory,
+            site.keys,
+            {names[0]: port},
+            behind=places,
+            timeout_factor=timeout_factor,
+            paused=site.paused,
+        )
         deadline = time.monotonic() + READY_S * timeout_factor
         each(lambda machine: manage.start(machine.name), machines)
 
-        def come_up(machine: Machine) -> None:
-            log = site.console(machine.node.name)
-            ready.wait(machine.node, log, _Watch(machine.name), READY_S * timeout_factor, deadline, POLL_S)
+        def come_up(machine: Machine) -> Creation:
+            name, watch, limit_s = machine.node.name, _Watch(machine.name), READY_S * timeout_factor
 
-        each(come_up, machines)
+            def passed(checks: Sequence[console.Check]) -> float:
+                ready.wait(machine.node, site.console(name), watch, limit_s, deadline, POLL_S, checks)
+                return time.monotonic()
+
+            first = passed(console.STARTED[:1])
+            passed(console.STARTED)
+            if machine is machines[0]:
+                wait_for_banner(name, port, deadline, answer_s=2 * timeout_factor)
+            else:
+                wait_for_banner_through(config, names[0], name, places[name], deadline, timeout_factor)
+            answered = time.monotonic()
+            passed(console.checks_for(machine.node))
+            # No process: the memory of its guests is the driver's, and in no process of VirtualBox.
+            return Creation(ordered, first, answered)
+
+        creations = dict(zip((machine.node.name for machine in machines), each(come_up, machines), strict=True))
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [_pinned(machine, options) for machine in machines]
         notes = [f"engine: {options.engine}", *(note for note, _ in pinned)]
         version = self._version()
         facts = {
-            machine.node.name: {**lines.facts(options, manage.about(machine.name), version), **places}
-            for machine, (_, places) in zip(machines, pinned, strict=True)
+            machine.node.name: {**lines.facts(options, manage.about(machine.name), version), **cpus}
+            for machine, (_, cpus) in zip(machines, pinned, strict=True)
         }
-        names = tuple(node.name for node in shape.nodes)
-        wait_for_banner(names[0], port, deadline, answer_s=2 * timeout_factor)
-        write_ssh_config(
-            site.directory,
-            site.keys,
-            {names[0]: port},
-            behind=addresses(names),
-            timeout_factor=timeout_factor,
-            paused=site.paused,
-        )
         saved_cluster.save(site, _commands(machines, options), notes, timeout_factor, facts)
-        return self.connect(spec, shape, shared_path, site)
+        return replace(self.connect(spec, shape, shared_path, site), creations=creations)
 
     def define(
         self,
