@@ -20,6 +20,7 @@ from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Targe
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
 from vtax.planning.interleaving import arranged
+from vtax.planning.selections import selected, unselected
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
 from vtax.wording import listed
@@ -46,14 +47,14 @@ def make_plan(
     }
     arrangement = arranged(study, capacity, capabilities)
     shape = arrangement.shape
-    environments = tuple(_selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
+    environments = tuple(selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
     frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
     skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ()), *unfit]
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
-        skipped += [*_unselected(study, spec, providers[spec.name]), *reasons]
+        skipped += [*unselected(study, spec, providers[spec.name]), *reasons]
     own_s = {spec.name: overhead_s(spec, providers[spec.name], arrangement.interleave) for spec in environments}
     seconds = {(item.environment, item.id): item.estimate_s + own_s[item.environment] for item in work}
     fixed = {name: one.provision_estimate_s + study.settle_s for name, one in providers.items()}
@@ -221,31 +222,6 @@ def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path:
             return (target(shape.workers, shared_path),)
         case Scope.CLUSTER | Scope.PROVISIONING:
             return (target(shape.nodes, shared_path),)
-
-
-def _emulates(spec: EnvironmentSpec, provider: Provider) -> bool:
-    return provider.emulates(provider.options.model_validate(dict(spec.options)))
-
-
-def _selected(spec: EnvironmentSpec, provider: Provider) -> EnvironmentSpec:
-    """The environment with what it runs on this machine, where its nodes may be emulated."""
-    if spec.emulated is None or not _emulates(spec, provider):
-        return spec
-    return spec.model_copy(update={"selection": spec.emulated})
-
-
-def _unselected(study: Study, spec: EnvironmentSpec, provider: Provider) -> list[str]:
-    """What an environment does not run because the study says so, as a sentence."""
-    chosen, rounds = spec.selection, spec.selection.rounds_of(study.rounds)
-    if not chosen.only and not chosen.skip and rounds == study.rounds:
-        return []
-    entries = (
-        f"only {listed(chosen.only)}" if chosen.only else f"all but {listed(chosen.skip)}" if chosen.skip else "all"
-    )
-    often = f", in {rounds} of {study.rounds} rounds" if rounds < study.rounds else ""
-    emulated = chosen == spec.emulated and _emulates(spec, provider)
-    here = "is emulated in software here: the study then has it run" if emulated else "runs"
-    return [f"{spec.name} {here} {entries}{often}"]
 
 
 def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen]) -> tuple[list[Work], list[str]]:

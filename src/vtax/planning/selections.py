@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vtax.errors import Mistake
-from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Selection
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Selection, Study
 from vtax.planning.mistakes import unknown_choice, validated
 from vtax.planning.study_tables import EnvironmentTable, SelectionTable
 from vtax.providers import option_models
-from vtax.providers.base import Options
+from vtax.providers.base import Options, Provider
+from vtax.wording import listed
 
 KEYS = tuple(EnvironmentTable.model_fields)  # of every environment, besides the options of its provider
 
@@ -30,6 +31,32 @@ def selections(table: Mapping[str, Any], path: str, mistakes: list[Mistake]) -> 
 
 def _selection(table: SelectionTable) -> Selection:
     return Selection(only=tuple(table.only or ()), skip=tuple(table.skip), rounds=table.rounds)
+
+
+def emulates(spec: EnvironmentSpec, provider: Provider) -> bool:
+    """Whether the nodes of an environment are emulated in software on this machine."""
+    return provider.emulates(provider.options.model_validate(dict(spec.options)))
+
+
+def selected(spec: EnvironmentSpec, provider: Provider) -> EnvironmentSpec:
+    """The environment with what it runs on this machine, where its nodes may be emulated."""
+    if spec.emulated is None or not emulates(spec, provider):
+        return spec
+    return spec.model_copy(update={"selection": spec.emulated})
+
+
+def unselected(study: Study, spec: EnvironmentSpec, provider: Provider) -> list[str]:
+    """What an environment does not run because the study says so, as a sentence."""
+    chosen, rounds = spec.selection, spec.selection.rounds_of(study.rounds)
+    if not chosen.only and not chosen.skip and rounds == study.rounds:
+        return []
+    entries = (
+        f"only {listed(chosen.only)}" if chosen.only else f"all but {listed(chosen.skip)}" if chosen.skip else "all"
+    )
+    often = f", in {rounds} of {study.rounds} rounds" if rounds < study.rounds else ""
+    emulated = chosen == spec.emulated and emulates(spec, provider)
+    here = "is emulated in software here: the study then has it run" if emulated else "runs"
+    return [f"{spec.name} {here} {entries}{often}"]
 
 
 def selection_mistakes(

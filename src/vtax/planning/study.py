@@ -1,7 +1,6 @@
 """The study: a TOML file, checked as a whole before anything else happens.
 
-`parse` reports every mistake at once, each with its path, what is allowed and the nearest right spelling. The JSON
-Schema that `vtax schema` prints is made from the same records, so the two cannot disagree.
+`parse` reports every mistake at once, each with its path, what is allowed and the nearest right spelling.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
@@ -26,7 +23,7 @@ from vtax.model.study import (
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
 from vtax.planning.presets import study_text
 from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
-from vtax.planning.study_tables import BenchmarkTable, EnvironmentTable, StudyFile
+from vtax.planning.study_tables import BenchmarkTable, StudyFile
 from vtax.planning.weights import score_mistakes
 from vtax.providers import option_models
 from vtax.tools import benchmarks
@@ -313,40 +310,3 @@ def _node_names(raw: Mapping[str, Any]) -> list[str]:
     workers = table.get("workers", 2) if isinstance(table, dict) else 2
     count = workers if isinstance(workers, int) and 1 <= workers <= 64 else 2
     return ["master", *(f"worker{number}" for number in range(1, count + 1))]
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a study file, with every provider's options and every benchmark's parameters."""
-    schema = StudyFile.model_json_schema()
-    definitions = schema.setdefault("$defs", {})
-
-    def own(model: type[BaseModel], constant: Mapping[str, str], common: Mapping[str, Any]) -> dict[str, Any]:
-        part = model.model_json_schema()
-        definitions.update(part.pop("$defs", {}))
-        part["properties"] = {
-            **{key: {"const": value} for key, value in constant.items()},
-            **common,
-            **part.get("properties", {}),
-        }
-        part["required"] = sorted({*part.get("required", ()), *constant})
-        part["additionalProperties"] = False
-        return part
-
-    table = BenchmarkTable.model_json_schema()
-    definitions.update(table.pop("$defs", {}))
-    common = {key: value for key, value in table["properties"].items() if key != "name"}
-    every = EnvironmentTable.model_json_schema()
-    definitions.update(every.pop("$defs", {}))
-    environments = [
-        own(model, {"provider": name}, {key: every["properties"][key] for key in keys_of(model)})
-        for name, model in sorted(option_models().items())
-    ]
-    entries = [own(known.params, {"name": name}, common) for name, known in sorted(benchmarks().items())]
-    schema["properties"]["environments"]["additionalProperties"] = {"oneOf": environments}
-    schema["properties"]["environments"].pop("patternProperties", None)
-    schema["properties"]["benchmarks"]["items"] = {"oneOf": entries}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "vtax study",
-        **{key: value for key, value in schema.items() if key != "title"},
-    }

@@ -15,7 +15,8 @@ from vtax.errors import StudyError, UsageError
 from vtax.model.nodes import Scope
 from vtax.model.study import Selection, Study
 from vtax.planning.presets import PRESETS, preset
-from vtax.planning.study import check, json_schema, load, parse, with_control
+from vtax.planning.schema import json_schema
+from vtax.planning.study import check, load, parse, with_control
 from vtax.planning.study_tables import StudyFile
 from vtax.providers import option_models
 
