@@ -632,12 +632,15 @@ def test_doctor_says_what_the_noise_of_this_machine_lets_it_resolve(run: Run, mo
     assert re.search(r"^ +adjacent slots +1.7 s apart +in 6 rounds +rounds for 5 %$", out, re.MULTILINE)
     assert re.search(r"^CPU +0.1 % +0.0 % +±0.1 % +6$", out, re.MULTILINE)
     assert "disk: too slow here to be measured in 15 s" in lines
+    assert "other programs use" not in out
     assert "quick, 6 rounds of 4 interleaved iterations, can tell a difference of 5 % here: CPU" in lines
     assert re.search(
         r"^more rounds are needed for that: memory \(in \d+\); vtax run quick --rounds N$", out, re.MULTILINE
     )
-    monkeypatch.setattr(noise, "measure", lambda directory, listener: noisy(3.0))
-    assert "too noisy for that now: memory; stop other programs, or measure again later" in run("doctor", "--noise")[1]
+    busy = noisy(3.0).model_copy(update={"others": 0.5})
+    monkeypatch.setattr(noise, "measure", lambda directory, listener: busy)
+    assert "other programs use 50.0 % of the CPUs: stop them, and measure again" in run("doctor", "--noise")[1]
+    assert "too noisy for that now: memory; measure again later" in run("doctor", "--noise")[1]
 
 
 def test_the_noise_as_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from vtax.model.noise import NoiseReading
     from vtax.model.study import Study
 
+BUSY_FROM = 0.1  # share of all CPU time
+BUSY = "other programs use {share} of the CPUs: stop them, and measure again"
 SHOWN = ("os", "kernel", "cpu_model", "cgroup_version", "governor", "clock_source", "smt", "load1")
 
 
@@ -134,6 +136,7 @@ def noise_lines(reading: NoiseReading, found: Sequence[Resolution], study: Study
         *([table(rows, header)] if rows else []),
         *(f"{name}: too slow here to be measured in {reading.elapsed_s:.0f} s" for name in unknown),
         "",
+        *([BUSY.format(share=percent(reading.others))] if (reading.others or 0.0) > BUSY_FROM else []),
         *_meaning(found, study),
     ]
 
@@ -149,6 +152,6 @@ def _meaning(found: Sequence[Resolution], study: Study) -> list[str]:
     return [
         *([f"quick, {shape}, can tell a difference of {margin} here: {listed(fine)}"] if fine else []),
         *([f"more rounds are needed for that: {listed(more)}; vtax run quick --rounds N"] if more else []),
-        *([f"too noisy for that now: {listed(never)}; stop other programs, or measure again later"] if never else []),
+        *([f"too noisy for that now: {listed(never)}; measure again later"] if never else []),
         "This is the noise of short slots of plain loops; tools may be noisier, and clusters differ a little too.",
     ]
