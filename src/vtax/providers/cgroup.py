@@ -112,7 +112,7 @@ class GroupPausing:
                 "processes of the nodes cannot be paused: this machine has no freezer of control groups",
                 remedy="mount it: mount -t cgroup -o freezer none /sys/fs/cgroup/freezer",
             )
-        return "nothing: no process runs between trials"
+        return "nothing, since no process runs between trials"
 
     def resume(self) -> None:
         if self.freezer:

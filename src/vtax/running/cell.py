@@ -123,7 +123,9 @@ class CellRun:
             return
         self.pauses.pause()
         if not self.record.pausing:
-            self._save(self.record.model_copy(update={"pausing": self.pauses.how}))
+            how = self.pauses.how
+            checks = (*self.record.checks, f"paused between its trials by {how}")
+            self._save(self.record.model_copy(update={"pausing": how, "checks": checks}))
 
     def take_down(self) -> None:
         """Destroy the cluster, if there is one. What cannot be removed is reported, and found by `vtax clean`."""

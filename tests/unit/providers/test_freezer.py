@@ -134,11 +134,11 @@ def test_frozen_groups_of_the_host_are_thawed_before_their_processes_are_ended(
 def test_without_a_freezer_the_host_can_only_be_paused_when_nothing_runs(tmp_path: Path) -> None:
     where = Hierarchy(1, tmp_path / "cpuset", tmp_path / "memory")
     pausing = GroupPausing(where, "c1")
-    assert pausing.pause() == "nothing: no process runs between trials"
+    assert pausing.pause() == "nothing, since no process runs between trials"
     group(tmp_path / "cpuset" / "vtax-c1" / "worker1", 1)
     with pytest.raises(PauseError, match="no freezer of control groups"):
         pausing.pause()
-    assert GroupPausing(None, "c1").pause() == "nothing: no process runs between trials"
+    assert GroupPausing(None, "c1").pause() == "nothing, since no process runs between trials"
 
 
 # --- containers ----------------------------------------------------------------------------------------------------

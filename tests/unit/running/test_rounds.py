@@ -144,6 +144,7 @@ def test_every_trial_ends_a_recorded_pause(begin: Begin) -> None:
     first, second = (cell.environment for cell in one.campaign.plan().cells)
     assert (cells[first].paused, cells[second].paused) == ((), (first,))
     assert {cell.pausing for cell in cells.values()} == {"a fake pause"}
+    assert {cell.checks[-1] for cell in cells.values()} == {"paused between its trials by a fake pause"}
     assert {cell.not_interleaved for cell in cells.values()} == {""}
 
 
