@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -20,7 +21,7 @@ from vtax.providers import cgroup, network, provider
 from vtax.providers.base import Cluster
 from vtax.running.provision import provision
 
-from .conftest import CPU, PING, Vtax, finish, own, study
+from .conftest import CPU, PING, Vtax, finish, labels_of, own, study
 from .test_bad_days import left, wait_for, write
 from .test_clusters import finish as take_down
 from .test_clusters import shape_for, site_for, spec_for
@@ -81,7 +82,11 @@ def listening(pid: int | str = "self") -> set[str]:
 
 def namespaces() -> dict[str, int]:
     """Name -> inode of each network namespace with a name."""
-    return {place.name: place.stat().st_ino for place in network.NAMESPACES.glob("vtax-*")}
+    found = {}
+    for place in network.NAMESPACES.glob("vtax-*"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            found[place.name] = place.stat().st_ino
+    return found
 
 
 def in_use() -> set[int]:
@@ -111,10 +116,6 @@ def nothing_is_left(label: str, were: dict[str, int], places: Paths, campaign: P
     assert not links() & {"bridge", "master", "worker1", "worker2"}
     assert not [place for place in Path("/sys/fs/cgroup").glob(f"**/{cgroup.PREFIX}{label}") if place.is_dir()]
     assert label not in Path("/proc/self/mountinfo").read_text()
-
-
-def label_of(campaign: Path) -> str:
-    return str(json.loads((campaign / "campaign.json").read_text())["id"])
 
 
 # --- a cluster with a bridge -----------------------------------------------------------------------------------------
@@ -168,6 +169,26 @@ def test_a_login_runs_within_the_limits_of_its_node(bridged: tuple[Cluster, tupl
     assert again.exit_code == 0, "its SSH server survives a program that takes too much memory"
 
 
+def test_a_pause_stops_the_servers_too(bridged: tuple[Cluster, tuple[str, ...], str]) -> None:
+    cluster, _, label = bridged
+    where, pausing = cgroup.find(), cluster.pausing
+    assert where is not None
+    assert pausing is not None
+    freezer = where.freezer_of(label)
+    assert freezer is not None, "integration tests need the freezer of control groups"
+    pausing.pause()
+    try:
+        assert freezer.frozen()
+        inside = {int(pid) for file in freezer.group.glob("*/cgroup.procs") for pid in file.read_text().split()}
+        servers = [pid for pid in members(label) if command_of(pid) == "sshd"]
+        assert len(servers) >= 3
+        assert set(servers) <= inside
+    finally:
+        pausing.resume()
+    again = cluster.node("worker1").transport.run(("ssh", "root@worker2", "hostname"), timeout_s=20)
+    assert again.stdout == "worker2\n"
+
+
 # --- what is reachable from outside ----------------------------------------------------------------------------------
 
 
@@ -179,7 +200,7 @@ def test_nothing_listens_outside_during_a_parallel_program(
     campaign = tmp_path / "c"
     process = vtax("run", str(write(tmp_path, on_host(HPL, kind))), "-o", str(campaign))
     wait_for(process, campaign, "trials/*/.*.tmp")
-    label, inside, outside = label_of(campaign), set[str](), set[str]()
+    label, inside, outside = labels_of(campaign)["host"], set[str](), set[str]()
     while list(campaign.glob("trials/*/.*.tmp")):
         for pid in [pid for pid in members(label) if command_of(pid) in SERVERS]:
             held = sockets_of(pid)
@@ -224,7 +245,8 @@ def test_killed_at_any_moment_and_cleaned(
     benchmarks = CPU.format(seconds=9) if kind == "none" else HPL.replace("5000", "9000")
     process = vtax("run", str(write(tmp_path, on_host(benchmarks, kind))), "-o", str(campaign))
     wait_for(process, campaign, "campaign.json")
-    label, deadline = label_of(campaign), time.monotonic() + 60
+    wait_for(process, campaign, "plan.json")
+    label, deadline = labels_of(campaign)["host"], time.monotonic() + 60
     while not moment(label, campaign):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline

@@ -23,16 +23,23 @@ PREFIX = "vtax-"
 @dataclass(frozen=True)
 class Hierarchy:
     """Where groups are made: one directory for version 2, one per controller for version 1. There the freezer may be
-    missing; version 2 always has it."""
+    missing; version 2 always has it.
+
+    `cpu` has no limit for a node, but makes its processes one party for the scheduler, as those of a container are.
+    Outside such groups every session of a terminal or a login is a party (sched_autogroup), so on a busy machine a
+    program over several logins would get more time than the same program in containers.
+    """
 
     version: int
     cpuset: Path
     memory: Path
     freezer: Path | None = None
+    cpu: Path | None = None
 
     @property
     def trees(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys((self.cpuset, self.memory, *((self.freezer,) if self.freezer else ()))))
+        others = (tree for tree in (self.freezer, self.cpu) if tree)
+        return tuple(dict.fromkeys((self.cpuset, self.memory, *others)))
 
     def freezer_of(self, campaign: str) -> Freezer | None:
         """What freezes all groups of a cluster at once."""
@@ -47,11 +54,15 @@ def find(root: Path = ROOT) -> Hierarchy | None:
         usable = {"cpuset", "memory"} <= set(controllers) and os.access(root / "cgroup.subtree_control", os.W_OK)
         return Hierarchy(2, root, root) if usable and os.access(root, os.W_OK) else None
     cpuset, memory = root / "cpuset", root / "memory"
-    if all((tree / "cgroup.procs").exists() and os.access(tree, os.W_OK) for tree in (cpuset, memory)):
-        freezer = root / FREEZER
-        usable = (freezer / "cgroup.procs").exists() and os.access(freezer, os.W_OK)
-        return Hierarchy(1, cpuset, memory, freezer if usable else None)
+    if _usable(cpuset) and _usable(memory):
+        freezer, cpu = root / FREEZER, root / "cpu"
+        return Hierarchy(1, cpuset, memory, freezer if _usable(freezer) else None, cpu if _usable(cpu) else None)
     return None
+
+
+def _usable(tree: Path) -> bool:
+    """Whether this process may make groups in a tree of version 1."""
+    return (tree / "cgroup.procs").exists() and os.access(tree, os.W_OK)
 
 
 def make(where: Hierarchy, campaign: str, group: str, cpus: Sequence[int], memory_bytes: int) -> tuple[Path, ...]:

@@ -57,6 +57,17 @@ def test_version_1_is_a_tree_for_each_controller(tmp_path: Path) -> None:
     assert found.trees == (tmp_path / "cpuset", tmp_path / "memory")
 
 
+def test_nodes_are_one_party_for_the_scheduler_where_groups_can_say_so(tmp_path: Path) -> None:
+    """Without a group for its CPU time, a program over several logins would be several (sched_autogroup)."""
+    version_1(tmp_path)
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cgroup.procs").write_text("")
+    found = cgroup.find(tmp_path)
+    assert found is not None
+    assert found.cpu == tmp_path / "cpu"
+    assert tmp_path / "cpu" in found.trees, "processes of a node enter a group in every tree"
+
+
 def test_a_hybrid_is_used_as_version_1(tmp_path: Path) -> None:
     tree(version_1(tmp_path), {"unified/cgroup.controllers": "", "unified/cgroup.procs": ""})
     found = cgroup.find(tmp_path)
