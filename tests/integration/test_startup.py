@@ -22,6 +22,9 @@ rounds = 1
 baseline = "host"
 [environments.host]
 provider = "host"
+[environments.bridged]
+provider = "host"
+network = "bridge"
 {environments}
 [nodes]
 workers = 1
@@ -69,6 +72,7 @@ def test_host_and_containers(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     found = run(vtax, tmp_path, "docker", "podman")
     assert {metric for metric, _ in found["host"] if metric in SEEN} == set()
     assert 0 < found["host"]["destroy", ""] < 10
+    assert_nodes_were_seen(found["bridged"], 1e6, 100e6)
     for name in ("docker", "podman"):
         assert_nodes_were_seen(found[name], 1e6, 100e6)
     for environment in found.values():

@@ -150,3 +150,22 @@ def test_it_is_planned_once_in_every_cell_without_a_command(tmp_path: Path) -> N
 def test_keys_of_runs_have_no_meaning_for_it(line: str) -> None:
     with pytest.raises(StudyError, match="it is noted of every cluster once, and runs nothing"):
         parse(f"{TEXT}{line}\n", "small.toml")
+
+
+def test_every_cluster_is_noted_where_trials_alternate(tmp_path: Path) -> None:
+    """All clusters of a round exist at once; each is noted when it is gone, and its trials still alternate."""
+    names = ("box", "crate")
+    providers = {name: Observed(name, tmp_path / "run", script=telling(sysbench=PRINTED)) for name in names}
+    specs = tuple(EnvironmentSpec(name=name, provider=name) for name in names)
+    study = study_of(TEXT + SYSBENCH).model_copy(update={"environments": specs, "interleave": "trial"})
+    plan = make_plan(study, MACHINE, providers)
+    assert plan.interleave == "trial"
+    about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
+    campaign = Campaign.create(tmp_path / "campaign", TEXT.encode(), plan, about)
+    execute(campaign, providers, IMAGE, tmp_path / "run", lambda event: None)
+    records = [one for one in campaign.trials() if one.benchmark == "startup"]
+    assert sorted(one.environment for one in records) == ["box", "crate"]
+    assert all(one.status is Status.OK for one in records)
+    assert all(values(one)["ssh_ready", "worker1"] == 0.5 for one in records)
+    assert [provider.created for provider in providers.values()] == [1, 1]
+    assert len(campaign.trials()) == 6

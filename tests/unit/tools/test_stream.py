@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from builders.recorded import DATA, load, parse, with_text
 from fakes.cluster import node_shape
-from vtax.errors import LeftOut, UsageError
+from vtax.errors import LeftOut, ParseError, UsageError
 from vtax.model.nodes import HostCapacity, LastCache, NodeShape, Scope, Target
 from vtax.tools import log_formats
 from vtax.tools.reading import Reading, Section, lines_of
@@ -195,3 +198,19 @@ def test_results_of_the_variant_are_labelled_wherever_they_are_shown() -> None:
     rates = [metric for metric in Stream.metrics if metric.unit == "byte/s"]
     assert len(rates) == 4
     assert all("based on a variant of the STREAM benchmark code" in metric.meaning for metric in rates)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Number of Threads requested = 2", "Number of Threads requested = 1", "threads: 1: the plan has 2"),
+        ("Number of Threads requested = 2\n", "", "threads: not printed: the plan has 2"),
+        ("Each test is run 40 times", "Each test is run 10 times", "passes: 10: the plan has 40"),
+    ],
+)
+def test_an_own_run_that_is_not_the_planned_one_is_refused(old: str, new: str, words: str) -> None:
+    record = load(DATA / "stream" / "hpcc-1.5.0--trixie")
+    text = record.texts["stream.txt"]
+    assert old in text
+    with pytest.raises(ParseError, match=re.escape(words)):
+        parse(with_text(record, "stream.txt", text.replace(old, new)))

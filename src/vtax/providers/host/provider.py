@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
+from vtax.facts.processes import parent_of
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
@@ -24,7 +27,19 @@ from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import cgroup, network
-from vtax.providers.base import LABEL, SCRATCH, Cluster, Commands, Leftover, Node, Options, Provider, Site, elsewhere
+from vtax.providers.base import (
+    LABEL,
+    SCRATCH,
+    Cluster,
+    Commands,
+    Creation,
+    Leftover,
+    Node,
+    Options,
+    Provider,
+    Site,
+    elsewhere,
+)
 from vtax.providers.host import ssh_nodes
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
@@ -117,9 +132,8 @@ class Host(Provider):
         between, *of_nodes = _networks(spec, shape, site)
         network.make(between)
         each(network.make, of_nodes)
-        if _bridged(spec):
-            self._serve(spec, shape, shared_path, site)
-        return self.connect(spec, shape, shared_path, site)
+        creations = self._serve(spec, shape, shared_path, site) if _bridged(spec) else {}
+        return replace(self.connect(spec, shape, shared_path, site), creations=creations)
 
     def _limit(self, campaign: str, name: str, nodes: Sequence[NodeShape]) -> None:
         """The control groups of a set of nodes, where this user may make any."""
@@ -133,18 +147,20 @@ class Host(Provider):
                 remedy="does another program use these CPUs exclusively? run `vtax clean` after a crash",
             ) from error
 
-    def _serve(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> None:
+    def _serve(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> dict[str, Creation]:
         """Start an SSH server in every node, inside the node's control groups, so that pausing these pauses it."""
         names = tuple(node.name for node in shape.nodes)
         make_keys(site.keys, names)
         places = network.addresses(names)
 
-        def start(node: NodeShape) -> None:
+        def start(node: NodeShape) -> Creation:
+            ordered = time.monotonic()
             ssh_nodes.write_files(site, shape, node.name, places)
             entered = self._wrapper(spec, node.name, [node], shared_path, site)("/", ssh_nodes.FIRST_PROCESS)
-            ssh_nodes.start_server(ssh_nodes.server(entered), node.name, site.console(node.name))
+            first, serves = ssh_nodes.start_server(ssh_nodes.server(entered), node.name, site.console(node.name))
+            return Creation(ordered, first, serves, _first_process(site, node.name))
 
-        each(start, shape.nodes)
+        return dict(zip(names, each(start, shape.nodes), strict=True))
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = _options(spec)
@@ -309,6 +325,12 @@ def _labelled_processes() -> list[_Process]:
             campaign = words[labels[0]].partition("=")[2]
             found.append(_Process(int(place.parent.name), campaign, words[labels[0] + 2]))
     return found
+
+
+def _first_process(site: Site, node: str) -> int | None:
+    """The process of this machine that entered a node first; None where it is not to be seen."""
+    inside = [one.pid for one in _labelled_processes() if one.site == str(site.directory / node)]
+    return next((pid for pid in inside if parent_of(pid) not in inside), None)
 
 
 def _processes(campaign: str) -> list[int]:

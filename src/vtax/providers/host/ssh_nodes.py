@@ -35,13 +35,17 @@ def write_files(site: Site, shape: ClusterShape, name: str, places: Mapping[str,
     (place / "etc" / "hosts").write_text(hosts(places))
 
 
-def start_server(command: tuple[str, ...], name: str, log: Path) -> None:
-    """Start what `server` says in the background, and return when it accepts connections. Raises ProvisionError."""
+def start_server(command: tuple[str, ...], name: str, log: Path) -> tuple[float, float]:
+    """Start what `server` says in the background, and return when it accepts connections: when it printed its first
+    line, and when it accepted them, on the monotonic clock. Raises ProvisionError."""
     deadline = time.monotonic() + READY_S
     process.run(command, timeout_s=READY_S, env=ENVIRONMENT, stdout=log, stderr=log, check=True)
-    while time.monotonic() < deadline:
-        if SERVING.search(log.read_text(errors="replace")):
-            return
+    first = None
+    while (now := time.monotonic()) < deadline:
+        printed = log.read_text(errors="replace")
+        first = now if first is None and printed else first
+        if first is not None and SERVING.search(printed):
+            return first, now
         time.sleep(POLL_S)
     raise ProvisionError(
         f"{name}: its SSH server did not start in {READY_S:g} s",
