@@ -4,7 +4,7 @@
 
 run:
 	@scripts/bootstrap run
-	@.venv/bin/vtax run examples/quick.toml --available
+	@.venv/bin/vtax run quick --available
 
 test:
 	@scripts/bootstrap test

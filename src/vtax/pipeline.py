@@ -110,18 +110,19 @@ def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
     budget_s = plan.study.budget_s
     if budget_s is None:
         return ()
-    round_s = plan.estimate_s / plan.study.rounds
+    round_s = plan.estimate_until(1)
     if round_s > budget_s:
         raise UsageError(
             f"the budget of {format_seconds(budget_s)} is too small: one round takes about {format_seconds(round_s)}",
             remedy="raise the budget or reduce the work in the study",
         )
     first = plan.study.looks[0]
-    if round_s * first <= budget_s:
+    if plan.estimate_until(first) <= budget_s:
         return ()
+    rounds = sum(plan.estimate_until(number) <= budget_s for number in range(1, first))
     return (
-        f"the budget is enough for about {int(budget_s // round_s)} rounds, and the first interim analysis is after "
-        f"{first}, so no verdict will be possible",
+        f"the budget is enough for about {rounds} rounds, and the first interim analysis is after {first}, so no "
+        "verdict will be possible",
     )
 
 

@@ -290,6 +290,7 @@ class FakeProvider:
         self.broken = broken
         self.odd = ""  # what it warns of, though it works
         self.slow = 1.0
+        self.emulated = False
         self.before_create = before_create
         self.created = 0
         self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
@@ -309,6 +310,9 @@ class FakeProvider:
 
     def slowdown(self, options: Any) -> float:
         return self.slow
+
+    def emulates(self, options: Any) -> bool:
+        return self.emulated
 
     def launcher(self, options: Any) -> Mpirun:
         separate = self.capabilities.separate_nodes

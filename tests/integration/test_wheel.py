@@ -32,7 +32,7 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     assert "quick.toml is written" in run(vtax, "init", cwd=tmp_path)
     host_only = (tmp_path / "quick.toml").read_text().partition("[environments.container]")
     (tmp_path / "host.toml").write_text(host_only[0] + host_only[2].partition("\n\n")[2])
-    assert "hpcc.workers" in run(vtax, "plan", "host.toml", cwd=tmp_path)
+    assert "hpcc.workers" in run(vtax, "plan", "--commands", "host.toml", cwd=tmp_path)
     assert "_VTAX_COMPLETE" in run(vtax, "--show-completion", "bash", cwd=tmp_path)
     held = run(sys.executable, "-m", "zipfile", "-l", wheel, cwd=tmp_path)
     for name in (

@@ -22,11 +22,13 @@ from vtax.analysis.records import Note
 from vtax.cli import main
 from vtax.cli.analyse import lines_of
 from vtax.cli.app import app
+from vtax.model.noise import NoiseReading, Probe
 from vtax.model.plan import Plan
 from vtax.planning.plan import digest
 from vtax.planning.presets import PRESETS, preset
 from vtax.planning.study import parse
 from vtax.providers.host.provider import Host
+from vtax.running import noise
 
 HOST_ONLY = """\
 name = "mine"
@@ -129,7 +131,7 @@ def test_a_wrong_command_line(run: Run, arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_init_writes_a_preset(run: Run, tmp_path: Path, name: str) -> None:
-    code, out, err = run("init", "--preset", name)
+    code, out, err = run("init", name)
     assert (code, err) == (0, "")
     assert (
         out == f"{name}.toml is written; `vtax plan {name}.toml` shows what it does, `vtax run {name}.toml` does it\n"
@@ -154,10 +156,11 @@ def test_init_does_not_overwrite_unless_forced(run: Run, tmp_path: Path) -> None
 
 
 def test_init_knows_its_presets(run: Run) -> None:
-    assert run("init", "--preset", "quik") == (
+    assert run("init", "quik") == (
         2,
         "",
-        "error: there is no preset 'quik'\n  next: choose one of quick, standard, strict, ladder\n",
+        "error: there is no preset 'quik'\n"
+        '  next: did you mean "quick"? choose one of quick, glance, standard, strict, ladder\n',
     )
 
 
@@ -177,7 +180,7 @@ def test_the_schema_is_printed(run: Run) -> None:
 
 
 def test_plan_shows_work_order_and_commands(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("plan", study(tmp_path))
+    code, out, err = run("plan", "--commands", study(tmp_path))
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].startswith("study mine: 2 rounds, 2 cells, 2 trials, about ")
@@ -190,9 +193,81 @@ def test_plan_shows_work_order_and_commands(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.toml"]  # nothing was started or written
 
 
+SUMMARY = """\
+name = "mine"
+looks = [6, 10]
+baseline = "host"
+margin = 0.05
+interleave = "cell"
+[environments.host]
+provider = "host"
+[environments.again]
+provider = "host"
+mpi_transport = "tcp"
+skip = ["memory"]
+rounds = 8
+[nodes]
+workers = 1
+cpus = 1
+memory = "256 MiB"
+[[benchmarks]]
+name = "sysbench-cpu"
+nodes = ["worker1"]
+time_s = 2
+[[benchmarks]]
+name = "sysbench-memory"
+label = "memory"
+nodes = ["worker1"]
+exploratory = true
+[[benchmarks]]
+name = "ping"
+"""
+
+
+def test_plan_is_a_summary(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("plan", study(tmp_path, SUMMARY))
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "compares     again against host; equivalent is within 5 %"
+    assert lines[1] == "rounds       10, 28 trials, one cluster after the other"
+    # 18 cells of 1 s, 18 trials of 2.1 s, 10 of 10.1 s, 0.1 s more for each; of the first six rounds 12, 12 and 6
+    assert lines[2].startswith(
+        "time         about 2 min 40 s; about 1 min 40 s if all verdicts are clear after round 6, "
+    )
+    assert "to build the root file system" in out
+    assert re.search(r"^nodes        master \(CPU \d+, 256 MiB\) and worker1 \(CPU \d+, 256 MiB\)$", out, re.MULTILINE)
+    assert "decides      sysbench-cpu" in lines
+    assert "exploratory  memory" in lines
+    assert "left out     ping between nodes is not run on host: its nodes share one network stack" in lines
+    assert "             again runs all but memory, in 8 of 10 rounds" in lines
+    assert lines[-1] == "`vtax run mine.toml` does it; --commands shows every command in order"
+    assert "$ " not in out
+    assert all(len(line) <= 100 for line in lines)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_planned_by_its_name(run: Run, tmp_path: Path, name: str) -> None:
+    code, out, _ = run("plan", "--json", name)
+    assert code == 0
+    assert Plan.model_validate_json(out).study.name == name
+    (tmp_path / name).write_text(HOST_ONLY)  # a file of that name wins
+    assert Plan.model_validate_json(run("plan", "--json", name)[1]).study.name == "mine"
+
+
+@pytest.mark.parametrize("given", ["quik", "quik.toml"])
+def test_a_preset_that_is_not_there(run: Run, given: str) -> None:
+    code, out, err = run("run", given)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"error: the study {given} cannot be read: No such file or directory\n"
+        '  next: did you mean "quick"? give a file, which `vtax init` writes, or a preset: quick, glance, standard, '
+        "strict, ladder\n"
+    )
+
+
 def test_plan_shows_looks_budget_control_and_ladder(run: Run, tmp_path: Path) -> None:
     text = HOST_ONLY.replace("rounds = 2", 'looks = [6, 10]\nbudget = "2 min"\ncontrol = true')
-    code, out, _ = run("plan", study(tmp_path, text))
+    code, out, _ = run("plan", "--commands", study(tmp_path, text))
     assert code == 0
     lines = out.splitlines()
     assert re.fullmatch(
@@ -218,10 +293,10 @@ def test_plan_shows_looks_budget_control_and_ladder(run: Run, tmp_path: Path) ->
 def test_plan_shows_what_the_options_of_run_would_change(
     run: Run, tmp_path: Path, options: list[str], found: str
 ) -> None:
-    code, out, err = run("plan", study(tmp_path), *options)
+    code, out, err = run("plan", "--commands", study(tmp_path), *options)
     assert (code, err) == (0, "")
     assert re.search(found, out), out
-    assert not re.search(found, run("plan", "mine.toml")[1])
+    assert not re.search(found, run("plan", "--commands", "mine.toml")[1])
 
 
 def test_plan_as_json_is_the_plan(run: Run, tmp_path: Path) -> None:
@@ -233,7 +308,7 @@ def test_plan_as_json_is_the_plan(run: Run, tmp_path: Path) -> None:
 
 
 def test_plan_of_more_than_there_is(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("plan", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
+    code, out, err = run("plan", "--commands", study(tmp_path, HOST_ONLY.replace("cpus = 1\n", "cpus = 1000\n")))
     assert code == 0
     assert "  blocker: worker1 needs 1000 CPUs, but this machine offers " in out
     assert 'or to "auto"' in out
@@ -256,7 +331,7 @@ def test_plan_where_the_environment_does_not_work(run: Run, tmp_path: Path, monk
     monkeypatch.setattr(Host, "unavailable", lambda self: "unshare is not installed")
     code, out, err = run("plan", study(tmp_path))
     assert code == 0
-    assert out.startswith("study mine: ")
+    assert out.startswith("compares ")
     assert err == f"note: host is not available here now: unshare is not installed; {Host.install_hint}\n"
     code, _, err = run("plan", "--available", "mine.toml")
     assert code == 3
@@ -275,8 +350,8 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
     assert err == (
         "error: study mine.toml: 3 mistakes\n"
         "  baseline: there is no environment 'h' (allowed: host)\n"
-        '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, iterations, label, '
-        "load, max_prime, name, nodes, scopes, threads, time_s, warmup)\n"
+        '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, '
+        "exploratory, iterations, label, load, max_prime, name, nodes, one_way, scopes, threads, time_s, warmup)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"
         "  next: fix the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
     )
@@ -287,7 +362,8 @@ def test_a_study_that_is_not_there(run: Run, command: tuple[str, ...]) -> None:
     code, out, err = run(*command, "none.toml")
     assert (code, out) == (2, "")
     assert err == (
-        "error: the study none.toml cannot be read: No such file or directory\n  next: run `vtax init` to create one\n"
+        "error: the study none.toml cannot be read: No such file or directory\n"
+        "  next: give a file, which `vtax init` writes, or a preset: quick, glance, standard, strict, ladder\n"
     )
 
 
@@ -307,7 +383,7 @@ def test_a_plan_shows_where_the_root_file_system_comes_from(run: Run, tmp_path: 
     name = study(tmp_path)
     with Path(name).open("a", encoding="utf-8") as stream:
         stream.write('[image]\nmirror = "http://mirror.example/debian"\nextra_packages = ["gdb", "vim"]\n')
-    code, out, _ = run("plan", name)
+    code, out, _ = run("plan", "--commands", name)
     assert code == 0
     assert "  Debian trixie (main non-free) from http://mirror.example/debian, cloud kernel\n" in out
     assert "  extra packages: gdb vim\n" in out
@@ -348,7 +424,7 @@ def test_a_format_that_is_not_there(run: Run) -> None:
 def test_run_needs_a_study_or_a_campaign(run: Run, arguments: tuple[str, ...]) -> None:
     code, _, err = run("run", *arguments)
     assert code == 2
-    assert err == "error: give either a study or --resume DIR\n  next: for example `vtax run quick.toml`\n"
+    assert err == "error: give either a study or --resume DIR\n  next: for example `vtax run quick`\n"
 
 
 @pytest.mark.parametrize("arguments", [("down", "host"), ("ssh", "host"), ("exec", "host", "worker1", "--", "true")])
@@ -528,3 +604,50 @@ def test_what_cannot_be_compared_is_a_usage_error(run: Run, tmp_path: Path) -> N
     for arguments in ((made, made), (made, "nowhere"), ("nowhere", made)):
         code, out, err = run("compare", *arguments)
         assert (code, out) == (2, ""), err
+
+
+# --- doctor --noise ------------------------------------------------------------------------------------------------
+
+
+def noisy(memory: float) -> NoiseReading:
+    """A quiet CPU, memory of which adjacent slots differ by a factor, and a disk that was too slow."""
+    pairs = {"CPU": 1.001, "memory": memory}
+    probes = [Probe(name=name, rates=(100.0, 100.0 * factor) * 8) for name, factor in pairs.items()]
+    return NoiseReading(
+        elapsed_s=14.9,
+        slot_s=0.28,
+        apart_s=1.68,
+        stolen=0.004,
+        others=0.1,
+        probes=(*probes, Probe(name="disk", rates=())),
+    )
+
+
+def test_doctor_says_what_the_noise_of_this_machine_lets_it_resolve(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "measure", lambda directory, listener: noisy(1.15))
+    code, out, _ = run("doctor", "--noise")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == "stolen CPU time 0.4 %, used by other programs 10.0 %"
+    assert re.search(r"^ +adjacent slots +1.7 s apart +in 6 rounds +rounds for 5 %$", out, re.MULTILINE)
+    assert re.search(r"^CPU +0.1 % +0.0 % +±0.1 % +6$", out, re.MULTILINE)
+    assert "disk: too slow here to be measured in 15 s" in lines
+    assert "other programs use" not in out
+    assert "quick, 6 rounds of 4 interleaved iterations, can tell a difference of 5 % here: CPU" in lines
+    assert re.search(
+        r"^more rounds are needed for that: memory \(in \d+\); vtax run quick --rounds N$", out, re.MULTILINE
+    )
+    busy = noisy(3.0).model_copy(update={"others": 0.5})
+    monkeypatch.setattr(noise, "measure", lambda directory, listener: busy)
+    assert "other programs use 50.0 % of the CPUs: stop them, and measure again" in run("doctor", "--noise")[1]
+    assert "too noisy for that now: memory; measure again later" in run("doctor", "--noise")[1]
+
+
+def test_the_noise_as_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "measure", lambda directory, listener: noisy(1.15))
+    code, out, _ = run("doctor", "--noise", "--json")
+    made = json.loads(out)
+    assert code == 0
+    assert made["shape"] == {"iterations": 4, "rounds": 6, "margin": 0.05}
+    assert [one["name"] for one in made["resolutions"]] == ["CPU", "memory"]
+    assert made["stolen"] == 0.004

@@ -19,9 +19,10 @@ import typer.main
 from vtax import errors
 from vtax.cli.app import app
 from vtax.export.tables import COLUMNS
+from vtax.model.nodes import Scope
 from vtax.planning.presets import PRESETS
 from vtax.planning.study import parse
-from vtax.planning.study_tables import StudyFile
+from vtax.planning.study_tables import BenchmarkTable, EnvironmentTable, StudyFile
 from vtax.providers import option_models
 from vtax.tools import benchmarks
 
@@ -113,7 +114,9 @@ def test_a_command_that_is_not_there_is_noticed() -> None:
 
 
 def test_presets_named_exist() -> None:
-    named = {words[words.index("--preset") + 1] for page in PAGES for words in quoted(page) if "--preset" in words}
+    commands = (words for page in PAGES for words in quoted(page))
+    named = {words[1] for words in commands if words[:1] == ["init"] and words[1:] and not words[1].startswith("-")}
+    assert named
     assert named <= set(PRESETS)
     text = (TOP / "docs" / "study.md").read_text()
     assert all(f"`{preset}`" in text for preset in PRESETS)
@@ -147,7 +150,9 @@ def test_the_study_page_has_every_key_and_option() -> None:
     text = (TOP / "docs" / "study.md").read_text()
     assert set(table_of(text, "Top level")) == set(StudyFile.model_fields)
     options = {key for model in option_models().values() for key in model.model_fields}
-    assert set(table_of(text, "`[environments.NAME]`")) == {"provider", *options}
+    assert set(table_of(text, "`[environments.NAME]`")) == {"provider", *EnvironmentTable.model_fields, *options}
+    keys = set(BenchmarkTable.model_fields)
+    assert set(table_of(text, "`[[benchmarks]]`")) - {scope.value for scope in Scope} == keys
     for heading, field in (("`[nodes]`", "nodes"), ("`[shared]`", "shared"), ("`[image]`", "image")):
         model = StudyFile.model_fields[field].annotation
         keys = set(table_of(text, heading)) | (

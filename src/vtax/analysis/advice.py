@@ -64,7 +64,10 @@ class Advice:
 
     def _planned(self, one: Pair) -> tuple[int, ...]:
         """The planned looks that are still to come for this pair, in its own pairs."""
-        return tuple(look for look in self.context.study.looks if one.effect is not None and look > one.rounds[-1])
+        if one.effect is None:
+            return ()
+        looks, environment = self.context.study.looks, one.level.environment
+        return tuple(look for look in looks if look > one.rounds[-1] and self.context.takes_part(environment, look))
 
     def _needed(self, one: Pair, candidates: Sequence[int]) -> tuple[int | None, int | None]:
         if one.effect is None or one.effect.sd is None or one.interim is None:

@@ -18,9 +18,11 @@ from vtax.analysis.estimate.randomisation import randomised
 from vtax.analysis.estimate.summary import place_of_level
 from vtax.analysis.multiplicity import CONTROL_ROW, Claim
 from vtax.analysis.notes import mean_effect, notes, timeout_bounds
+from vtax.analysis.order import exchangeable
 from vtax.analysis.prepared import Prepared
 from vtax.analysis.records import CONCLUSIVE, Companion, Comparison, RoundDifference, TimeoutBounds, Verdict
 from vtax.model.finding import Finding
+from vtax.model.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
     word, sentence = _verdict(one, claim, around)
     if one.substituted:
         sentence = f"{sentence} (vs {one.baseline})"
-    test = randomised(one, around.numbers.context, len(plan.environments))
+    test = randomised(one, around.numbers.context, _exchangeable(one, plan))
     means = mean_interval(one, around.numbers.runs, plan.study.seed)
     noted = notes(one, around.numbers.runs, plan.study.equivalence.delta, test, means)
     late = timeout_bounds(one)
@@ -67,6 +69,7 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
         randomisation=test,
         more_rounds=around.advice.more_rounds(one, word),
         control=one.control,
+        over=plan.rounds_of(level.environment) < min(plan.study.rounds, around.numbers.context.finished + 1),
         planned=one.planned,
         timeouts=late,
         notes=noted,
@@ -76,6 +79,12 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
         **_test_fields(one, claim),
         **_mean_fields(one, means),
     )
+
+
+def _exchangeable(one: Pair, plan: Plan) -> int:
+    """Of how many environments the orders were drawn in which the two of a pair may change places."""
+    mine, theirs = plan.rounds_of(one.level.environment), plan.rounds_of(one.baseline)
+    return exchangeable(mine, theirs, [plan.rounds_of(spec.name) for spec in plan.environments])
 
 
 def _by_round(one: Pair) -> tuple[RoundDifference, ...]:

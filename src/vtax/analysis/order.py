@@ -14,9 +14,34 @@ if TYPE_CHECKING:
 ENVIRONMENTS, BENCHMARKS = 0, 1  # what is put in order: each has its own random stream
 ALLOCATIONS = 2  # orders that could have been drawn instead, for the randomisation test
 RESAMPLES = 3  # rounds and iterations of a bootstrap
+GUESTS = 4  # and from here on: environments of fewer rounds, two streams for each number of rounds
 
 
-def environment_orders(seed: int, rounds: int, environments: int) -> list[list[int]]:
+def orders_of_rounds(seed: int, rounds: Sequence[int]) -> list[list[int]]:
+    """For every round, the order of the environments that take part in it; `rounds` is in how many each one does.
+
+    Environments of equally many rounds are balanced among themselves. Those of fewer rounds come together, before all
+    that have more or after them, which is balanced as the order of two environments is: so the order of the others
+    is the same as without them.
+    """
+    orders: list[list[int]] = [[] for _ in range(max(rounds, default=0))]
+    for place, count in enumerate(sorted(set(rounds), reverse=True)):
+        members = [i for i, own in enumerate(rounds) if own == count]
+        stream = GUESTS + 2 * place
+        among = environment_orders(seed, count, len(members), stream if place else ENVIRONMENTS)
+        sides = environment_orders(seed, count, 2, stream + 1)
+        for number, (own, side) in enumerate(zip(among, sides, strict=True)):
+            group = [members[i] for i in own]
+            orders[number] = [*group, *orders[number]] if side[0] else [*orders[number], *group]
+    return orders
+
+
+def exchangeable(a: int, b: int, rounds: Sequence[int]) -> int:
+    """Of how many environments the square is that puts two environments in order, one of `a` rounds and one of `b`."""
+    return sum(own == a for own in rounds) if a == b else 2
+
+
+def environment_orders(seed: int, rounds: int, environments: int, stream: int = ENVIRONMENTS) -> list[list[int]]:
     """For every round, the order of the environments 0 to `environments` - 1.
 
     Each block of as many rounds as there are environments is a Latin square: each is once at every place.
@@ -26,7 +51,7 @@ def environment_orders(seed: int, rounds: int, environments: int) -> list[list[i
     """
     orders: list[list[int]] = []
     while environments and len(orders) < rounds:
-        random = generator(seed, len(orders) + 1, ENVIRONMENTS)
+        random = generator(seed, len(orders) + 1, stream)
         symbols = [int(i) for i in random.permutation(environments)]
         shifts = [int(i) for i in random.permutation(environments)]
         mirrored = environments % 2 == 1 and len(orders) % (2 * environments) >= environments

@@ -159,6 +159,7 @@ class Comparison(SeriesRecord):
         None  # at best and at worst until a verdict; None: beyond the last look
     )
     control: bool = False  # the baseline against itself
+    over: bool = False  # the environment has fewer rounds than the campaign, and the plan has no more of them
     planned: bool = False  # in both environments, so that each round in which one of them has no number lost it
     timeouts: TimeoutBounds | None = None  # absent without any
     notes: tuple[Note, ...] = ()
@@ -302,7 +303,7 @@ def waiting(analysis: Analysis) -> str:
     """How many of the primary comparisons have their verdict, in words."""
     judged = _awaited(analysis)
     done = sum(c.verdict in CONCLUSIVE for c in judged)
-    never = sum(c.verdict in BEYOND_ROUNDS for c in judged)
+    never = sum(c.verdict in BEYOND_ROUNDS or (c.over and c.n < VERDICT_FROM) for c in judged)
     beyond = f", and {never} can have none" if never else ""
     return (
         f"{done} of {len(judged)} primary comparisons have their verdict after {analysis.rounds_complete} complete "
@@ -314,13 +315,13 @@ def settled(analysis: Analysis) -> bool:
     """Whether every primary metric has its verdict, so that the campaign may end at this look.
 
     What more rounds cannot change does not keep it open: a blocker, a proportion, a metric that the plan does not have
-    in both. One that is planned in both and failed in every round so far does. The control arm has no verdict to wait
-    for. Without a single verdict there is nothing to end on.
+    in both, or in no later round. One that is planned in both and failed in every round so far does. The control arm
+    has no verdict to wait for. Without a single verdict there is nothing to end on.
     """
     if analysis.look is None:
         return False
     judged = _awaited(analysis)
-    open_ = [c for c in judged if c.verdict not in CONCLUSIVE | BEYOND_ROUNDS]
+    open_ = [c for c in judged if c.verdict not in CONCLUSIVE | BEYOND_ROUNDS and not c.over]
     return bool(judged) and not open_
 
 

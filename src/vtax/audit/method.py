@@ -39,6 +39,9 @@ def few_rounds(evidence: Evidence) -> Iterator[Result]:
     if not counts and len(evidence.plan.environments) == 1:
         yield "no two environments are compared"
         return
+    brief = {name for name, _ in counts if rounds_of(evidence, name) < VERDICT_FROM <= planned}
+    if brief < {name for name, _ in counts}:  # by the plan: no verdict was to be had there
+        counts = {place: count for place, count in counts.items() if place[0] not in brief}
     short = {place: count for place, count in counts.items() if count < VERDICT_FROM}
     needed = f"a verdict needs {VERDICT_FROM}, because no 95 % interval exists for fewer pairs, so this is a pilot"
     if len(short) == len(counts):
@@ -47,11 +50,16 @@ def few_rounds(evidence: Evidence) -> Iterator[Result]:
         yield Failed(f"{said}; {needed}")
         return
     for (environment, label), count in short.items():
-        message = f"{count} of {planned} planned rounds of {label} are complete in {environment} and "
-        message += evidence.counterpart(label)
+        message = f"{count} of {rounds_of(evidence, environment)} planned rounds of {label} are complete in "
+        message += f"{environment} and {evidence.counterpart(label)}"
         yield Failed(f"{message}; {needed}", environment, label)
     if not short:
         yield f"{min(counts.values())} of {planned} planned rounds or more are complete in each entry"
+
+
+def rounds_of(evidence: Evidence, environment: str) -> int:
+    """How many rounds of an environment were due."""
+    return len({cell.round for cell in evidence.plan.cells if cell.environment == environment})
 
 
 def repeated_runs(evidence: Evidence) -> Iterator[Failed]:

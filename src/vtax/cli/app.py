@@ -38,7 +38,7 @@ app = typer.Typer(
     help="What does virtualization cost, on this hardware, for this work?\n\n"
     "Matched clusters on the bare host, in containers and VMs; classic benchmarks on each in randomised rounds; "
     "a verdict with an interval, or why there is none.\n\n"
-    "\b\nExample:  vtax init && vtax plan quick.toml && vtax run quick.toml",
+    "\b\nExample:  vtax plan quick && vtax run quick",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

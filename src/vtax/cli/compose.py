@@ -15,7 +15,7 @@ def compose(
     """Print the Compose file that is equivalent to an environment, to continue by hand.
 
     \b
-    Example:  vtax compose quick.toml container > compose.yaml
+    Example:  vtax compose quick container > compose.yaml
     """
     from vtax.cli.console import paths
     from vtax.pipeline import compose_file

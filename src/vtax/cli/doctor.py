@@ -1,22 +1,41 @@
-"""vtax doctor: what works here, what does not, and how to fix it."""
+"""vtax doctor: what works here, what does not, and how to fix it; and how quiet this machine is."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vtax.analysis.noise import Resolution
+    from vtax.model.noise import NoiseReading
+    from vtax.model.study import Study
+
+BUSY_FROM = 0.1  # share of all CPU time
+BUSY = "other programs use {share} of the CPUs: stop them, and measure again"
 SHOWN = ("os", "kernel", "cpu_model", "cgroup_version", "governor", "clock_source", "smt", "load1")
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False) -> None:
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Measure for 15 s how quiet this machine is, and what it can resolve.")
+    ] = False,
+) -> None:
     """Show which providers work here, why others do not and how to fix that; describe the machine.
 
-    Exit code 3 when no comparison is possible.
+    Exit code 3 when no comparison is possible. With --noise, instead, measure how even the machine's CPU, memory and
+    disk are, and how small a difference the quick study can tell from that noise.
 
     \b
     Example:  vtax doctor
+    Example:  vtax doctor --noise
     """
+    if noise:
+        _noise(json)
+        return
     from vtax.cli.console import paths, print_json, say
     from vtax.running.doctor import diagnose
     from vtax.units import format_bytes
@@ -58,3 +77,81 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print everything a
         "user namespace with subordinate ids; limiting the host's memory needs root; providers may need more, see above"
     )
     raise typer.Exit(0 if found.works else 3)
+
+
+def _noise(json: bool) -> None:
+    """Measure the noise of this machine, and say what the quick study resolves here."""
+    from vtax.analysis.noise import resolutions
+    from vtax.cli.console import paths, print_json, say
+    from vtax.cli.progress import progress
+    from vtax.planning.presets import preset
+    from vtax.planning.study import parse
+    from vtax.running.noise import measure
+
+    study = parse(preset("quick"), "quick")
+    with progress() as listener:
+        reading = measure(paths().state, listener)
+    found = resolutions(reading, _iterations(study), study.rounds, study.margin)
+    if json:
+        shape = {"iterations": _iterations(study), "rounds": study.rounds, "margin": study.margin}
+        made = {"shape": shape, "resolutions": [one.model_dump(mode="json") for one in found]}
+        print_json({**reading.model_dump(mode="json"), **made})
+    else:
+        say(*noise_lines(reading, found, study))
+
+
+def _iterations(study: Study) -> int:
+    """Of its deciding entries, which are interleaved."""
+    return max(entry.iterations for entry in study.benchmarks)
+
+
+def noise_lines(reading: NoiseReading, found: Sequence[Resolution], study: Study) -> list[str]:
+    """What was measured and what it means, as text."""
+    from vtax.cli.console import table
+
+    def percent(share: float | None) -> str:
+        return "not counted here" if share is None else f"{100 * share:.1f} %"
+
+    margin = f"{100 * study.margin:g} %"
+    rows = [
+        (
+            one.name,
+            f"{100 * one.adjacent:.1f} %",
+            f"{100 * one.apart:.1f} %",
+            f"±{100 * one.half_width:.1f} %",
+            "out of reach" if one.rounds is None else str(one.rounds),
+        )
+        for one in found
+    ]
+    header = (
+        "",
+        "adjacent slots",
+        f"{reading.apart_s:.1f} s apart",
+        f"in {study.rounds} rounds",
+        f"rounds for {margin}",
+    )
+    unknown = [probe.name for probe in reading.probes if probe.name not in {one.name for one in found}]
+    return [
+        f"stolen CPU time {percent(reading.stolen)}, used by other programs {percent(reading.others)}",
+        *([table(rows, header)] if rows else []),
+        *(f"{name}: too slow here to be measured in {reading.elapsed_s:.0f} s" for name in unknown),
+        "",
+        *([BUSY.format(share=percent(reading.others))] if (reading.others or 0.0) > BUSY_FROM else []),
+        *_meaning(found, study),
+    ]
+
+
+def _meaning(found: Sequence[Resolution], study: Study) -> list[str]:
+    """What the quick study can tell here, in sentences."""
+    from vtax.wording import listed
+
+    margin, shape = f"{100 * study.margin:g} %", f"{study.rounds} rounds of {_iterations(study)} interleaved iterations"
+    fine = [one.name for one in found if one.half_width <= study.margin]
+    more = [f"{one.name} (in {one.rounds})" for one in found if one.half_width > study.margin and one.rounds]
+    never = [one.name for one in found if one.rounds is None]
+    return [
+        *([f"quick, {shape}, can tell a difference of {margin} here: {listed(fine)}"] if fine else []),
+        *([f"more rounds are needed for that: {listed(more)}; vtax run quick --rounds N"] if more else []),
+        *([f"too noisy for that now: {listed(never)}; measure again later"] if never else []),
+        "This is the noise of short slots of plain loops; tools may be noisier, and clusters differ a little too.",
+    ]

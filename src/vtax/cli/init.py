@@ -10,7 +10,10 @@ import typer
 
 def init(
     preset: Annotated[
-        str, typer.Option(help="quick (minutes), standard (hours), strict (days), or ladder: what each step costs.")
+        str,
+        typer.Argument(
+            help="quick or glance (minutes), standard (hours), strict (days), or ladder: what each step costs."
+        ),
     ] = "quick",
     output: Annotated[str, typer.Option("--output", "-o", help='File to write; "-" prints it.')] = "",
     force: Annotated[bool, typer.Option(help="Replace the file if it exists.")] = False,
@@ -18,15 +21,18 @@ def init(
     """Write a commented study file.
 
     \b
-    Example:  vtax init --preset standard -o mine.toml
+    Example:  vtax init standard -o mine.toml
     """
+    import difflib
+
     from vtax.cli.console import say
     from vtax.errors import UsageError
     from vtax.planning.presets import PRESETS
     from vtax.planning.presets import preset as text_of
 
     if preset not in PRESETS:
-        raise UsageError(f"there is no preset {preset!r}", remedy=f"choose one of {', '.join(PRESETS)}")
+        close = "".join(f'did you mean "{one}"? ' for one in difflib.get_close_matches(preset, PRESETS, n=1))
+        raise UsageError(f"there is no preset {preset!r}", remedy=f"{close}choose one of {', '.join(PRESETS)}")
     text = text_of(preset)
     if output == "-":
         print(text, end="")

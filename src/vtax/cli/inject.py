@@ -45,10 +45,10 @@ def inject(
 
     engine = selftest.engine_of(provider, paths())
     text, study = selftest.study_of(engine, seconds, iterations, seed, percent / 100)
-    round_s = prepare(study, paths()).plan.estimate_s / study.rounds
+    plan = prepare(study, paths()).plan
     warn(
-        f"three environments on {engine}: about {format_seconds(round_s * study.looks[0])} if clear after "
-        f"{study.looks[0]} rounds, {format_seconds(round_s * study.rounds)} at most"
+        f"three environments on {engine}: about {format_seconds(plan.estimate_until(study.looks[0]))} if clear after "
+        f"{study.looks[0]} rounds, {format_seconds(plan.estimate_s)} at most"
     )
     directory = output or Path("campaigns") / f"inject-{time.strftime('%Y%m%d-%H%M%S')}"
     with progress() as listener:

@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vtax.cli.run import Anytime, Budget, Rounds, budget_of
+from vtax.cli.run import STUDY_HELP, Anytime, Budget, Rounds, budget_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from vtax.model.nodes import NodeShape
     from vtax.model.plan import Plan
     from vtax.planning.preparation import Prepared
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
+WIDTH, COLUMN = 100, 13  # of the summary, and of the words to the left of it
 
 
 def plan(
-    study: Annotated[Path, typer.Argument(help="The study file.", show_default=False)],
+    study: Annotated[Path, typer.Argument(help=STUDY_HELP, show_default=False)],
     json: Json = False,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Show order, parameters and exact commands too.")
+    ] = False,
     rounds: Rounds = None,
     budget: Budget = "",
     anytime: Anytime = False,
@@ -28,15 +35,17 @@ def plan(
         bool, typer.Option(help="Exit with code 2 or 3 when `vtax run` would refuse the study here.")
     ] = False,
 ) -> None:
-    """Show the frozen work, the order of all runs, the exact commands and the estimated time. Starts nothing.
+    """Show what a study compares here, how long it takes, what decides and what is left out. Starts nothing.
 
-    A study may ask for more than this machine has: then the plan says so, and `vtax run` and --check refuse it.
+    --commands shows the frozen work, the order of all runs and the exact commands. A study may ask for more than this
+    machine has: then the plan says so, and `vtax run` and --check refuse it.
 
     \b
-    Example:  vtax plan quick.toml
-    Example:  vtax plan standard.toml --rounds 10
+    Example:  vtax plan quick
+    Example:  vtax plan standard --rounds 10 --commands
     """
     from vtax.cli.console import paths, print_json, say, warn
+    from vtax.image import build, recipe
     from vtax.model.finding import Severity
     from vtax.pipeline import Overrides
     from vtax.planning.preparation import prepare, refuse_impossible
@@ -47,9 +56,12 @@ def plan(
     made = prepared.plan
     if json:
         print_json(made.model_dump(mode="json"))
-    else:
+    elif commands:
         say(*lines_of(prepared))
-    for sentence in prepared.warnings():
+    else:
+        built = build.cached(paths().images, recipe.recipe(made.study.image, build.find_machine_mirror())) is not None
+        say(*summary(prepared, built=built), "", f"`vtax run {study}` does it; --commands shows every command in order")
+    for sentence in prepared.warnings() if json or commands else ():
         warn(f"note: {sentence}")
     for name in prepared.providers:
         for problem in prepared.blockers(name):
@@ -61,8 +73,86 @@ def plan(
         refuse_impossible(prepared)
 
 
+def summary(prepared: Prepared, *, built: bool) -> list[str]:
+    """The plan in ten seconds: what is compared, how long it takes, what decides, what is left out. `built`: whether
+    the root file system is in the cache."""
+    return [line for word, text in _summary(prepared, built=built) for line in _filled(word, text)]
+
+
+def _filled(word: str, text: str) -> list[str]:
+    """A paragraph next to its word."""
+    import textwrap
+
+    first, rest = word.ljust(COLUMN), " " * COLUMN
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
+    from vtax.image.build import ESTIMATE_S
+    from vtax.model.finding import Severity
+    from vtax.units import format_seconds
+    from vtax.wording import listed
+
+    plan, study = prepared.plan, prepared.plan.study
+    others = [spec.name for spec in plan.environments if spec.name != study.baseline]
+    against = f"{_names(plan, others)} against {study.baseline}" if others else f"nothing: {study.baseline} alone"
+    yield "compares", f"{against}; equivalent is within {100 * study.margin:g} %"
+    trials = sum(len(cell.trials) for cell in plan.cells)
+    order = "alternating, trial by trial" if plan.interleave == "trial" else "one cluster after the other"
+    yield "rounds", f"{study.rounds}, {trials} trials, {order}"
+    more = "" if built else f", and about {format_seconds(ESTIMATE_S)} once to build the root file system"
+    yield "time", f"about {format_seconds(plan.estimate_s)}{_earliest(plan)}{more}"
+    yield "nodes", listed([_node(node) for node in plan.shape.nodes])
+    runs = {work.label for work in plan.work}
+    for word, exploratory in (("decides", False), ("exploratory", True)):
+        labels = [spec.label for spec in study.benchmarks if spec.label in runs and spec.exploratory is exploratory]
+        if labels:
+            yield word, ", ".join(labels)
+    for place, sentence in enumerate(plan.left_out):
+        yield "left out" if place == 0 else "", sentence
+    known = (*plan.problems, *(problem for name in prepared.providers for problem in prepared.problems[name]))
+    limits = [problem.message for problem in known if problem.severity is Severity.WARNING]
+    for place, sentence in enumerate(limits):
+        yield "limits" if place == 0 else "", sentence
+
+
+def _names(plan: Plan, names: Iterable[str]) -> str:
+    from vtax.wording import listed
+
+    control = plan.study.control_name
+    return listed([f"{name} (the baseline again)" if name == control else name for name in names])
+
+
+def _node(node: NodeShape) -> str:
+    from vtax.units import format_bytes
+    from vtax.wording import plural
+
+    cpus = ",".join(map(str, node.cpu_ids))
+    return f"{node.name} ({plural(len(node.cpu_ids), 'CPU')} {cpus}, {format_bytes(node.memory_bytes)})"
+
+
+def _earliest(plan: Plan) -> str:
+    """When an interim analysis may end the campaign, or its budget does."""
+    from vtax.units import format_seconds
+
+    study, first = plan.study, plan.study.looks[0]
+    parts = []
+    if first < study.rounds:
+        early = format_seconds(plan.estimate_until(first))
+        parts.append(f"; about {early} if all verdicts are clear after round {first}")
+    if study.budget_s is not None:
+        parts.append(f"; the budget of {format_seconds(study.budget_s)} is enough for {_within_budget(plan)} rounds")
+    return "".join(parts)
+
+
+def _within_budget(plan: Plan) -> int:
+    """How many rounds the budget of a study is enough for."""
+    budget_s, rounds = plan.study.budget_s or 0.0, range(1, plan.study.rounds + 1)
+    return sum(plan.estimate_until(number) <= budget_s for number in rounds)
+
+
 def lines_of(prepared: Prepared) -> list[str]:
-    """The plan as text."""
+    """The whole plan as text, with every command."""
     from vtax.units import format_bytes, format_seconds
 
     plan = prepared.plan
@@ -114,21 +204,22 @@ def _ending(plan: Plan) -> list[str]:
     """When the interim analyses are, and when the campaign ends."""
     from vtax.units import format_looks, format_seconds
 
-    study, round_s = plan.study, plan.estimate_s / plan.study.rounds
+    study = plan.study
     lines = []
     if study.anytime:
+        first = format_seconds(plan.estimate_until(study.looks[0]))
         lines.append(
-            f"interim analyses after {format_looks(study.looks)} (about {format_seconds(round_s * study.looks[0])} to "
-            f"{format_seconds(round_s * study.rounds)}), with intervals that are valid at all of them; ends at the "
-            "first at which all primary metrics have a verdict"
+            f"interim analyses after {format_looks(study.looks)} (about {first} to {format_seconds(plan.estimate_s)}), "
+            "with intervals that are valid at all of them; ends at the first at which all primary metrics have a "
+            "verdict"
         )
     elif len(study.looks) > 1:
-        at = ", ".join(f"{look} (about {format_seconds(round_s * look)})" for look in study.looks)
+        at = ", ".join(f"{look} (about {format_seconds(plan.estimate_until(look))})" for look in study.looks)
         lines.append(
             f"interim analyses after rounds {at}; ends at the first at which all primary metrics have a verdict"
         )
     if study.budget_s is not None:
-        lines.append(f"budget {format_seconds(study.budget_s)}: about {int(study.budget_s // round_s)} rounds")
+        lines.append(f"budget {format_seconds(study.budget_s)}: about {_within_budget(plan)} rounds")
     if study.ladder:
         lines.append(f"ladder {', '.join(study.ladder)}")
     return lines

@@ -24,7 +24,8 @@ Anytime = Annotated[
     typer.Option("--anytime", help="Analyse after every round from the sixth on, with wider intervals that allow it."),
 ]
 
-StudyFile = Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)]
+STUDY_HELP = "The study: a file, or a preset (quick, glance, standard, strict, ladder)."
+StudyFile = Annotated[Path | None, typer.Argument(help=STUDY_HELP, show_default=False)]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")]
 Available = Annotated[
     bool, typer.Option("--available", help="Leave out environments that are not available here, and report that.")
@@ -50,7 +51,7 @@ def run(
     Exit code 5 when a gate failed.
 
     \b
-    Example:  vtax run quick.toml
+    Example:  vtax run quick
     Example:  vtax run standard.toml --budget 2h
     Example:  vtax run standard.toml --anytime
     Example:  vtax run ci.toml --fail-on "any primary slower than 5%" --junit vtax.xml
@@ -63,7 +64,7 @@ def run(
     from vtax.planning.study import load
 
     if (study is None) == (resume is None):
-        raise UsageError("give either a study or --resume DIR", remedy="for example `vtax run quick.toml`")
+        raise UsageError("give either a study or --resume DIR", remedy="for example `vtax run quick`")
     if resume is not None and rounds is not None:
         raise UsageError(
             "the plan of a campaign is frozen: --rounds is only for a new campaign", remedy="leave --rounds out"
@@ -97,13 +98,14 @@ def _run(
     from vtax.cli.console import paths, warn
     from vtax.cli.progress import progress
     from vtax.errors import TrialsFailed
+    from vtax.planning.presets import study_text
 
     with progress() as listener:
         try:
             if study is None or loaded is None:
                 pipeline.resume(directory, paths(), listener, overrides.budget_s)
             else:
-                pipeline.start(study.read_bytes(), loaded, directory, paths(), listener, available, overrides)
+                pipeline.start(study_text(study), loaded, directory, paths(), listener, available, overrides)
         except TrialsFailed as error:
             return error
         except KeyboardInterrupt:

@@ -10,6 +10,6 @@ def schema() -> None:
     Example:  vtax schema > study.schema.json
     """
     from vtax.cli.console import print_json
-    from vtax.planning.study import json_schema
+    from vtax.planning.schema import json_schema
 
     print_json(json_schema())

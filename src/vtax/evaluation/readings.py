@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -63,7 +63,13 @@ class Readings:
             return Read(as_read(record, reading), reading, ())
         if not reading.values:  # a table of vtax's own: its rows are the measurements
             with_texts = with_texts or record.model_copy(update={"texts": texts_of(raw)})
-        return Read(record, reading, measurements_of(with_texts or record, reading))
+        exploratory = record.label in self._exploratory
+        return Read(record, reading, measurements_of(with_texts or record, reading, exploratory=exploratory))
+
+    @cached_property
+    def _exploratory(self) -> frozenset[str]:
+        """The entries of the study of which no metric is primary, whatever their tools declare."""
+        return self.campaign.plan().study.exploratory
 
     def _save(self, reading: TrialReading) -> None:
         if self.keep:

@@ -74,12 +74,13 @@ class PlannedTrial(Record):
 
 
 class Cell(Record):
-    """One environment in one round, on a freshly provisioned cluster."""
+    """One environment in one round, on a freshly provisioned cluster. `estimate_s` is of all of it, 0 if unknown."""
 
     id: str
     round: int
     environment: str
     trials: tuple[PlannedTrial, ...]
+    estimate_s: float = 0.0
 
 
 class Origin(StrEnum):
@@ -115,9 +116,18 @@ class Plan(Record):
     def work_of(self, environment: str, work: str) -> Work:
         return next(item for item in self.work if item.environment == environment and item.id == work)
 
+    def rounds_of(self, environment: str) -> int:
+        """In how many of the rounds an environment takes part: the first ones."""
+        known = (spec for spec in self.environments if spec.name == environment)
+        return next((spec.selection.rounds_of(self.study.rounds) for spec in known), self.study.rounds)
+
     def names_of(self, benchmark: str, label: str) -> tuple[str, ...]:
         """What findings call an entry. Of imported logs some findings are about all entries of a tool, by its name."""
         return (label, benchmark) if self.origin is Origin.IMPORTED else self.study.names_of(benchmark, label)
+
+    def estimate_until(self, round_: int) -> float:
+        """About how long the campaign takes up to and with a round, s."""
+        return sum(cell.estimate_s for cell in self.cells if cell.round <= round_)
 
     def until(self, round_: int) -> Plan:
         """What was due when the campaign ended after a round: the same plan without the cells of later ones."""

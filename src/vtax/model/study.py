@@ -31,6 +31,10 @@ class Selection(Record):
     def has(self, label: str) -> bool:
         return label not in self.skip and (not self.only or label in self.only)
 
+    def rounds_of(self, planned: int) -> int:
+        """In how many of the `planned` rounds it takes part: the first ones."""
+        return planned if self.rounds is None else min(self.rounds, planned)
+
 
 class EnvironmentSpec(Record):
     """A named way to get a cluster: a provider and its options, validated and with the defaults filled in.
@@ -67,6 +71,7 @@ class BenchmarkSpec(Record):
     iterations: int = 1
     load: str = ""  # label of the entry that runs at the same time, as a disturbance
     alone: bool = True  # False: only the load of others
+    one_way: bool = False  # in the scope of pairs: every pair of nodes in one direction only
     exploratory: bool = False  # none of its metrics is primary: shown with intervals, not in the correction
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
 
@@ -136,6 +141,11 @@ class Study(Record):
     def names_of(self, benchmark: str, label: str) -> tuple[str, ...]:
         """What findings call an entry: its label, and the benchmark's name where no entry has that as its label."""
         return (label,) if any(entry.label == benchmark for entry in self.benchmarks) else (label, benchmark)
+
+    @property
+    def exploratory(self) -> frozenset[str]:
+        """The labels of the entries of which no metric is primary."""
+        return frozenset(entry.label for entry in self.benchmarks if entry.exploratory)
 
     @property
     def equivalence(self) -> Equivalence:

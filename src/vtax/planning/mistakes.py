@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from types import UnionType
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -95,6 +96,8 @@ def _keys_at(model: type[BaseModel], parts: Sequence[Any]) -> list[str]:
         current = (
             fields[part].annotation if part in fields else (get_args(current) or (None,))[-1]
         )  # of dict[str, T] it is T
+        if isinstance(current, UnionType):  # of T | None it is T
+            current = next((kind for kind in get_args(current) if _fields(kind)), current)
     return list(_fields(current))
 
 

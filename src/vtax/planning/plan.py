@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from itertools import combinations, permutations
 
 from vtax import __version__
-from vtax.analysis.order import benchmark_order, environment_orders
+from vtax.analysis.order import benchmark_order, orders_of_rounds
 from vtax.errors import LeftOut, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
@@ -19,12 +20,13 @@ from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Targe
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
 from vtax.planning.interleaving import arranged
+from vtax.planning.selections import selected, unselected
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
 from vtax.wording import listed
 
-ORCHESTRATION_S = 0.15  # what vtax itself needs for a trial
-SWITCH_S = 0.1  # to resume a cluster for a trial and pause it again: from 2 ms (cgroups) to 0.5 s (an emulated guest)
+ORCHESTRATION_S = 0.1  # what vtax itself needs for a trial
+SWITCH_S = 0.03  # to resume a cluster for a trial and pause it again: from 2 ms (cgroups) to 0.5 s (an emulated guest)
 
 
 def make_plan(
@@ -45,22 +47,24 @@ def make_plan(
     }
     arrangement = arranged(study, capacity, capabilities)
     shape = arrangement.shape
-    environments = tuple(spec for spec in study.environments if spec.name in providers)
+    environments = tuple(selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
     frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
     skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ()), *unfit]
     for spec in environments:
         mine, reasons = _work_of(spec, providers[spec.name], frozen)
         work += mine
-        skipped += reasons
-    cells = tuple(_cells(study, environments, frozen, work))
+        skipped += [*unselected(study, spec, providers[spec.name]), *reasons]
     own_s = {spec.name: overhead_s(spec, providers[spec.name], arrangement.interleave) for spec in environments}
     seconds = {(item.environment, item.id): item.estimate_s + own_s[item.environment] for item in work}
-    estimate_s = sum(
-        providers[cell.environment].provision_estimate_s
-        + study.settle_s
-        + sum(seconds[cell.environment, trial.work] for trial in cell.trials)
-        for cell in cells
+    fixed = {name: one.provision_estimate_s + study.settle_s for name, one in providers.items()}
+    cells = tuple(
+        cell.model_copy(
+            update={
+                "estimate_s": fixed[cell.environment] + sum(seconds[cell.environment, one.work] for one in cell.trials)
+            }
+        )
+        for cell in _cells(study, environments, frozen, work)
     )
     return _sealed(
         Plan(
@@ -74,7 +78,7 @@ def make_plan(
             cells=cells,
             left_out=tuple(skipped),
             problems=(*problems, *arrangement.problems, *_provider_problems(environments, providers, work)),
-            estimate_s=round(estimate_s, 1),
+            estimate_s=round(sum(cell.estimate_s for cell in cells), 1),
             interleave=arrangement.interleave,
         )
     )
@@ -212,7 +216,8 @@ def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path:
             workers = [node for node in chosen if node in shape.workers]
             return tuple(target([node], shared_path) for node in workers)
         case Scope.PAIRS:
-            return tuple(target([a, b], SCRATCH) for a in chosen for b in chosen if a != b)
+            ways = combinations(chosen, 2) if spec.one_way else permutations(chosen, 2)
+            return tuple(target(pair, SCRATCH) for pair in ways)
         case Scope.WORKERS:
             return (target(shape.workers, shared_path),)
         case Scope.CLUSTER | Scope.PROVISIONING:
@@ -223,6 +228,8 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
     """The work of one environment, and why some of it makes no sense there."""
     work, reasons = [], []
     for item in frozen:
+        if not spec.selection.has(item.spec.label):
+            continue
         scopes = (item.target.scope, item.load.target.scope if item.load else None)
         if Scope.PAIRS in scopes and _one_stack(spec, provider):
             what = "between nodes" if scopes[0] is Scope.PAIRS else "under load"
@@ -250,7 +257,7 @@ def _cells(
     """All cells in the order in which they run: rounds are blocks, environments in balanced random order inside."""
     has = {(item.environment, item.id) for item in work}
     cells = []
-    orders = environment_orders(study.seed, study.rounds, len(environments))
+    orders = orders_of_rounds(study.seed, [spec.selection.rounds_of(study.rounds) for spec in environments])
     for number, order in enumerate(orders, start=1):
         items = [frozen[i] for i in benchmark_order(study.seed, number, len(frozen))]
         for position in order:

@@ -1,7 +1,6 @@
 """The study: a TOML file, checked as a whole before anything else happens.
 
-`parse` reports every mistake at once, each with its path, what is allowed and the nearest right spelling. The JSON
-Schema that `vtax schema` prints is made from the same records, so the two cannot disagree.
+`parse` reports every mistake at once, each with its path, what is allowed and the nearest right spelling.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
@@ -24,10 +21,9 @@ from vtax.model.study import (
     Study,
 )
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
-from vtax.planning.study_tables import (
-    BenchmarkTable,
-    StudyFile,
-)
+from vtax.planning.presets import study_text
+from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
+from vtax.planning.study_tables import BenchmarkTable, StudyFile
 from vtax.planning.weights import score_mistakes
 from vtax.providers import option_models
 from vtax.tools import benchmarks
@@ -36,13 +32,10 @@ CONTROL = "control"  # the environment that repeats the baseline
 
 
 def load(path: Path) -> Study:
-    """The study in a file. Raises UsageError when it cannot be read, StudyError with all its mistakes."""
+    """The study in a file, or the preset of that name. Raises UsageError when it cannot be read, StudyError with all
+    its mistakes."""
     try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise UsageError(
-            f"the study {path} cannot be read: {error.strerror}", remedy="run `vtax init` to create one"
-        ) from error
+        text = study_text(path).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
     return parse(text, str(path))
@@ -67,6 +60,7 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     nodes = _node_names(raw)
     entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
     mistakes += _cross_checks(raw, [spec.name for spec in environments], entries, nodes)
+    mistakes += selection_mistakes(raw, environments, entries)
     if mistakes or table is None:
         raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
     return _study(table, environments, entries)
@@ -161,12 +155,14 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
             mistakes.append(unknown_choice(f"{path}.provider", provider, models, "provider"))
             yield EnvironmentSpec(name=name, provider="")
             continue
-        options = {key: value for key, value in table.items() if key != "provider"}
-        valid = validated(models[provider], options, path, mistakes)
+        model = models[provider]
+        options = {key: value for key, value in table.items() if key not in ("provider", *KEYS)}
+        valid = validated(model, options, path, mistakes, (*keys_of(model), *model.model_fields))
         if valid and (key := valid.missing_driver(kernel)):
             lack = f'the "{kernel}" kernel has no driver for "{getattr(valid, key)}"'
             mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
-        yield EnvironmentSpec(name=name, provider=provider, options=valid.model_dump(mode="json") if valid else {})
+        own = valid.model_dump(mode="json") if valid else {}
+        yield EnvironmentSpec(name=name, provider=provider, options=own, **selections(table, path, mistakes))
 
 
 def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iterable[BenchmarkSpec]:
@@ -204,6 +200,8 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 iterations=table.iterations,
                 load=table.load,
                 alone=table.alone,
+                one_way=table.one_way,
+                exploratory=table.exploratory,
                 params=params.model_dump(mode="json"),
             )
 
@@ -234,7 +232,7 @@ def _cross_checks(
         hint = "rename it: that name is reserved for the control arm"
         yield Mistake(f"environments.{CONTROL}", "an environment cannot have this name when `control` is true", hint)
     yield from _look_checks(raw)
-    yield from _unpaired_iterations(raw, entries)
+    yield from _uneven(raw, environments, entries)
     yield from score_mistakes(raw.get("scores"), entries)
     table = raw.get("nodes")
     overrides = table.get("overrides") if isinstance(table, dict) else None
@@ -295,16 +293,16 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
         yield Mistake("rounds", f"{raw['rounds']} is not the last of `looks`", hint)
 
 
-def _unpaired_iterations(raw: Mapping[str, Any], entries: Sequence[BenchmarkSpec]) -> Iterable[Mistake]:
-    """Odd numbers of iterations where the study itself asks for alternating trials; where that is the default, the last
-    iteration is run and shown, and has no part in comparisons."""
-    for entry in entries if raw.get("interleave") == "trial" else ():
-        if entry.iterations > 1 and entry.iterations % 2:
-            message = (
-                f"{entry.iterations} iterations cannot be paired: of two environments each is first in half of them"
-            )
-            hint = f"set {entry.iterations - 1} or {entry.iterations + 1}, or 1 for a pair in each round"
-            yield Mistake(f"benchmarks.{entry.label}.iterations", message, hint)
+def _uneven(raw: Mapping[str, Any], environments: Sequence[str], entries: Sequence[BenchmarkSpec]) -> Iterable[Mistake]:
+    """Iterations that cannot alternate in mirrored order: A B, B A."""
+    alone = len(environments) < 2 and raw.get("control") is not True
+    if alone or raw.get("interleave", "trial") != "trial":
+        return
+    for entry in entries:
+        if entry.alone and entry.iterations > 1 and entry.iterations % 2:
+            why = f"{entry.iterations} is odd: interleaved iterations run in mirrored order, in pairs"
+            hint = f'such as {entry.iterations + 1}, or 1; or set interleave = "cell"'
+            yield Mistake(f"benchmarks.{entry.label}.iterations", why, hint)
 
 
 def _node_names(raw: Mapping[str, Any]) -> list[str]:
@@ -312,35 +310,3 @@ def _node_names(raw: Mapping[str, Any]) -> list[str]:
     workers = table.get("workers", 2) if isinstance(table, dict) else 2
     count = workers if isinstance(workers, int) and 1 <= workers <= 64 else 2
     return ["master", *(f"worker{number}" for number in range(1, count + 1))]
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a study file, with every provider's options and every benchmark's parameters."""
-    schema = StudyFile.model_json_schema()
-    definitions = schema.setdefault("$defs", {})
-
-    def own(model: type[BaseModel], constant: Mapping[str, str], common: Mapping[str, Any]) -> dict[str, Any]:
-        part = model.model_json_schema()
-        definitions.update(part.pop("$defs", {}))
-        part["properties"] = {
-            **{key: {"const": value} for key, value in constant.items()},
-            **common,
-            **part.get("properties", {}),
-        }
-        part["required"] = sorted({*part.get("required", ()), *constant})
-        part["additionalProperties"] = False
-        return part
-
-    table = BenchmarkTable.model_json_schema()
-    definitions.update(table.pop("$defs", {}))
-    common = {key: value for key, value in table["properties"].items() if key != "name"}
-    environments = [own(model, {"provider": name}, {}) for name, model in sorted(option_models().items())]
-    entries = [own(known.params, {"name": name}, common) for name, known in sorted(benchmarks().items())]
-    schema["properties"]["environments"]["additionalProperties"] = {"oneOf": environments}
-    schema["properties"]["environments"].pop("patternProperties", None)
-    schema["properties"]["benchmarks"]["items"] = {"oneOf": entries}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "vtax study",
-        **{key: value for key, value in schema.items() if key != "title"},
-    }

@@ -75,6 +75,22 @@ class ImageTable(Table):
     kernel: KernelFlavour = "cloud"
 
 
+class SelectionTable(Table):
+    """What of the study an environment runs: the entries with these labels `only`, or all but those to `skip`; in the
+    first `rounds` rounds."""
+
+    only: list[str] | None = None
+    skip: list[str] = Field(default_factory=list)
+    rounds: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+
+class EnvironmentTable(SelectionTable):
+    """One `[environments.NAME]`: the keys of every provider. `emulated` replaces the other keys on machines on which
+    the nodes are emulated in software. All others are the provider's own options."""
+
+    emulated: SelectionTable | None = None
+
+
 class BenchmarkTable(BaseModel):
     """One `[[benchmarks]]` entry: the keys of every benchmark. All others are the benchmark's own parameters."""
 
@@ -88,6 +104,8 @@ class BenchmarkTable(BaseModel):
     iterations: Annotated[int, Field(ge=1, le=1000)] = 1
     load: str = ""
     alone: bool = True
+    one_way: bool = False
+    exploratory: bool = False
 
 
 class StudyFile(Table):

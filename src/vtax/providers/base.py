@@ -26,7 +26,9 @@ SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use 
 
 
 class Options(Record):
-    """Options of an environment, beyond `provider`."""
+    """Options of an environment, beyond those of every provider. `emulation`: whether its nodes may be emulated."""
+
+    emulation: ClassVar[bool] = False
 
     def missing_driver(self, kernel: str) -> str:
         """The option for which this `kernel` of [image] has no driver; "" when it has all drivers."""
@@ -162,6 +164,10 @@ class Provider(Protocol):
     def slowdown(self, options: Any) -> float:
         """About how many times as long as on this machine itself work takes on the nodes, for estimates only."""
         ...
+
+    def emulates(self, options: Any) -> bool:
+        """Whether the nodes are emulated in software on this machine, so that they are not compared."""
+        return False
 
     def launcher(self, options: Any) -> Mpirun:
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""

@@ -62,13 +62,19 @@ def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
         return ()
 
 
-def measurements_of(record: TrialRecord, reading: TrialReading) -> tuple[Measurement, ...]:
-    """The values of a reading as measurements of its trial."""
+def measurements_of(
+    record: TrialRecord, reading: TrialReading, *, exploratory: bool = False
+) -> tuple[Measurement, ...]:
+    """The values of a reading as measurements of its trial; none is primary where its entry is `exploratory`."""
     if record.imported is not None and record.imported.reader == TABLE:
         return _rows_of(record)
     return tuple(
         Measurement.of(
-            record, Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary), v.value, v.labels, v.file
+            record,
+            Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary and not exploratory),
+            v.value,
+            v.labels,
+            v.file,
         )
         for v in reading.values
     )

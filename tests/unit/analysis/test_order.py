@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vtax.analysis.order import benchmark_order, environment_orders, zigzag
+from vtax.analysis.order import benchmark_order, environment_orders, exchangeable, orders_of_rounds, zigzag
 
 
 @given(st.integers(2, 7), st.integers(0, 2**63 - 1))
@@ -56,3 +56,37 @@ def test_zigzag() -> None:
     assert zigzag(4) == [0, 1, 3, 2]
     assert zigzag(5) == [0, 1, 4, 2, 3]
     assert zigzag(1) == [0]
+
+
+ROUNDS = st.lists(st.integers(1, 12), min_size=1, max_size=5)
+
+
+@given(ROUNDS, st.integers(0, 2**63 - 1))
+@settings(max_examples=60, deadline=None)
+def test_environments_take_part_in_their_first_rounds(rounds: list[int], seed: int) -> None:
+    orders = orders_of_rounds(seed, rounds)
+    assert len(orders) == max(rounds)
+    for number, order in enumerate(orders, start=1):
+        assert sorted(order) == [i for i, own in enumerate(rounds) if own >= number]
+
+
+@given(st.integers(1, 4), st.lists(st.integers(1, 11), max_size=3), st.integers(0, 2**63 - 1))
+@settings(max_examples=60, deadline=None)
+def test_environments_of_fewer_rounds_change_nothing_for_the_others(full: int, fewer: list[int], seed: int) -> None:
+    orders = orders_of_rounds(seed, [12] * full + fewer)
+    assert [[one for one in order if one < full] for order in orders] == environment_orders(seed, 12, full)
+
+
+@given(st.integers(0, 2**63 - 1))
+@settings(max_examples=40, deadline=None)
+def test_an_environment_of_fewer_rounds_is_before_all_others_in_half_of_them(seed: int) -> None:
+    places = [order.index(2) for order in orders_of_rounds(seed, [12, 12, 6])[:6]]
+    assert sorted(places) == [0, 0, 0, 2, 2, 2]
+    assert all({one, other} == {0, 2} for one, other in zip(places[::2], places[1::2], strict=True))
+
+
+def test_two_environments_change_places_within_the_square_that_both_are_in() -> None:
+    rounds = [12, 12, 12, 6, 6, 1]
+    assert exchangeable(12, 12, rounds) == 3
+    assert exchangeable(6, 6, rounds) == 2
+    assert exchangeable(12, 6, rounds) == 2  # the smaller group comes before or after the others

@@ -432,14 +432,121 @@ def test_there_is_a_study_for_every_published_report() -> None:
 
 
 def test_emulation_makes_work_longer_and_clocks_no_slower() -> None:
-    """sysbench measures for 2 s whatever the CPU does; half a second for its start is guessed, and five times that."""
+    """sysbench measures for 2 s whatever the CPU does; 0.1 s for its start is guessed, and five times that."""
     study = fake_study()
     slow = fakes(["env0", "env1"])
     slow["env1"].slow = 5.0
     plan = make_plan(study, MACHINE, slow)
     work = {(item.environment, item.benchmark): item for item in plan.work}
-    assert work["env0", "sysbench-cpu"].estimate_s == 2.5
-    assert work["env1", "sysbench-cpu"].estimate_s == 4.5
+    assert work["env0", "sysbench-cpu"].estimate_s == 2.1
+    assert work["env1", "sysbench-cpu"].estimate_s == 2.5
     assert work["env1", "sysbench-cpu"].clocked_s == 2.0
     assert work["env1", "sysbench-cpu"].params == work["env0", "sysbench-cpu"].params
     assert work["env1", "hpl"].estimate_s == pytest.approx(5 * work["env0", "hpl"].estimate_s, abs=0.3)
+
+
+# --- environments that take part in less ---------------------------------------------------------------------------
+
+SELECTED = """\
+name = "test"
+seed = 3
+rounds = 6
+baseline = "host"
+[environments.host]
+provider = "host"
+[environments.box]
+provider = "docker"
+skip = ["iozone"]
+[environments.vm]
+provider = "qemu"
+[environments.vm.emulated]
+only = ["sysbench-cpu", "ping"]
+rounds = 2
+[nodes]
+cpus = 2
+memory = "2 GiB"
+[[benchmarks]]
+name = "hpl"
+iterations = 2
+n = 1000
+[[benchmarks]]
+name = "sysbench-cpu"
+nodes = ["worker1"]
+[[benchmarks]]
+name = "iozone"
+exploratory = true
+[[benchmarks]]
+name = "ping"
+one_way = true
+nodes = ["worker1", "worker2"]
+"""
+
+
+def selected(*, emulated: bool, rounds: int = 6) -> Plan:
+    study = parse(SELECTED, "test.toml").fixed(rounds)
+    specs = tuple(spec.model_copy(update={"provider": "fake", "options": {}}) for spec in study.environments)
+    providers = fakes([spec.name for spec in specs])
+    providers["vm"].emulated = emulated
+    return make_plan(study.model_copy(update={"environments": specs}), MACHINE, providers)
+
+
+def labels_of(plan: Plan, environment: str) -> set[str]:
+    return {work.label for work in plan.work if work.environment == environment}
+
+
+def rounds_of(plan: Plan, environment: str) -> list[int]:
+    return [cell.round for cell in plan.cells if cell.environment == environment]
+
+
+def test_an_environment_runs_what_the_study_selects() -> None:
+    plan = selected(emulated=False)
+    assert labels_of(plan, "host") == labels_of(plan, "vm") == {"hpl", "sysbench-cpu", "iozone", "ping"}
+    assert labels_of(plan, "box") == {"hpl", "sysbench-cpu", "ping"}
+    for cell in plan.cells:
+        assert {trial.work.partition(".")[0] for trial in cell.trials} == labels_of(plan, cell.environment)
+    assert plan.left_out == ("box runs all but iozone",)
+    assert plan.rounds_of("vm") == 6
+
+
+def test_where_it_would_be_emulated_an_environment_runs_less() -> None:
+    plan = selected(emulated=True)
+    assert labels_of(plan, "vm") == {"sysbench-cpu", "ping"}
+    assert rounds_of(plan, "vm") == [1, 2]
+    assert (plan.rounds_of("vm"), plan.rounds_of("host"), plan.rounds_of("unknown")) == (2, 6, 6)
+    assert [spec.selection.rounds for spec in plan.environments] == [None, None, 2]  # as it is done here
+    assert plan.left_out == (
+        "box runs all but iozone",
+        "vm is emulated in software here: the study then has it run only sysbench-cpu and ping, in 2 of 6 rounds",
+    )
+
+
+def test_fewer_rounds_on_the_command_line_cut_all_environments() -> None:
+    plan = selected(emulated=True, rounds=1)
+    assert [rounds_of(plan, name) for name in ("host", "box", "vm")] == [[1], [1], [1]]
+    assert plan.rounds_of("vm") == 1
+
+
+def test_environments_of_all_rounds_keep_their_order_next_to_one_of_fewer() -> None:
+    alone, beside = ([cell.environment for cell in selected(emulated=way).cells] for way in (False, True))
+    without = [name for name in beside if name != "vm"]
+    assert len(alone) == 18
+    first = [without[number] for number in range(0, 12, 2)]
+    assert sorted(first) == ["box"] * 3 + ["host"] * 3
+    assert all({one, other} == {"box", "host"} for one, other in zip(first[::2], first[1::2], strict=True))
+
+
+def test_the_estimate_of_a_round_is_of_the_environments_in_it() -> None:
+    plan = selected(emulated=True)
+    each = ORCHESTRATION_S + SWITCH_S
+    seconds = {(work.environment, work.id): work.estimate_s + each for work in plan.work}
+    for cell in plan.cells:
+        assert cell.estimate_s == pytest.approx(1.0 + sum(seconds[cell.environment, t.work] for t in cell.trials))
+    until = [plan.estimate_until(number) for number in range(1, 7)]
+    assert until[1] - until[0] == pytest.approx(until[0])
+    assert until[2] - until[1] < until[0]
+    assert until[-1] == pytest.approx(plan.estimate_s, abs=0.06)
+
+
+def test_one_way_takes_every_pair_of_nodes_once() -> None:
+    plan = selected(emulated=False)
+    assert {work.id for work in plan.work if work.label == "ping"} == {"ping.worker1-worker2"}

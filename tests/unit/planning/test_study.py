@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from vtax.errors import StudyError, UsageError
 from vtax.model.nodes import Scope
-from vtax.model.study import Study
+from vtax.model.study import Selection, Study
 from vtax.planning.presets import PRESETS, preset
-from vtax.planning.study import check, json_schema, load, parse, with_control
+from vtax.planning.schema import json_schema
+from vtax.planning.study import check, load, parse, with_control
 from vtax.planning.study_tables import StudyFile
 from vtax.providers import option_models
 
@@ -62,6 +63,10 @@ def with_nodes(lines: str) -> str:
 
 def with_box(lines: str) -> str:
     return PLAIN.replace('provider = "docker"\n', f'provider = "docker"\n{lines}\n')
+
+
+def with_vm(lines: str) -> str:
+    return with_box(lines).replace('"docker"', '"qemu"')
 
 
 def with_ping(lines: str) -> str:
@@ -195,6 +200,37 @@ def test_the_quick_example_is_the_quick_preset() -> None:
     assert quick.read_text() == preset("quick")
 
 
+def test_an_environment_may_take_part_in_less() -> None:
+    text = with_vm('only = ["ping"]\nrounds = 4\n[environments.box.emulated]\nskip = ["hpl"]\nrounds = 1')
+    box = parse(f'{text}[[benchmarks]]\nname = "hpl"\nexploratory = true\n', "test.toml")
+    spec = box.environments[1]
+    assert spec.selection == Selection(only=("ping",), rounds=4)
+    assert spec.emulated == Selection(skip=("hpl",), rounds=1)
+    assert box.environments[0].selection == Selection()
+    assert box.environments[0].emulated is None
+    assert box.exploratory == {"hpl"}
+    assert not {"only", "skip", "rounds", "emulated"} & set(spec.options)
+
+
+def test_only_environments_that_may_be_emulated_have_a_table_for_it() -> None:
+    alternatives = json_schema()["properties"]["environments"]["additionalProperties"]["oneOf"]
+    having = {one["properties"]["provider"]["const"] for one in alternatives if "emulated" in one["properties"]}
+    assert having == {"qemu", "virtualbox"}
+    assert all({"only", "skip", "rounds"} <= set(one["properties"]) for one in alternatives)
+
+
+def test_trials_are_interleaved_unless_the_study_says_cell() -> None:
+    assert parse(PLAIN, "test.toml").interleave == "trial"
+    assert parse(with_ping("iterations = 4"), "test.toml").interleave == "trial"
+    study = parse(f'interleave = "cell"\n{with_ping("iterations = 3")}', "test.toml")
+    assert (study.interleave, study.benchmarks[0].iterations) == ("cell", 3)
+
+
+def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
+    alone = PLAIN.replace('[environments.box]\nprovider = "docker"\n', "") + "iterations = 3\n"
+    assert parse(alone, "test.toml").benchmarks[0].iterations == 3
+
+
 # --- what is wrong -------------------------------------------------------------------------------------------------
 
 
@@ -224,8 +260,69 @@ def test_the_quick_example_is_the_quick_preset() -> None:
         (
             with_ping("counts = 3"),
             "benchmarks[0].counts",
-            'unknown key "counts" (did you mean "count"? allowed: alone, count, interval_s, iterations, label, load,',
+            'unknown key "counts" (did you mean "count"? allowed: alone, count, exploratory, interval_s,',
         ),
+        # what environments take part in
+        (
+            with_box('only = ["pin"]'),
+            "environments.box.only",
+            "there is no entry with the label 'pin' (did you mean \"pi",
+        ),
+        (
+            with_box('skip = ["pin"]'),
+            "environments.box.skip",
+            "there is no entry with the label 'pin' (did you mean \"pi",
+        ),
+        (with_box("only = []"), "environments.box.only", "the list is empty"),
+        (with_box('only = "ping"'), "environments.box.only", "'ping': input should be a valid array"),
+        (with_box('only = ["ping"]\nskip = ["ping"]'), "environments.box.skip", "it cannot be combined with `only`"),
+        (with_box('skip = ["ping"]'), "environments.box.skip", "nothing is left to run"),
+        (with_box("rounds = 0"), "environments.box.rounds", "0: input should be greater than or equal to 1"),
+        (with_box("rounds = 7"), "environments.box.rounds", "7 is more than the 6 rounds of the study (6 at most)"),
+        (
+            f"looks = [6, 10]\n{with_box('rounds = 11')}",
+            "environments.box.rounds",
+            "11 is more than the 10 rounds of the study",
+        ),
+        (
+            with_box("[environments.box.emulated]\nrounds = 1"),
+            "environments.box.emulated",
+            'provider "docker" emulates nothing (only for qemu, virtualbox)',
+        ),
+        (with_vm("emulated = 1"), "environments.box.emulated", "1 is not a table"),
+        (
+            with_vm("[environments.box.emulated]\nround = 1"),
+            "environments.box.emulated.round",
+            'unknown key "round" (did you mean "rounds"? allowed: only, rounds, skip)',
+        ),
+        (
+            with_vm('[environments.box.emulated]\nonly = ["pong"]'),
+            "environments.box.emulated.only",
+            "there is no entry with the label 'pong' (did you mean \"ping\"?",
+        ),
+        (
+            with_vm("[environments.box.emulated]\nrounds = 9"),
+            "environments.box.emulated.rounds",
+            "9 is more than the 6 rounds of the study",
+        ),
+        (
+            PLAIN.replace('provider = "host"\n', 'provider = "host"\nrounds = 3\n'),
+            "environments.host.rounds",
+            "the baseline takes part in every round",
+        ),
+        (
+            with_vm("[environments.box.emulated]\nrounds = 2").replace('baseline = "host"', 'baseline = "box"'),
+            "environments.box.emulated",
+            "the baseline takes part in every round",
+        ),
+        # interleaving
+        (
+            with_top('interleave = "trials"'),
+            "interleave",
+            "'trials' is not allowed (did you mean \"trial\"? allowed: cell",
+        ),
+        (with_ping("iterations = 3"), "benchmarks.ping.iterations", "3 is odd: interleaved iterations run in mirrored"),
+        (with_ping('exploratory = "yes"'), "benchmarks[0].exploratory", "'yes': input should be a valid boolean"),
         # loads
         (with_ping('load = "noise"'), "benchmarks.ping.load", "there is no entry without a load 'noise'"),
         (with_ping('load = "ping"'), "benchmarks.ping.load", "there is no entry without a load 'ping'"),

@@ -14,6 +14,7 @@ from vtax.errors import ProvisionError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import Image
+from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
@@ -284,3 +285,17 @@ def test_no_permission_to_make_namespaces(
     (problem,) = Host(tmp_path).check(SPEC, SHAPE, HostCapacity(cpu_ids=(0,), memory_bytes=2**30))
     assert problem.message.startswith(said)
     assert problem.message.endswith("unshare failed: Operation not permitted")
+
+
+def test_auto_is_a_bridge_where_this_user_can_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, options = Host(tmp_path), HostOptions(network="auto")
+    monkeypatch.setattr(network, "refused", lambda *words: iter(()))
+    assert host.capabilities_with(options).separate_nodes
+    assert host.launcher(options) == host.launcher(HostOptions(network="bridge"))
+    problem = Problem.blocker("it needs root", "run vtax as root")
+    monkeypatch.setattr(network, "refused", lambda *words: iter((problem,)))
+    assert not host.capabilities_with(options).separate_nodes
+    assert host.launcher(options) == host.launcher(HostOptions())
+    monkeypatch.setattr(host, "unavailable", lambda: "")
+    spec = EnvironmentSpec(name="host", provider="host", options={"network": "auto"})
+    assert list(host.check(spec, SHAPE, HostCapacity(cpu_ids=(0,), memory_bytes=2**30))) == []

@@ -501,6 +501,8 @@ def test_a_provider_says_one_thing_all_the_time(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(kvm, "probe", lambda _, again=False: next(answers[again]))
     supplier = Qemu(tmp_path)
     assert [supplier.accelerator(QemuOptions()) for _ in range(2)] == ["tcg", "tcg"]
+    assert supplier.emulates(QemuOptions())
+    assert not supplier.emulates(QemuOptions(accel="kvm"))
     assert (supplier.status_note(), supplier.improvement_hint()) == ("software emulation only: hung", "fix it")
 
 

@@ -169,7 +169,7 @@ def test_a_budget_ends_before_the_round_that_it_does_not_hold(tmp_path: Path, mo
     assert one.log == [(2, Decision.GO_ON), (3, Decision.BUDGET)]
     log = one.campaign.look_log()
     assert log is not None
-    assert log.looks[1].reason == "5 min 0 s of 5 min 0 s have been used, and round 4 takes about 5 s"
+    assert log.looks[1].reason == "5 min 0 s of 5 min 0 s have been used, and round 4 takes about 4 s"
     assert log.ended is None, "with more time it may go on"
     assert one.asked == [2], "the end of a budget is no reason to look"
     one.run(budget_s=4000.0)

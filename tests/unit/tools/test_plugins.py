@@ -18,7 +18,8 @@ from vtax.facts.sections import MARK
 from vtax.image import recipe
 from vtax.importing.sections import cut
 from vtax.model.study import ImageSpec
-from vtax.planning.study import json_schema, parse
+from vtax.planning.schema import json_schema
+from vtax.planning.study import parse
 from vtax.tools.reading import Line
 from vtax.tools.trials import read_section
 

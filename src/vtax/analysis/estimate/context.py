@@ -23,10 +23,10 @@ Declared = Mapping[str, Sequence[Metric]]  # benchmark -> the metrics that it ma
 class PairingContext:
     """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
 
-    `planned` is where the plan has which entry, and its benchmark; `timeouts` and `lost` are measured runs that gave
-    no number, and `without_loss` is where every measured run so far succeeded. `alternation` is None where whole cells
-    are compared. `substitutes` take the place of the baseline for entries that it does not have; `emulated`
-    environments are not compared.
+    `planned` is where the plan has which entry, and its benchmark; `rounds` how many each environment has; `timeouts`
+    and `lost` are measured runs that gave no number, and `without_loss` is where every measured run so far succeeded.
+    `alternation` is None where whole cells are compared. `substitutes` take the place of the baseline for entries that
+    it does not have; `emulated` environments are not compared.
     """
 
     study: Study
@@ -34,6 +34,7 @@ class PairingContext:
     finished: int
     complete: int
     planned: Mapping[Place, str] = field(default_factory=dict)
+    rounds: Mapping[str, int] = field(default_factory=dict)
     timeouts: Timeouts = field(default_factory=dict)
     lost: Lost = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
@@ -46,6 +47,10 @@ class PairingContext:
     def baseline_of_entry(self, label: str) -> str:
         """What an entry is compared with on the first of its targets."""
         return next((name for (entry, _), name in self.substitutes.items() if entry == label), self.study.baseline)
+
+    def takes_part(self, environment: str, round_: int) -> bool:
+        """Whether the plan has an environment in a round: some are only in the first ones."""
+        return round_ <= self.rounds.get(environment, self.study.rounds)
 
     @property
     def look(self) -> int | None:
@@ -96,6 +101,7 @@ def pairing_context(
             for work in plan.work
             if work.environment in known
         },
+        rounds={name: plan.rounds_of(name) for name in known},
         timeouts=late,
         lost=without_result,
         tables=tables,
@@ -110,7 +116,7 @@ def pairing_context(
 def missing_levels(found: Mapping[Key, Level], context: PairingContext) -> dict[Key, Level]:
     """Each series that some environment has, in those that were to have it and do not: nothing of it succeeded there.
 
-    Of an entry that succeeded nowhere: the primary metrics that its benchmark declares.
+    Of an entry that succeeded nowhere: the metrics that its benchmark declares as primary.
     """
     known: dict[Series, SeriesRecord] = {level.series: level for level in found.values()}
     measured = {place_of_level(level)[1:] for level in found.values()}
@@ -129,7 +135,7 @@ def missing_levels(found: Mapping[Key, Level], context: PairingContext) -> dict[
 
 
 def _declared(context: PairingContext, place: Place) -> list[SeriesRecord]:
-    """The primary metrics that the benchmark of a planned entry declares; none of one that is not known here."""
+    """The metrics that the benchmark of a planned entry declares as primary; none of one that is not known here."""
     benchmark, (_, label, target) = context.planned[place], place
     return [
         SeriesRecord(
@@ -139,7 +145,7 @@ def _declared(context: PairingContext, place: Place) -> list[SeriesRecord]:
             unit=metric.unit,
             kind=metric.kind,
             direction=metric.direction,
-            primary=True,
+            primary=label not in context.study.exploratory,
             labels={"target": target},
         )
         for metric in context.declared.get(benchmark, ())

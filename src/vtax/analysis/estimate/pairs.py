@@ -109,7 +109,7 @@ def pair(level: Level, baseline: str, found: Mapping[Key, Level], context: Pairi
         by_round=by_round,
         mirrored=mirrored,
         first=made.first,
-        dropped=_dropped(level, base, by_round.rounds, context.finished),
+        dropped=_dropped(level, base, by_round.rounds, context),
         calibration=made.calibration,
         effect=made.effect,
         interim=made.interim,
@@ -182,9 +182,10 @@ def _sd(differences: Floats) -> float | None:
     return float(differences.std(ddof=1)) if differences.size > 1 else None
 
 
-def _dropped(level: Level, base: Level | None, rounds: Ints, finished: int) -> int:
+def _dropped(level: Level, base: Level | None, rounds: Ints, context: PairingContext) -> int:
     """Rounds so far without a pair, although one of the two had a value or both were planned."""
     if base is None:
         return 0
-    either = {cell.round for cell in (*level.cells, *base.cells)} | set(range(1, finished + 1))
-    return len(either) - rounds.size
+    either = {cell.round for cell in (*level.cells, *base.cells)} | set(range(1, context.finished + 1))
+    both = {one for one in either if all(context.takes_part(name.environment, one) for name in (level, base))}
+    return len(both) - rounds.size

@@ -1,12 +1,38 @@
-"""Studies to start from, commented: what `vtax init` writes."""
+"""Studies to start from, commented: what `vtax init` writes, and what commands take by name instead of a file."""
 
 from __future__ import annotations
 
+import difflib
 from importlib.resources import files
+from pathlib import Path
 
-PRESETS = ("quick", "standard", "strict", "ladder")
+from vtax.errors import UsageError
+
+PRESETS = ("quick", "glance", "standard", "strict", "ladder")
 
 
 def preset(name: str) -> str:
     """The text of a preset study."""
     return (files("vtax.planning.presets") / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def study_text(given: Path) -> bytes:
+    """What is in the file `given`, or the preset of that name where there is no such file.
+
+    Raises UsageError when the file cannot be read, and when there is neither.
+    """
+    if str(given) in PRESETS and not given.is_file():
+        return preset(str(given)).encode()
+    try:
+        return given.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"the study {given} cannot be read: {error.strerror}",
+            remedy=f"{_meant(given)}give a file, which `vtax init` writes, or a preset: {', '.join(PRESETS)}",
+        ) from error
+
+
+def _meant(given: Path) -> str:
+    """The preset whose name is nearest, where one is near and nothing of that name is there."""
+    close = difflib.get_close_matches(given.stem, PRESETS, n=1)
+    return f'did you mean "{close[0]}"? ' if close and not given.exists() else ""

@@ -74,7 +74,7 @@ class Container(Provider):
         fresh_per_cell=True,
     )
     runners: ClassVar[tuple[str, ...]]
-    provision_estimate_s = 5.0
+    provision_estimate_s = 2.5
     install_hint: str
     version_format: str  # that makes the client ask its engine, and print JSON
     force: tuple[str, ...] = ()  # additional words that make `rm --force` kill at once

@@ -46,15 +46,17 @@ from vtax.transport.local import LocalTransport
 from vtax.transport.parallel import each
 
 ENTER = "/usr/local/bin/vtax-enter"  # static, in the root file system; see its source for what it does
+DEVICES = ("bridge", "veth")  # of a network between nodes
 LOOPBACK = "loopback"  # the network namespace of all nodes together, where they have no network
 
 
 class HostOptions(Options):
     """`mpi_transport` "tcp" makes ranks communicate over TCP, as they must between nodes, to separate its cost.
-    `network` "bridge" gives every node its own network stack, and a bridge between them, as containers have."""
+    `network` "bridge" gives every node its own network stack, and a bridge between them, as containers have; "auto" is
+    "bridge" where it can be made, else "none"."""
 
     mpi_transport: Literal["auto", "tcp"] = "auto"
-    network: Literal["none", "bridge"] = "none"
+    network: Literal["none", "bridge", "auto"] = "none"
 
 
 class Host(Provider):
@@ -73,13 +75,13 @@ class Host(Provider):
         self.capabilities = self.capabilities.model_copy(update={"limits_memory": self.groups is not None})
 
     def capabilities_with(self, options: HostOptions) -> Capabilities:
-        return self.capabilities.model_copy(update={"separate_nodes": options.network == "bridge"})
+        return self.capabilities.model_copy(update={"separate_nodes": bridged(options)})
 
     def slowdown(self, options: HostOptions) -> float:
         return 1.0
 
     def launcher(self, options: HostOptions) -> Mpirun:
-        if options.network == "bridge":
+        if bridged(options):
             return Mpirun(interface=network.INTERFACE, transport=options.mpi_transport)
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 
@@ -100,7 +102,7 @@ class Host(Provider):
         if reason:
             return [Problem.blocker(reason, self.install_hint)]
         nothing = 'or network = "none", in which no benchmark between nodes runs'
-        return list(network.refused('network = "bridge"', nothing, "bridge", "veth")) if _bridged(spec) else []
+        return list(network.refused('network = "bridge"', nothing, *DEVICES)) if _bridged(spec) else []
 
     def unavailable(self) -> str:
         root = os.geteuid() == 0
@@ -254,7 +256,14 @@ def _options(spec: EnvironmentSpec) -> HostOptions:
 
 
 def _bridged(spec: EnvironmentSpec) -> bool:
-    return _options(spec).network == "bridge"
+    return bridged(_options(spec))
+
+
+def bridged(options: HostOptions) -> bool:
+    """Whether nodes have network stacks of their own: as the study says, or where this user can make them."""
+    if options.network == "auto":
+        return not any(network.refused("", "", *DEVICES))
+    return options.network == "bridge"
 
 
 def _cpus(nodes: Sequence[NodeShape]) -> list[int]:

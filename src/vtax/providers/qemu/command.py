@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -44,6 +44,8 @@ class QemuOptions(Options):
     With `vhost` the kernel carries a tap's frames, not QEMU ("auto": where it can). `nic` "e1000" needs the generic
     kernel, `kernel` in [image]. The guest's memory is in `hugepages` of the host, or in ordinary pages; with
     `prealloc` all of it is allocated before the guest starts."""
+
+    emulation: ClassVar[bool] = True
 
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     allow_emulation: bool = False

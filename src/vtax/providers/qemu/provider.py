@@ -39,7 +39,7 @@ from vtax.transport import process
 from vtax.transport.parallel import each
 
 EMULATION_FACTOR = 5.0  # by which everything may take longer in software emulation
-VIRTUAL_S, EMULATED_S = 10.0, 30.0  # what a cluster takes to be verified
+VIRTUAL_S, EMULATED_S = 10.0, 35.0  # what a cluster takes to be verified
 OFF_S = 3.0  # for a guest to write its caches to disk, and power off
 COMMAND_S = 120.0
 PROGRAMS = {lines.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "mke2fs": "e2fsprogs", "taskset": "util-linux"}
@@ -63,7 +63,10 @@ class Qemu(Provider):
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
     def slowdown(self, options: QemuOptions) -> float:
-        return EMULATION_FACTOR if self.accelerator(options) == "tcg" else 1.0
+        return EMULATION_FACTOR if self.emulates(options) else 1.0
+
+    def emulates(self, options: QemuOptions) -> bool:
+        return self.accelerator(options) == "tcg"
 
     def accelerator(self, options: QemuOptions) -> Accelerator:
         """What runs the guests: what the study says, or what works."""

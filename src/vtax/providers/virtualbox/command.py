@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,8 @@ class VirtualBoxOptions(Options):
     its extension pack. `cache` "writeback" keeps the disks' blocks in the host's memory too. `engine` "interpreter" is
     software emulation, whose figures are not compared unless `allow_emulation` is true. `pin` puts every virtual CPU on
     its own CPU of the node. `nic` "e1000" needs the generic kernel, `kernel` in [image]."""
+
+    emulation: ClassVar[bool] = True
 
     cpu_cap: Annotated[int, Field(ge=1, le=100)] = 100
     paravirt: Literal["default", "none", "legacy", "minimal", "hyperv", "kvm"] = "default"

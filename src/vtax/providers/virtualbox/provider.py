@@ -60,7 +60,10 @@ class VirtualBox(Provider):
         self.runtime = runtime
 
     def slowdown(self, options: VirtualBoxOptions) -> float:
-        return EMULATION_FACTOR if options.engine == "interpreter" else 1.0
+        return EMULATION_FACTOR if self.emulates(options) else 1.0
+
+    def emulates(self, options: VirtualBoxOptions) -> bool:
+        return options.engine == "interpreter"
 
     def launcher(self, options: VirtualBoxOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)

@@ -33,9 +33,9 @@ from vtax.tools.hpcc.own import read_own
 from vtax.tools.hpcc.reader import read
 from vtax.tools.reading import Output
 
-FIXED_S = 6.0  # STREAM, FFT and, above all, the fixed number of messages of the latency test
+FIXED_S = 1.0  # STREAM, FFT and, above all, the fixed number of messages of the latency test
 UPDATES_BOUND_S = 60.0  # hpcc stops MPIRandomAccess after that
-MPI_UPDATE_RATE = 1e7  # of all ranks together, over a slow network
+MPI_UPDATE_RATE = 4e6  # of all ranks together, over a slow network
 LOCAL_UPDATE_RATE = 5e7
 
 

@@ -31,7 +31,7 @@ from vtax.tools.hpcc.systems import read_hpl
 from vtax.tools.reading import Output
 
 MOST = 20  # values in one list, HPL_MAX_PARAM of the source
-FIXED_S = 1.0  # mpirun, and the generation of the matrix
+FIXED_S = 0.4  # mpirun, and the generation of the matrix
 
 
 def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:

@@ -28,8 +28,9 @@ PTRANS_PART = "#####"  # begins the part of the file that only hpcc has
 NODE_RESERVE_BYTES = 96 * 2**20  # of a node's memory, for its kernel and services
 RANK_RESERVE_BYTES = 64 * 2**20  # of a rank's memory, for all but the matrix: 30 to 45 MB were measured
 
-# Four operations a cycle at 2 GHz: SSE2 without FMA, the slowest kernel that OpenBLAS chooses on x86-64.
-FLOP_RATE_PER_CPU = 8e9
+# Eight operations a cycle at 2.5 GHz: half of what AVX2 with FMA can do. SSE2, the slowest kernel of OpenBLAS on
+# x86-64, does four: well within SLOWEST.
+FLOP_RATE_PER_CPU = 20e9
 SLOWEST = 30.0  # a run is hung when it takes this many times as long as estimated, and START_S more
 START_S = 600.0
 
@@ -193,7 +194,7 @@ def operations(n: int) -> float:
 
 
 def solve_s(n: int, ranks: Ranks) -> float:
-    """About how long HPL takes, on slow CPUs."""
+    """About how long HPL takes."""
     return operations(n) / (FLOP_RATE_PER_CPU * ranks.total * ranks.threads)
 
 

@@ -17,7 +17,7 @@ from vtax.tools.iozone.reader import read
 from vtax.tools.reading import Output, Reading, Section
 
 MIB = 2**20
-TYPICAL = 500 * MIB  # byte/s, for the estimate
+TYPICAL, START_S = 1000 * MIB, 0.2  # byte/s, s, for the estimate
 
 
 class IozoneParams(Params):
@@ -103,7 +103,7 @@ class Iozone:
 
     def estimate_s(self, params: IozoneParams, target: Target) -> float:
         columns = sum(len(TESTS[test]) for test in params.tests)
-        return columns * sum(file for file, _ in grid(params)) / TYPICAL + 1.0
+        return columns * sum(file for file, _ in grid(params)) / TYPICAL + START_S
 
     def clocked_s(self, params: IozoneParams, target: Target) -> float:
         return 0.0

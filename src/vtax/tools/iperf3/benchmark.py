@@ -16,6 +16,7 @@ from vtax.tools.iperf3.metrics import METRICS, RETRANSMITS
 from vtax.tools.iperf3.reader import read
 from vtax.tools.reading import Output
 
+START_S = 0.1  # besides the time that it is given, for the estimate
 POINTS = 10  # intervals of a run that is shorter than as many seconds
 
 
@@ -85,7 +86,7 @@ class Iperf3:
         return (Output(file, reading, {"client": client, "server": server}),)
 
     def estimate_s(self, params: Iperf3Params, target: Target) -> float:
-        return params.time_s + params.omit_s + 1.0
+        return params.time_s + params.omit_s + START_S
 
     def clocked_s(self, params: Iperf3Params, target: Target) -> float:
         return params.time_s + params.omit_s

@@ -13,6 +13,7 @@ from vtax.tools.ping.metrics import METRICS
 from vtax.tools.ping.reader import read
 from vtax.tools.reading import Output
 
+LATE_S = 0.0015  # by which a packet is late where timers have the steps of the kernel's clock, for the estimate
 NO_ANSWER = {1: r"(?m)^\d+ packets transmitted, 0 received,.* 100% packet loss, time \d+ms$"}  # ping's exit code 1
 
 
@@ -52,7 +53,7 @@ class Ping:
         return (Output(file, read(section), {"client": client, "server": server}),)
 
     def estimate_s(self, params: PingParams, target: Target) -> float:
-        return params.count * params.interval_s + 0.5
+        return params.count * (params.interval_s + LATE_S)
 
     def clocked_s(self, params: PingParams, target: Target) -> float:
-        return params.count * params.interval_s
+        return self.estimate_s(params, target)

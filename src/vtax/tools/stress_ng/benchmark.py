@@ -21,6 +21,7 @@ from vtax.tools.reading import Output, Reading, Section, lines_of
 from vtax.tools.stress_ng.metrics import METRICS
 from vtax.tools.stress_ng.reader import read
 
+START_S = 0.3  # of a stressor, besides the time that it is given, for the estimate
 GROUPS = {
     "Compute": ("cpu", "matrix"),
     "Memory": ("vm", "memcpy", "stream"),
@@ -98,7 +99,7 @@ class StressNg:
         return tuple(outputs)
 
     def estimate_s(self, params: StressNgParams, target: Target) -> float:
-        return len(params.stressors) * (params.time_s + 0.5)
+        return len(params.stressors) * (params.time_s + START_S)
 
     def clocked_s(self, params: StressNgParams, target: Target) -> float:
         return len(params.stressors) * params.time_s

@@ -29,6 +29,7 @@ from vtax.tools.sysbench.reader import read
 from vtax.tools.sysbench.settings import MODES
 
 MIB = 2**20
+START_S = 0.1  # besides the time that it is given, for the estimate
 
 
 def outputs_of(record: TrialRecord, wanted: Mapping[str, JsonValue], **labels: str) -> tuple[Output, ...]:
@@ -77,7 +78,7 @@ class SysbenchCpu:
         return outputs_of(record, {name: record.params.get(name) for name in ("max_prime", "threads")})
 
     def estimate_s(self, params: CpuParams, target: Target) -> float:
-        return params.time_s + 0.5
+        return params.time_s + START_S
 
     def clocked_s(self, params: CpuParams, target: Target) -> float:
         return params.time_s
@@ -117,7 +118,7 @@ class SysbenchMemory:
         return outputs_of(record, {name: record.params.get(name) for name in ("operation", "threads")})
 
     def estimate_s(self, params: MemoryParams, target: Target) -> float:
-        return params.time_s + 0.5
+        return params.time_s + START_S
 
     def clocked_s(self, params: MemoryParams, target: Target) -> float:
         return params.time_s
@@ -176,7 +177,7 @@ class SysbenchFileio:
         return outputs_of(record, wanted, filesystem="shared" if record.scope is Scope.SHARED else "local")
 
     def estimate_s(self, params: FileioParams, target: Target) -> float:
-        return params.time_s + params.total_size / (200 * MIB) + 1.0  # preparing writes it all
+        return params.time_s + params.total_size / (400 * MIB) + START_S  # preparing writes it all
 
     def clocked_s(self, params: FileioParams, target: Target) -> float:
         return params.time_s
