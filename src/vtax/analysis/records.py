@@ -8,7 +8,7 @@ from enum import StrEnum
 from vtax.model.finding import Finding
 from vtax.model.metric import SeriesRecord
 from vtax.model.record import FORMAT, Record
-from vtax.model.study import Equivalence
+from vtax.model.study import Equivalence, Interleave
 from vtax.model.trial import Status
 
 VERDICT_FROM = 6  # rounds: no distribution-free 95 % interval exists for fewer pairs
@@ -102,14 +102,28 @@ class Randomisation(Record):
     smallest: float
 
 
-class Comparison(SeriesRecord):
-    """One metric of an environment against the baseline, over the rounds in which both have it.
+class RoundDifference(Record):
+    """The difference of one round, where trials alternated: the median of so many `pairs` of iterations.
 
+    Logarithms, above zero is better than the baseline.
+    """
+
+    round: int
+    difference: float
+    pairs: int
+
+
+class Comparison(SeriesRecord):
+    """One metric of an environment against its baseline, over the rounds in which both have it.
+
+    `baseline` is the study's; for what that cannot have, the first environment of the study that has it.
     `effect` is the mean of s * (ln environment - ln baseline), s = +1 for rates and -1 for costs, so above zero is
     better than the baseline, adjusted for the order in a round where `order_adjusted` says so; `ratio`, `low` and
     `high` are its exponential and that of its t interval. The interval is at 1 - `a_look`, so that at whatever planned
     look the campaign stopped, it misses in 5 % of campaigns. A proportion has a difference instead. `p_value` is of
     the claim "differs" at this look, `p_sequential` over the looks so far, `p_adjusted` over the family too.
+    `interleave` says what the difference of a round is: "cell", of the two cells' numbers; "trial", the median of
+    paired iterations, which `by_round` has then.
     """
 
     environment: str
@@ -148,6 +162,8 @@ class Comparison(SeriesRecord):
     planned: bool = False  # in both environments, so that each round in which one of them has no number lost it
     timeouts: TimeoutBounds | None = None  # absent without any
     notes: tuple[Note, ...] = ()
+    interleave: Interleave = "cell"
+    by_round: tuple[RoundDifference, ...] = ()
 
 
 class FailureRate(Record):
@@ -192,7 +208,8 @@ class LadderStep(Record):
 class Ladder(SeriesRecord):
     """What each step of the study's ladder costs in one metric, over the rounds in which all steps have it.
 
-    `total` is the last step against the first; its effect is the sum of theirs, its ratio the product.
+    `total` is the last step against the first; its effect is the sum of theirs, its ratio the product. Where trials
+    alternated, that holds approximately: each of them rests on the medians of its own pairs.
     """
 
     n: int
@@ -239,7 +256,8 @@ class Analysis(Record):
     """Everything that the report says about the numbers. `family` counts the comparisons that Holm adjusts over.
 
     `look` is the last planned look that the complete rounds have reached; None before the first. `a_look` is the
-    level of each look's interval, `a_look_adjusted` that of intervals adjusted for the order.
+    level of each look's interval, `a_look_adjusted` that of intervals adjusted for the order. `emulated` environments
+    have levels and no comparison. `exploratory` says that `baseline` is not the one that was planned.
     """
 
     format: int = FORMAT
@@ -247,6 +265,8 @@ class Analysis(Record):
     plan_sha256: str
     baseline: str
     environments: tuple[str, ...]
+    emulated: tuple[str, ...] = ()
+    exploratory: str = ""
     margin: float
     rounds_planned: int
     rounds_complete: int

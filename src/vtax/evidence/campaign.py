@@ -12,7 +12,7 @@ from vtax.facts.nesting import EMULATION
 from vtax.model.capabilities import UNKNOWN, Capabilities
 from vtax.model.cluster import CellRecord
 from vtax.model.measurement import Measurement
-from vtax.model.plan import Plan, Work
+from vtax.model.plan import Origin, Plan, Work
 from vtax.model.reading import TimeSeries, TrialReading
 from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
@@ -62,7 +62,45 @@ class Evidence:
         """The levels of the measurements and their pairs with the baseline."""
         from vtax.analysis.prepared import prepare  # numpy and scipy take a while to load
 
-        return self.prepared or prepare(self.measurements, plan=self.plan, trials=self.trials)
+        return self.prepared or prepare(
+            self.measurements, plan=self.plan, trials=self.trials, declared={}, emulated=self.emulated
+        )
+
+    @cached_property
+    def emulated(self) -> frozenset[str]:
+        """The environments that ran in software emulation, so that they are not compared: all but the baseline, and
+        those of which the study wants it all the same."""
+        if self.plan.origin is Origin.IMPORTED:
+            return frozenset()
+        return frozenset(
+            spec.name
+            for spec in self.plan.environments
+            if spec.name != self.plan.study.baseline
+            and spec.options.get("allow_emulation") is not True
+            and emulated(self, spec.name)
+        )
+
+    @cached_property
+    def comparable(self) -> Evidence:
+        """The same campaign as if it had never had the environments that are not compared because of emulation."""
+        left_out = self.emulated
+        if not left_out:
+            return self
+        plan = self.plan.model_copy(
+            update={
+                "environments": tuple(spec for spec in self.plan.environments if spec.name not in left_out),
+                "work": tuple(work for work in self.plan.work if work.environment not in left_out),
+                "cells": tuple(cell for cell in self.plan.cells if cell.environment not in left_out),
+            }
+        )
+        return replace(
+            self,
+            plan=plan,
+            cells=tuple(cell for cell in self.cells if cell.environment not in left_out),
+            trials=tuple(trial for trial in self.trials if trial.environment not in left_out),
+            measurements=tuple(one for one in self.measurements if one.environment not in left_out),
+            prepared=self.numbers,
+        )
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:
@@ -82,6 +120,17 @@ class Evidence:
         if self.compared_with:
             return self.compared_with
         return baseline if baseline in self.environments else next(iter(self.environments), "")
+
+    def counterpart(self, label: str) -> str:
+        """What an entry is compared with: the baseline, or, where the plan does not have it there, the first
+        environment of the study that has it."""
+        return self._substitutes.get(label, self.plan.study.baseline)
+
+    @cached_property
+    def _substitutes(self) -> Mapping[str, str]:
+        from vtax.analysis.estimate.baselines import substitutes
+
+        return {label: name for (label, _), name in substitutes(self.plan, self.emulated).items()}
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -248,7 +297,7 @@ def against_first(evidence: Evidence, known: Mapping[tuple[str, str], str]) -> I
     environment of which anything is known under that label; the reference comes before others."""
     for label in dict.fromkeys(label for _, label in known):
         names = [environment for environment, other in known if other == label]
-        first = evidence.reference if evidence.reference in names else names[0]
+        first = evidence.counterpart(label) if evidence.counterpart(label) in names else names[0]
         for name in names:
             if known[name, label] != known[first, label]:
                 yield name, label, known[name, label], first, known[first, label]

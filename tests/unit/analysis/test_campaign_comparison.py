@@ -207,6 +207,37 @@ def test_the_tax_leaves_out_what_moved_the_whole_machine() -> None:
     assert only(compare_campaigns(a, b)).tax is None, "the baseline has no tax"
 
 
+def test_the_tax_is_on_what_takes_the_place_of_the_baseline() -> None:
+    """A metric that the host does not have in the plan: what virtual machines cost is said against containers."""
+
+    def campaign(slower: float) -> Recorded:
+        box = [0.9 * value for value in SIX]
+        made = plan(("host", "container", "vm"), rounds=6)
+        like = made.work[0].model_copy(update={"label": "tool", "benchmark": "tool"})
+        place = like.target.label
+        work = tuple(like.model_copy(update={"environment": name}) for name in ("container", "vm"))
+        values = {"container": SIX, "vm": [slower * value for value in box]}
+        numbers = [
+            measurement(value, environment=name, round=n, kind=Kind.RATE_FIXED_WORK, labels={"target": place})
+            for name, several in values.items()
+            for n, value in enumerate(several, 1)
+        ]
+        made = made.model_copy(update={"work": work})
+        return Recorded("dir", made, ABOUT, (), analyse(numbers, plan=made, findings=(), trials=()))
+
+    found = only(compare_campaigns(campaign(1.0), campaign(0.5)), "vm")
+    assert found.tax is not None
+    assert found.tax.ratio == pytest.approx(0.5)
+
+
+def test_an_emulated_environment_is_not_compared_over_campaigns() -> None:
+    a, b = recorded({"host": SIX, "vm": SIX}), recorded({"host": SIX, "vm": SIX})
+    analysis = b.analysis.model_copy(update={"emulated": ("vm",)})
+    found = only(compare_campaigns(a, replace(b, analysis=analysis)), "vm")
+    assert found.outcome is Outcome.NOT_COMPARABLE
+    assert "vm ran in software emulation in B" in found.sentence
+
+
 def test_what_pairing_was_worth_inside_the_campaigns() -> None:
     """Both environments drift together by a factor of e over six rounds; what is left between them is 1 %."""
     drift = [math.exp(i / 5) for i in range(6)]

@@ -58,7 +58,7 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
 
     What a blocker rules out comes last, with its reason and with what was measured all the same.
     """
-    base = analysis.baseline
+    base = bases(several) or analysis.baseline
     met = [item for item in several if item.n]
     lost = [item for item in several if not item.n and item.planned]
     if not met and lost:
@@ -71,7 +71,7 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
     words: tuple[str, ...] = ()
     parts = []
     if valid:
-        words, text = _valid(analysis, valid, len(met), planned=planned)
+        words, text = _valid(valid, len(met), planned=planned)
         parts.append(text)
     if ruled:
         words = (*words, str(Verdict.NOT_COMPARABLE))
@@ -84,6 +84,11 @@ def clause(analysis: Analysis, place: int, name: str, several: Sequence[Comparis
     return Clause(place, name, words, "; ".join(parts))
 
 
+def bases(several: Sequence[Comparison]) -> str:
+    """What they are compared with; the baseline cannot have every metric."""
+    return listed(list(dict.fromkeys(item.baseline for item in several)))
+
+
 def _ruled(base: str, ruled: Sequence[Comparison], of: int) -> str:
     """`not comparable (CPU time stolen, C05); measured 0.668 to 0.982 of host`."""
     why = "; ".join(cause(id) for id, _ in Counter(item.ruled_out_by for item in ruled).most_common())
@@ -94,10 +99,10 @@ def _ruled(base: str, ruled: Sequence[Comparison], of: int) -> str:
     return f"{Verdict.NOT_COMPARABLE} in {len(ruled)} of {of} ({why}{measured})"
 
 
-def _valid(analysis: Analysis, valid: Sequence[Comparison], of: int, *, planned: bool) -> tuple[tuple[str, ...], str]:
+def _valid(valid: Sequence[Comparison], of: int, *, planned: bool) -> tuple[tuple[str, ...], str]:
     """What is said of the comparisons that nothing rules out, `of` so many, and the verdicts that it comes to."""
-    base = analysis.baseline
     compared = [item for item in valid if item.ratio is not None]
+    base = bases(compared)
     if not compared:
         return (str(Verdict.DIFFERENCE_ONLY),), "differences of shares, which have no ratio"
     counts = Counter(item.verdict for item in compared)
@@ -105,7 +110,7 @@ def _valid(analysis: Analysis, valid: Sequence[Comparison], of: int, *, planned:
         part = f" in {len(compared)} of {of}" if len(compared) < of else ""
         return (str(compared[0].verdict),), f"{ratios(compared)} of {base}{part}{_without_verdict(compared, planned)}"
     if len(compared) == of == 1:
-        return (str(compared[0].verdict),), _one(analysis, compared[0])
+        return (str(compared[0].verdict),), _one(compared[0])
     parts = []
     for word in dict.fromkeys(word for word in (*CLAIMS, *WITHIN, *Verdict) if counts[word]):
         own = [item for item in compared if item.verdict is word]
@@ -124,9 +129,9 @@ def _without_verdict(compared: Sequence[Comparison], planned: bool) -> str:
     return f", up to {rounds} {plural(rounds, 'run')} on each side; imported, so no verdict"
 
 
-def _one(analysis: Analysis, item: Comparison) -> str:
+def _one(item: Comparison) -> str:
     assert item.ratio is not None
-    size = f"{ratio_text(item.ratio)}{interval_text(item)} of {analysis.baseline} in {item.metric}"
+    size = f"{ratio_text(item.ratio)}{interval_text(item)} of {item.baseline} in {item.metric}"
     return f"{WORDING.get(item.verdict, item.verdict)}: {size}"
 
 

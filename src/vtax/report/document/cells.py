@@ -26,33 +26,41 @@ def level_cell(
     return Cell(mean_sd(mean, sd), note, value=Number(mean, sd), raw=raw, scaled=True)
 
 
-def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
+def ratio_cell(item: Comparison | None, baseline: str, *, explain: bool = False) -> Cell:
     """`0.984 [0.962, 1.007]` with the verdict, and what explains the verdict; without that, the ratio
-    of the means."""
+    of the means. What it is compared with is named where that is not `baseline`."""
     if item is None:
         return Cell(ABSENT)
     if item.difference is not None:
-        return Cell(f"{item.difference:+.3g}", "difference")
+        return Cell(f"{item.difference:+.3g}", "; ".join(("difference", *against(item, baseline))))
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
     caveat = "" if item.ruled_out_by in CAVEATS else item.caveat
     remarks = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
-    note = explanation(item) if explain else remarks
-    return Cell(text, note, verdict=item.verdict, value=ratio_of(item))
+    note = "; ".join(words for words in (*against(item, baseline), explanation(item) if explain else remarks) if words)
+    other = "" if item.baseline == baseline else item.baseline
+    return Cell(text, note, verdict=item.verdict, value=ratio_of(item, other))
 
 
-def ratio_of(item: Comparison | Score | LadderStep) -> Ratio | None:
-    """The ratio of a comparison as the value of a cell."""
-    return None if item.ratio is None else Ratio(item.ratio, item.low, item.high)
+def against(item: Comparison, baseline: str) -> tuple[str, ...]:
+    """`vs container`, where a comparison is not with `baseline`."""
+    return () if item.baseline == baseline else (f"vs\u00a0{item.baseline}",)
 
 
-def range_cell(found: Sequence[Comparison]) -> Cell:
-    """The smallest and largest ratio of several comparisons, and how often each verdict was given."""
+def ratio_of(item: Comparison | Score | LadderStep, against: str = "") -> Ratio | None:
+    """The ratio of a comparison as the value of a cell; `against` what, where that is not the baseline."""
+    return None if item.ratio is None else Ratio(item.ratio, item.low, item.high, against)
+
+
+def range_cell(found: Sequence[Comparison], baseline: str) -> Cell:
+    """The smallest and largest ratio of several comparisons, how often each verdict was given, and with what some are
+    compared instead of `baseline`."""
     ratios = [item.ratio for item in found if item.ratio is not None]
     counts = Counter(item.verdict for item in found)
-    words = ", ".join(f"{counts[word]} × {word}" for word in Verdict if counts[word])
+    words = [f"{counts[word]} × {word}" for word in Verdict if counts[word]]
+    others = list(dict.fromkeys(name for item in found for name in against(item, baseline)))
     if len(counts) == 1:
-        return Cell(span(ratios, ratio_text), verdict=str(next(iter(counts))))
-    return Cell(span(ratios, ratio_text), words)
+        return Cell(span(ratios, ratio_text), ", ".join(others), verdict=str(next(iter(counts))))
+    return Cell(span(ratios, ratio_text), ", ".join((*words, *others)))
 
 
 def span(values: Sequence[float], words: Callable[[float], str]) -> str:

@@ -27,19 +27,20 @@ def conclusion(report: ReportInput) -> tuple[Paragraph, ...]:
     """One paragraph for each environment, one about what the answer does not say."""
     analysis = report.analysis
     found = []
-    for name in analysis.environments:
-        own = [
-            item for item in analysis.comparisons if item.environment == name and item.primary and not is_control(item)
-        ]
-        if own and name != analysis.baseline:
-            found.append(Paragraph(f"{name} against {analysis.baseline}", tuple(_about(report, name, own))))
+    pairs: dict[tuple[str, str], list[Comparison]] = {}
+    for item in analysis.comparisons:
+        if item.primary and not is_control(item):
+            pairs.setdefault((item.environment, item.baseline), []).append(item)
+    for name, baseline in sorted(pairs, key=lambda pair: tuple(map(analysis.environments.index, pair))):
+        own = pairs[name, baseline]
+        found.append(Paragraph(f"{name} against {baseline}", tuple(_about(report, name, baseline, own))))
     found.append(Paragraph("What this does not say", tuple(_limits(report))))
     if analysis.advice:
         found.append(Paragraph("For the next campaign", analysis.advice))
     return tuple(found)
 
 
-def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[str]:
+def _about(report: ReportInput, name: str, baseline: str, own: Sequence[Comparison]) -> list[str]:
     analysis = report.analysis
     met = [item for item in own if item.n]
     counts = Counter(item.verdict for item in met)
@@ -48,10 +49,10 @@ def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[st
     lost = sum(item.planned and not item.n for item in own)
     if lost:
         have = plural(lost, "primary metric has", "primary metrics have")
-        sentences.append(f"{lost} {have} no round with results for both {name} and {analysis.baseline}.")
+        sentences.append(f"{lost} {have} no round with results for both {name} and {baseline}.")
     if lone := len(own) - len(met) - lost:
         have = plural(lone, "result has", "results have")
-        sentences.append(f"{lone} {have} no counterpart in {analysis.baseline}.")
+        sentences.append(f"{lone} {have} no counterpart in {baseline}.")
     sentences += _blockers(report, met)
     for word, said in ((Verdict.SLOWER, "The largest costs"), (Verdict.FASTER, "The largest gains")):
         claims = sorted(

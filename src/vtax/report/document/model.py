@@ -33,11 +33,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio to the baseline with the ends of its interval, where it has one."""
+    """A ratio to the baseline with the ends of its interval, where it has one. `against` is what takes the baseline's
+    place."""
 
     value: float
     low: float | None = None
     high: float | None = None
+    against: str = ""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,9 @@ def _overview_row(results: Results, series: Series) -> Row:
         level = results.levels[series].get(environment)
         cells.append(level_cell(level, factor, median=False, raw=results.raw(series)))
         if environment != results.baseline:
-            cells.append(ratio_cell(results.comparisons.get(series, {}).get(environment), explain=True))
+            cells.append(
+                ratio_cell(results.comparisons.get(series, {}).get(environment), results.baseline, explain=True)
+            )
     return Row(tuple(cells), unit=unit)
 
 
@@ -90,7 +92,7 @@ def _range_row(results: Results, several: Sequence[Series]) -> Row:
         cells.append(Cell(span(means, format_number)))
         if environment != results.baseline:
             found = [results.comparisons.get(series, {}).get(environment) for series in several]
-            cells.append(range_cell([item for item in found if item is not None]))
+            cells.append(range_cell([item for item in found if item is not None], results.baseline))
     return Row(tuple(cells))
 
 
@@ -157,7 +159,7 @@ def _series_row(results: Results, series: Series, scale: tuple[float, str], titl
         cells.append(level_cell(level, factor, raw=results.raw(series), peak=peak))
         comparison = results.comparisons.get(series, {}).get(environment)
         if environment != results.baseline:
-            cells.append(ratio_cell(comparison))
+            cells.append(ratio_cell(comparison, results.baseline))
     references = context.reference_of(series)
     if references:
         values = [item.value / factor for item in references if item.value is not None]

@@ -183,10 +183,12 @@ def _line(
     counts: dict[str, int] = {}
     for item in found:
         counts[str(item.verdict)] = counts.get(str(item.verdict), 0) + 1
-    cell = range_cell(found)
+    cell = range_cell(found, results.baseline)
     single = found[0]
     assert single.ratio is not None
-    where = ", ".join(word for word in (first.label, labels_text(labels)) if word)
+    vs = " and ".join(dict.fromkeys(item.baseline for item in found if item.baseline != results.baseline))
+    words = (first.label, labels_text(labels), f"vs {vs}" if vs else "")
+    where = ", ".join(word for word in words if word)
     return Line(
         group=str(results.group(first)),
         anchor=results.group(first).name.lower(),

@@ -291,7 +291,8 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell.value, Number):
         return number(cell.text) + mark
     if isinstance(cell.value, Ratio):
-        return _ratio(cell.text) + mark
+        against = f" vs {breakable(cell.value.against)}" if cell.value.against else ""
+        return _ratio(cell.text) + mark + against
     note = f" ({cell.note})" if cell.note and cell.text != ABSENT else ""
     return breakable(cut(f"{cell.text}{note}", 2 * NAME)) + mark
 
