@@ -64,6 +64,7 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
         companion=_companion(one),
         randomisation=test,
         more_rounds=around.advice.more_rounds(one, word),
+        new_campaign=around.advice.new_campaign(one, word),
         control=one.control,
         planned=one.planned,
         timeouts=late,

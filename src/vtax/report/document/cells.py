@@ -26,9 +26,9 @@ def level_cell(
     return Cell(mean_sd(mean, sd), note, value=Number(mean, sd), raw=raw, scaled=True)
 
 
-def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
+def ratio_cell(item: Comparison | None, *, explain: bool = False, exploratory: bool = False) -> Cell:
     """`0.984 [0.962, 1.007]` with the verdict, and what explains the verdict; without that, the ratio
-    of the means."""
+    of the means. An exploratory entry has no verdict."""
     if item is None:
         return Cell(ABSENT)
     if item.difference is not None:
@@ -37,7 +37,14 @@ def ratio_cell(item: Comparison | None, *, explain: bool = False) -> Cell:
     caveat = "" if item.ruled_out_by in CAVEATS else item.caveat
     remarks = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
     note = explanation(item) if explain else remarks
-    return Cell(text, note, verdict=item.verdict, value=ratio_of(item))
+    return Cell(text, note, verdict=word_of(item, exploratory=exploratory), value=ratio_of(item))
+
+
+def word_of(item: Comparison, *, exploratory: bool) -> str:
+    """The verdict; of an exploratory entry only whether it can be compared."""
+    if exploratory and item.verdict is not Verdict.NOT_COMPARABLE:
+        return "exploratory"
+    return str(item.verdict)
 
 
 def ratio_of(item: Comparison | Score | LadderStep) -> Ratio | None:
@@ -45,13 +52,13 @@ def ratio_of(item: Comparison | Score | LadderStep) -> Ratio | None:
     return None if item.ratio is None else Ratio(item.ratio, item.low, item.high)
 
 
-def range_cell(found: Sequence[Comparison]) -> Cell:
+def range_cell(found: Sequence[Comparison], *, exploratory: bool = False) -> Cell:
     """The smallest and largest ratio of several comparisons, and how often each verdict was given."""
     ratios = [item.ratio for item in found if item.ratio is not None]
-    counts = Counter(item.verdict for item in found)
-    words = ", ".join(f"{counts[word]} × {word}" for word in Verdict if counts[word])
+    counts = Counter(word_of(item, exploratory=exploratory) for item in found)
+    words = ", ".join(f"{counts[word]} × {word}" for word in (*Verdict, "exploratory") if counts[word])
     if len(counts) == 1:
-        return Cell(span(ratios, ratio_text), verdict=str(next(iter(counts))))
+        return Cell(span(ratios, ratio_text), verdict=next(iter(counts)))
     return Cell(span(ratios, ratio_text), words)
 
 

@@ -1,4 +1,4 @@
-"""Compute, memory, storage, network: the part of a machine that a metric is about, as its benchmark declares it.
+"""CPU, memory, storage, network, start-up: the part of a machine that a metric is about, as its benchmark declares it.
 
 A benchmark has `group`, or `group_of(metric, labels)` where its metrics are about several parts; a plug-in without
 either is other work.
@@ -17,7 +17,23 @@ class Group(StrEnum):
     MEMORY = "Memory"
     STORAGE = "Storage"
     NETWORK = "Network"
+    START_UP = "Start-up"
     OTHER = "Other work"
+
+    @property
+    def anchor(self) -> str:
+        """The place of its section in the page."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def shown(self) -> str:
+        """What a reader calls it, at the beginning of a line."""
+        return "CPU" if self is Group.COMPUTE else str(self)
+
+    @property
+    def inside(self) -> str:
+        """The same inside a sentence."""
+        return self.shown if self is Group.COMPUTE else self.shown.lower()
 
 
 def group_of(item: Level | Comparison) -> Group:
