@@ -126,9 +126,15 @@ def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def study_of(directory: Path) -> Study:
-    """The study that a campaign was planned with."""
-    return Campaign.open(directory).plan().study
+def study_of(directory: Path, baseline: str = "") -> Study:
+    """The study that a campaign was planned with, or the same with another baseline.
+
+    Raises UsageError for an environment that it does not have.
+    """
+    from vtax.analysis.estimate.baselines import with_baseline
+
+    study = Campaign.open(directory).plan().study
+    return with_baseline(study, baseline) if baseline else study
 
 
 def clock_fact() -> dict[str, float]:
@@ -190,12 +196,18 @@ def _execute(
         execute(campaign, providers, image, paths.runtime, listener, interim, budget_s)
 
 
-def analyse(directory: Path, ignoring: frozenset[str] = frozenset(), cache: Path | None = None) -> Analysis:
+def analyse(
+    directory: Path, ignoring: frozenset[str] = frozenset(), cache: Path | None = None, baseline: str = ""
+) -> Analysis:
     """Recompute measurements, findings and verdicts from what is stored, and write `analysis.json`.
 
-    `cache`, here and below, is the directory that caches the simulated levels of unusual looks.
+    Against another `baseline` than the plan's it writes nothing: `analysis.json` is what the plan asked for. `cache`,
+    here and below, is the directory that caches the simulated levels of unusual looks.
     """
     campaign = Campaign.open(directory)
+    if baseline not in ("", campaign.plan().study.baseline):
+        readings = Readings(campaign, keep=False)
+        return evaluate(campaign, ignoring=ignoring, cache=cache, readings=readings, baseline=baseline).analysis
     return _evaluated(campaign, cache, ignoring).analysis
 
 

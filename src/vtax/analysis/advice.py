@@ -90,9 +90,9 @@ class Advice:
 
     def correlate(self, one: Pair) -> str | None:
         """The counter whose difference between the two goes most with that of the metric, if any does (p < .05)."""
-        label, baseline = one.level.label, self.context.study.baseline
+        label = one.level.label
         rows = [
-            (self.counters.get((one.level.environment, label, r)), self.counters.get((baseline, label, r)))
+            (self.counters.get((one.level.environment, label, r)), self.counters.get((one.baseline, label, r)))
             for r in one.rounds.tolist()
         ]
         names = set.intersection(*({*(mine or ()), *(theirs or ())} for mine, theirs in rows)) if rows else set()

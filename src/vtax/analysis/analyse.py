@@ -38,8 +38,10 @@ def analyse(
     tables: Tables | None = None,
     declared: Declared | None = None,
 ) -> Analysis:
-    """Everything that the numbers of a campaign support; see `prepare` for the arguments and errors."""
-    return analysis_of(prepare(measurements, plan=plan, trials=trials, tables=tables, declared=declared), findings)
+    """Everything that measurements support, made up or simulated; see `prepare` for the arguments and errors."""
+    return analysis_of(
+        prepare(measurements, plan=plan, trials=trials, declared=declared or {}, tables=tables), findings
+    )
 
 
 def analysis_of(numbers: Prepared, findings: Iterable[Finding]) -> Analysis:
@@ -58,6 +60,7 @@ def analysis_of(numbers: Prepared, findings: Iterable[Finding]) -> Analysis:
         plan_sha256=plan.sha256,
         baseline=plan.study.baseline,
         environments=numbers.environments,
+        emulated=tuple(name for name in numbers.environments if name in numbers.context.emulated),
         margin=plan.study.margin,
         rounds_planned=plan.study.rounds,
         rounds_complete=numbers.context.complete,
@@ -74,7 +77,7 @@ def _by_rounds(numbers: Prepared, findings: Sequence[Finding]) -> dict[str, Any]
     """What paired rounds support: comparisons with verdicts, scores, ladders, advice."""
     plan, context = numbers.plan, numbers.context
     pairs = tuple(replace(one, blocker=_blocker(one, plan, findings)) for one in numbers.pairs)
-    rates, boots = failure_rates(numbers.trials, plan.study.baseline), one_boot(plan)
+    rates, boots = failure_rates(numbers.trials, context.baseline_of_entry), one_boot(plan)
     advice = advice_of(pairs, plan, numbers.trials, context, numbers.runs)
     around = ComparisonContext(numbers, findings, advice, failing(rates), frozenset(boots))
     claimed, adjusted = claims(pairs), any(one.adjusted for one in pairs)
@@ -124,4 +127,4 @@ def _wider(study: Study, rounds: int, adjusted: bool) -> float | None:
 
 
 def _blocker(one: Pair, plan: Plan, findings: Sequence[Finding]) -> Finding | None:
-    return verdict.blocker(findings, (one.level.environment, plan.study.baseline), one.level, plan)
+    return verdict.blocker(findings, one.both, one.level, plan)

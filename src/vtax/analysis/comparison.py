@@ -38,15 +38,17 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
     """The comparison of one pair; `claim` is None where it makes none."""
     level, plan = one.level, around.numbers.plan
     word, sentence = _verdict(one, claim, around)
+    if one.substituted:
+        sentence = f"{sentence} (vs {one.baseline})"
     test = randomised(one, around.numbers.context, len(plan.environments))
     means = mean_interval(one, around.numbers.runs, plan.study.seed)
     noted = notes(one, around.numbers.runs, plan.study.equivalence.delta, test, means)
     late = timeout_bounds(one)
-    caveat = verdict.caveat(around.findings, (level.environment, plan.study.baseline))
+    caveat = verdict.caveat(around.findings, one.both)
     drifts = any(note.id == "EFFECT_DRIFTS" for note in noted) and word in CONCLUSIVE
     remarks = (
         around.advice.remark(one, word, claim.family if claim else 0),
-        "" if late is None or one.effect is None else _late_text(one, late, plan.study.baseline),
+        "" if late is None or one.effect is None else _late_text(one, late),
         "among successful runs" if one.effect is not None and _fails(one, around) else "",
         caveat,
         "for the observed period only" if drifts else "",
@@ -54,7 +56,7 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
     return Comparison(
         **level.series_fields,
         environment=level.environment,
-        baseline=plan.study.baseline,
+        baseline=one.baseline,
         verdict=word,
         ruled_out_by=_ruled_out_by(one, word),
         sentence=sentence if level.primary else f"{sentence} (exploratory)",
@@ -131,13 +133,12 @@ def _companion(one: Pair) -> Companion | None:
 
 def _fails(one: Pair, around: ComparisonContext) -> bool:
     """Whether so many runs of one of the two failed that the numbers are about those that did not."""
-    both = (one.level.environment, around.numbers.plan.study.baseline)
-    return any((name, one.level.label) in around.failing for name in both)
+    return any((name, one.level.label) in around.failing for name in one.both)
 
 
-def _late_text(one: Pair, late: TimeoutBounds, baseline: str) -> str:
+def _late_text(one: Pair, late: TimeoutBounds) -> str:
     """Which rounds are not in the interval."""
-    sides = ((late.environment, one.level.environment), (late.baseline, baseline))
+    sides = ((late.environment, one.level.environment), (late.baseline, one.baseline))
     return "excluding " + " and ".join(
         f"{count} round{'s' if count != 1 else ''} in which {name} hit its time limit" for count, name in sides if count
     )
@@ -156,18 +157,17 @@ def _verdict(one: Pair, claim: Claim | None, around: ComparisonContext) -> tuple
         return Verdict.DIFFERENCE_ONLY, f"{Verdict.DIFFERENCE_ONLY}: {verdict.difference_text(found)}"
     word = verdict.few_rounds_verdict(found) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
     sentence = verdict.sentence_of(word, found, study.margin)
-    if word in CONCLUSIVE and {one.level.environment, study.baseline} & around.one_boot:
+    if word in CONCLUSIVE and {*one.both} & around.one_boot:
         sentence = f"{sentence}, for this one boot"
     return word, sentence
 
 
 def _no_pairs_text(one: Pair, context: PairingContext) -> str:
     """Why no round has results for both."""
-    baseline = context.study.baseline
-    sides = ((one.level.environment, one.level), (baseline, one.base))
+    sides = ((one.level.environment, one.level), (one.baseline, one.base))
     empty = [name for name, level in sides if level is not None and not level.cells]
     if not empty:
-        return f"no round has results for both {one.level.environment} and {baseline}"
+        return f"no round has results for both {one.level.environment} and {one.baseline}"
     where = place_of_level(one.level)[1:]
     endings = {name: endings_text(context.lost.get((name, *where), {})) for name in empty}
     return "; ".join(f"no round has a result in {name}{endings[name]}" for name in empty)

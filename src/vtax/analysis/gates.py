@@ -228,9 +228,12 @@ JUDGED: frozenset[str] = (
 
 
 def subjects_of(analysis: Analysis) -> tuple[Subject, ...]:
-    """The comparisons of a campaign with its baseline, without the control arm."""
+    """The comparisons of a campaign, without the control arm. One that is not with the baseline names the other."""
+    base = analysis.baseline
     return tuple(
-        _subject(item, item.verdict, _reach(item, item.timeouts)) for item in analysis.comparisons if not item.control
+        _subject(item, item.verdict, _reach(item, item.timeouts), "" if item.baseline == base else item.baseline)
+        for item in analysis.comparisons
+        if not item.control
     )
 
 
@@ -246,11 +249,12 @@ def _reach(found: Comparison | RatioInterval | None, late: TimeoutBounds | Chang
     return 0.0 if late.low is None else late.low, math.inf if late.high is None else late.high
 
 
-def _subject(item: Comparison | Change, word: Verdict | Outcome, ends: Ends) -> Subject:
+def _subject(item: Comparison | Change, word: Verdict | Outcome, ends: Ends, against: str = "") -> Subject:
     proven = item.p_adjusted is not None and item.p_adjusted <= LEVEL
     where = " ".join(f"{key}={value}" for key, value in item.series.labels)
+    more = ([f"({where})"] if where else []) + ([f"vs {against}"] if against else [])
     return Subject(
-        name=f"{item.label}.{item.metric}@{item.environment}" + (f" ({where})" if where else ""),
+        name=" ".join([f"{item.label}.{item.metric}@{item.environment}", *more]),
         label=item.label,
         metric=item.metric,
         environment=item.environment,

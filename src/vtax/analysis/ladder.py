@@ -23,15 +23,16 @@ Forbidden = Callable[[Level, Level], str]
 def ladders(numbers: Prepared, findings: Sequence[Finding]) -> tuple[Ladder, ...]:
     """One ladder for each series over the steps of the study that have it; two at least.
 
-    Intervals are at the level of the planned looks, once the first is reached. A step that was left out is skipped: the
-    next one then leads from the step before it, and says so in `previous`.
+    Intervals are at the level of the planned looks, once the first is reached. A step that was left out or emulated is
+    skipped: the next one then leads from the step before it, and says so in `previous`.
     """
     context, found = numbers.context, numbers.levels
     at = None if context.look is None else level_of(context.study, adjusted=False, tables=context.tables)
     forbidden = partial(_forbidden, numbers, findings)
+    steps = [step for step in context.study.ladder if step not in context.emulated]
     several = []
     for series in dict.fromkeys(level.series for level in numbers.in_order(found.values())):
-        levels = [found[step, series] for step in context.study.ladder if (step, series) in found]
+        levels = [found[step, series] for step in steps if (step, series) in found]
         if len(levels) < 2 or not levels[0].kind.has_ratio or levels[0].direction is Direction.NONE:
             continue
         common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))

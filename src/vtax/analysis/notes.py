@@ -140,7 +140,7 @@ def _tails(pair: Pair, runs: Runs) -> Iterator[Note]:
     else:
         tails = "both have about as many"
     message = (
-        f"{mine} of {of_mine} runs in {pair.level.environment} and {theirs} of {of_theirs} in the baseline are "
+        f"{mine} of {of_mine} runs in {pair.level.environment} and {theirs} of {of_theirs} in {pair.against} are "
         f"outliers (kept in the analysis); {tails} (Fisher's p {p:.2g}). If only one of the two has tails, a "
         "95 % t interval covers its mean in only 80 to 86 % of campaigns"
     )
@@ -162,9 +162,8 @@ def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
     if float(diagnostics.p_equal_spread(mine, theirs)) < diagnostics.ALPHA:
         more, less = mine.std(ddof=1), theirs.std(ddof=1)
         word = "less" if more > less else "more"
-        message = (
-            f"{word} predictable than the baseline: it varies by {100 * more:.2g} %, the baseline by {100 * less:.2g} %"
-        )
+        by, other = f"{100 * more:.2g} %", f"{100 * less:.2g} %"
+        message = f"{word} predictable than {pair.against}: it varies by {by}, {pair.against} by {other}"
         yield Note(id="PREDICTABILITY", message=message)
 
 
@@ -176,7 +175,7 @@ def _timeouts(pair: Pair) -> Iterator[Note]:
     values = _with_slow(pair)
     low, high = _bounds(values)
     message = (
-        f"{found.environment} rounds of {pair.level.environment} and {found.baseline} of the baseline hit their time "
+        f"{found.environment} rounds of {pair.level.environment} and {found.baseline} of {pair.against} hit their time "
         f"limit; counted as slower by an unknown factor: {_bounded(low, high, values.size)}; "
         f"sign test p {found.p_sign:.2g}"
     )

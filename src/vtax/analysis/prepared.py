@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from vtax.analysis.estimate.baselines import candidates, substitutes
 from vtax.analysis.estimate.columns import columns
 from vtax.analysis.estimate.context import Declared, PairingContext, missing_levels, pairing_context
 from vtax.analysis.estimate.pairs import Pair, pair
@@ -14,7 +15,7 @@ from vtax.analysis.multiplicity import ControlArm, control_arm
 from vtax.analysis.records import Level
 from vtax.analysis.sequential.group_sequential import Tables
 from vtax.model.measurement import Measurement
-from vtax.model.metric import Direction
+from vtax.model.metric import Direction, SeriesRecord
 from vtax.model.plan import Origin, Plan
 from vtax.model.trial import TrialRecord
 
@@ -28,6 +29,7 @@ class Prepared:
     levels: Mapping[Key, Level]
     runs: Runs
     context: PairingContext
+    planned_control: ControlArm | None = None  # of the planned baseline, where this is an analysis against another
 
     @cached_property
     def environments(self) -> tuple[str, ...]:
@@ -39,20 +41,42 @@ class Prepared:
         """By series, and by environment as the plan has them."""
         return tuple(sorted(levels, key=lambda level: (level.series, self.environments.index(level.environment))))
 
+    def against(self, plan: Plan, emulated: frozenset[str]) -> Prepared:
+        """The same numbers under a plan that has another baseline."""
+        taking = substitutes(plan, emulated)
+        context = replace(self.context, study=plan.study, substitutes=taking, emulated=emulated)
+        return replace(self, plan=plan, context=context, planned_control=self.control)
+
+    def baseline_of(self, one: SeriesRecord) -> str:
+        """What a series is compared with: the study's baseline, or, where that cannot have it, the first environment of
+        the study that has it.
+
+        It cannot have what the plan does not have there, nor what its runs, which all succeeded, never gave.
+        """
+        place = (one.label, one.labels.get("target", ""))
+        baseline = self.context.substitutes.get(place, self.plan.study.baseline)
+        if (baseline, one.series) in self.levels or (baseline, *place) not in self.context.without_loss:
+            return baseline
+        others = candidates(self.plan, self.context.emulated)
+        return next((name for name in others if (name, one.series) in self.levels), baseline)
+
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
-        """Every series of every environment next to the baseline, also where no run gave a number."""
+        """Every series of every environment next to what it is compared with, also where no run gave a number."""
         every = {**self.levels, **missing_levels(self.levels, self.context)}
+        aside = {self.plan.study.baseline, *self.context.emulated}
         return tuple(
-            pair(level, every, self.context)
+            pair(level, baseline, every, self.context)
             for level in self.in_order(every.values())
-            if level.environment != self.plan.study.baseline and level.direction is not Direction.NONE
+            if level.direction is not Direction.NONE
+            and level.environment not in aside
+            and level.environment != (baseline := self.baseline_of(level))
         )
 
     @cached_property
     def control(self) -> ControlArm:
-        """The baseline against itself."""
-        return control_arm(self.pairs)
+        """The planned baseline against itself, whatever else environments are compared with here."""
+        return self.planned_control or control_arm(self.pairs)
 
 
 def prepare(
@@ -60,17 +84,19 @@ def prepare(
     *,
     plan: Plan,
     trials: Sequence[TrialRecord],
+    declared: Declared,
     tables: Tables | None = None,
-    declared: Declared | None = None,
+    emulated: frozenset[str] = frozenset(),
 ) -> Prepared:
     """The levels of `measurements`, in an order that does not depend on theirs.
 
-    `tables` saves the simulation of the plan's looks (`calibration_cache`), and changes no bit. `declared` are the
-    metrics that benchmarks may report, for entries of which no run succeeded. Raises ParseError, naming the file, for
-    numbers that cannot be: a rate of zero, two values for one thing.
+    `declared` are the metrics that benchmarks may report, for entries of which no run succeeded. `tables` saves the
+    simulation of the plan's looks (`calibration_cache`), and changes no bit. Environments that are `emulated` have
+    levels and are not compared. Raises ParseError, naming the file, for numbers that cannot be: a rate of zero, two
+    values for one thing.
     """
     table = columns(measurements)
-    context = pairing_context(plan, trials, int(table.round.max(initial=0)), tables or {}, declared or {})
+    context = pairing_context(plan, trials, int(table.round.max(initial=0)), tables or {}, declared, emulated)
     if plan.origin is Origin.IMPORTED:  # no clock of vtax and no planned cells: nothing to say when, or what is lost
         return Prepared(plan, trials, *levels_of(table, {}), context)
     levels, runs = levels_of(table, {trial.id: trial.started for trial in trials}, context.timeouts)

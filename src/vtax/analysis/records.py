@@ -103,8 +103,9 @@ class Randomisation(Record):
 
 
 class Comparison(SeriesRecord):
-    """One metric of an environment against the baseline, over the rounds in which both have it.
+    """One metric of an environment against its baseline, over the rounds in which both have it.
 
+    `baseline` is the study's; for what that cannot have, the first environment of the study that has it.
     `effect` is the mean of s * (ln environment - ln baseline), s = +1 for rates and -1 for costs, so above zero is
     better than the baseline, adjusted for the order in a round where `order_adjusted` says so; `ratio`, `low` and
     `high` are its exponential and that of its t interval. The interval is at 1 - `a_look`, so that at whatever planned
@@ -240,7 +241,8 @@ class Analysis(Record):
     """Everything that the report says about the numbers. `family` counts the comparisons that Holm adjusts over.
 
     `look` is the last planned look that the complete rounds have reached; None before the first. `a_look` is the
-    level of each look's interval, `a_look_adjusted` that of intervals adjusted for the order.
+    level of each look's interval, `a_look_adjusted` that of intervals adjusted for the order. `emulated` environments
+    have levels and no comparison. `exploratory` says that `baseline` is not the one that was planned.
     """
 
     format: int = FORMAT
@@ -248,6 +250,8 @@ class Analysis(Record):
     plan_sha256: str
     baseline: str
     environments: tuple[str, ...]
+    emulated: tuple[str, ...] = ()
+    exploratory: str = ""
     margin: float
     rounds_planned: int
     rounds_complete: int

@@ -30,7 +30,7 @@ class _Candidate:
     """A score of one environment; `refused` is why it does not compare, "" if it does."""
 
     spec: ScoreSpec
-    environment: str
+    both: tuple[str, str]  # the environment, and what it is compared with
     estimate: Estimate | None
     refused: str
 
@@ -55,13 +55,18 @@ def _candidates(pairs: Sequence[Pair], numbers: Prepared) -> Iterator[_Candidate
         for environment in dict.fromkeys(one.level.environment for one in pairs if not one.control):
             members = {metric: _members(metric, environment, pairs) for metric in spec.weights}
             every = [one for several in members.values() for one in several]
-            missing = [m for m, several in members.items() if not _complete(m, several, numbers.levels, study.baseline)]
+            baselines = list(dict.fromkeys(one.baseline for one in every)) or [study.baseline]
+            both = (environment, baselines[0])
+            missing = [m for m, several in members.items() if not _complete(m, several, numbers.levels, both[1])]
             blocked = (f"{metric_name(one)}: {one.blocker.message}" for one in every if one.blocker is not None)
             refused = next(blocked, numbers.control.excluded)
-            if missing:
-                refused = f"{missing[0]} was not measured in the same way in {environment} and {study.baseline}"
-            combined = None if missing else _estimate(spec, members, environment, numbers.context)
-            yield _Candidate(spec, environment, combined, refused)
+            if len(baselines) > 1:
+                refused = f"its metrics are compared with different environments: {', '.join(baselines)}"
+            elif missing:
+                refused = f"{missing[0]} was not measured in the same way in {environment} and {both[1]}"
+            apart = missing or len(baselines) > 1
+            combined = None if apart else _estimate(spec, members, both, numbers.context)
+            yield _Candidate(spec, both, combined, refused)
 
 
 def metric_name(one: Pair) -> str:
@@ -80,7 +85,7 @@ def _complete(metric: str, members: Sequence[Pair], found: Iterable[Key], baseli
 
 
 def _estimate(
-    spec: ScoreSpec, members: Mapping[str, Sequence[Pair]], environment: str, context: PairingContext
+    spec: ScoreSpec, members: Mapping[str, Sequence[Pair]], both: tuple[str, str], context: PairingContext
 ) -> Estimate | None:
     """Over the rounds in which all of it was measured in both; None where there is none."""
     every = [one for several in members.values() for one in several]
@@ -93,7 +98,7 @@ def _estimate(
     for metric, several in members.items():
         values = [one.differences[np.searchsorted(one.rounds, rounds)] for one in several]
         differences = differences + spec.weights[metric] / total * (np.sum(values, axis=0) / len(values))
-    return estimate(rounds, differences, environment, context, _slow(every))
+    return estimate(rounds, differences, both, context, _slow(every))
 
 
 def _slow(every: Sequence[Pair]) -> tuple[Rounds, Rounds]:
@@ -113,7 +118,8 @@ def _score(
     findings: Sequence[Finding],
     one_boot: frozenset[str],
 ) -> Score:
-    study, environment, combined = context.study, candidate.environment, candidate.estimate
+    study, combined = context.study, candidate.estimate
+    environment, baseline = candidate.both
     effect = combined.effect if combined is not None else None
     if candidate.refused:
         word, sentence = Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {candidate.refused}"
@@ -122,18 +128,20 @@ def _score(
     else:
         word = verdict.few_rounds_verdict(effect) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
         sentence = verdict.sentence_of(word, effect, study.margin)
-    if word in CONCLUSIVE and {environment, study.baseline} & one_boot:
+    if word in CONCLUSIVE and {environment, baseline} & one_boot:
         sentence = f"{sentence}, for this one boot"
+    if baseline != study.baseline:
+        sentence = f"{sentence} (vs {baseline})"
     fields = effect_fields(effect, has_ratio=True)
     return Score(
         name=candidate.spec.name,
         environment=environment,
-        baseline=study.baseline,
+        baseline=baseline,
         weights=candidate.spec.weights,
         p_adjusted=claim.p_adjusted if claim is not None else None,
         verdict=word,
         sentence=f"{sentence} (exploratory)",
-        caveat=verdict.caveat(findings, (environment, study.baseline)),
+        caveat=verdict.caveat(findings, candidate.both),
         dropped=max(0, context.finished - (effect.n if effect is not None else 0)),
         **{name: value for name, value in fields.items() if name != "a_look"},
     )

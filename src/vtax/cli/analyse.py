@@ -18,25 +18,39 @@ MANY = 8  # comparisons of one metric in one environment that have a line each
 
 def analyse(
     directory: Annotated[Path, typer.Argument(help="A campaign's directory.", show_default=False)],
+    baseline: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Compare with this environment instead of the planned baseline: exploratory, not kept."
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also write the analysis to this file.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole analysis as JSON.")] = False,
     fail_on: FailOn = None,
     junit: Junit = None,
 ) -> None:
     """Recompute levels, comparisons and findings from stored data, and write analysis.json. Runs nothing again.
 
+    With --baseline the campaign's analysis.json stays as it is, and gates are about comparisons with that environment.
     Exit code 5 when a gate failed.
 
     \b
     Example:  vtax analyse campaigns/quick-20260101-120000
+    Example:  vtax analyse campaigns/quick-20260101-120000 --baseline container
     Example:  vtax analyse campaigns/ci --fail-on "hpcc.HPL slower than 5%" --fail-on blocker
     """
     from vtax import pipeline
     from vtax.analysis.gates import subjects_of
     from vtax.cli.console import paths, print_json, say
     from vtax.cli.gating import check_gates, report_gates
+    from vtax.store import write_atomic
 
-    check_gates(fail_on or (), junit, pipeline.study_of(directory))
-    made = pipeline.analyse(directory, cache=paths().cache)
+    check_gates(fail_on or (), junit, pipeline.study_of(directory, baseline))
+    made = pipeline.analyse(directory, cache=paths().cache, baseline=baseline)
+    if output is not None:
+        write_atomic(output, (made.model_dump_json(indent=1) + "\n").encode())
     if json:
         print_json(made.model_dump(mode="json"))
     else:
@@ -48,6 +62,8 @@ def lines_of(made: Analysis) -> Iterator[str]:
     """Findings and primary comparisons as text."""
     from vtax.units import format_looks
 
+    if made.exploratory:
+        yield made.exploratory
     for finding in made.findings:
         yield f"{finding.severity} {finding.id}: {finding.message}"
     if made.looks:
@@ -66,14 +82,14 @@ def lines_of(made: Analysis) -> Iterator[str]:
             groups.setdefault(key, []).append(comparison)
     for (label, metric, environment), several in groups.items():
         if len(several) > MANY:
-            yield f"{label} {metric}: {environment} against {made.baseline}: {together(several)}"
+            yield f"{label} {metric}: {environment} against {several[0].baseline}: {together(several)}"
             continue
         for comparison in several:
             said = blocked(comparison, made) or comparison.sentence
             more = f"; {comparison.remark}" if comparison.remark else ""
-            yield f"{name_of(comparison)} against {made.baseline}: {said}{more}"
+            yield f"{name_of(comparison)} against {comparison.baseline}: {said}{more}"
     for score in made.scores:
-        yield f"score {score.name}: {score.environment} against {made.baseline}: {score.sentence}"
+        yield f"score {score.name}: {score.environment} against {score.baseline}: {score.sentence}"
     for one in made.ladder:
         if one.primary:
             steps = ", ".join(map(step_of, (*one.rungs, one.total)))

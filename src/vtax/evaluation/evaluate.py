@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vtax.analysis.records import Analysis
+    from vtax.evidence.campaign import Evidence
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Evaluation:
     """A campaign, or its first rounds, with everything that its numbers support.
 
     `trials` are as they count (failed where their output was refused), without texts; `readings` are of trials by id.
+    `evidence` is what the audit looked at, and findings in `ignoring` were left out of the analysis.
     """
 
     plan: Plan
@@ -39,6 +41,26 @@ class Evaluation:
     seal: Seal
     audit: AuditReport
     analysis: Analysis
+    evidence: Evidence
+    ignoring: frozenset[str] = frozenset()
+
+    def against(self, baseline: str) -> Evaluation:
+        """The same numbers, with all environments compared with another one than the plan has, and audited so.
+
+        Such an analysis is exploratory, and says so. Raises UsageError for an unknown environment.
+        """
+        from vtax.analysis.estimate.baselines import with_baseline
+
+        planned = self.plan.study.baseline
+        plan = self.plan.model_copy(update={"study": with_baseline(self.plan.study, baseline)})
+        if baseline == planned:
+            return self
+        evidence = replace(self.evidence, plan=plan)
+        evidence = replace(evidence, prepared=self.evidence.numbers.against(plan, evidence.emulated))
+        rows, made = _judged(evidence, self.ignoring)
+        said = f"{baseline} is not the planned baseline, which is {planned}: exploratory"
+        made = made.model_copy(update={"ended": self.analysis.ended, "exploratory": said})
+        return replace(self, plan=plan, audit=rows, analysis=made, evidence=evidence)
 
 
 def evaluate(
@@ -47,15 +69,16 @@ def evaluate(
     ignoring: frozenset[str] = frozenset(),
     cache: Path | None = None,
     readings: Readings | None = None,
+    baseline: str = "",
 ) -> Evaluation:
     """Evaluate a campaign, or its first `until` rounds as if it had ended with them, without the findings `ignoring`.
+
+    Environments are compared with the baseline of the plan, or with another `baseline` (see `Evaluation.against`).
 
     `cache` is the directory that caches the simulated levels of unusual looks; `readings` is what was already read
     from the campaign's output.
     """
-    from vtax.analysis.analyse import analysis_of
     from vtax.analysis.prepared import prepare
-    from vtax.audit import audit, findings_of
     from vtax.evaluation.calibration_cache import tables_of
     from vtax.evidence.campaign import Evidence
 
@@ -80,16 +103,27 @@ def evaluate(
         readings=by_trial,
         counters={trial.id: trial.counters for trial in trials},
         seal=seal,
-        prepared=prepare(measurements, plan=plan, trials=trials, tables=tables, declared=declared_metrics()),
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
-    rows = audit(evidence)
-    findings = (finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
-    made = analysis_of(evidence.numbers, findings)
+    declared, emulated = declared_metrics(), evidence.emulated
+    numbers = prepare(measurements, plan=plan, trials=trials, declared=declared, tables=tables, emulated=emulated)
+    evidence = replace(evidence, prepared=numbers)
+    rows, made = _judged(evidence, ignoring)
     if log is not None and until is None and _is_over(log):
         last = log.looks[-1]
         made = made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})
-    return Evaluation(plan, cells, trials, by_trial, measurements, seal, rows, made)
+    found = Evaluation(plan, cells, trials, by_trial, measurements, seal, rows, made, evidence, ignoring)
+    return found.against(baseline) if baseline else found
+
+
+def _judged(evidence: Evidence, ignoring: frozenset[str]) -> tuple[AuditReport, Analysis]:
+    """The audit of a campaign, and the analysis under its findings."""
+    from vtax.analysis.analyse import analysis_of
+    from vtax.audit import audit, findings_of
+
+    rows = audit(evidence)
+    findings = (finding for finding in findings_of(rows.rows) if finding.id not in ignoring)
+    return rows, analysis_of(evidence.numbers, findings)
 
 
 def _is_over(log: LookLog) -> bool:

@@ -12,7 +12,7 @@ from vtax.facts.nesting import EMULATION
 from vtax.model.capabilities import UNKNOWN, Capabilities
 from vtax.model.cluster import CellRecord
 from vtax.model.measurement import Measurement
-from vtax.model.plan import Plan, Work
+from vtax.model.plan import Origin, Plan, Work
 from vtax.model.reading import TimeSeries, TrialReading
 from vtax.model.seal import Seal
 from vtax.model.trial import Status, TrialRecord
@@ -62,7 +62,44 @@ class Evidence:
         """The levels of the measurements and their pairs with the baseline."""
         from vtax.analysis.prepared import prepare  # numpy and scipy take a while to load
 
-        return self.prepared or prepare(self.measurements, plan=self.plan, trials=self.trials)
+        return self.prepared or prepare(
+            self.measurements, plan=self.plan, trials=self.trials, declared={}, emulated=self.emulated
+        )
+
+    @cached_property
+    def emulated(self) -> frozenset[str]:
+        """The environments that ran in software emulation, so that they are not compared: all but the baseline, and
+        those of which the study wants it all the same."""
+        if self.plan.origin is Origin.IMPORTED:
+            return frozenset()
+        return frozenset(
+            spec.name
+            for spec in self.plan.environments
+            if spec.name != self.plan.study.baseline
+            and spec.options.get("allow_emulation") is not True
+            and emulated(self, spec.name)
+        )
+
+    def without(self, environments: Collection[str]) -> Evidence:
+        """The same campaign as if it had never had some environments."""
+        if not environments:
+            return self
+        left_out = set(environments)
+        plan = self.plan.model_copy(
+            update={
+                "environments": tuple(spec for spec in self.plan.environments if spec.name not in left_out),
+                "work": tuple(work for work in self.plan.work if work.environment not in left_out),
+                "cells": tuple(cell for cell in self.plan.cells if cell.environment not in left_out),
+            }
+        )
+        return replace(
+            self,
+            plan=plan,
+            cells=tuple(cell for cell in self.cells if cell.environment not in left_out),
+            trials=tuple(trial for trial in self.trials if trial.environment not in left_out),
+            measurements=tuple(one for one in self.measurements if one.environment not in left_out),
+            prepared=self.numbers,
+        )
 
     @property
     def provisioned(self) -> tuple[CellRecord, ...]:

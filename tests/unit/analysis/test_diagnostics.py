@@ -134,7 +134,7 @@ def test_failures_have_the_interval_of_wilson_and_the_test_of_mcnemar() -> None:
         for name in ("host", "vm")
         for number in range(1, 13)
     ]
-    host, vm = failure_rates(trials, "host")
+    host, vm = failure_rates(trials, lambda _: "host")
     assert (host.failed, host.trials, host.p_mcnemar) == (1, 12, None)
     assert (vm.low, vm.high) == pytest.approx(proportion_confint(4, 12, method="wilson"))
     assert vm.p_mcnemar == pytest.approx(mcnemar([[1, 3], [0, 8]], exact=True).pvalue)  # three rounds against none

@@ -148,13 +148,13 @@ def test_a_number_that_is_ruled_out_has_the_reason_beside_it_once() -> None:
         finding("T04", "a message of software emulation", "vm"), finding("C05", "stolen", "container")
     )
     items = {item.environment: item for item in report.analysis.comparisons if item.metric == "HPL"}
-    vm, container = (ratio_cell(items[name]) for name in ("vm", "container"))
+    vm, container = (ratio_cell(items[name], "host") for name in ("vm", "container"))
     assert vm.note.endswith("; T04")
     assert "software emulation" not in vm.note
     assert container.note.endswith("; C05")
-    assert ratio_cell(items["vm"], explain=True).note == "T04"
+    assert ratio_cell(items["vm"], "host", explain=True).note == "T04"
     lone = items["vm"].model_copy(update={"n": 0, "ratio": None})
-    assert ratio_cell(lone, explain=True).note == "no counterpart in host"
+    assert ratio_cell(lone, "host", explain=True).note == "no counterpart in host"
 
 
 def test_the_overview_says_what_it_cannot_show() -> None:

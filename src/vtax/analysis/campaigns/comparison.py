@@ -113,9 +113,10 @@ def pairing_gain(a: Recorded, b: Recorded) -> float | None:
     gains = []
     for side in (a, b):
         levels = {(level.environment, level.series): level for level in side.analysis.levels}
+        baselines = _baselines(side)
         for (name, series), level in levels.items():
-            other = levels.get((side.analysis.baseline, series))
-            if name == side.analysis.baseline or other is None or not level.kind.has_ratio:
+            other = levels.get((baselines.get((name, series), ""), series))
+            if other is None or not level.kind.has_ratio:
                 continue
             paired = paired_differences(level, other)
             if len(paired) >= INTERVAL_FROM and (sd := statistics.stdev(paired)) > 0:
@@ -155,13 +156,18 @@ def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[Setup
 
 
 def _tax(a: Recorded, b: Recorded, key: Key, levels: Sequence[Mapping[Key, Level]]) -> WelchEstimate | None:
-    name, series = key
-    baselines = (a.analysis.baseline, b.analysis.baseline)
-    if baselines[0] != baselines[1] or name == baselines[0]:
+    baselines = [_baselines(side).get(key) for side in (a, b)]
+    if baselines[0] is None or baselines[0] != baselines[1]:
         return None
+    other = (baselines[0], key[1])
     sides = []
     for side in levels:
-        if key not in side or (baselines[0], series) not in side or not side[key].kind.has_ratio:
+        if key not in side or other not in side or not side[key].kind.has_ratio:
             return None
-        sides.append(paired_differences(side[key], side[baselines[0], series]))
+        sides.append(paired_differences(side[key], side[other]))
     return welch(sides[0], sides[1]) if all(sides) else None
+
+
+def _baselines(side: Recorded) -> Mapping[Key, str]:
+    """What each series of each environment is compared with."""
+    return {(one.environment, one.series): one.baseline for one in side.analysis.comparisons}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vtax.analysis.estimate.failures import Lost, Place, TimeoutCounts, lost, timeouts
+from vtax.analysis.estimate.baselines import EntryPlace, substitutes
+from vtax.analysis.estimate.failures import Lost, Place, TimeoutCounts, lost, place_of, timeouts
 from vtax.analysis.estimate.summary import Key, empty_level, place_of_level
 from vtax.analysis.records import Level
 from vtax.analysis.sequential.group_sequential import Tables
@@ -22,7 +23,8 @@ class PairingContext:
     """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
 
     `planned` is where the plan has which entry, and its benchmark; `timeouts` and `lost` are measured runs that gave
-    no number.
+    no number, and `without_loss` is where every measured run so far succeeded. `substitutes` take the place of the
+    baseline for entries that it does not have; `emulated` environments are not compared.
     """
 
     study: Study
@@ -34,6 +36,13 @@ class PairingContext:
     lost: Lost = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
     declared: Declared = field(default_factory=dict)
+    without_loss: frozenset[Place] = frozenset()
+    substitutes: Mapping[EntryPlace, str] = field(default_factory=dict)
+    emulated: frozenset[str] = frozenset()
+
+    def baseline_of_entry(self, label: str) -> str:
+        """What an entry is compared with on the first of its targets."""
+        return next((name for (entry, _), name in self.substitutes.items() if entry == label), self.study.baseline)
 
     @property
     def look(self) -> int | None:
@@ -42,7 +51,12 @@ class PairingContext:
 
 
 def pairing_context(
-    plan: Plan, trials: Sequence[TrialRecord], measured: int, tables: Tables, declared: Declared
+    plan: Plan,
+    trials: Sequence[TrialRecord],
+    measured: int,
+    tables: Tables,
+    declared: Declared,
+    emulated: frozenset[str],
 ) -> PairingContext:
     """`measured` is the last round that has a measurement; it counts where no trial was recorded.
 
@@ -56,6 +70,8 @@ def pairing_context(
         places[cell.round, cell.environment] = place
         rounds.setdefault(cell.round, []).extend(trial.id for trial in cell.trials if not trial.warmup)
     known = {spec.name for spec in plan.environments}
+    without_result = lost(trials)
+    measured_at = {place_of(trial) for trial in trials if not trial.warmup}
     return PairingContext(
         study=plan.study,
         places=places,
@@ -67,9 +83,12 @@ def pairing_context(
             if work.environment in known
         },
         timeouts=timeouts(trials),
-        lost=lost(trials),
+        lost=without_result,
         tables=tables,
         declared=declared,
+        without_loss=frozenset(measured_at - without_result.keys()),
+        substitutes=substitutes(plan, emulated),
+        emulated=emulated,
     )
 
 

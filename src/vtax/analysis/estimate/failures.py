@@ -7,7 +7,7 @@ time limit is known to be slow, so it bounds the effect although it has no value
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -43,8 +43,11 @@ def failures(trials: Iterable[TrialRecord]) -> tuple[Failure, ...]:
     )
 
 
-def failure_rates(trials: Sequence[TrialRecord], baseline: str) -> tuple[FailureRate, ...]:
-    """Every environment and entry of which a measured trial failed, with Wilson's interval and McNemar's exact test."""
+def failure_rates(trials: Sequence[TrialRecord], baseline_of: Callable[[str], str]) -> tuple[FailureRate, ...]:
+    """Every environment and entry of which a measured trial failed, with Wilson's interval and McNemar's exact test.
+
+    `baseline_of` an entry's label is what it is compared with.
+    """
     outcomes: dict[tuple[str, str], Counter[bool]] = defaultdict(Counter)
     rounds: dict[tuple[str, str], dict[int, bool]] = defaultdict(dict)
     for trial in trials:
@@ -54,6 +57,7 @@ def failure_rates(trials: Sequence[TrialRecord], baseline: str) -> tuple[Failure
             rounds[key][trial.round] = rounds[key].get(trial.round, False) or failed
     found = []
     for (label, environment), count in sorted(outcomes.items()):
+        baseline = baseline_of(label)
         against = environment != baseline and (label, baseline) in rounds
         p = _mcnemar(rounds[label, environment], rounds[label, baseline]) if against else None
         if count[True]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.analysis.records import BEYOND_ROUNDS, CONCLUSIVE, Analysis
+from vtax.analysis.records import BEYOND_ROUNDS, CONCLUSIVE, Analysis, Comparison
 from vtax.model.record import Record
 
 
@@ -30,7 +30,7 @@ def interim_intervals(analysis: Analysis) -> tuple[InterimInterval, ...]:
     """Every primary metric that has a ratio, in the order of the analysis."""
     return tuple(
         InterimInterval(
-            name=" ".join([item.label, item.metric, *item.labels.values()]),
+            name=" ".join([item.label, item.metric, *item.labels.values(), *_against(item, analysis)]),
             environment=item.environment,
             n=item.n,
             ratio=item.ratio,
@@ -42,6 +42,11 @@ def interim_intervals(analysis: Analysis) -> tuple[InterimInterval, ...]:
         for item in analysis.comparisons
         if item.primary and item.ratio is not None
     )
+
+
+def _against(item: Comparison, analysis: Analysis) -> tuple[str, ...]:
+    """What it is compared with, where that is not the baseline."""
+    return () if item.baseline == analysis.baseline else (f"(vs {item.baseline})",)
 
 
 def selected(several: Sequence[InterimInterval], most: int) -> tuple[tuple[InterimInterval, ...], str]:

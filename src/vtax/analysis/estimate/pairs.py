@@ -1,4 +1,4 @@
-"""Pairs: an environment and the baseline in the same rounds, with the estimate and the interim results so far."""
+"""Pairs: an environment and its baseline in the same rounds, with the estimate and the interim results so far."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ NEVER: Rounds = frozenset()
 
 @dataclass(frozen=True)
 class Pair:
-    """A series in an environment and in the baseline; the arrays have one entry for each round that both have.
+    """A series in an environment and in its baseline; the arrays have one entry for each round that both have.
 
+    `baseline` is the study's, or where `substituted` the environment that takes its place because it cannot have this.
     `first` is +1 where the environment ran before the baseline, else -1; None where the plan does not know.
     `effect` is None without a common round, `interim` below six.
     """
 
     level: Level
+    baseline: str
     base: Level | None
     rounds: Ints
     differences: Floats
@@ -44,7 +46,18 @@ class Pair:
     interim: InterimResult | None
     control: bool
     planned: bool  # in both environments
+    substituted: bool = False
     blocker: Finding | None = None
+
+    @property
+    def both(self) -> tuple[str, str]:
+        """The two environments."""
+        return self.level.environment, self.baseline
+
+    @property
+    def against(self) -> str:
+        """How a sentence names the baseline."""
+        return self.baseline if self.substituted else "the baseline"
 
     @property
     def has_ratio(self) -> bool:
@@ -67,16 +80,17 @@ class Pair:
         return self.interim is not None and self.blocker is None and not self.control
 
 
-def pair(level: Level, found: Mapping[Key, Level], context: PairingContext) -> Pair:
-    """`level` against the baseline's level of the same series, as long as no finding rules that out."""
+def pair(level: Level, baseline: str, found: Mapping[Key, Level], context: PairingContext) -> Pair:
+    """`level` against the level of `baseline` in the same series, as long as no finding rules that out."""
     study = context.study
-    base = found.get((study.baseline, level.series))
+    base = found.get((baseline, level.series))
     rounds, differences = _differences(level, base)
     slow = _slow(level, base, context)
-    made = estimate(rounds, differences, level.environment, context, slow, plain=not level.kind.has_ratio)
-    places = {(name, *place_of_level(level)[1:]) for name in (level.environment, study.baseline)}
+    made = estimate(rounds, differences, (level.environment, baseline), context, slow, plain=not level.kind.has_ratio)
+    places = {(name, *place_of_level(level)[1:]) for name in (level.environment, baseline)}
     return Pair(
         level=level,
+        baseline=baseline,
         base=base,
         rounds=rounds,
         differences=differences,
@@ -86,14 +100,15 @@ def pair(level: Level, found: Mapping[Key, Level], context: PairingContext) -> P
         calibration=made.calibration,
         effect=made.effect,
         interim=made.interim,
-        control=level.environment == study.control_name,
+        control=level.environment == study.control_name and baseline == study.baseline,
         planned=places <= context.planned.keys(),
+        substituted=baseline != study.baseline,
     )
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What differences of an environment, one a round, come to; see `Pair`."""
+    """What differences of two environments, one a round, come to; see `Pair`."""
 
     first: Floats | None
     calibration: LookLevel
@@ -104,7 +119,7 @@ class Estimate:
 def estimate(
     rounds: Ints,
     differences: Floats,
-    environment: str,
+    both: tuple[str, str],
     context: PairingContext,
     slow: tuple[Rounds, Rounds] = (NEVER, NEVER),
     *,
@@ -113,7 +128,7 @@ def estimate(
     """The effect, adjusted for the order where that is possible, and the last look; `plain` ones have no look. `slow`
     are rounds besides those of `differences`, see `Pair`."""
     study = context.study
-    first = _first(rounds, environment, context)
+    first = _first(rounds, both, context)
     if not study.order_adjust or not adjustable(first):
         first = None
     levels = level_of(study, adjusted=first is not None, tables=context.tables)
@@ -137,9 +152,9 @@ def _differences(level: Level, base: Level | None) -> tuple[Ints, Floats]:
     return rounds, log_differences(mine, other, higher_is_better=level.direction is Direction.HIGHER)
 
 
-def _first(rounds: Ints, environment: str, context: PairingContext) -> Floats | None:
-    places, baseline = context.places, context.study.baseline
-    if not all((number, name) in places for number in rounds.tolist() for name in (environment, baseline)):
+def _first(rounds: Ints, both: tuple[str, str], context: PairingContext) -> Floats | None:
+    places, (environment, baseline) = context.places, both
+    if not all((number, name) in places for number in rounds.tolist() for name in both):
         return None
     before = [places[number, environment] < places[number, baseline] for number in rounds.tolist()]
     return np.where(np.array(before, bool), 1.0, -1.0)

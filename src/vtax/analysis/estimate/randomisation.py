@@ -27,8 +27,7 @@ ROUNDING = 1e-9  # two orders that give the same estimate may differ by that muc
 
 def randomised(pair: Pair, context: PairingContext, environments: int) -> Randomisation | None:
     """The test of one pair; None below twelve rounds, without a ratio, and where the plan does not know the orders."""
-    both = (pair.level.environment, context.study.baseline)
-    known = all((number, name) in context.places for number in pair.rounds.tolist() for name in both)
+    known = all((number, name) in context.places for number in pair.rounds.tolist() for name in pair.both)
     if not pair.has_ratio or pair.rounds.size < ROUNDS_FROM or not known:
         return None
     blocks = (pair.rounds - 1) // block_rounds(environments)

@@ -26,17 +26,18 @@ def level_cell(
     return Cell(mean_sd(mean, sd), note, value=Number(mean, sd), raw=raw, scaled=True)
 
 
-def ratio_cell(item: Comparison | None, *, explain: bool = False, exploratory: bool = False) -> Cell:
+def ratio_cell(item: Comparison | None, baseline: str, *, explain: bool = False, exploratory: bool = False) -> Cell:
     """`0.984 [0.962, 1.007]` with the verdict, and what explains the verdict; without that, the ratio
-    of the means. An exploratory entry has no verdict."""
+    of the means. What it is compared with is named where that is not `baseline`. An exploratory entry has no verdict.
+    """
     if item is None:
         return Cell(ABSENT)
     if item.difference is not None:
-        return Cell(f"{item.difference:+.3g}", "difference")
+        return Cell(f"{item.difference:+.3g}", "; ".join(("difference", *against(item, baseline))))
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
     caveat = "" if item.ruled_out_by in CAVEATS else item.caveat
     remarks = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
-    note = explanation(item) if explain else remarks
+    note = "; ".join(words for words in (*against(item, baseline), explanation(item) if explain else remarks) if words)
     return Cell(text, note, verdict=word_of(item, exploratory=exploratory), value=ratio_of(item))
 
 
@@ -45,6 +46,11 @@ def word_of(item: Comparison, *, exploratory: bool) -> str:
     if exploratory and item.verdict is not Verdict.NOT_COMPARABLE:
         return "exploratory"
     return str(item.verdict)
+
+
+def against(item: Comparison, baseline: str) -> tuple[str, ...]:
+    """`vs container`, where a comparison is not with `baseline`."""
+    return () if item.baseline == baseline else (f"vs\u00a0{item.baseline}",)
 
 
 def ratio_of(item: Comparison | Score | LadderStep) -> Ratio | None:

@@ -7,7 +7,6 @@ from collections import Counter
 from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.report.document import facts, imported, setup
 from vtax.report.document.answer.compose import answer_of
-from vtax.report.document.answer.emulated import emulated_in
 from vtax.report.document.answer.limits import LOUD
 from vtax.report.document.answer.lines import RULE
 from vtax.report.document.answer.model import Answer
@@ -27,7 +26,7 @@ from vtax.report.records import ReportInput
 def document_of(report: ReportInput) -> Document:
     """The whole report, but for its figures."""
     analysis = report.analysis
-    results = results_of(report, emulated_in(report))
+    results = results_of(report)
     answer = answer_of(report, results)
     machine, other_machine = facts.machine(report)
     versions, other_versions = setup.versions(report)

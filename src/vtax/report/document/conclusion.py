@@ -21,14 +21,15 @@ FEW = 4  # metrics that a sentence names
 
 
 def conclusion(report: ReportInput, compared: Sequence[Comparison]) -> tuple[Paragraph, ...]:
-    """One paragraph for each environment that is `compared`, one about the next campaign."""
+    """One paragraph for each two environments that are `compared`, one about the next campaign."""
     analysis = report.analysis
     found = []
-    for name in analysis.environments:
-        own = [item for item in compared if item.environment == name]
-        sentences = _about(report, name, own)
-        if sentences:
-            found.append(Paragraph(f"{name} against {analysis.baseline}", tuple(sentences)))
+    pairs: dict[tuple[str, str], list[Comparison]] = {}
+    for item in compared:
+        pairs.setdefault((item.environment, item.baseline), []).append(item)
+    for (name, baseline), own in pairs.items():
+        if sentences := _about(report, name, own):
+            found.append(Paragraph(f"{name} against {baseline}", tuple(sentences)))
     if analysis.advice:
         found.append(Paragraph("For the next campaign", analysis.advice))
     return tuple(found)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Verdict
 from vtax.figures.theme import mark_of
-from vtax.report.document.cells import named
+from vtax.report.document.cells import against, named
 from vtax.report.document.model import Cell, Column, Number, Row, Table
 from vtax.report.document.numbers import (
     ABSENT,
@@ -151,15 +151,18 @@ def _cell(results: Results, series: Series | None, environment: str, factor: flo
         return Cell(ABSENT)
     sd = None if level.sd is None else level.sd / factor
     item = results.comparisons.get(series, {}).get(environment)
-    words = [_ratio(item) if item is not None else "", f"n\u00a0{level.n}" if level.n != rounds else ""]
+    words = [
+        _ratio(item, results.baseline) if item is not None else "",
+        f"n\u00a0{level.n}" if level.n != rounds else "",
+    ]
     mean = level.mean / factor
     return Cell(mean_sd(mean, sd), ", ".join(word for word in words if word), value=Number(mean, sd), scaled=True)
 
 
-def _ratio(item: Comparison) -> str:
+def _ratio(item: Comparison, baseline: str) -> str:
     """`0.984 [0.962, 1.007] ○`: the mark stands for the verdict, and the note of the table says which."""
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
-    return f"{text}\u00a0{mark_of(item.verdict).glyph}"
+    return " ".join((f"{text}\u00a0{mark_of(item.verdict).glyph}", *against(item, baseline)))
 
 
 def _title(name: str) -> str:

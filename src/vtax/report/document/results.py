@@ -76,17 +76,14 @@ class Results:
         return self._groups[series]
 
 
-def results_of(report: ReportInput, emulated: Sequence[str] = ()) -> Results:
-    """The analysis, looked up by series; entries of the study in their order, metrics as declared, labels as read.
-    Nothing is compared with an emulated environment."""
+def results_of(report: ReportInput) -> Results:
+    """The analysis, looked up by series; entries of the study in their order, metrics as declared, labels as read."""
     analysis = report.analysis
     levels: dict[Series, dict[str, Level]] = {}
     comparisons: dict[Series, dict[str, Comparison]] = {}
     for level in analysis.levels:
         levels.setdefault(level.series, {})[level.environment] = level
     for item in analysis.comparisons:
-        if {item.environment, item.baseline} & set(emulated):
-            continue
         series = Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
         comparisons.setdefault(series, {})[item.environment] = item
     entries = [spec.label for spec in report.plan.study.benchmarks]
@@ -99,7 +96,7 @@ def results_of(report: ReportInput, emulated: Sequence[str] = ()) -> Results:
 
     ordered = {series: levels[series] for series in sorted(levels, key=place)}
     return Results(
-        analysis.environments, analysis.baseline, ordered, comparisons, tuple(emulated), _exploratory(report, ordered)
+        analysis.environments, analysis.baseline, ordered, comparisons, analysis.emulated, _exploratory(report, ordered)
     )
 
 

@@ -85,7 +85,8 @@ def _overview_row(results: Results, series: Series) -> Row:
         cells.append(level_cell(level, factor, median=False, raw=results.raw(series)))
         if environment != results.baseline:
             item = results.comparisons.get(series, {}).get(environment)
-            cells.append(ratio_cell(item, explain=True, exploratory=series in results.exploratory))
+            exploratory = series in results.exploratory
+            cells.append(ratio_cell(item, results.baseline, explain=True, exploratory=exploratory))
     return Row(tuple(cells), unit=unit)
 
 
@@ -170,7 +171,7 @@ def _series_row(results: Results, series: Series, scale: tuple[float, str], titl
         cells.append(level_cell(level, factor, raw=results.raw(series), peak=peak))
         comparison = results.comparisons.get(series, {}).get(environment)
         if environment in results.others:
-            cells.append(ratio_cell(comparison, exploratory=series in results.exploratory))
+            cells.append(ratio_cell(comparison, results.baseline, exploratory=series in results.exploratory))
     references = context.reference_of(series)
     if references:
         values = [item.value / factor for item in references if item.value is not None]

@@ -133,7 +133,9 @@ def _line(
     cell = range_cell(found, exploratory=exploratory)
     single = found[0]
     assert single.ratio is not None
-    where = ", ".join(word for word in (first.label, labels_text(labels)) if word)
+    vs = " and ".join(dict.fromkeys(item.baseline for item in found if item.baseline != results.baseline))
+    words = (first.label, labels_text(labels), f"vs {vs}" if vs else "")
+    where = ", ".join(word for word in words if word)
     return Line(
         group=f"{results.group(first).shown}{EXPLORATORY if exploratory else ''}",
         anchor=results.group(first).anchor,

@@ -37,7 +37,7 @@ def _figure(name: str, entries: dict[str, list[Comparison]], analysis: Analysis)
     for label, items in entries.items():
         names, common = rows_of("" if alone else label, items)
         shared += [f"{label}: {common}"] if common else []
-        ratios += list(_ratios(names, items))
+        ratios += list(_ratios(names, items, analysis.baseline))
     counts = [item.n for items in entries.values() for item in items]
     about = f"{'; '.join(shared)}." if shared else ""
     caption = (
@@ -63,11 +63,14 @@ def rows_of(label: str, items: Sequence[Comparison]) -> tuple[dict[tuple[str, tu
     return dict(zip(series, own, strict=True)), ", ".join(word for word in names.shared if word not in metrics)
 
 
-def _ratios(names: dict[tuple[str, tuple[tuple[str, str], ...]], str], items: Sequence[Comparison]) -> Iterator[Ratio]:
+def _ratios(
+    names: dict[tuple[str, tuple[tuple[str, str], ...]], str], items: Sequence[Comparison], baseline: str
+) -> Iterator[Ratio]:
     order = list(names)
     for item in sorted(items, key=lambda item: order.index(_series(item))):
         assert item.ratio is not None
-        yield Ratio(names[_series(item)], item.environment, item.ratio, item.low, item.high, str(item.verdict))
+        name = names[_series(item)] + (f" (vs {item.baseline})" if item.baseline != baseline else "")
+        yield Ratio(name, item.environment, item.ratio, item.low, item.high, str(item.verdict))
 
 
 def _rounds(counts: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ from vtax.analysis.records import Analysis
 from vtax.model.plan import Origin
 from vtax.report.document import imported
 from vtax.report.document.answer.deciding import deciding
-from vtax.report.document.answer.emulated import emulated_in, emulated_table
+from vtax.report.document.answer.emulated import emulated_table
 from vtax.report.document.answer.headline import headline
 from vtax.report.document.answer.limits import limits_of
 from vtax.report.document.answer.lines import lines_of
@@ -26,10 +26,10 @@ QUESTION = "What does virtualization cost, on this hardware, for this work?"
 def answer_of(report: ReportInput, results: Results | None = None) -> Answer:
     """What the report says first."""
     analysis, foreign = report.analysis, report.plan.origin is Origin.IMPORTED
-    emulated = emulated_in(report)
-    lines = lines_of(analysis, emulated, imported=foreign)
+    emulated = analysis.emulated
+    lines = lines_of(analysis, imported=foreign)
     known = [item for line in lines for item in line.comparisons]
-    results = results or results_of(report, emulated)
+    results = results or results_of(report)
     return Answer(
         headline=headline(lines, emulated, imported=foreign),
         question=QUESTION,
@@ -37,14 +37,14 @@ def answer_of(report: ReportInput, results: Results | None = None) -> Answer:
         lines=lines,
         table=lines_table(lines, analysis.baseline),
         decide=deciding(report, lines),
-        limits=limits_of(report, known, emulated),
-        emulated=emulated_table(results, emulated),
-        against=tuple(_against(one, emulated) for one in report.against),
+        limits=limits_of(report, known),
+        emulated=emulated_table(results),
+        against=tuple(_against(one) for one in report.against),
     )
 
 
-def _against(analysis: Analysis, emulated: Sequence[str]) -> Against:
-    lines = lines_of(analysis, emulated)
+def _against(analysis: Analysis) -> Against:
+    lines = lines_of(analysis)
     return Against(analysis.baseline, lines, lines_table(lines, analysis.baseline))
 
 

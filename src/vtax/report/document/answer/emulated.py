@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from vtax.analysis.estimate.summary import Series
-from vtax.facts.nesting import EMULATION
 from vtax.report.document.cells import level_cell, named
 from vtax.report.document.groups import Group
 from vtax.report.document.model import Cell, Column, Row, Table
 from vtax.report.document.numbers import labels_text, unit_for
 from vtax.report.document.results import Results
-from vtax.report.records import ReportInput
 
 NOTE = (
     "Works here, but emulated: not compared. The machine has no working KVM, so these nodes ran in software emulation; "
@@ -19,24 +15,13 @@ NOTE = (
 )
 
 
-def emulated_in(report: ReportInput) -> tuple[str, ...]:
-    """The environments whose nodes were emulated, without those that the study compares all the same."""
-    allowed = {spec.name for spec in report.plan.environments if spec.options.get("allow_emulation") is True}
-    found = {
-        cell.environment
-        for cell in report.cells
-        for node in cell.facts
-        if node.values.get("emulated") is True or EMULATION in str(node.values.get("virtualization", ""))
-    }
-    return tuple(name for name in report.analysis.environments if name in found - allowed)
-
-
 def _wanted(results: Results, series: Series) -> bool:
     return results.first(series).primary or series in results.exploratory
 
 
-def emulated_table(results: Results, emulated: Sequence[str]) -> Table | None:
+def emulated_table(results: Results) -> Table | None:
     """Values of primary metrics; None where nothing was emulated."""
+    emulated = results.emulated
     rows: list[Row] = []
     for group in Group:
         own = [

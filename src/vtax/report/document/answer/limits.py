@@ -21,9 +21,10 @@ from vtax.report.records import ReportInput
 LOUD = (Severity.BLOCKER, Severity.WARNING)
 
 
-def limits_of(report: ReportInput, known: Sequence[Comparison], emulated: Collection[str]) -> tuple[Limit, ...]:
+def limits_of(report: ReportInput, known: Sequence[Comparison]) -> tuple[Limit, ...]:
     """The conditions; `known` are the comparisons that the lines of the answer cover."""
-    found = [one for one in report.analysis.findings if one.severity in LOUD and one.environment not in emulated]
+    aside = report.analysis.emulated
+    found = [one for one in report.analysis.findings if one.severity in LOUD and one.environment not in aside]
     touched = _touched(report, found, known)
     several = boxes(found)
     several = tuple(sorted(several, key=lambda box: (box.severity.rank, *_weight(box, known, touched[box.id]))))

@@ -7,7 +7,7 @@ there no difference. Each result says of how many comparisons it is true unless 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -38,16 +38,16 @@ class Scope:
     imported: bool = False
 
 
-def lines_of(analysis: Analysis, emulated: Iterable[str] = (), *, imported: bool = False) -> tuple[Line, ...]:
+def lines_of(analysis: Analysis, *, imported: bool = False) -> tuple[Line, ...]:
     """The lines in the order of resources, then of environments; emulated ones have none."""
     scope = Scope(analysis, imported)
-    left_out = {*emulated, analysis.baseline}
+    left_out = {*analysis.emulated, analysis.baseline}
     found: list[Line] = []
     for group in Group:
         own = [item for item in analysis.comparisons if item.primary and not item.control and group_of(item) is group]
         for place, name in enumerate(analysis.environments):
             if name not in left_out:
-                several = [item for item in own if item.environment == name and item.baseline not in emulated]
+                several = [item for item in own if item.environment == name]
                 found += _of_environment(scope, group, place, name, several)
     return tuple(found)
 
