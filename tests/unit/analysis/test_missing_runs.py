@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from vtax.report.document.answers import answers
 
 from builders.measurements import only, simulated_rounds
 from vtax.analysis.analyse import analyse
@@ -18,7 +19,6 @@ from vtax.cli.analyse import lines_of
 from vtax.model.metric import Kind
 from vtax.model.study import ScoreSpec
 from vtax.model.trial import Status
-from vtax.report.document.answers import answers
 from vtax.report.document.compose import document_of
 from vtax.report.formats.latex import tables
 from vtax.report.formats.typst import source

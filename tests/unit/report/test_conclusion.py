@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from vtax.report.document.answers import answers, clause, percent, resolution
 
 from builders.measurements import analysed, rounds
 from builders.pages import report_input, whole
@@ -14,7 +15,6 @@ from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Comparison, Ladder, LadderStep, Verdict, waiting
 from vtax.audit import CATALOGUE
 from vtax.model.finding import Finding, Severity
-from vtax.report.document.answers import answers, clause, percent, resolution
 from vtax.report.document.audit_phrases import WORDS, cause, named
 from vtax.report.document.compose import document_of
 from vtax.report.document.conclusion import conclusion

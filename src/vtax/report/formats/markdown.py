@@ -91,6 +91,8 @@ def _answer(answer: Answer) -> Iterator[str]:
     yield f"**{escape(answer.question)}** {escape(answer.subject)}"
     if answer.lines:
         yield from _table(answer.table, titled=False)
+    if answer.emulated_text:
+        yield escape(answer.emulated_text)
     yield from (with_code(sentence) for sentence in answer.decide)
     yield "## What limits this answer"
     yield "\n".join(map(_limit, answer.limits))

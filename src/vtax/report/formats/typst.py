@@ -43,7 +43,7 @@ def _blocks(document: Document, figures: Sequence[tuple[bytes, str]], made: str)
         yield f"#emph[{text(f'About this file: {made}.')}]"
     if answer.lines:
         yield _table(answer.table)
-    yield from map(text, answer.decide)
+    yield from map(text, (*([answer.emulated_text] if answer.emulated_text else ()), *answer.decide))
     yield "== What limits this answer"
     yield from map(_limit, answer.limits)
     for one in answer.against:

@@ -8,11 +8,11 @@ from vtax.analysis.records import Analysis
 from vtax.model.plan import Origin
 from vtax.report.document import imported
 from vtax.report.document.answer.deciding import deciding
-from vtax.report.document.answer.emulated import emulated_table
+from vtax.report.document.answer.emulated import emulated_table, emulated_text
 from vtax.report.document.answer.headline import headline
 from vtax.report.document.answer.limits import limits_of
 from vtax.report.document.answer.lines import lines_of
-from vtax.report.document.answer.model import Against, Answer, Line
+from vtax.report.document.answer.model import Answer, Line, Lines
 from vtax.report.document.answer.wording import shown
 from vtax.report.document.cells import ratio_of
 from vtax.report.document.model import Cell, Column, Row, Table
@@ -34,18 +34,20 @@ def answer_of(report: ReportInput, results: Results | None = None) -> Answer:
         headline=headline(lines, emulated, imported=foreign),
         question=QUESTION,
         subject=imported.subject(report) if foreign else subject(report),
+        baseline=analysis.baseline,
         lines=lines,
         table=lines_table(lines, analysis.baseline),
         decide=deciding(report, lines),
         limits=limits_of(report, known),
         emulated=emulated_table(results),
+        emulated_text=emulated_text(emulated),
         against=tuple(_against(one) for one in report.against),
     )
 
 
-def _against(analysis: Analysis) -> Against:
+def _against(analysis: Analysis) -> Lines:
     lines = lines_of(analysis)
-    return Against(analysis.baseline, lines, lines_table(lines, analysis.baseline))
+    return Lines(analysis.baseline, lines, lines_table(lines, analysis.baseline))
 
 
 def lines_table(lines: Sequence[Line], baseline: str) -> Table:
@@ -67,10 +69,11 @@ def _size(line: Line) -> Cell:
 def subject(report: ReportInput) -> str:
     """What was compared, in one sentence."""
     plan, analysis = report.plan, report.analysis
-    others = [name for name in analysis.environments if name != analysis.baseline]
+    others = [name for name in analysis.environments if name not in (analysis.baseline, *analysis.emulated)]
     nodes, entries = plan.shape.nodes, plan.study.benchmarks
+    compared = f"{listed(others)} against {analysis.baseline}" if others else analysis.baseline
     return (
-        f"{listed(others)} against {analysis.baseline}: {len(nodes)} {plural(len(nodes), 'node')} in each environment, "
+        f"{compared}: {len(nodes)} {plural(len(nodes), 'node')} in each environment, "
         f"{len(entries)} benchmark {plural(len(entries), 'entry', 'entries')}, {analysis.rounds_complete} of "
         f"{analysis.rounds_planned} {plural(analysis.rounds_planned, 'round')} complete."
     )

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vtax.analysis.estimate.summary import Series
+from vtax.report.document.answer.wording import shown
 from vtax.report.document.cells import level_cell, named
 from vtax.report.document.groups import Group
 from vtax.report.document.model import Cell, Column, Row, Table
-from vtax.report.document.numbers import labels_text, unit_for
+from vtax.report.document.numbers import labels_text, listed, plural, unit_for
 from vtax.report.document.results import Results
 
 NOTE = (
-    "Works here, but emulated: not compared. The machine has no working KVM, so these nodes ran in software emulation; "
-    "their values say what to expect on this machine, and nothing about virtualization."
+    "The machine has no working KVM, so these nodes ran in software emulation. Their values say what to expect on this "
+    "machine, and nothing about virtualization."
 )
+
+
+def emulated_text(emulated: Sequence[str]) -> str:
+    """`VM: works here, but emulated: not compared.`"""
+    works = plural(len(emulated), "works", "work")
+    return (
+        f"{listed([shown(name) for name in emulated])}: {works} here, but emulated: not compared." if emulated else ""
+    )
 
 
 def _wanted(results: Results, series: Series) -> bool:

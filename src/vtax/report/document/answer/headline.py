@@ -95,9 +95,9 @@ def _with_start(text: str, lines: Sequence[Line]) -> str:
 def _undecided(lines: Sequence[Line], *, alone: bool) -> list[str]:
     """`network undecided (at most 7 % slower or 4 % faster)`, of all such resources together; those whose intervals
     say nothing apart from them."""
-    ranges = {line: excluded_text(members(line)) for line in lines}
-    noisy = [line for line in lines if ranges[line] == NOISE]
-    quiet = [line for line in lines if ranges[line] != NOISE]
+    ranges = [excluded_text(members(line)) for line in lines]
+    noisy = [line for line, text in zip(lines, ranges, strict=True) if text == NOISE]
+    quiet = [line for line, text in zip(lines, ranges, strict=True) if text != NOISE]
     parts = []
     if quiet:
         text = excluded_text([item for line in quiet for item in members(line)])

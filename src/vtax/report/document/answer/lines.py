@@ -189,7 +189,8 @@ def _typical(levels: Sequence[Level]) -> str:
     if not levels:
         return ""
     first = min(levels, key=_declared)
-    return format_quantity(median(one.median for one in levels if one.metric == first.metric), first.unit, 2)
+    value = median(one.median for one in levels if one.metric == first.metric)
+    return f"{value:.2g} s" if first.unit == "s" and 0.095 <= value < 10 else format_quantity(value, first.unit, 2)
 
 
 def _declared(level: Level) -> int:

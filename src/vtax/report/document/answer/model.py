@@ -78,8 +78,8 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Against:
-    """The lines against another environment than the study's baseline. Exploratory."""
+class Lines:
+    """The lines against one baseline; `table` has them for formats without a layout."""
 
     baseline: str
     lines: tuple[Line, ...]
@@ -90,22 +90,21 @@ class Against:
         """All that the lines cover."""
         return tuple(item for line in self.lines for item in line.comparisons)
 
+    @property
+    def plotted(self) -> tuple[Comparison, ...]:
+        """Those on the axis of ratios. Start-up is not: its ratios are so far from 1 that all others would be at it."""
+        return tuple(item for line in self.lines if not line.started for item in line.comparisons)
+
 
 @dataclass(frozen=True)
-class Answer:
-    """All that a reader sees first."""
+class Answer(Lines):
+    """All that a reader sees first. `against` has the lines against other environments, which is exploratory."""
 
     headline: str
     question: str
     subject: str
-    lines: tuple[Line, ...]
-    table: Table  # the lines, for formats without a layout
     decide: tuple[str, ...]  # what would decide what is undecided
     limits: tuple[Limit, ...]
-    emulated: Table | None  # values of emulated environments, which are not compared
-    against: tuple[Against, ...] = ()
-
-    @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """All that the lines cover."""
-        return tuple(item for line in self.lines for item in line.comparisons)
+    emulated: Table | None  # values of emulated environments
+    emulated_text: str  # that they are not compared
+    against: tuple[Lines, ...] = ()
