@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from dataclasses import replace
 
 from builders.synthetic import (
     BITRATE,
@@ -16,6 +16,7 @@ from builders.synthetic import (
     TRIAD,
     Campaign,
     Entries,
+    Series,
     by_pair,
     cell_record,
     iozone,
@@ -62,15 +63,14 @@ EXPLORATORY: Entries = {
 }
 LIGHT = ("sysbench-cpu", "hpl", "ping", "startup")  # what emulated machines run, once
 NOISE = {"storage": 0.06, "ping": 0.03, "iperf3": 0.012, "startup": 0.02}
-TOOLS = {label: benchmark for benchmark, label, _ in (*DECIDING, *EXPLORATORY)}
 
 
 def quick(rounds: int = 6, *, noise: float = 0.004, emulated: bool = True, third: str = "") -> Campaign:
     """The campaign; with `third` another environment that costs more."""
     names = ("host", "container", *([third] if third else ()), *(("vm",) if emulated else ()))
     entries = {**DECIDING, **EXPLORATORY}
-    margin = {"margin": 0.05, "name": "quick", "exploratory": tuple(label for _, label, _ in EXPLORATORY)}
-    chosen = plan(names, rounds, entries, **margin)
+    exploratory = tuple(label for _, label, _ in EXPLORATORY)
+    chosen = plan(names, rounds, entries, margin=0.05, name="quick", exploratory=exploratory)
     dice = random.Random(11)
     trials: list[TrialRecord] = []
     measurements: list[Measurement] = []
@@ -98,14 +98,8 @@ def quick_analysis(made: Campaign, findings: tuple[Finding, ...] | None = None) 
     return analysis_of(numbers, made.findings if findings is None else findings)
 
 
-def _with(item: object, third: str) -> object:
-    effect: Mapping[str, float] = item.effect  # type: ignore[attr-defined]
-    return type(item)(  # type: ignore[call-arg]
-        item.metric,
-        item.level,
-        item.labels,
-        {**effect, third: effect.get("container", 0.0) - 0.1},  # type: ignore[attr-defined]
-    )
+def _with(item: Series, third: str) -> Series:
+    return replace(item, effect={**item.effect, third: item.effect.get("container", 0.0) - 0.1})
 
 
 def _declared(one: Measurement, *, exploratory: bool) -> Measurement:
@@ -123,7 +117,7 @@ def _cell(where: Cell) -> CellRecord:
 
 def _findings(names: tuple[str, ...]) -> tuple[Finding, ...]:
     def warning(id: str, message: str, remedy: str, **about: str) -> Finding:
-        return Finding(id=id, severity=Severity.WARNING, message=message, remedy=remedy, **about)  # type: ignore[arg-type]
+        return Finding(id=id, severity=Severity.WARNING, message=message, remedy=remedy, **about)
 
     host = (
         warning("T05", "this host is itself virtual (virtual machine (KVM))", "run the campaign on bare metal"),

@@ -89,7 +89,7 @@ def _early(lines: Sequence[Line], *, imported: bool) -> str:
 def _with_start(text: str, lines: Sequence[Line]) -> str:
     """How long a node takes to be ready is said of every environment that is known to start."""
     started = next((line.started for line in lines if line.started), "")
-    return "; ".join(filter(None, (text, started.partition(", ")[0])))
+    return "; ".join(filter(None, (text, started.partition(";")[0].partition(",")[0])))
 
 
 def _undecided(lines: Sequence[Line], *, alone: bool) -> list[str]:
@@ -118,9 +118,8 @@ def _names(lines: Sequence[Line]) -> str:
 
 def _part(line: Line) -> str:
     """Of how many of its comparisons a line's result is true, where that is not all."""
-    own = members(line)
-    open_ = f" ({len(own)} of {len(line.comparisons)} results)"
-    return open_ if len(own) < len(line.comparisons) else ""
+    own = len(members(line))
+    return f" ({own} of {line.planned} results)" if own < line.planned else ""
 
 
 def _name(line: Line) -> str:

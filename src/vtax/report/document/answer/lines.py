@@ -66,21 +66,22 @@ def _of_environment(scope: Scope, group: Group, place: int, name: str, several: 
 
 def _line(scope: Scope, group: Group, place: int, name: str, several: Sequence[Comparison], started: str) -> Line:
     known = [item for item in several if item.n and item.ratio is not None]
+    missing = sum(item.planned and not item.n for item in several)
     standing = standing_of([item.verdict for item in known])
-    word, size = _result(standing, known, scope)
+    word, size = _result(standing, known, len(known) + missing, scope)
     baseline = several[0].baseline
     if standing is Standing.ALONE:
-        word = f"no round has results for both {name} and {baseline}" if any(i.planned for i in several) else word
+        word = f"no round has results for both {name} and {baseline}" if missing else word
     return Line(
         group,
         name,
         place,
         baseline,
         standing,
-        f"{started}, {word}" if started and known else started or word,
+        started or word,
         size,
         tuple(known),
-        len(several) - len(known),
+        missing,
         started,
         substitute=baseline != scope.analysis.baseline,
     )
@@ -123,16 +124,16 @@ def _members(standing: Standing, several: Sequence[Comparison]) -> tuple[Compari
     return tuple(item for item in several if item.verdict in words)
 
 
-def _result(standing: Standing, known: Sequence[Comparison], scope: Scope) -> tuple[str, str]:
+def _result(standing: Standing, known: Sequence[Comparison], planned: int, scope: Scope) -> tuple[str, str]:
     """The result in words, and the number with its interval."""
     own = _members(standing, known)
-    part = f" in {len(own)} of {len(known)}" if len(own) < len(known) else ""
+    part = f" in {len(own)} of {planned}" if len(own) < planned else ""
     if standing is Standing.ALONE:
         return str(standing), ""
     if standing is Standing.MIXED:
         words = (
             f"{_claim(word, [item for item in own if item.verdict is word])} in "
-            f"{sum(item.verdict is word for item in own)} of {len(known)}"
+            f"{sum(item.verdict is word for item in own)} of {planned}"
             for word in CLAIMS
         )
         return ", ".join(words), _size(own)
@@ -177,20 +178,27 @@ def _size(own: Sequence[Comparison]) -> str:
 
 
 def started_text(analysis: Analysis, environment: str) -> str:
-    """`ready in 0.4 s, an idle node takes 12 MB`: of the metrics about start-up, the first in seconds and in bytes."""
-    own = [one for one in analysis.levels if one.environment == environment and group_of(one) is Group.START_UP]
-    ready, taken = (_typical([one for one in own if one.unit == unit]) for unit in ("s", "byte"))
-    words = ([f"ready in {ready}"] if ready else []) + ([f"an idle node takes {taken}"] if taken else [])
-    return ", ".join(words)
+    """`ready in 0.41 s, host in 0.11 s; an idle node takes 13 MB`: of the metrics about start-up, the first in seconds
+    and the first in bytes. "" where neither was measured."""
+    ready, base = (_typical(analysis, name, "s") for name in (environment, analysis.baseline))
+    taken = _typical(analysis, environment, "byte")
+    words = []
+    if ready:
+        words.append(f"ready in {ready}" + (f", {analysis.baseline} in {base}" if base else ""))
+    if taken:
+        words.append(f"an idle node takes {taken}")
+    return "; ".join(words)
 
 
-def _typical(levels: Sequence[Level]) -> str:
-    """The median over nodes of the first metric that the tool declares, as a quantity."""
+def _typical(analysis: Analysis, environment: str, unit: str) -> str:
+    """The median over nodes of the first metric with this unit that the tool declares, as a quantity; "" without."""
+    own = [one for one in analysis.levels if one.environment == environment and one.unit == unit]
+    levels = [one for one in own if group_of(one) is Group.START_UP]
     if not levels:
         return ""
     first = min(levels, key=_declared)
     value = median(one.median for one in levels if one.metric == first.metric)
-    return f"{value:.2g} s" if first.unit == "s" and 0.095 <= value < 10 else format_quantity(value, first.unit, 2)
+    return f"{value:.2g} s" if unit == "s" and 0.095 <= value < 10 else format_quantity(value, unit, 2)
 
 
 def _declared(level: Level) -> int:

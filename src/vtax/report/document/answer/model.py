@@ -28,7 +28,8 @@ class Standing(StrEnum):
 class Line:
     """One resource in one environment. `word` is the result in words, `size` the number with its interval.
 
-    `comparisons` are those that the line covers, `lone` how many more have no counterpart in the baseline.
+    `comparisons` are those that the line covers, `missing` how many more were planned and have no round with results on
+    both sides.
     `started` is how long a node takes until it is ready, in words, where the line is about start-up.
     """
 
@@ -40,9 +41,14 @@ class Line:
     word: str
     size: str
     comparisons: tuple[Comparison, ...] = ()
-    lone: int = 0
+    missing: int = 0
     started: str = ""
     substitute: bool = False  # the baseline is not the study's, which has no such metric
+
+    @property
+    def planned(self) -> int:
+        """Of how many comparisons the result could be true."""
+        return len(self.comparisons) + self.missing
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
