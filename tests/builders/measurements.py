@@ -10,11 +10,12 @@ import numpy as np
 from builders.synthetic import plan
 from vtax.analysis.analyse import analyse
 from vtax.analysis.estimate.columns import columns
-from vtax.analysis.estimate.summary import Key, levels_of
+from vtax.analysis.estimate.summary import Key, levels_of, measured
 from vtax.analysis.records import Analysis, Comparison, Level
 from vtax.model.finding import Finding
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
+from vtax.model.study import Interleave
 from vtax.selftest.objects import Simulated, plan_of, simulated
 
 
@@ -85,7 +86,8 @@ def analysed(
 
 def levels(measurements: Sequence[Measurement]) -> dict[Key, Level]:
     """Without knowing when runs began, or which had no end."""
-    return levels_of(columns(measurements), {})[0]
+    table = columns(measurements)
+    return levels_of(table, measured(table), {})[0]
 
 
 def only(analysis: Analysis) -> Comparison:
@@ -101,8 +103,9 @@ def simulated_rounds(
     looks: tuple[int, ...] = (6, 10, 16),
     iterations: int = 1,
     seed: int = 2,
+    interleave: Interleave = "cell",
 ) -> Simulated:
     """`n` rounds of "base" and "other", in which the other environment takes exp(effect) times as long."""
     values = np.exp(noise * np.random.Generator(np.random.PCG64(seed)).normal(size=(2, n, iterations)))
     values[1] *= math.exp(effect)
-    return simulated(plan_of(3, looks, iterations), values)
+    return simulated(plan_of(3, looks, iterations, interleave), values)

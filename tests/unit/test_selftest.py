@@ -14,7 +14,7 @@ from vtax.analysis.estimate import paired
 from vtax.analysis.sequential.group_sequential import calibration
 from vtax.cli.app import app
 from vtax.errors import GateFailed
-from vtax.selftest import campaigns, fixed, stopping
+from vtax.selftest import alternating, campaigns, fixed, stealing, stopping
 from vtax.selftest.check import Check, reproduced, share
 from vtax.selftest.goals import run
 from vtax.selftest.noise import BY_NAME, SCENARIOS
@@ -26,7 +26,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench" / "analysis.py"
 @pytest.mark.slow
 def test_all_goals_are_met() -> None:
     checks = run(500, 1)
-    assert {check.goal for check in checks} == {f"G{i}" for i in range(11)}
+    assert {check.goal for check in checks} == {f"G{i}" for i in range(13)}
     assert [check for check in checks if not check.met] == []
     assert len(rows(checks)) < len(rows(checks, every=True)) == len(checks)
 
@@ -36,6 +36,45 @@ def test_an_interval_that_is_too_narrow_is_noticed(monkeypatch: pytest.MonkeyPat
     first = campaigns.orders(1, 2_000, 20)
     assert not all(check.met for check in fixed.g1(1, 2_000, first))
     assert not all(check.met for check in fixed.g2(1, 2_000, first))
+
+
+def test_an_interval_of_alternating_trials_that_is_too_narrow_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paired, "critical", lambda df, a=0.05: 1.6)
+    assert not all(check.met for check in alternating.g11(1, 1_000, campaigns.orders(1, 1_000, 10)))
+
+
+def test_trials_alternate_in_mirrored_order() -> None:
+    slots = campaigns.places(np.array([[1.0, -1.0]]), 4, alternating=True)
+    assert slots[0, 1].tolist() == [[0, 3, 4, 7], [1, 2, 5, 6]]  # first in the first round
+    assert slots[0, 0].tolist() == [[1, 2, 5, 6], [0, 3, 4, 7]]
+    rows = campaigns.places(np.array([[1.0, -1.0]]), 4, alternating=False)
+    assert rows[0, 1].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_adjacent_trials_share_slow_noise_and_cells_do_not() -> None:
+    first = campaigns.orders(1, 1_000, 6)
+    made, rows = (
+        campaigns.trial_times(BY_NAME["ar1"], campaigns.generator(1, 7), first, iterations=4, alternating=way)
+        for way in (True, False)
+    )
+    assert campaigns.differences_by_trial(made).std() < 0.7 * campaigns.differences(rows).std()
+
+
+def test_a_known_effect_and_carry_over_of_alternating_trials() -> None:
+    first = campaigns.orders(1, 2_000, 6)
+    made = campaigns.trial_times(
+        SCENARIOS[0], campaigns.generator(1, 8), first, iterations=4, effect=0.05, carry_over=0.02
+    )
+    given = campaigns.differences_by_trial(made)
+    assert given.mean() == pytest.approx(-0.05, abs=0.001)
+    assert (given * first).mean() == pytest.approx(0.0, abs=0.001)  # the mirrored order has taken it out
+
+
+def test_stolen_time_that_follows_one_environment_is_ruled_out_by_the_audit() -> None:
+    checks = {check.what: check for check in stealing.g12(1, 400, 3, campaigns.orders(1, 400, 10))}
+    assert checks["CPU time stolen from one environment: C05 rules the comparison out"].measured == 100.0
+    assert checks["CPU time stolen from one environment: identical, declared different, before the audit"].measured > 90
+    assert checks["CPU time stolen from all environments: identical, declared different"].met
 
 
 def test_looks_without_their_level_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

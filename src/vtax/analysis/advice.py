@@ -11,11 +11,12 @@ from itertools import pairwise
 import numpy as np
 
 from vtax.analysis.estimate import diagnostics
+from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.context import PairingContext
 from vtax.analysis.estimate.pairs import Pair
 from vtax.analysis.estimate.summary import Runs
 from vtax.analysis.records import VERDICT_FROM, Verdict
-from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations, more_rounds, rounds_needed
+from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations, best_pairs, more_rounds, rounds_needed
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
 
@@ -132,16 +133,20 @@ def _counters(trials: Sequence[TrialRecord]) -> dict[tuple[str, str, int], Count
 
 
 def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord], runs: Runs) -> list[str]:
-    """m*, for each entry whose cells repeat its work: from six rounds on, of its primary metrics the largest."""
+    """m*, for each entry that is repeated in a cell: from six rounds on, of its primary metrics the largest."""
     planned = {spec.label: spec.iterations for spec in plan.study.benchmarks}
-    cost = _cell_costs(trials)
+    cost = _costs(plan, trials)
     best: dict[str, int] = {}
     for one in pairs:
         level = one.level
         if not level.primary or not one.has_ratio or one.interim is None or level.label not in cost:
             continue
-        values = [np.log(cell) for cell in runs[level.environment, level.series][0]]
-        found = best_iterations(values, *cost[level.label])
+        if one.interleave == "trial":
+            found = best_pairs(_pairs(one), *cost[level.label])
+        else:
+            found = best_iterations(
+                [np.log(cell) for cell in runs[level.environment, level.series][0]], *cost[level.label]
+            )
         if found is not None:
             best[level.label] = max(found, best.get(level.label, 1))
     return [
@@ -151,19 +156,31 @@ def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord]
     ]
 
 
-def _cell_costs(trials: Sequence[TrialRecord]) -> dict[str, tuple[float, float]]:
-    """For each entry: what a cell costs besides its measured iterations of it, and what one iteration costs, s."""
-    cells: dict[str, list[TrialRecord]] = defaultdict(list)
+def _pairs(one: Pair) -> list[Floats]:
+    """The paired log differences of each round; none where a run has no end."""
+    if one.by_round.values is None or one.late:
+        return []
+    return [np.log(mine) - np.log(theirs) for mine, theirs in zip(*one.by_round.values, strict=True)]
+
+
+def _costs(plan: Plan, trials: Sequence[TrialRecord]) -> dict[str, tuple[float, float]]:
+    """For each entry: what a new cell costs before its first trial, and what one more iteration costs, s.
+
+    Where trials alternate: a new round, with the clusters of all environments, and one more iteration in each of them.
+    """
+    by_trial = plan.interleave == "trial"
+    units: dict[str, list[TrialRecord]] = defaultdict(list)
     for trial in trials:
-        cells[trial.cell].append(trial)
-    ends = sorted((min(t.started for t in own), max(t.started + t.elapsed_s for t in own)) for own in cells.values())
+        units[str(trial.round) if by_trial else trial.cell].append(trial)
+    ends = sorted((min(t.started for t in own), max(t.started + t.elapsed_s for t in own)) for own in units.values())
     gaps = [max(0.0, start - end) for (_, end), (start, _) in pairwise(ends)]
     between = float(np.median(gaps)) if gaps else 0.0
     elapsed: dict[str, list[float]] = defaultdict(list)
     for trial in trials:
         if not trial.warmup and trial.status is Status.OK:
             elapsed[trial.label].append(trial.elapsed_s)
-    return {label: (between, float(np.mean(seconds))) for label, seconds in elapsed.items()}
+    each = len(plan.environments) if by_trial else 1
+    return {label: (between, each * float(np.mean(seconds))) for label, seconds in elapsed.items()}
 
 
 def _few_runs(pairs: Sequence[Pair]) -> list[str]:

@@ -19,7 +19,7 @@ from vtax.analysis.estimate.summary import place_of_level
 from vtax.analysis.multiplicity import CONTROL_ROW, Claim
 from vtax.analysis.notes import mean_effect, notes, timeout_bounds
 from vtax.analysis.prepared import Prepared
-from vtax.analysis.records import CONCLUSIVE, Companion, Comparison, TimeoutBounds, Verdict
+from vtax.analysis.records import CONCLUSIVE, Companion, Comparison, RoundDifference, TimeoutBounds, Verdict
 from vtax.model.finding import Finding
 
 
@@ -71,9 +71,22 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
         planned=one.planned,
         timeouts=late,
         notes=noted,
+        interleave=one.interleave,
+        by_round=_by_round(one),
         **effect_fields(one.effect, has_ratio=one.has_ratio, a_look=one.calibration.a_look),
         **_test_fields(one, claim),
         **_mean_fields(one, means),
+    )
+
+
+def _by_round(one: Pair) -> tuple[RoundDifference, ...]:
+    """The differences of rounds in which trials alternated; none of whole cells, whose levels have them."""
+    if one.by_round.pairs is None:
+        return ()
+    columns = (one.rounds.tolist(), one.differences.tolist(), one.by_round.pairs.tolist())
+    return tuple(
+        RoundDifference.model_construct(round=number, difference=difference, pairs=pairs)
+        for number, difference, pairs in zip(*columns, strict=True)
     )
 
 

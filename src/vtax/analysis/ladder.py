@@ -9,14 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from vtax.analysis import verdict
-from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, exponential, fit, log_differences
+from vtax.analysis.estimate.columns import Floats
+from vtax.analysis.estimate.differences import RoundDifferences
+from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, exponential, fit
 from vtax.analysis.prepared import Prepared
 from vtax.analysis.records import Ladder, LadderStep, Level
 from vtax.analysis.sequential.group_sequential import LookLevel, level_of
 from vtax.model.finding import Finding
 from vtax.model.metric import Direction
 
-Rounds = tuple[int, ...]
 Forbidden = Callable[[Level, Level], str]
 
 
@@ -29,16 +30,28 @@ def ladders(numbers: Prepared, findings: Sequence[Finding]) -> tuple[Ladder, ...
     context, found = numbers.context, numbers.levels
     at = None if context.look is None else level_of(context.study, adjusted=False, tables=context.tables)
     forbidden = partial(_forbidden, numbers, findings)
-    steps = [step for step in context.study.ladder if step not in context.emulated]
+    names = [name for name in context.study.ladder if name not in context.emulated]
     several = []
     for series in dict.fromkeys(level.series for level in numbers.in_order(found.values())):
-        levels = [found[step, series] for step in steps if (step, series) in found]
+        levels = [found[name, series] for name in names if (name, series) in found]
         if len(levels) < 2 or not levels[0].kind.has_ratio or levels[0].direction is Direction.NONE:
             continue
-        common = frozenset.intersection(*(frozenset(cell.round for cell in level.cells) for level in levels))
+        steps = [(level, previous) for previous, level in pairwise(levels)] + [(levels[-1], levels[0])]
+        apart = [context.differences(level, previous) for level, previous in steps]
+        common = frozenset.intersection(*(frozenset(one.rounds.tolist()) for one in apart))
         if common:
-            several.append(_ladder(levels, tuple(sorted(common)), forbidden, at))
+            made = [
+                _step(level, previous, _in_rounds(one, common), forbidden, at)
+                for (level, previous), one in zip(steps, apart, strict=True)
+            ]
+            fields = levels[0].series_fields
+            several.append(Ladder(**fields, n=len(common), rungs=tuple(made[:-1]), total=made[-1]))
     return tuple(several)
+
+
+def _in_rounds(apart: RoundDifferences, common: frozenset[int]) -> Floats:
+    """The differences of the rounds that all steps share."""
+    return apart.differences[np.isin(apart.rounds, list(common))]
 
 
 def _forbidden(numbers: Prepared, findings: Sequence[Finding], level: Level, previous: Level) -> str:
@@ -47,25 +60,9 @@ def _forbidden(numbers: Prepared, findings: Sequence[Finding], level: Level, pre
     return numbers.control.excluded if block is None else block.message
 
 
-def _ladder(levels: Sequence[Level], rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> Ladder:
-    first = levels[0]
-    return Ladder(
-        **first.series_fields,
-        n=len(rounds),
-        rungs=tuple(_step(level, previous, rounds, forbidden, at) for previous, level in pairwise(levels)),
-        total=_step(levels[-1], first, rounds, forbidden, at),
-    )
-
-
-def _step(level: Level, previous: Level, rounds: Rounds, forbidden: Forbidden, at: LookLevel | None) -> LadderStep:
-    mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, previous))
-    differences = log_differences(
-        np.array([mine[number] for number in rounds]),
-        np.array([theirs[number] for number in rounds]),
-        higher_is_better=level.direction is Direction.HIGHER,
-    )
-    made = fit(differences, None) if len(rounds) > 1 else None
-    shown = made is not None and len(rounds) >= INTERVAL_FROM
+def _step(level: Level, previous: Level, differences: Floats, forbidden: Forbidden, at: LookLevel | None) -> LadderStep:
+    made = fit(differences, None) if differences.size > 1 else None
+    shown = made is not None and differences.size >= INTERVAL_FROM
     ends = None if made is None or not shown else made.interval(LEVEL) if at is None else at.interval(made)
     bounds = None if ends is None or not np.isfinite(ends[0]) else (float(ends[0]), float(ends[1]))
     effect = float(differences.mean())

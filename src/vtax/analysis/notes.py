@@ -17,7 +17,7 @@ from vtax.analysis.estimate.paired import exponential
 from vtax.analysis.estimate.pairs import Pair
 from vtax.analysis.estimate.randomisation import disagreement
 from vtax.analysis.estimate.signed_rank import hodges_lehmann
-from vtax.analysis.estimate.summary import Runs
+from vtax.analysis.estimate.summary import Runs, cell_mean
 from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation, TimeoutBounds
 from vtax.model.metric import Direction, Kind
 
@@ -42,9 +42,8 @@ def mean_effect(pair: Pair) -> float | None:
     them has no end."""
     if pair.base is None or pair.effect is None or not pair.has_ratio or pair.late:
         return None
-    rounds = set(pair.rounds.tolist())
-    mine, theirs = _means(pair.level, rounds), _means(pair.base, rounds)
     kind = pair.level.kind
+    mine, theirs = _means(pair)
     if kind is Kind.RATE_FIXED_WORK:
         change = math.log((1 / theirs).sum()) - math.log((1 / mine).sum())
     elif kind is Kind.RATIO:
@@ -54,9 +53,15 @@ def mean_effect(pair: Pair) -> float | None:
     return change if pair.level.direction is Direction.HIGHER else -change
 
 
-def _means(level: Level, rounds: set[int]) -> Floats:
-    cells = (cell for cell in level.cells if cell.round in rounds)
-    return np.array([cell.value if cell.mean is None else cell.mean for cell in cells])
+def _means(pair: Pair) -> tuple[Floats, Floats]:
+    """Total work over total time of each common round, in both environments: of what the differences are of."""
+    if pair.by_round.values is not None:
+        mine, theirs = (np.array([cell_mean(one, pair.level.kind) for one in side]) for side in pair.by_round.values)
+        return mine, theirs
+    rounds, levels = set(pair.rounds.tolist()), (pair.level, pair.base)
+    cells = [[cell for cell in level.cells if cell.round in rounds] for level in levels if level is not None]
+    mine, theirs = (np.array([one.value if one.mean is None else one.mean for one in side]) for side in cells)
+    return mine, theirs
 
 
 def _agreement(
@@ -156,15 +161,20 @@ def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
             apart = 100 * math.expm1(two[1] - two[0])
             message = f"two performance modes in {level.environment}, {apart:.1f} % apart: examine the individual runs"
             yield Note(id="BIMODAL", message=message)
-    rounds = set(pair.rounds.tolist())
-    mine = np.log([cell.value for cell in pair.level.cells if cell.round in rounds])
-    theirs = np.log([cell.value for cell in pair.base.cells if cell.round in rounds]) if pair.base else mine
-    if float(diagnostics.p_equal_spread(mine, theirs)) < diagnostics.ALPHA:
+    mine, theirs = _paired_cells(pair)
+    if mine.size >= VERDICT_FROM and float(diagnostics.p_equal_spread(mine, theirs)) < diagnostics.ALPHA:
         more, less = mine.std(ddof=1), theirs.std(ddof=1)
         word = "less" if more > less else "more"
         by, other = f"{100 * more:.2g} %", f"{100 * less:.2g} %"
         message = f"{word} predictable than {pair.against}: it varies by {by}, {pair.against} by {other}"
         yield Note(id="PREDICTABILITY", message=message)
+
+
+def _paired_cells(pair: Pair) -> tuple[Floats, Floats]:
+    """Logarithms of the cells of both environments, in the common rounds in which both cells have a number."""
+    mine, theirs = ({cell.round: cell.value for cell in one.cells} if one else {} for one in (pair.level, pair.base))
+    both = [number for number in pair.rounds.tolist() if number in mine and number in theirs]
+    return np.log([mine[number] for number in both]), np.log([theirs[number] for number in both])
 
 
 def _timeouts(pair: Pair) -> Iterator[Note]:

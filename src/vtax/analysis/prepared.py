@@ -10,7 +10,7 @@ from vtax.analysis.estimate.baselines import candidates, substitutes
 from vtax.analysis.estimate.columns import columns
 from vtax.analysis.estimate.context import Declared, PairingContext, missing_levels, pairing_context
 from vtax.analysis.estimate.pairs import Pair, pair
-from vtax.analysis.estimate.summary import Key, Runs, levels_of
+from vtax.analysis.estimate.summary import Key, Runs, iterations_of, levels_of, measured
 from vtax.analysis.multiplicity import ControlArm, control_arm
 from vtax.analysis.records import Level
 from vtax.analysis.sequential.group_sequential import Tables
@@ -96,8 +96,10 @@ def prepare(
     values for one thing.
     """
     table = columns(measurements)
-    context = pairing_context(plan, trials, int(table.round.max(initial=0)), tables or {}, declared, emulated)
+    found, last = measured(table), int(table.round.max(initial=0))
+    iterations = iterations_of(table, found) if plan.interleave == "trial" else {}
+    context = pairing_context(plan, trials, last, tables or {}, declared, iterations, emulated)
     if plan.origin is Origin.IMPORTED:  # no clock of vtax and no planned cells: nothing to say when, or what is lost
-        return Prepared(plan, trials, *levels_of(table, {}), context)
-    levels, runs = levels_of(table, {trial.id: trial.started for trial in trials}, context.timeouts)
+        return Prepared(plan, trials, *levels_of(table, found, {}), context)
+    levels, runs = levels_of(table, found, {trial.id: trial.started for trial in trials}, context.timeouts)
     return Prepared(plan, trials, levels, runs, context)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from vtax.model.finding import Finding
 from vtax.model.metric import SeriesRecord
 from vtax.model.record import FORMAT, Record
-from vtax.model.study import Equivalence
+from vtax.model.study import Equivalence, Interleave
 from vtax.model.trial import Status
 
 VERDICT_FROM = 6  # rounds: no distribution-free 95 % interval exists for fewer pairs
@@ -102,6 +102,17 @@ class Randomisation(Record):
     smallest: float
 
 
+class RoundDifference(Record):
+    """The difference of one round, where trials alternated: the median of so many `pairs` of iterations.
+
+    Logarithms, above zero is better than the baseline.
+    """
+
+    round: int
+    difference: float
+    pairs: int
+
+
 class Comparison(SeriesRecord):
     """One metric of an environment against its baseline, over the rounds in which both have it.
 
@@ -111,6 +122,8 @@ class Comparison(SeriesRecord):
     `high` are its exponential and that of its t interval. The interval is at 1 - `a_look`, so that at whatever planned
     look the campaign stopped, it misses in 5 % of campaigns. A proportion has a difference instead. `p_value` is of
     the claim "differs" at this look, `p_sequential` over the looks so far, `p_adjusted` over the family too.
+    `interleave` says what the difference of a round is: "cell", of the two cells' numbers; "trial", the median of
+    paired iterations, which `by_round` has then.
     """
 
     environment: str
@@ -150,6 +163,8 @@ class Comparison(SeriesRecord):
     planned: bool = False  # in both environments, so that each round in which one of them has no number lost it
     timeouts: TimeoutBounds | None = None  # absent without any
     notes: tuple[Note, ...] = ()
+    interleave: Interleave = "cell"
+    by_round: tuple[RoundDifference, ...] = ()
 
 
 class FailureRate(Record):
@@ -194,7 +209,8 @@ class LadderStep(Record):
 class Ladder(SeriesRecord):
     """What each step of the study's ladder costs in one metric, over the rounds in which all steps have it.
 
-    `total` is the last step against the first; its effect is the sum of theirs, its ratio the product.
+    `total` is the last step against the first; its effect is the sum of theirs, its ratio the product. Where trials
+    alternated, that holds approximately: each of them rests on the medians of its own pairs.
     """
 
     n: int

@@ -15,7 +15,8 @@ from vtax.analysis import verdict
 from vtax.analysis.comparison import effect_fields
 from vtax.analysis.estimate.columns import Floats, Ints
 from vtax.analysis.estimate.context import PairingContext
-from vtax.analysis.estimate.pairs import Estimate, Pair, Rounds, estimate
+from vtax.analysis.estimate.differences import RoundDifferences, Rounds
+from vtax.analysis.estimate.pairs import Estimate, Pair, estimate
 from vtax.analysis.estimate.summary import Key
 from vtax.analysis.multiplicity import Claim, family_claims
 from vtax.analysis.prepared import Prepared
@@ -98,7 +99,8 @@ def _estimate(
     for metric, several in members.items():
         values = [one.differences[np.searchsorted(one.rounds, rounds)] for one in several]
         differences = differences + spec.weights[metric] / total * (np.sum(values, axis=0) / len(values))
-    return estimate(rounds, differences, both, context, _slow(every))
+    combined = RoundDifferences(rounds, differences, _slow(every))
+    return estimate(combined, both, context, mirrored=all(one.mirrored for one in every))
 
 
 def _slow(every: Sequence[Pair]) -> tuple[Rounds, Rounds]:

@@ -14,7 +14,6 @@ from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
-from vtax.model.metric import Direction
 
 TAIL = 0.05  # share of outliers from which an environment has a tail
 
@@ -22,7 +21,12 @@ TAIL = 0.05  # share of outliers from which an environment has a tail
 def primary(evidence: Evidence) -> tuple[dict[Key, Level], Runs]:
     """Levels and runs of the primary metrics that have logarithms."""
     numbers = evidence.numbers
-    return {key: one for key, one in numbers.levels.items() if one.primary and one.kind.has_ratio}, numbers.runs
+    levels = {
+        key: one
+        for key, one in numbers.levels.items()
+        if one.primary and one.kind.has_ratio and key[0] not in numbers.context.emulated
+    }
+    return levels, numbers.runs
 
 
 def name_of(level: Level) -> str:
@@ -45,26 +49,23 @@ def name_of(level: Level) -> str:
 def drift(evidence: Evidence) -> Iterator[Result]:
     """R04: Spearman's correlation with time, of values that are centred by environment, and of the differences."""
     levels, runs = primary(evidence)
-    pairs = [
-        (key, (evidence.reference, key[1]))
-        for key in levels
-        if key[0] != evidence.reference and (evidence.reference, key[1]) in levels
-    ]
+    bases = {key: (evidence.numbers.baseline_of(level), key[1]) for key, level in levels.items()}
+    pairs = [(key, base) for key, base in bases.items() if key != base and base in levels]
     tested = 0
     for key, other in pairs:
         level, base = levels[key], levels[other]
-        rounds = sorted({cell.round for cell in level.cells} & {cell.round for cell in base.cells})
+        apart = evidence.numbers.context.differences(level, base)
         times = np.concatenate([runs[key][1], runs[other][1]])
-        if len(rounds) < VERDICT_FROM or np.isnan(times).any():
+        if apart.rounds.size < VERDICT_FROM or np.isnan(times).any():
             continue
         tested += 1
         where, metrics = (level.environment, level.label), (level.metric,)
         trend = diagnostics.drift([logs(runs[key]), logs(runs[other])], [runs[key][1], runs[other][1]])
         if trend is not None and trend.per_hour is not None and trend.p_value < diagnostics.ALPHA / len(pairs):
-            message = f"{name_of(level)}: {100 * trend.per_hour:+.2g} % an hour in {level.environment} and the baseline"
-            yield Failed(f"{message}, removed by comparing within rounds", *where, metrics=metrics)
-        apart = differences(level, base, rounds)
-        _, p_value, _ = diagnostics.effect_drifts(apart, np.array(rounds, float))
+            both = f"{level.environment} and {base.environment}"
+            message = f"{name_of(level)}: {100 * trend.per_hour:+.2g} % an hour in {both}, removed by comparing within "
+            yield Failed(f"{message}rounds", *where, Severity.INFO, metrics=metrics)
+        _, p_value, _ = diagnostics.effect_drifts(apart.differences, apart.rounds.astype(float))
         if float(p_value) < diagnostics.ALPHA / len(pairs):
             message = f"{name_of(level)}: the difference of {level.environment} changes over the rounds"
             yield Failed(f"{message}, and holds for this period only", *where, metrics=metrics)
@@ -77,13 +78,6 @@ def drift(evidence: Evidence) -> Iterator[Result]:
 def logs(found: tuple[tuple[Floats, ...], Floats]) -> Floats:
     """The logarithms of all runs of one series."""
     return np.asarray(np.log(np.concatenate(found[0])))
-
-
-def differences(level: Level, base: Level, rounds: list[int]) -> Floats:
-    """The paired log differences, above zero where the environment is better."""
-    mine, theirs = ({cell.round: cell.value for cell in one.cells} for one in (level, base))
-    apart = np.array([np.log(mine[number]) - np.log(theirs[number]) for number in rounds])
-    return np.asarray(apart if level.direction is Direction.HIGHER else -apart)
 
 
 @row(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
+from typing import Any
 
 from vtax.audit.files import HOST_CACHES, WRITES, direct, flushes, touching
 from vtax.audit.subjects import STORAGE
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, differences, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import ADDITIONAL, Failed, Result, Undecided, row
@@ -73,13 +75,14 @@ def has_shared(evidence: Evidence) -> str:
     ),
     applies=has_shared,
     note="blocks the figures on the shared file system of an environment where that is of another type than in the "
-    "baseline; where it is alike it warns, because that is about the name of a figure, which the report then says, and "
-    "not about the comparison",
+    "baseline (over a network, on a disk, in memory), and warns where only the file system differs; where it is alike "
+    "it is a note, because that is about the name of a figure, which the report then says, and not about the "
+    "comparison",
 )
 def shared_filesystem(evidence: Evidence) -> Iterator[Result]:
     """D05: the shared directory is of another type, or not network storage. A blocker of the figures on it in the
-    environment where it differs from the baseline's; a warning where it is alike and measured. Of the nodes of a
-    network file system one, the server, has the directory itself."""
+    environment where its kind differs from the baseline's; a note where it is alike. Of the nodes of a network file
+    system one, the server, has the directory itself."""
     if evidence.plan.origin is Origin.IMPORTED:
         yield from directories(evidence)
         return
@@ -94,16 +97,22 @@ def shared_filesystem(evidence: Evidence) -> Iterator[Result]:
     unlike = list(differences(evidence, "shared_filesystem"))
     for one in unlike:
         message = f"{path} of {one.node} is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in "
+        same_kind = storage_kinds(one.theirs) == storage_kinds(one.reference)
         # a blocker that touches no figure would stop what it does not mean
-        severity = None if measured else Severity.WARNING
+        severity = Severity.WARNING if same_kind or not measured else None
         yield Failed(message + evidence.reference, one.environment, severity=severity, labels=ON_SHARED)
     apart = {one.environment for one in unlike}
     plain = [name for name, kinds in types.items() if name not in apart and not NETWORK.intersection(kinds)]
     if plain:
         message = f"{path} is {shown([named[name] for name in plain])}: a directory of this machine, not storage over "
-        yield Failed(f"{message}a network", severity=Severity.WARNING if measured else Severity.INFO, labels=ON_SHARED)
+        yield Failed(f"{message}a network", severity=Severity.INFO, labels=ON_SHARED)
     elif not unlike:
         yield shown(list(named.values()))
+
+
+def storage_kinds(types: Iterable[Any]) -> set[str]:
+    """What file systems are: over a network, in memory, or on a disk of this machine."""
+    return {"network" if kind in NETWORK else "memory" if kind in MEMORY else "disk" for kind in map(str, types)}
 
 
 def directories(evidence: Evidence) -> Iterator[Result]:
@@ -136,11 +145,14 @@ def directories(evidence: Evidence) -> Iterator[Result]:
     why="direct or flushed writes must arrive at a disk of the machine; where they do not, a cache took them",
     remedy="check the disk's cache mode, and whether the file system is one in memory",
     source="sectors in /proc/diskstats of the machine around every trial; absent where the machine shows no disk",
+    note="a warning where they did not arrive in an environment and in what it is compared with: both figures are "
+    "then of a cache",
     benchmarks=STORAGE,
     needs=Needs("what the disks took", origin=Origin.RUN),
 )
 def reached_device(evidence: Evidence) -> Iterator[Result]:
     """D06: bytes written by direct or flushed tests, and bytes that the machine's disks took meanwhile."""
+    absorbed: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries().items():
         where = f"{label} in {environment}"
         if not flushes(evidence, trials) and not direct(evidence, trials):
@@ -157,9 +169,11 @@ def reached_device(evidence: Evidence) -> Iterator[Result]:
         said = f"{where}: the disks took {median(shares):.0%} of the bytes that it wrote (median)"
         if median(shares) < REACHED:
             metrics, labels = touching(evidence, trials, WRITES)
-            yield Failed(said, environment, label, metrics=metrics, labels=labels)
+            absorbed[environment, label] = Failed(said, environment, label, metrics=metrics, labels=labels)
         else:
+            absorbed[environment, label] = None
             yield said
+    yield from weighed(evidence, absorbed, Severity.BLOCKER, alike=Severity.WARNING)
 
 
 def written(evidence: Evidence, trial: TrialRecord) -> float:
@@ -210,15 +224,18 @@ def storage_setup(evidence: Evidence) -> Iterator[Result]:
     source="the mount table of every node",
     benchmarks=STORAGE,
     needs=Needs("the file system of /scratch", node=("scratch_filesystem",), origin=Origin.RUN),
-    note=ADDITIONAL,
+    note=f"{ADDITIONAL}; a warning where it is memory in an environment and in what it is compared with",
 )
 def disk_in_memory(evidence: Evidence) -> Iterator[Result]:
     """D08: /scratch in memory."""
+    in_memory: dict[tuple[str, str], Failed | None] = {}
     labels = dict.fromkeys(trial.label for trial in evidence.trials if trial.scope is not Scope.SHARED)
     for environment in dict.fromkeys(environment for environment, _ in evidence.entries()):
         kinds = {str(v) for every in values_of(evidence, environment, "scratch_filesystem").values() for v in every}
         if kinds & MEMORY:
-            for label in labels:
-                yield Failed(f"/scratch in {environment} is {shown(sorted(kinds))}", environment, label)
+            message = f"/scratch in {environment} is {shown(sorted(kinds))}"
+            in_memory |= {(environment, label): Failed(message, environment, label) for label in labels}
         else:
+            in_memory |= {(environment, label): None for label in labels}
             yield f"{environment}: {shown(sorted(kinds))}"
+    yield from weighed(evidence, in_memory, Severity.BLOCKER, alike=Severity.WARNING)

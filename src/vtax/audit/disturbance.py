@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vtax.audit.subjects import SHORT
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, differences, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -20,6 +21,8 @@ PRESSURE = {
     "swap_out_pages": "pages were swapped out",
     "balloon_pages": "pages went to or from a balloon",
 }
+SWAPPED = ("swap_in_pages", "swap_out_pages")
+PAGE_S = 1e-3  # that a page to or from swap costs at most on a solid-state disk; a disk with heads takes ten times that
 HUGE_PAGES = {"thp": "transparent_hugepage", "huge_pages": "nr_hugepages"}
 
 
@@ -28,9 +31,12 @@ HUGE_PAGES = {"thp": "transparent_hugepage", "huge_pages": "nr_hugepages"}
     Severity.BLOCKER,
     "swapping, processes killed for lack of memory, or ballooning",
     short="memory pressure",
-    why="memory pressure distorted the runs, and killed workers did no work",
+    why="killed workers did no work; a page that went to swap or came from it may have cost as much as a read from a "
+    "disk",
     remedy="give the nodes more memory, or the benchmark a smaller size",
     source="/proc/vmstat and control groups of the nodes around every trial; what a tool reports about killed workers",
+    note="a few swapped pages are a warning: one that blocks could have cost half the margin of the time of all runs "
+    "of an entry, at a millisecond a page",
     needs=(
         Needs("swapping and OOM kills", counters=tuple(PRESSURE), each="environment", origin=Origin.RUN),
         Needs("messages about killed workers", facts=("oom_kills",), each="environment"),
@@ -54,9 +60,18 @@ def memory_pressure(evidence: Evidence) -> Iterator[Result]:
             if (total := sum(counted(evidence, trials, name))) > 0
         ]
         if words:
-            yield Failed(f"{where}: {shown(words)}", environment, label)
+            yield Failed(f"{where}: {shown(words)}", environment, label, pressure(evidence, trials))
         elif not killed:
             yield f"{where}: no swapping, nothing killed"
+
+
+def pressure(evidence: Evidence, trials: list[TrialRecord]) -> Severity | None:
+    """How bad it is: swapping alone is a warning while it can have cost less than half the margin of the time."""
+    if any(sum(counted(evidence, trials, name)) > 0 for name in PRESSURE if name not in SWAPPED):
+        return None
+    pages = sum(sum(counted(evidence, trials, name)) for name in SWAPPED)
+    time_s = sum(trial.elapsed_s for trial in trials)
+    return Severity.WARNING if pages * PAGE_S < evidence.plan.study.equivalence.delta / 2 * time_s else None
 
 
 def counted(evidence: Evidence, trials: list[TrialRecord], name: str) -> Iterator[float]:
@@ -99,29 +114,36 @@ def huge_pages(evidence: Evidence) -> Iterator[Result]:
     Severity.WARNING,
     "runs shorter than a second, or too short for the timer",
     short="runs that are too short",
-    why="starting up is a large part of such a run",
+    why="starting up is a large part of such a run: in all environments alike it makes intervals wider, in one of "
+    "them it is a part of the difference",
     remedy="give it more work, so that it runs for ten seconds or more",
     source="how long every command took, or how long the tool says that it ran; the timer's own warning in STREAM's "
     "output",
+    note="a note where an environment and what it is compared with are short alike",
 )
 def too_short(evidence: Evidence) -> Iterator[Result]:
     """O05: runs shorter than a second, of which starting up is a large part; timers too coarse for STREAM."""
-    timed = False
+    timed: dict[tuple[str, str], Failed | None] = {}
+    coarse: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries().items():
+        coarse[environment, label] = None
         ticks = [float(facts["clock_granularity_s"]) for facts in evidence.facts(trials, "clock_granularity_s")]
         if max(ticks, default=0.0) > COARSE_S:
             message = f"the timer of {label} in {environment} has steps of {max(ticks) * 1e6:.0f} µs"
-            yield Failed(message, environment, label)
+            coarse[environment, label] = Failed(message, environment, label)
         times = [time for trial in trials if (time := duration_s(evidence, trial)) > 0]
         if trials[0].benchmark in SHORT or not times:
             continue
-        timed = True
+        timed[environment, label] = None
         short = sum(time < SHORTEST_S for time in times)
         if short:
             message = f"{short} of {len(times)} runs of {label} in {environment} took less than {SHORTEST_S:g} s "
-            yield Failed(f"{message}(shortest {min(times):.2f} s)", environment, label)
+            message += f"(shortest {min(times):.2f} s)"
+            timed[environment, label] = Failed(message, environment, label)
         else:
             yield f"{label} in {environment}: {min(times):.1f} s and more"
+    yield from weighed(evidence, coarse, Severity.WARNING)
+    yield from weighed(evidence, timed, Severity.WARNING)
     if evidence.trials and not timed:
         yield Undecided("not recorded: how long the commands took")
 

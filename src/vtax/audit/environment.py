@@ -10,6 +10,7 @@ from vtax.audit.programs import merged
 from vtax.evidence.campaign import Evidence, canonical, differences, emulated, observed, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import ADDITIONAL, Failed, Result, row
+from vtax.model.capabilities import NodeKind
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
 
@@ -104,6 +105,10 @@ def used(flags: Any) -> set[str]:
     why="the guest's instructions were run by a program instead of a CPU: that is not virtualization",
     remedy="run it on a host with working KVM (`vtax doctor`); allow_emulation = true compares it all the same",
     source="what the provider records, and the virtualization that its nodes detect",
+    whole=True,
+    note="such an environment is not compared, and no other row looks at it, apart from those about the course of the "
+    "campaign (R02, R03, R07); a note where the study says what an emulated environment runs (`emulated`), a warning "
+    "where it allows the comparison, a blocker where it was not foreseen, or where the baseline is emulated",
     needs=(
         Needs("the virtualization that its nodes detect", node=("virtualization", "emulated"), origin=Origin.RUN),
         Needs("the commands that started it", commands=True, origin=Origin.RUN),
@@ -112,12 +117,21 @@ def used(flags: Any) -> set[str]:
 def emulation(evidence: Evidence) -> Iterator[Result]:
     """T04: no CPU ran the guest's instructions, a program did."""
     for environment in evidence.environments:
-        if emulated(evidence, environment):
+        if not emulated(evidence, environment):
+            yield f"{environment}: no software emulation"
+        elif environment not in evidence.emulated:
             allowed = evidence.option(environment, "allow_emulation") is True
             message = f"{environment} ran in software emulation: its figures say nothing about virtualization"
             yield Failed(message, environment, severity=Severity.WARNING if allowed else None)
         else:
-            yield f"{environment}: no software emulation"
+            message = f"{environment} works here, but in software emulation: its figures say nothing about "
+            message += "virtualization, and it is not compared"
+            yield Failed(message, environment, severity=Severity.INFO if foreseen(evidence, environment) else None)
+
+
+def foreseen(evidence: Evidence, environment: str) -> bool:
+    """Whether the study says what to run in an environment that is emulated."""
+    return any(spec.emulated is not None for spec in evidence.plan.environments if spec.name == environment)
 
 
 @row(
@@ -129,6 +143,8 @@ def emulation(evidence: Evidence) -> Iterator[Result]:
     "hardware",
     remedy="run the campaign on bare metal",
     source="the `hypervisor` flag, DMI and clock sources of the host",
+    note="a note where no virtual machine is compared: what is alike below all environments does not favour one of "
+    "them, and only nested machines pay for it twice",
     needs=Needs("whether the host is virtual", host=("is_virtual",), origin=Origin.RUN),
 )
 def nested(evidence: Evidence) -> Iterator[Result]:
@@ -138,7 +154,9 @@ def nested(evidence: Evidence) -> Iterator[Result]:
         yield "the host is not a virtual machine, as far as can be detected from inside"
         return
     stack = ", in it ".join(facts.get("virtualization", ())) or "a virtual machine"
-    yield Failed(f"this host is itself virtual ({stack})")
+    guests = [name for name in evidence.environments if evidence.capabilities(name).kind is NodeKind.VM]
+    severity = Severity.WARNING if guests else Severity.INFO
+    yield Failed(f"this host is itself virtual ({stack})", severity=severity)
 
 
 @row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vtax.audit.subjects import STORAGE
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -51,6 +52,8 @@ def touching(
     remedy="set `direct = true`, or files of twice the memory (of the host's, where it caches the guest's disk too)",
     source="file sizes and flags in the tools' output; memory of the plan's nodes, or of a log's; where neither is "
     "known, rates that no disk reaches",
+    note="a warning where the page cache is measured in an environment and in what it is compared with: the figure is "
+    "then of memory in both, and so is their ratio",
     benchmarks=STORAGE,
     needs=(
         Needs("how files were opened, and how large they are", facts=("direct_io", "file_bytes")),
@@ -59,8 +62,10 @@ def touching(
 )
 def page_cache(evidence: Evidence) -> Iterator[Result]:
     """D02: reads from the page cache, and writes into it."""
+    cached: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries().items():
         where = f"{label} in {environment}"
+        cached[environment, label] = None
         if direct(evidence, trials):
             yield f"{where}: O_DIRECT"
             continue
@@ -75,12 +80,14 @@ def page_cache(evidence: Evidence) -> Iterator[Result]:
             said = f"{where}: {format_quantity(fastest, 'byte/s')} is more than any disk of a machine does"
         else:
             missing = "the size of the files" if largest is None else "the memory of the machine"
+            del cached[environment, label]
             yield Undecided(f"{where}: not recorded: {missing}", environment, label)
             continue
         flushed = flushes(evidence, trials)
         metrics, labels = touching(evidence, trials, READS if flushed else (*READS, *WRITES))
         message = f"{said}, no O_DIRECT: {'reads' if flushed else 'reads and writes'} measure the page cache"
-        yield Failed(message, environment, label, metrics=metrics, labels=labels)
+        cached[environment, label] = Failed(message, environment, label, metrics=metrics, labels=labels)
+    yield from weighed(evidence, cached, Severity.BLOCKER, alike=Severity.WARNING)
 
 
 def largest_file(evidence: Evidence, trials: Sequence[TrialRecord]) -> int | None:
@@ -117,20 +124,26 @@ def memory_seen(evidence: Evidence, environment: str, trial: TrialRecord) -> int
     why="a write without fsync ends when the data are in memory",
     remedy="set `include_flush`, `fsync_end` or `direct`",
     source="what the tools say of their options",
+    note="a note where an environment and what it is compared with have it alike: it is then about what the number "
+    "means",
     benchmarks=STORAGE,
     needs=Needs("whether the flush is timed", facts=tuple(FLUSHES)),
 )
 def flushed(evidence: Evidence) -> Iterator[Result]:
     """D03: fsync and close in the timing of writes."""
     ways: dict[str, dict[str, str]] = {}
+    unflushed: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries().items():
         how = shown(flushes(evidence, trials)) or "nothing"
         ways.setdefault(label, {})[environment] = how
         passed_by = direct(evidence, trials)
+        unflushed[environment, label] = None
         if how == "nothing" and not passed_by:
-            yield Failed(f"{label} in {environment}: the time of writes excludes the flush", environment, label)
+            message = f"{label} in {environment}: the time of writes excludes the flush"
+            unflushed[environment, label] = Failed(message, environment, label)
         else:
             yield f"{label} in {environment}: O_DIRECT {'on' if passed_by else 'off'}, in the timing: {how}"
+    yield from weighed(evidence, unflushed, Severity.WARNING)
     for label, by_environment in ways.items():
         if len(set(by_environment.values())) > 1:
             listed = ", ".join(f"{how} in {environment}" for environment, how in by_environment.items())

@@ -1,63 +1,26 @@
-"""C05 to C09: what else ran on the machine, and whether its CPUs kept their speed."""
+"""C06 to C09: what else ran on the machine, and whether its CPUs kept their speed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
 
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, canonical, shown, values_of
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Failed, Result, Undecided, row
-from vtax.evidence.stolen import STOLEN, lost, stolen_from_nodes
+from vtax.evidence.row import Failed, Result, row
 from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
 
-MUCH_STOLEN = 0.03  # of all CPU time
 BUSY = 0.1  # of the machine's CPUs, while vtax runs nothing
 APART = 0.1  # by which one environment was busier in every cell than another in any
-ENOUGH_CELLS = 3
+ENOUGH_CELLS = 6  # of each: below, chance alone puts all of one above all of another in more than 1 % of campaigns
 SLOWER = 0.05  # of the clock in the first round
 COUNTED = {NodeKind.CONTAINER: "containers", NodeKind.VM: "virtual machines"}
 POLICY = {"governor": "the frequency governor", "turbo": "turbo", "smt": "SMT"}
 KINDS = {"cgroup_version": "control groups", "seccomp": "seccomp", "root_filesystem": "root file system"}
-
-
-@row(
-    "C05",
-    Severity.BLOCKER,
-    "the hypervisor took CPU time away (steal): a warning above 0.5 %, a blocker above 3 %",
-    short="CPU time stolen",
-    why="a CPU that another guest used is time that the benchmark did not run",
-    remedy="run on a host that is not shared, or at a quieter time",
-    source="/proc/stat of the machine around every trial, of the CPUs of the trial, and that of nodes under the "
-    "machine's own kernel. What a guest with its own kernel counts is a note: an emulated one counts nothing, and "
-    "under KVM it is what its own emulator and its neighbours took, which belongs to what is measured",
-    needs=Needs("how much CPU time was stolen", counters=("steal_ticks", "trial_steal_ticks"), origin=Origin.RUN),
-    note="this is about the machine: what a guest with its own kernel counts as stolen is what its emulator and the "
-    "nodes on its CPU took, which is part of what is measured, and a note",
-)
-def steal(evidence: Evidence) -> Iterator[Result]:
-    """C05: CPU time that the machine lost during the trials."""
-    for (environment, label), trials in evidence.entries().items():
-        share = lost(evidence, trials)
-        where = f"{label} in {environment}"
-        if share is None:
-            yield Undecided(f"{where}: not recorded: how much CPU time the machine lost", environment, label)
-        elif share > STOLEN:
-            worst = max(one for trial in trials if (one := lost(evidence, [trial])) is not None)
-            message = f"{where}: {share:.1%} of the CPU time was stolen ({worst:.1%} in the worst run)"
-            yield Failed(message, environment, label, None if share > MUCH_STOLEN else Severity.WARNING)
-        else:
-            yield f"at most {STOLEN:.1%} of the CPU time was stolen from {environment}"
-        guest = evidence.capabilities(environment).own_kernel
-        waited = stolen_from_nodes(evidence, trials) if guest else None
-        if waited is not None and waited - (share or 0.0) > STOLEN:
-            message = f"{where}: a guest waited for its CPUs in {waited:.1%} of their time, beyond what the machine "
-            message += "lost: time that the emulator, or nodes that share the CPU, took"
-            remedy = "nothing to do: it is part of what this environment costs"
-            yield Failed(message, environment, label, Severity.INFO, remedy)
 
 
 @row(
@@ -69,8 +32,9 @@ def steal(evidence: Evidence) -> Iterator[Result]:
     remedy="stop what else runs: `vtax clean` for what is left of other campaigns, `top` for other programs",
     source="the machine's CPU time while a new cluster settles, and its containers and virtual machines",
     needs=Needs("the load before the trials (`settle` is too short)", idle=("busy_ticks",), origin=Origin.RUN),
-    note="blocks only when the machine was busier in every cell of one environment than in any of the other; load that "
-    "is alike everywhere makes intervals wider, and random order and pairs in rounds take care of it",
+    note="blocks only when the machine was busier in every cell of one environment than in any of the other, of six "
+    "cells of each or more, and is a note else: load that is alike everywhere makes intervals wider, and random order "
+    "and pairs in rounds take care of it",
 )
 def foreign_load(evidence: Evidence) -> Iterator[Result]:
     """C06: load while a new cluster is idle; containers and machines that are not its own."""
@@ -84,7 +48,7 @@ def foreign_load(evidence: Evidence) -> Iterator[Result]:
         said = f"{environment}: {median(mine):.0%} of the machine's CPUs were busy before the trials"
         if busy:
             message = f"{said} (median; above {BUSY:.0%} in {busy} of {len(mine)} cells)"
-            yield Failed(message, environment, severity=Severity.WARNING)
+            yield Failed(message, environment, severity=Severity.INFO)
         else:
             yield said
         yield from foreign_nodes(evidence, environment, cells)
@@ -109,13 +73,14 @@ def busy_share(cell: CellRecord) -> float | None:
 
 def foreign_nodes(evidence: Evidence, environment: str, cells: list[CellRecord]) -> Iterator[Failed]:
     """Containers and virtual machines besides the nodes of the cluster."""
-    kind, nodes = evidence.capabilities(environment).kind, len(evidence.plan.shape.nodes)
+    names = [spec.name for spec in evidence.plan.environments] if evidence.plan.interleave == "trial" else [environment]
+    kinds, nodes = [evidence.capabilities(name).kind for name in names], len(evidence.plan.shape.nodes)
     for counted, name in COUNTED.items():
-        own = nodes if kind is counted else 0
+        own = nodes * kinds.count(counted)
         counts = [int(c) for cell in cells if (c := cell.host_facts.get("running", {}).get(name)) is not None]
         if counts and max(counts) > own:
             message = f"{max(counts)} {name} ran on the machine, {own} of them nodes of {environment}"
-            yield Failed(message, environment, severity=Severity.WARNING)
+            yield Failed(message, environment, severity=Severity.INFO)
 
 
 @row(
@@ -126,6 +91,7 @@ def foreign_nodes(evidence: Evidence, environment: str, cells: list[CellRecord])
     why="another governor or a turbo that comes and goes changes the speed of every CPU",
     remedy='set the governor to "performance", and turbo and SMT once for the whole campaign',
     source="/sys of the machine at every cell; absent where a hypervisor hides it",
+    note="a note where it changed only from one round to the next: environments are compared within rounds",
     needs=Needs("the machine's frequency policy", host=("governor", "turbo"), origin=Origin.RUN),
 )
 def frequency_policy(evidence: Evidence) -> Iterator[Result]:
@@ -135,9 +101,25 @@ def frequency_policy(evidence: Evidence) -> Iterator[Result]:
         values = {canonical(cell.host_facts[fact]): cell for cell in reversed(cells) if fact in cell.host_facts}
         if len(values) > 1:
             where = ", ".join(f"{cell.host_facts[fact]} in {cell.cell}" for cell in values.values())
-            yield Failed(f"{name} changed: {where}")
+            apart = unlike_in_a_round(evidence, cells, fact)
+            yield from (Failed(f"{name} changed: {where}", environment) for environment in apart)
+            if not apart:
+                yield Failed(f"{name} changed between rounds: {where}", severity=Severity.INFO)
         elif values:
             yield f"{name} is {next(iter(values.values())).host_facts[fact]} in all {len(cells)} cells"
+
+
+def unlike_in_a_round(evidence: Evidence, cells: list[CellRecord], fact: str) -> tuple[str, ...]:
+    """The environments in which a fact of the machine differed from the reference's in the same round."""
+    known = {
+        (cell.environment, cell.round): canonical(cell.host_facts[fact]) for cell in cells if fact in cell.host_facts
+    }
+    found = {
+        environment: None
+        for (environment, number), value in known.items()
+        if known.get((evidence.reference, number), value) != value
+    }
+    return tuple(found)
 
 
 @row(
@@ -149,6 +131,7 @@ def frequency_policy(evidence: Evidence) -> Iterator[Result]:
     remedy="cool the machine, disable turbo, or let it rest longer (`settle`)",
     source="scaling_cur_freq and core_throttle_count of the machine around every trial; absent in most "
     "virtual machines",
+    note="a note where it happened in an environment and in what it is compared with: that is in the interval",
     needs=Needs(
         "the machine's clock and throttling",
         counters=("cpu_mhz", "throttle_events"),
@@ -158,6 +141,8 @@ def frequency_policy(evidence: Evidence) -> Iterator[Result]:
 )
 def clock_speed(evidence: Evidence) -> Iterator[Result]:
     """C08: clock against the first round, and thermal throttling."""
+    throttled: dict[tuple[str, str], Failed | None] = {}
+    slower: dict[tuple[str, str], Failed | None] = {}
     for environment in dict.fromkeys(trial.environment for trial in evidence.runs()):
         trials = [trial for trial in evidence.runs() if trial.environment == environment]
         events = sum(trial.host_counters.get("throttle_events", 0.0) for trial in trials)
@@ -165,16 +150,19 @@ def clock_speed(evidence: Evidence) -> Iterator[Result]:
         for trial in trials:
             if "cpu_mhz" in trial.host_counters:
                 clocks.setdefault(trial.round, []).append(trial.host_counters["cpu_mhz"])
-        if events > 0:
-            yield Failed(f"CPUs throttled themselves {events:.0f} times during {environment}", environment)
+        message = f"CPUs throttled themselves {events:.0f} times during {environment}"
+        throttled[environment, ""] = Failed(message, environment) if events > 0 else None
         if clocks:
+            slower[environment, ""] = None
             began = median(clocks[min(clocks)])
             slowest = min(median(each) for each in clocks.values())
             if slowest < (1 - SLOWER) * began:
                 message = f"the clock fell from {began:.0f} MHz in the first round to {slowest:.0f} MHz"
-                yield Failed(f"{message} in {environment}", environment)
+                slower[environment, ""] = Failed(f"{message} in {environment}", environment)
             else:
                 yield f"{environment}: {began:.0f} MHz in the first round, at least {slowest:.0f} MHz later"
+    yield from weighed(evidence, throttled, Severity.WARNING)
+    yield from weighed(evidence, slower, Severity.WARNING)
 
 
 @row(

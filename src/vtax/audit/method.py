@@ -35,6 +35,9 @@ def few_rounds(evidence: Evidence) -> Iterator[Result]:
         return
     planned = len({cell.round for cell in evidence.plan.cells})
     counts = complete_rounds(evidence)
+    if not counts and len(evidence.plan.environments) == 1:
+        yield "no two environments are compared"
+        return
     short = {place: count for place, count in counts.items() if count < VERDICT_FROM}
     needed = f"a verdict needs {VERDICT_FROM}, because no 95 % interval exists for fewer pairs, so this is a pilot"
     if len(short) == len(counts):
@@ -43,7 +46,8 @@ def few_rounds(evidence: Evidence) -> Iterator[Result]:
         yield Failed(f"{said}; {needed}")
         return
     for (environment, label), count in short.items():
-        message = f"{count} of {planned} planned rounds of {label} are complete in {environment} and the baseline"
+        message = f"{count} of {planned} planned rounds of {label} are complete in {environment} and "
+        message += evidence.counterpart(label)
         yield Failed(f"{message}; {needed}", environment, label)
     if not short:
         yield f"{min(counts.values())} of {planned} planned rounds or more are complete in each entry"
@@ -63,9 +67,8 @@ def repeated_runs(evidence: Evidence) -> Iterator[Failed]:
 
 
 def complete_rounds(evidence: Evidence) -> dict[tuple[str, str], int]:
-    """Of each environment and entry: in how many rounds the environment and the baseline both have a result of it, on
-    the nodes where that is fewest."""
-    baseline = evidence.plan.study.baseline
+    """Of each environment and entry: in how many rounds the environment and what it is compared with both have a result
+    of it, on the nodes where that is fewest."""
     planned = {(work.environment, work.id): work.label for work in evidence.plan.work}
     rounds: dict[tuple[str, str], set[int]] = {}
     for trial in evidence.trials:
@@ -73,7 +76,8 @@ def complete_rounds(evidence: Evidence) -> dict[tuple[str, str], int]:
             rounds.setdefault((trial.environment, trial.work), set()).add(trial.round)
     found: dict[tuple[str, str], int] = {}
     for (environment, work), label in planned.items():
-        if environment != baseline and (baseline, work) in planned:
+        baseline = evidence.counterpart(label)
+        if environment not in (baseline, evidence.plan.study.baseline) and (baseline, work) in planned:
             both = rounds.get((environment, work), set()) & rounds.get((baseline, work), set())
             found[environment, label] = min(len(both), found.get((environment, label), len(both)))
     return found
@@ -88,6 +92,7 @@ def complete_rounds(evidence: Evidence) -> dict[tuple[str, str], int]:
     "difference",
     remedy="repeat the campaign with `vtax run`, which follows the plan; do not start cells by hand",
     source="when every trial began, against the plan; in logs the times that they name, which few do",
+    whole=True,
 )
 def order(evidence: Evidence) -> Iterator[Result]:
     """R02: cells or trials ran in another order than planned, so that drift may look like an effect."""
@@ -150,6 +155,7 @@ def day(moment: float) -> str:
     why="the remaining runs may be the lucky ones",
     remedy="read the logs of these trials, remove the cause, and run a new campaign",
     source="the records against the plan; of imported logs those that were refused",
+    whole=True,
 )
 def missing_runs(evidence: Evidence) -> Iterator[Result]:
     """R07: runs that are missing or failed, and clusters that were lost on the way."""
@@ -196,6 +202,7 @@ def reason(record: TrialRecord | None) -> str:
     "analysis named when they were written; the rounds that ran, and the log of interim analyses",
     needs=Needs("the hash of the plan", origin=Origin.RUN),
     note="unknown for campaigns of versions that wrote the hash of the plan into `plan.json` and `looks.json` alone",
+    whole=True,
 )
 def optional_stopping(evidence: Evidence) -> Iterator[Result]:
     """R03: a sealed plan, and looks only where it has them."""

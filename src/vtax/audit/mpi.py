@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 
 from vtax.audit.subjects import MPI, STORAGE
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, against_first, observed, shown
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -123,18 +124,24 @@ def misplaced(ranks: dict[str, int], nodes: tuple[NodeShape, ...]) -> str:
     why="ranks wait for messages without sleeping: two of them on one CPU measure the scheduler",
     remedy="use fewer ranks per node, or nodes with more CPUs",
     source="the allowed CPUs of every rank, asked of every new cluster",
+    note="a note where an environment and what it is compared with have it alike: it is then about what the number "
+    "means",
     scopes=PARALLEL,
     needs=Needs("the CPUs of the ranks", checks="mpi binding", origin=Origin.RUN),
 )
 def binding(evidence: Evidence) -> Iterator[Result]:
     """M02: CPUs that two ranks of a node may use."""
+    overlapping: dict[tuple[str, str], Failed | None] = {}
     for environment in evidence.environments:
         lines = [line for check in evidence.checks(environment) if (line := BINDING.match(check))]
         for line in {found[0]: found for found in lines}.values():
             if shared := shared_by_ranks(line[2]):
-                yield Failed(f"{line[1]} in {environment}: two ranks may use CPU {shared}", environment)
+                message = f"{line[1]} in {environment}: two ranks may use CPU {shared}"
+                overlapping[environment, ""] = Failed(message, environment)
             else:
+                overlapping.setdefault((environment, ""), None)
                 yield f"{environment}, {line[1]}: {line[2]}"
+    yield from weighed(evidence, overlapping, Severity.WARNING)
 
 
 def shared_by_ranks(text: str) -> str:
@@ -223,6 +230,7 @@ def path_of(argv: tuple[str, ...]) -> str:
     "logs, run mpirun with --bind-to none, or --map-by :PE=2",
     source="the command lines and the threads that a tool reports, against the CPUs and the quota of the nodes; in "
     "logs how ranks were bound, and how threads shared the work",
+    note="a warning where an environment and what it is compared with have too few CPUs alike",
     needs=(
         Needs("the CPUs that its nodes may use", node=("cpus_allowed",), origin=Origin.RUN),
         Needs("threads, and how they shared the work", facts=("thread_imbalance", "bind_to"), origin=Origin.IMPORTED),
@@ -230,6 +238,7 @@ def path_of(argv: tuple[str, ...]) -> str:
 )
 def threads(evidence: Evidence) -> Iterator[Result]:
     """M05: ranks times threads of MPI programs, threads that a tool reports, against usable CPUs."""
+    crowded: dict[bool, dict[tuple[str, str], Failed | None]] = {True: {}, False: {}}
     for (environment, label), trials in evidence.entries().items():
         if evidence.plan.origin is Origin.IMPORTED:
             yield from (each for trial in trials for each in bound_threads(evidence, trial))
@@ -242,10 +251,13 @@ def threads(evidence: Evidence) -> Iterator[Result]:
         if cpus is None:
             yield Undecided(f"{said} an unknown number of CPUs", environment, label)
         elif wanted > cpus:
-            severity = None if trials[0].benchmark in MPI else Severity.WARNING
-            yield Failed(f"{said} {cpus:g} CPUs", environment, label, severity)
+            mpi = trials[0].benchmark in MPI
+            crowded[mpi][environment, label] = Failed(f"{said} {cpus:g} CPUs", environment, label)
         else:
+            crowded[trials[0].benchmark in MPI][environment, label] = None
             yield f"{said} {cpus:g} CPUs"
+    yield from weighed(evidence, crowded[True], Severity.BLOCKER, alike=Severity.WARNING)
+    yield from weighed(evidence, crowded[False], Severity.WARNING)
 
 
 def bound_threads(evidence: Evidence, trial: TrialRecord) -> Iterator[Result]:

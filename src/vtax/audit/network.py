@@ -124,7 +124,7 @@ def interfaces(evidence: Evidence) -> Iterator[Result]:
                 rate, speed = format_quantity(fastest, "bit/s"), format_quantity(max(speeds), "bit/s")
                 message = f"{label} in {environment}: {rate} exceeds the interface's {speed}"
                 yield Failed(message, environment, label)
-    first = next(iter(seen), "")
+    first = next((name for name in (evidence.reference, *evidence.environments) if name in seen), "")
     for environment in (name for name in seen if name != first):
         for name, value in seen[environment].items():
             if value and seen[first][name] and value != seen[first][name]:

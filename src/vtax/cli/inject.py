@@ -21,9 +21,9 @@ def inject(
     ] = None,
     percent: Annotated[
         float, typer.Option(min=1, max=95, help="How much less CPU time the slowed environment has.")
-    ] = 5,
-    seconds: Annotated[int, typer.Option(min=1, help="Length of one measurement.")] = 2,
-    iterations: Annotated[int, typer.Option(min=1, help="Measurements in a cell.")] = 3,
+    ] = 10,
+    seconds: Annotated[int, typer.Option(min=1, help="Length of one measurement.")] = 1,
+    iterations: Annotated[int, typer.Option(min=1, help="Measurements in a cell: one or an even number.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Determines the order of everything.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

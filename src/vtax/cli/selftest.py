@@ -27,7 +27,7 @@ def stats(
     json: Annotated[bool, typer.Option("--json", help="Print every check as JSON.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Print every check, not only the worst of each kind.")] = False,
 ) -> None:
-    """Simulate campaigns with a known truth, judge them, and compare the error rates with the goals G0 to G10.
+    """Simulate campaigns with a known truth, judge them, and compare the error rates with the goals G0 to G12.
 
     Takes some minutes with the default of 20,000 campaigns; `--replicates 500` takes well under two. Exit code 5 when a
     goal is missed.

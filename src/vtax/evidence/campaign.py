@@ -80,11 +80,12 @@ class Evidence:
             and emulated(self, spec.name)
         )
 
-    def without(self, environments: Collection[str]) -> Evidence:
-        """The same campaign as if it had never had some environments."""
-        if not environments:
+    @cached_property
+    def comparable(self) -> Evidence:
+        """The same campaign as if it had never had the environments that are not compared because of emulation."""
+        left_out = self.emulated
+        if not left_out:
             return self
-        left_out = set(environments)
         plan = self.plan.model_copy(
             update={
                 "environments": tuple(spec for spec in self.plan.environments if spec.name not in left_out),
@@ -119,6 +120,17 @@ class Evidence:
         if self.compared_with:
             return self.compared_with
         return baseline if baseline in self.environments else next(iter(self.environments), "")
+
+    def counterpart(self, label: str) -> str:
+        """What an entry is compared with: the baseline, or, where the plan does not have it there, the first
+        environment of the study that has it."""
+        return self._substitutes.get(label, self.plan.study.baseline)
+
+    @cached_property
+    def _substitutes(self) -> Mapping[str, str]:
+        from vtax.analysis.estimate.baselines import substitutes
+
+        return {label: name for (label, _), name in substitutes(self.plan, self.emulated).items()}
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -285,7 +297,7 @@ def against_first(evidence: Evidence, known: Mapping[tuple[str, str], str]) -> I
     environment of which anything is known under that label; the reference comes before others."""
     for label in dict.fromkeys(label for _, label in known):
         names = [environment for environment, other in known if other == label]
-        first = evidence.reference if evidence.reference in names else names[0]
+        first = evidence.counterpart(label) if evidence.counterpart(label) in names else names[0]
         for name in names:
             if known[name, label] != known[first, label]:
                 yield name, label, known[name, label], first, known[first, label]

@@ -75,6 +75,7 @@ class Row:
     about: Callable[[TrialRecord], bool] = every  # it is about these runs alone
     applies: Callable[[Evidence], str] = always  # "" or why it does not
     note: str = ""  # where it differs from the usual advice
+    whole: bool = False  # it looks at the whole campaign, with environments that are not compared because of emulation
 
     def __call__(self, evidence: Evidence) -> tuple[Finding, ...]:
         """The findings alone."""
@@ -85,6 +86,8 @@ class Row:
         if reason := self.inapplicable_because(evidence):
             return self._row(Outcome.NOT_APPLICABLE, (), (reason,))
         any_trials = bool(evidence.trials)
+        if not self.whole:
+            evidence = evidence.comparable
         if self.benchmarks or self.scopes or self.about is not every:
             evidence = evidence.part(self.covers)
         imported = evidence.plan.origin is Origin.IMPORTED
@@ -177,13 +180,14 @@ def row(
     about: Callable[[TrialRecord], bool] = every,
     applies: Callable[[Evidence], str] = always,
     note: str = "",
+    whole: bool = False,
 ) -> Callable[[Check], Row]:
     """Makes a row of a check."""
     alternatives = (needs,) if isinstance(needs, Needs) else needs
 
     def made(check: Check) -> Row:
         about_what = (benchmarks, scopes, alternatives, about, applies)
-        return Row(id, severity, title, short, why, remedy, source, check, *about_what, note)
+        return Row(id, severity, title, short, why, remedy, source, check, *about_what, note, whole)
 
     return made
 

@@ -29,7 +29,7 @@ def differing(evidence: Evidence, settings: Settings) -> Iterator[Failed]:
     known."""
     for label in dict.fromkeys(label for _, label in settings):
         names = [environment for environment, other in settings if other == label]
-        first = evidence.reference if evidence.reference in names else names[0]
+        first = evidence.counterpart(label) if evidence.counterpart(label) in names else names[0]
         ours = settings[first, label]
         for environment in names:
             theirs = settings[environment, label]

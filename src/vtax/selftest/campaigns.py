@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from vtax.analysis.estimate.columns import Bools, Floats, Ints
+from vtax.analysis.estimate.differences import median_of_pairs
 from vtax.analysis.estimate.paired import log_differences
 from vtax.analysis.estimate.summary import cell_summary
 from vtax.analysis.order import environment_orders
@@ -66,6 +67,51 @@ def times(
     return np.asarray(np.exp(cells[..., None] + independent(scenario, random, (*cells.shape, iterations))))
 
 
+def trial_times(
+    scenario: Scenario,
+    random: Random,
+    first: Floats,
+    *,
+    iterations: int,
+    alternating: bool = True,
+    effect: float = 0.0,
+    carry_over: float = 0.0,
+) -> Floats:
+    """As `times`, with noise that takes one step a trial instead of one a cell.
+
+    `alternating`: the trials of a round alternate, in mirrored order; else each environment has its trials in a row.
+    `carry_over` is by how much whatever runs second is slower: the second trial of a pair, or the second cell.
+    """
+    campaigns, rounds = first.shape
+    slots = places(first, iterations, alternating=alternating)
+    course = scenario.over_time(random, campaigns, 2 * rounds * iterations)
+    begins = (2 * iterations * np.arange(rounds))[None, None, :, None]
+    logs = np.take_along_axis(course, (begins + slots).reshape(campaigns, -1), axis=1).reshape(slots.shape)
+    logs += carry_over * (slots % 2 if alternating else slots // iterations)
+    logs[:, 1] += effect
+    if scenario.boot:
+        logs += scenario.boot * random.standard_normal(slots.shape[:3])[..., None]
+    return np.asarray(np.exp(logs + independent(scenario, random, slots.shape)))
+
+
+def places(first: Floats, iterations: int, *, alternating: bool) -> Ints:
+    """At which place of its round each trial runs, counted from 0; shape (campaigns, 2, rounds, iterations)."""
+    second = np.stack((first > 0, first < 0), axis=1).astype(np.int64)[..., None]  # each environment in the first pair
+    number = np.arange(iterations)
+    return 2 * number + (second ^ (number % 2)) if alternating else number + iterations * second
+
+
+def pair_differences(values: Floats) -> Floats:
+    """Log differences of paired trials, shape (campaigns, rounds, iterations): above zero, environment 1 is faster."""
+    mine, theirs = np.ascontiguousarray(values[:, 1]), np.ascontiguousarray(values[:, 0])
+    return log_differences(mine, theirs, higher_is_better=False)
+
+
+def differences_by_trial(values: Floats) -> Floats:
+    """What `differences` is where trials alternate."""
+    return median_of_pairs(pair_differences(values))
+
+
 def differences(values: Floats) -> Floats:
     """Paired log differences, shape (campaigns, rounds): above zero where environment 1 is faster."""
     cells = cell_summary(values, Kind.COST)
@@ -87,13 +133,16 @@ class Ended:
         return float(np.isin(self.word, words).any(axis=1).mean())
 
 
-def ended(given: Floats, first: Floats, looks: tuple[int, ...], delta: float, level: LookLevel | None = None) -> Ended:
+def ended(
+    given: Floats, first: Floats | None, looks: tuple[int, ...], delta: float, level: LookLevel | None = None
+) -> Ended:
     """Campaigns that stop at the first look at which every metric has its verdict; (campaigns, metrics, n).
 
-    `level` is what makes intervals hold at all looks; that of planned ones where it is left out.
+    `first` is None where nothing is adjusted for the order. `level` is what makes intervals hold at all looks; that of
+    planned ones where it is left out.
     """
     campaigns, metrics, _ = given.shape
-    level = level or calibration(looks, adjusted=True)
+    level = level or calibration(looks, adjusted=first is not None)
     word = np.zeros((campaigns, metrics), np.int64)
     low, high = np.empty((campaigns, metrics)), np.empty((campaigns, metrics))
     rounds = np.zeros(campaigns, np.int64)
@@ -101,7 +150,8 @@ def ended(given: Floats, first: Floats, looks: tuple[int, ...], delta: float, le
     for look in looks:
         if not alive.size:
             break
-        seen = interim_result(given[alive, :, :look], first[alive, None, :look], level, delta, before)
+        order = None if first is None else first[alive, None, :look]
+        seen = interim_result(given[alive, :, :look], order, level, delta, before)
         word[alive] = adjusted_words(seen.word, holm(seen.p_sequential), holm(seen.p_within_sequential))
         low[alive], high[alive], rounds[alive] = seen.low, seen.high, look
         unsettled = np.asarray(~np.isin(word[alive], CONCLUSIVE).all(axis=1))

@@ -47,6 +47,11 @@ def reference(goal: str, what: str, measured: float, replicates: int) -> Check:
     return Check(goal, what, 100 * measured, None, True, 0.0, replicates)
 
 
+def size(goal: str, what: str, measured: float, replicates: int) -> Check:
+    """A size without a goal, in percent of the baseline."""
+    return Check(goal, what, measured, None, True, 0.0, replicates, "% of the baseline")
+
+
 def reproduced(goal: str, what: str, measured: float, expected: float, within: float, replicates: int) -> Check:
     """How far a share lies from a published one, in points."""
     error = SIGMAS * math.sqrt(expected * (1 - expected) / replicates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from vtax.selftest import fixed, honesty, stopping
+from vtax.selftest import alternating, fixed, honesty, stealing, stopping
 from vtax.selftest.campaigns import orders
 from vtax.selftest.check import Check
 
@@ -35,6 +35,8 @@ def run(
         ("G8", lambda: stopping.g8(seed, quarter, few)),
         ("G9", lambda: stopping.g9(seed, quarter, few)),
         ("G10", lambda: (*honesty.same_bits(seed, recorded, few[:recorded]), *honesty.g10(seed, 8, few[:8]))),
+        ("G11", lambda: alternating.g11(seed, replicates, many)),
+        ("G12", lambda: stealing.g12(seed, quarter, recorded, few)),
     )
     found: list[Check] = []
     for name, goal in goals:

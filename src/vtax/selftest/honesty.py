@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from vtax.analysis.estimate.paired import exponential
 from vtax.analysis.records import Verdict
 from vtax.analysis.sequential.group_sequential import calibration
 from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, holm, last_interim
-from vtax.selftest.campaigns import differences, generator, times
+from vtax.model.study import Interleave
+from vtax.selftest.campaigns import differences, differences_by_trial, generator, times, trial_times
 from vtax.selftest.check import Check
 from vtax.selftest.noise import BY_NAME, SCENARIOS
 from vtax.selftest.objects import Simulated, plan_of, simulated
@@ -38,25 +39,36 @@ def g7(seed: int, campaigns: int) -> Iterator[Check]:
 
 def same_bits(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
     """Records that go through plan, measurements and `analyse` give the bits that the arrays gave."""
-    held = []
+    held: dict[Interleave, list[bool]] = {"cell": [], "trial": []}
     for i, scenario in enumerate(SCENARIOS):
-        values = times(scenario, generator(seed, 11, i), first, iterations=3, effect=DELTA * (i % 3))
-        given = differences(values)
-        level = calibration(LOOKS, adjusted=True)
-        seen = last_interim(given, first, LOOKS, level, DELTA)
-        assert seen is not None
-        word = adjusted_words(seen.word, holm(seen.p_sequential[:, None])[:, 0], seen.p_within_sequential)
-        for campaign in range(i, campaigns, len(SCENARIOS)):
-            plan = plan_of(seed + campaign, LOOKS, 3)
-            found = simulated(plan, values[campaign]).comparison
-            ends = (exponential(float(seen.low[campaign])), exponential(float(seen.high[campaign])))
-            held.append(
-                found.effect == float(seen.fit.theta[campaign])
-                and (found.low, found.high) == ends
-                and found.p_sequential == float(seen.p_sequential[campaign])
-                and found.verdict is CODES[int(word[campaign])]
-            )
-    yield _holds("G10", "records give the same bits as arrays", held)
+        effect, which = DELTA * (i % 3), range(i, campaigns, len(SCENARIOS))
+        values = times(scenario, generator(seed, 11, i), first, iterations=3, effect=effect)
+        held["cell"] += _same(seed, values, differences(values), first, LOOKS, which)
+        order = first[:, : PLANNED[-1]]
+        values = trial_times(scenario, generator(seed, 11, i, 1), order, iterations=4, effect=effect)
+        held["trial"] += _same(seed, values, differences_by_trial(values), None, PLANNED, which)
+    yield _holds("G10", "records give the same bits as arrays", held["cell"])
+    yield _holds("G10", "records of alternating trials give the same bits as arrays", held["trial"])
+
+
+def _same(
+    seed: int, values: Floats, given: Floats, first: Floats | None, looks: tuple[int, ...], which: Iterable[int]
+) -> Iterator[bool]:
+    """Whether each of these campaigns has the same numbers as records; without `first`, trials alternate."""
+    seen = last_interim(given, first, looks, calibration(looks, adjusted=first is not None), DELTA)
+    assert seen is not None
+    word = adjusted_words(seen.word, holm(seen.p_sequential[:, None])[:, 0], seen.p_within_sequential)
+    for campaign in which:
+        plan = plan_of(seed + campaign, looks, values.shape[-1], "trial" if first is None else "cell")
+        found = simulated(plan, values[campaign]).comparison
+        ends = (exponential(float(seen.low[campaign])), exponential(float(seen.high[campaign])))
+        yield (
+            found.effect == float(seen.fit.theta[campaign])
+            and (found.low, found.high) == ends
+            and found.p_sequential == float(seen.p_sequential[campaign])
+            and found.verdict is CODES[int(word[campaign])]
+            and found.interleave == plan.interleave
+        )
 
 
 def g10(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
@@ -68,11 +80,16 @@ def g10(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:
         ("swapping the environments negates the effect exactly", _negates),
         ("times and rates get the same verdict", _inverts),
     )
-    values = times(BY_NAME["tail"], generator(seed, 10), first[:, : PLANNED[-1]], iterations=3)
-    plans = [plan_of(seed + i, PLANNED, 3) for i in range(campaigns)]
-    made = [simulated(plan, values[i]) for i, plan in enumerate(plans)]
-    for what, test in tests:
-        yield _holds("G10", what, [test(one, values[i], i) for i, one in enumerate(made)])
+    first = first[:, : PLANNED[-1]]
+    ways: tuple[tuple[Interleave, str, Floats], ...] = (
+        ("cell", "", times(BY_NAME["tail"], generator(seed, 10), first, iterations=3)),
+        ("trial", "alternating trials: ", trial_times(BY_NAME["tail"], generator(seed, 10, 1), first, iterations=4)),
+    )
+    for interleave, name, values in ways:
+        plans = [plan_of(seed + i, PLANNED, values.shape[-1], interleave) for i in range(campaigns)]
+        made = [simulated(plan, values[i]) for i, plan in enumerate(plans)]
+        for what, test in tests:
+            yield _holds("G10", f"{name}{what}", [test(one, values[i], i) for i, one in enumerate(made)])
 
 
 def _warns(made: Simulated, values: Floats, _: int) -> bool:

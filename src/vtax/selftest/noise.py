@@ -50,6 +50,29 @@ def step(random: Random, campaigns: int, steps: int) -> Floats:
     return 0.05 * sign * (np.arange(steps) >= when)
 
 
+def steps(random: Random, campaigns: int, steps: int) -> Floats:
+    """Jumps of 5 %, up or down, at one step in ten."""
+    jumps = np.where(random.random((campaigns, steps)) < 0.5, 0.05, -0.05)
+    return np.cumsum(np.where(random.random((campaigns, steps)) < 0.1, jumps, 0.0), axis=1)
+
+
+def stolen_shares(random: Random, campaigns: int, steps: int) -> Floats:
+    """The share of CPU time that a hypervisor takes: bursts of 5 to 30 %, of five steps in the mean, a third of the
+    time."""
+    shares = np.zeros((campaigns, steps))
+    now = np.zeros(campaigns)
+    for step in range(steps):
+        size, chance = random.uniform(*BURST, campaigns), random.random(campaigns)
+        now = np.where(now > 0, np.where(chance < 0.2, 0.0, now), np.where(chance < 0.1, size, 0.0))
+        shares[:, step] = now
+    return shares
+
+
+def stolen(random: Random, campaigns: int, steps: int) -> Floats:
+    """Time that passes while a hypervisor runs something else, whatever environment it hits."""
+    return np.asarray(-np.log1p(-stolen_shares(random, campaigns, steps)))
+
+
 @dataclass(frozen=True)
 class Scenario:
     """`noise` of each iteration and `boot` of each instance are standard deviations; `tail` is the share of iterations
@@ -72,8 +95,13 @@ SCENARIOS = (
     Scenario("boot", boot=0.01),
     Scenario("all", over_time=ar1(0.02), boot=0.01, tail=0.05),
 )
+STEPS = Scenario("steps", over_time=steps)
+RENTED = Scenario("rented", noise=0.012, over_time=ar1(0.045))  # as measured, trials of 1 s: docs/method.md
+STOLEN = Scenario("stolen", over_time=stolen)
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+TRIAL_SCENARIOS = (*SCENARIOS, STEPS, RENTED, STOLEN)  # with one step a trial
 TAIL_MEAN = 0.1
+BURST = (0.05, 0.3)  # of CPU time, while a hypervisor takes some
 
 
 def independent(scenario: Scenario, random: Random, shape: tuple[int, ...]) -> Floats:

@@ -16,7 +16,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
-from vtax.model.study import Study
+from vtax.model.study import Interleave, Study
 from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
@@ -28,6 +28,7 @@ TIME = Metric(name="work_time", unit="s", kind=Kind.COST, primary=True)
 RATE = Metric(name="work_rate", unit="1/s", kind=Kind.RATE_FIXED_WORK, primary=True)
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3), memory_bytes=32 * 2**30)
 STARTED = 1.8e9  # Unix time
+TICKS = 100  # of every CPU in a second
 STUDY = """
 name = "simulated"
 baseline = "base"
@@ -88,21 +89,26 @@ def _study() -> Study:
     return parse(STUDY, "(self-test)")
 
 
-def plan_of(seed: int, looks: tuple[int, ...], iterations: int) -> Plan:
+def plan_of(
+    seed: int, looks: tuple[int, ...], iterations: int, interleave: Interleave = "cell", margin: float = 0.02
+) -> Plan:
     """The planner's own plan of two environments and one benchmark."""
     study = _study()
     entries = tuple(entry.model_copy(update={"iterations": iterations}) for entry in study.benchmarks)
-    update = {"seed": seed, "rounds": looks[-1], "looks": looks, "benchmarks": entries}
+    update = {"seed": seed, "rounds": looks[-1], "looks": looks, "benchmarks": entries, "margin": margin}
     nowhere = Path("never-created")
     providers = {spec.name: provider(candidates(spec.provider)[0], nowhere) for spec in study.environments}
-    return make_plan(study.model_copy(update=update), MACHINE, providers)
+    made = make_plan(study.model_copy(update=update), MACHINE, providers)
+    return made.model_copy(update={"interleave": interleave})
 
 
-def simulated(plan: Plan, values: Floats, *, rate: bool = False) -> Simulated:
+def simulated(plan: Plan, values: Floats, *, rate: bool = False, stolen: Floats | None = None) -> Simulated:
     """A campaign with these times, shape (2, rounds, iterations), of which the baseline's come first.
 
-    `rate`: what was measured is 1 / time.
+    `rate`: what was measured is 1 / time. `stolen` is the share of CPU time, in the same shape, that the counters of
+    every trial show as stolen from its CPU, in whole ticks as a kernel counts them.
     """
+    starts = _starts(plan)
     measurements: list[Measurement] = []
     trials: list[TrialRecord] = []
     for cell in plan.cells:
@@ -111,11 +117,36 @@ def simulated(plan: Plan, values: Floats, *, rate: bool = False) -> Simulated:
         place = ENVIRONMENTS.index(cell.environment)
         for planned in cell.trials:
             time_s = float(values[place, cell.round - 1, planned.iteration - 1])
-            record = _record(cell.id, cell.round, cell.environment, planned.id, planned.iteration, len(trials))
+            record = _record(cell.id, cell.round, cell.environment, planned.id, planned.iteration, starts[planned.id])
+            if stolen is not None:
+                record = _counted(record, time_s, float(stolen[place, cell.round - 1, planned.iteration - 1]))
             trials.append(record)
             metric, value = (RATE, 1 / time_s) if rate else (TIME, time_s)
             measurements.append(Measurement.of(record, metric, value, source="stdout"))
     return Simulated(plan, tuple(measurements), tuple(trials))
+
+
+def _starts(plan: Plan) -> dict[str, int]:
+    """Which place each measured trial has in the campaign; where trials alternate, in the mirrored order."""
+    order = [
+        ((cell.round, planned.iteration, place if planned.iteration % 2 else -place), planned.id)
+        for place, cell in enumerate(plan.cells)
+        for planned in cell.trials
+    ]
+    names = [name for _, name in (sorted(order) if plan.interleave == "trial" else order)]
+    return {name: place for place, name in enumerate(names)}
+
+
+def _counted(record: TrialRecord, elapsed_s: float, stolen: float) -> TrialRecord:
+    """The trial with what the machine and its node counted meanwhile: on one CPU of four, always busy."""
+    ticks = max(1, round(TICKS * elapsed_s))
+    lost = round(stolen * ticks)
+    mine = {"cpu_ticks": float(ticks), "steal_ticks": float(lost), "busy_ticks": float(ticks)}
+    whole = {**mine, "cpu_ticks": float(len(MACHINE.cpu_ids) * ticks)}
+    host = {**whole, "trial_cpu_ticks": float(ticks), "trial_steal_ticks": float(lost)}
+    return record.model_copy(
+        update={"elapsed_s": elapsed_s, "host_counters": host, "counters": {record.nodes[0]: whole}}
+    )
 
 
 def _record(cell: str, number: int, environment: str, trial: str, iteration: int, place: int) -> TrialRecord:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from vtax.selftest.check import Check
-from vtax.selftest.noise import SCENARIOS
+from vtax.selftest.noise import TRIAL_SCENARIOS
 
 HEADER = ("goal", "what", "measured", "goal is", "tolerance", "campaigns", "")
-SCENARIO = re.compile(rf"^({'|'.join(scenario.name for scenario in SCENARIOS)})\b[,:]? *")
+SCENARIO = re.compile(rf"^({'|'.join(scenario.name for scenario in TRIAL_SCENARIOS)})\b[,:]? *")
 
 
 def kind(check: Check) -> tuple[str, str, bool]:

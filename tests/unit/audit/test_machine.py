@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from builders.audit_cases import COUNTERS, HOST_FACTS, SEAL, evidence, failed, logged, passed, unknown
-from vtax.audit import Evidence, clocks, disturbance, environment, machine, method
+from vtax.audit import Evidence, clocks, disturbance, environment, machine, method, stolen
 from vtax.model.finding import Outcome, Severity
 from vtax.model.nodes import Scope
 
@@ -41,13 +41,13 @@ def cells(name: str, **changed: Any) -> Evidence:
     return replace(campaign, cells=made)
 
 
-@pytest.mark.parametrize(("ticks", "severity"), [(99.0, None), (200.0, Severity.WARNING), (700.0, Severity.BLOCKER)])
+@pytest.mark.parametrize(("ticks", "severity"), [(99.0, None), (150.0, Severity.WARNING), (700.0, Severity.BLOCKER)])
 def test_c05_stolen_time(ticks: float, severity: Severity | None) -> None:
     campaign = counting(steal_ticks=ticks)  # of 20000
     if severity is None:
-        assert passed(machine.steal, campaign)
+        assert passed(stolen.steal, campaign)
         return
-    found = failed(machine.steal, campaign)
+    found = failed(stolen.steal, campaign)
     assert {(one.severity, one.environment) for one in found} == {(severity, "container")}
     assert f"{ticks / 20_000:.1%} of the CPU time was stolen" in found[0].message
 
@@ -75,52 +75,52 @@ ROBBED = {"cpu_ticks": 20_000.0, "steal_ticks": 1000.0}  # 5 %
 
 
 def test_c05_a_guest_that_counts_nothing_on_a_machine_that_lost_time() -> None:
-    found = failed(machine.steal, losing(ROBBED, {"steal_ticks": 0.0}, "qemu"))
+    found = failed(stolen.steal, losing(ROBBED, {"steal_ticks": 0.0}, "qemu"))
     assert {(one.severity, one.environment) for one in found} == {(Severity.BLOCKER, "container")}
-    assert "5.0% of the CPU time was stolen (5.0% in the worst run)" in found[0].message
-    assert passed(machine.steal, losing(QUIET, {"steal_ticks": 0.0}, "qemu"))
+    assert "5.0% of the CPU time was stolen in container, 0.0% in host" in found[0].message
+    assert passed(stolen.steal, losing(QUIET, {"steal_ticks": 0.0}, "qemu"))
 
 
 def test_c05_what_a_guests_own_emulator_took_is_a_note() -> None:
-    found = failed(machine.steal, losing(QUIET, {"steal_ticks": 1000.0}, "qemu"))
+    found = failed(stolen.steal, losing(QUIET, {"steal_ticks": 1000.0}, "qemu"))
     assert {one.severity for one in found} == {Severity.INFO}
     assert "in 5.0% of their time" in found[0].message
     assert "the emulator, or nodes that share the CPU, took" in found[0].message
-    assert passed(machine.steal, losing(QUIET, {"steal_ticks": 99.0}, "qemu"))
+    assert passed(stolen.steal, losing(QUIET, {"steal_ticks": 99.0}, "qemu"))
 
 
 def test_c05_a_guest_on_a_machine_that_counted_nothing_is_unknown() -> None:
-    assert unknown(machine.steal, losing({}, {"steal_ticks": 0.0}, "virtualbox"))
+    assert unknown(stolen.steal, losing({}, {"steal_ticks": 0.0}, "virtualbox"))
 
 
 @pytest.mark.parametrize(("host", "node"), [(ROBBED, 0.0), (QUIET, 1000.0)])
 def test_c05_nodes_under_the_machines_kernel_lose_the_larger_of_both(host: Mapping[str, float], node: float) -> None:
-    assert failed(machine.steal, losing(host, {"steal_ticks": node}, "docker"))[0].severity is Severity.BLOCKER
+    assert failed(stolen.steal, losing(host, {"steal_ticks": node}, "docker"))[0].severity is Severity.BLOCKER
 
 
 def test_c05_what_the_controlling_machine_loses_is_nothing_to_nodes_elsewhere() -> None:
-    assert passed(machine.steal, losing(ROBBED, {"steal_ticks": 0.0}, "cloud"))
+    assert passed(stolen.steal, losing(ROBBED, {"steal_ticks": 0.0}, "cloud"))
 
 
 def test_c05_is_of_the_cpus_of_the_trial() -> None:
     # Two CPUs of eight lost a tenth of their time; of all eight that is 2.5 %.
     host = {"cpu_ticks": 80_000.0, "steal_ticks": 2000.0, "trial_cpu_ticks": 20_000.0, "trial_steal_ticks": 2000.0}
-    assert "10.0% of the CPU time" in failed(machine.steal, losing(host, {}, "qemu"))[0].message
+    assert "10.0% of the CPU time" in failed(stolen.steal, losing(host, {}, "qemu"))[0].message
     elsewhere = {**host, "trial_steal_ticks": 0.0, "steal_ticks": 200.0}
-    assert passed(machine.steal, losing(elsewhere, {}, "qemu"))
+    assert passed(stolen.steal, losing(elsewhere, {}, "qemu"))
     # Nodes that may run anywhere lose what the whole machine does.
-    assert "2.5% of the CPU time" in failed(machine.steal, losing(host, {}, "qemu", pin=False))[0].message
-    assert "2.5% of the CPU time" in failed(machine.steal, losing(host, {}, "docker", cpu_limit="quota"))[0].message
+    assert "2.5% of the CPU time" in failed(stolen.steal, losing(host, {}, "qemu", pin=False))[0].message
+    assert "2.5% of the CPU time" in failed(stolen.steal, losing(host, {}, "docker", cpu_limit="quota"))[0].message
 
 
 def test_c05_unknown() -> None:
-    assert unknown(machine.steal, replace(evidence(), counters={}))
+    assert unknown(stolen.steal, replace(evidence(), counters={}))
 
 
 def test_c06_a_busy_machine_is_noise() -> None:
     campaign = cells("container", idle={"cpu_ticks": 100.0, "busy_ticks": 13.0})
     (found,) = failed(machine.foreign_load, campaign)
-    assert (found.severity, found.environment) == (Severity.WARNING, "container")
+    assert (found.severity, found.environment) == (Severity.INFO, "container")
     assert "13% of the machine's CPUs were busy before the trials (median; above 10% in 6 of 6 cells)" in found.message
     assert passed(machine.foreign_load, evidence())
     assert (
@@ -130,7 +130,7 @@ def test_c06_a_busy_machine_is_noise() -> None:
 
 def test_c06_a_machine_that_is_busier_in_one_environment_is_bias() -> None:
     found = failed(machine.foreign_load, cells("container", idle={"cpu_ticks": 100.0, "busy_ticks": 40.0}))
-    assert [one.severity for one in found] == [Severity.WARNING, Severity.BLOCKER]
+    assert [one.severity for one in found] == [Severity.INFO, Severity.BLOCKER]
     assert "in every cell of container (at least 40% of its CPUs) than in any of host (at most 4%)" in found[1].message
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from builders.audit_cases import FACTS, FLAGS, evidence, only, passed, unknown
-from vtax.audit import disk, environment, programs
+from vtax.audit import audit, disk, environment, findings_of, programs
 from vtax.evidence.campaign import Evidence
-from vtax.model.finding import Severity
+from vtax.model.finding import Outcome, Severity
 from vtax.model.nodes import Scope
+from vtax.model.study import Selection
 from vtax.tools.hpcc import blas
 
 
@@ -130,8 +131,10 @@ def test_unknown_flags() -> None:
 
 def test_a_virtual_host_is_reported() -> None:
     stack = ["virtual machine (KVM)", "container (docker)"]
-    finding = only(environment.nested(evidence(host_facts={"is_virtual": True, "virtualization": stack})))
-    assert finding.severity is Severity.WARNING
+    facts = {"is_virtual": True, "virtualization": stack}
+    finding = only(environment.nested(evidence(host_facts=facts)))
+    assert finding.severity is Severity.INFO
+    assert only(environment.nested(evidence(host_facts=facts, provider="qemu"))).severity is Severity.WARNING
     assert "virtual machine (KVM), in it container (docker)" in finding.message
 
 
@@ -176,9 +179,38 @@ def test_a_study_may_compare_software_emulation() -> None:
     assert environment.emulation(made_by("qemu", "-accel", "kvm", allow_emulation=True)) == ()
 
 
+def test_an_emulated_environment_has_one_finding_and_touches_no_other() -> None:
+    wrong = {"virtualization": TCG, "cpus": 1, "cpu_flags": ["sse2"], "kernel": "5", "mpi_version": "other"}
+    campaign = evidence({"container": wrong})
+    assert {row.id for row in audit(campaign).rows if row.outcome is Outcome.FAIL} == {"T04", "N02", "N04"}
+    found = findings_of(audit(campaign).rows)
+    assert [(one.id, one.severity) for one in found if one.environment == "container"] == [("T04", Severity.BLOCKER)]
+    assert campaign.numbers.pairs == ()
+    assert {name for name, _ in campaign.numbers.levels} == {"host", "container"}
+
+
+def test_emulation_that_the_study_foresees_is_a_note() -> None:
+    campaign = evidence({"container": {"virtualization": TCG}})
+    specs = tuple(
+        spec.model_copy(update={"emulated": Selection(rounds=1)}) if spec.name == "container" else spec
+        for spec in campaign.plan.environments
+    )
+    campaign = replace(campaign, plan=campaign.plan.model_copy(update={"environments": specs}))
+    finding = only(environment.emulation(campaign))
+    assert finding.severity is Severity.INFO
+    assert "container works here, but in software emulation" in finding.message
+
+
+def test_an_emulated_baseline_blocks_what_is_compared_with_it() -> None:
+    campaign = evidence({"host": {"virtualization": TCG}})
+    assert only(environment.emulation(campaign)).severity is Severity.BLOCKER
+    assert {one.baseline for one in campaign.numbers.pairs} == {"host"}
+
+
 def test_what_emulation_brings_along_is_only_a_warning() -> None:
     facts = {"cpu_flags": ["avx2", "fma", "sse2"], "blas_core": "Opteron", "virtualization": TCG}
     campaign = evidence({"container": facts})
+    campaign = replace(campaign, plan=made_by(allow_emulation=True).plan)
     assert only(environment.hidden_flags(campaign)).severity is Severity.WARNING
     differing = [finding for finding in blas.blas_core(campaign) if "two programs" in finding.message]
     assert {finding.severity for finding in differing} == {Severity.WARNING}

@@ -45,6 +45,7 @@ def compare_campaigns(a: Recorded, b: Recorded, environment: str = "") -> Campai
     names = common_environments(a, b, environment)
     differences = setup_differences(a, b, names)
     levels = [{(level.environment, level.series): level for level in side.analysis.levels} for side in (a, b)]
+    alternated = [alternated_differences(side) for side in (a, b)]
     missing = (MissingRuns.of(a), MissingRuns.of(b))
     both: dict[Key, InBoth] = {}
     for key, like in _shared((a, b), levels, names).items():
@@ -56,7 +57,7 @@ def compare_campaigns(a: Recorded, b: Recorded, environment: str = "") -> Campai
             b=other,
             missing=missing,
             estimate=welch(*map(improving_logs, known)) if known else None,
-            tax=_tax(a, b, key, levels),
+            tax=_tax(a, b, key, levels, alternated),
             block=_blocker(a, b, like, differences),
         )
     adjusted, margin = _adjusted(both), max(a.plan.study.margin, b.plan.study.margin)
@@ -114,11 +115,12 @@ def pairing_gain(a: Recorded, b: Recorded) -> float | None:
     for side in (a, b):
         levels = {(level.environment, level.series): level for level in side.analysis.levels}
         baselines = _baselines(side)
+        alternated = alternated_differences(side)
         for (name, series), level in levels.items():
             other = levels.get((baselines.get((name, series), ""), series))
             if other is None or not level.kind.has_ratio:
                 continue
-            paired = paired_differences(level, other)
+            paired = alternated.get((name, series)) or paired_differences(level, other)
             if len(paired) >= INTERVAL_FROM and (sd := statistics.stdev(paired)) > 0:
                 apart = math.hypot(statistics.stdev(improving_logs(level)), statistics.stdev(improving_logs(other)))
                 gains.append(apart / sd)
@@ -130,6 +132,15 @@ def paired_differences(level: Level, other: Level) -> tuple[float, ...]:
     sides = (zip((cell.round for cell in one.cells), improving_logs(one), strict=True) for one in (level, other))
     mine, theirs = map(dict, sides)
     return tuple(mine[number] - theirs[number] for number in sorted(mine.keys() & theirs.keys()))
+
+
+def alternated_differences(side: Recorded) -> dict[Key, tuple[float, ...]]:
+    """The differences from the baseline of series whose trials alternated within rounds, as they were analysed."""
+    return {
+        (one.environment, one.series): tuple(each.difference for each in one.by_round)
+        for one in side.analysis.comparisons
+        if one.interleave == "trial" and one.baseline == side.analysis.baseline
+    }
 
 
 def _side(side: Recorded) -> Side:
@@ -155,16 +166,22 @@ def _blocker(a: Recorded, b: Recorded, level: Level, differences: Sequence[Setup
     return ""
 
 
-def _tax(a: Recorded, b: Recorded, key: Key, levels: Sequence[Mapping[Key, Level]]) -> WelchEstimate | None:
+def _tax(
+    a: Recorded,
+    b: Recorded,
+    key: Key,
+    levels: Sequence[Mapping[Key, Level]],
+    alternated: Sequence[Mapping[Key, tuple[float, ...]]],
+) -> WelchEstimate | None:
     baselines = [_baselines(side).get(key) for side in (a, b)]
     if baselines[0] is None or baselines[0] != baselines[1]:
         return None
     other = (baselines[0], key[1])
     sides = []
-    for side in levels:
+    for side, by_trials in zip(levels, alternated, strict=True):
         if key not in side or other not in side or not side[key].kind.has_ratio:
             return None
-        sides.append(paired_differences(side[key], side[other]))
+        sides.append(by_trials.get(key) or paired_differences(side[key], side[other]))
     return welch(sides[0], sides[1]) if all(sides) else None
 
 

@@ -109,6 +109,7 @@ def _study(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[SetupDiffe
         "baseline": (a.study.baseline, b.study.baseline),
         "margin": (a.study.margin, b.study.margin),
         "settle_s": (a.study.settle_s, b.study.settle_s),
+        "what alternates in a round": (a.interleave, b.interleave),
     }
     for label in sorted(entries[0].keys() & entries[1].keys()):
         mine, other = entries[0][label], entries[1][label]

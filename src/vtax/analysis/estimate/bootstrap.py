@@ -32,10 +32,13 @@ def mean_interval(pair: Pair, runs: Runs, seed: int) -> tuple[float, float] | No
     of these rounds has no end."""
     if pair.base is None or not pair.has_ratio or pair.late or pair.rounds.size < ROUNDS_FROM:
         return None
-    rounds = set(pair.rounds.tolist())
-    mine, theirs = (_iterations(level, rounds, runs) for level in (pair.level, pair.base))
     kind, higher = pair.level.kind, pair.level.direction is Direction.HIGHER
-    low, high = bootstrapped(mine, theirs, kind, seed)
+    if pair.by_round.values is not None:
+        low, high = bootstrapped(*pair.by_round.values, kind, seed, paired=True)
+    else:
+        rounds = set(pair.rounds.tolist())
+        mine, theirs = (_iterations(level, rounds, runs) for level in (pair.level, pair.base))
+        low, high = bootstrapped(mine, theirs, kind, seed)
     ends = (float(low), float(high)) if higher else (-float(high), -float(low))
     return exponential(ends[0]), exponential(ends[1])
 
@@ -45,13 +48,16 @@ def _iterations(level: Level, rounds: set[int], runs: Runs) -> list[Floats]:
     return [values for cell, values in zip(level.cells, cells, strict=True) if cell.round in rounds]
 
 
-def bootstrapped(mine: Sequence[Floats], theirs: Sequence[Floats], kind: Kind, seed: int) -> tuple[Floats, Floats]:
+def bootstrapped(
+    mine: Sequence[Floats], theirs: Sequence[Floats], kind: Kind, seed: int, *, paired: bool = False
+) -> tuple[Floats, Floats]:
     """Low and high end of the log ratio of means, from the iterations of each round, arrays of shape (iterations, ...).
 
-    Exchanging the two negates it exactly: each half of the draws uses the other's random numbers in the other half.
+    Exchanging the two negates it exactly: each half of the draws uses the other's random numbers in the other half;
+    iterations that are `paired` are drawn together.
     """
     totals = []
-    for several, flipped in ((mine, False), (theirs, True)):
+    for several, flipped in ((mine, False), (theirs, not paired)):
         stacked = np.concatenate([_added(values, kind) for values in several])
         sizes = tuple(len(values) for values in several)
         totals.append(np.einsum("di,i...->d...", _weights(sizes, seed, flipped), stacked))

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vtax.analysis.estimate.baselines import EntryPlace, substitutes
-from vtax.analysis.estimate.failures import Lost, Place, TimeoutCounts, lost, place_of, timeouts
-from vtax.analysis.estimate.summary import Key, empty_level, place_of_level
+from vtax.analysis.estimate.differences import Alternation, RoundDifferences, round_differences
+from vtax.analysis.estimate.failures import Lost, Place, Timeouts, lost, place_of, timeouts
+from vtax.analysis.estimate.summary import Iterations, Key, empty_level, place_of_level
 from vtax.analysis.records import Level
 from vtax.analysis.sequential.group_sequential import Tables
 from vtax.model.metric import Metric, Series, SeriesRecord
@@ -23,8 +24,9 @@ class PairingContext:
     """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
 
     `planned` is where the plan has which entry, and its benchmark; `timeouts` and `lost` are measured runs that gave
-    no number, and `without_loss` is where every measured run so far succeeded. `substitutes` take the place of the
-    baseline for entries that it does not have; `emulated` environments are not compared.
+    no number, and `without_loss` is where every measured run so far succeeded. `alternation` is None where whole cells
+    are compared. `substitutes` take the place of the baseline for entries that it does not have; `emulated`
+    environments are not compared.
     """
 
     study: Study
@@ -32,10 +34,11 @@ class PairingContext:
     finished: int
     complete: int
     planned: Mapping[Place, str] = field(default_factory=dict)
-    timeouts: TimeoutCounts = field(default_factory=dict)
+    timeouts: Timeouts = field(default_factory=dict)
     lost: Lost = field(default_factory=dict)
     tables: Tables = field(default_factory=dict)
     declared: Declared = field(default_factory=dict)
+    alternation: Alternation | None = None
     without_loss: frozenset[Place] = frozenset()
     substitutes: Mapping[EntryPlace, str] = field(default_factory=dict)
     emulated: frozenset[str] = frozenset()
@@ -49,6 +52,14 @@ class PairingContext:
         """The last planned look that was reached."""
         return max((look for look in self.study.looks if look <= self.finished), default=None)
 
+    def differences(self, level: Level, base: Level | None) -> RoundDifferences:
+        """One difference a round between two levels of one series; above zero, the first is better."""
+        return round_differences(level, base, self.timeouts, self.alternation)
+
+    def mirrored(self, label: str) -> bool:
+        """Whether the order of an entry's trials is mirrored within each round."""
+        return self.alternation is not None and self.alternation.mirrored(label)
+
 
 def pairing_context(
     plan: Plan,
@@ -56,6 +67,7 @@ def pairing_context(
     measured: int,
     tables: Tables,
     declared: Declared,
+    iterations: Mapping[Key, Iterations],
     emulated: frozenset[str],
 ) -> PairingContext:
     """`measured` is the last round that has a measurement; it counts where no trial was recorded.
@@ -72,6 +84,8 @@ def pairing_context(
     known = {spec.name for spec in plan.environments}
     without_result = lost(trials)
     measured_at = {place_of(trial) for trial in trials if not trial.warmup}
+    late = timeouts(trials)
+    repeated = {spec.label: spec.iterations for spec in plan.study.benchmarks}
     return PairingContext(
         study=plan.study,
         places=places,
@@ -82,10 +96,11 @@ def pairing_context(
             for work in plan.work
             if work.environment in known
         },
-        timeouts=timeouts(trials),
+        timeouts=late,
         lost=without_result,
         tables=tables,
         declared=declared,
+        alternation=Alternation(iterations, repeated, late) if plan.interleave == "trial" else None,
         without_loss=frozenset(measured_at - without_result.keys()),
         substitutes=substitutes(plan, emulated),
         emulated=emulated,

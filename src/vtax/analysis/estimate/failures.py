@@ -22,7 +22,7 @@ FAILING = 0.1  # share of failed trials from which a verdict is said to be about
 SPEEDS = frozenset({Kind.COST, Kind.RATE_FIXED_WORK, Kind.RATE_FIXED_TIME})  # say how fast something was
 
 Place = tuple[str, str, str]  # environment, label, target
-TimeoutCounts = Mapping[Place, Mapping[int, int]]  # -> round -> measured runs that hit their time limit
+Timeouts = Mapping[Place, Mapping[int, Sequence[int]]]  # -> round -> iterations that hit their time limit
 Lost = Mapping[Place, Mapping[Status, int]]  # -> how many measured runs ended without a result, by how they ended
 
 
@@ -106,12 +106,12 @@ def failing(rates: Sequence[FailureRate]) -> frozenset[tuple[str, str]]:
     )
 
 
-def timeouts(trials: Iterable[TrialRecord]) -> TimeoutCounts:
-    """How many measured trials of each round hit their time limit."""
-    found: dict[Place, Counter[int]] = defaultdict(Counter)
+def timeouts(trials: Iterable[TrialRecord]) -> Timeouts:
+    """Which measured trials of each round hit their time limit."""
+    found: dict[Place, dict[int, list[int]]] = defaultdict(dict)
     for trial in trials:
         if trial.status is Status.TIMED_OUT and not trial.warmup:
-            found[place_of(trial)][trial.round] += 1
+            found[place_of(trial)].setdefault(trial.round, []).append(trial.iteration)
     return found
 
 

@@ -10,37 +10,34 @@ import numpy as np
 
 from vtax.analysis.estimate.columns import Floats, Ints
 from vtax.analysis.estimate.context import PairingContext
-from vtax.analysis.estimate.failures import SPEEDS
-from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, adjustable, fit, log_differences
+from vtax.analysis.estimate.differences import RoundDifferences, Rounds
+from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, adjustable, fit
 from vtax.analysis.estimate.summary import Key, place_of_level
 from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.analysis.sequential.group_sequential import LookLevel, level_of
 from vtax.analysis.sequential.sequential_test import InterimResult, last_interim
 from vtax.analysis.verdict import Effect
 from vtax.model.finding import Finding
-from vtax.model.metric import Direction
-
-Rounds = frozenset[int]
-NEVER: Rounds = frozenset()
+from vtax.model.study import Interleave
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A series in an environment and in its baseline; the arrays have one entry for each round that both have.
+    """A series in an environment and in its baseline.
 
     `baseline` is the study's, or where `substituted` the environment that takes its place because it cannot have this.
-    `first` is +1 where the environment ran before the baseline, else -1; None where the plan does not know.
-    `effect` is None without a common round, `interim` below six.
+    `by_round` has one difference for each round that both have. `first` is +1 where the environment ran before the
+    baseline, else -1; None where the plan does not know, and where the order is mirrored within each round. `effect` is
+    None without a common round, `interim` below six.
     """
 
     level: Level
     baseline: str
     base: Level | None
-    rounds: Ints
-    differences: Floats
+    by_round: RoundDifferences
+    mirrored: bool
     first: Floats | None
     dropped: int
-    slow: tuple[Rounds, Rounds]  # in which this environment, or the baseline, ran into its time limit, and not both
     calibration: LookLevel
     effect: Effect | None
     interim: InterimResult | None
@@ -64,11 +61,27 @@ class Pair:
         return self.level.kind.has_ratio
 
     @property
+    def rounds(self) -> Ints:
+        return self.by_round.rounds
+
+    @property
+    def differences(self) -> Floats:
+        return self.by_round.differences
+
+    @property
+    def slow(self) -> tuple[Rounds, Rounds]:
+        """Rounds in which this environment, or the baseline, ran into its time limit, and not both."""
+        return self.by_round.slow
+
+    @property
     def late(self) -> bool:
-        """Whether a run that met its time limit belongs to a cell of the common rounds."""
-        rounds = set(self.rounds.tolist())
-        several = (self.level, self.base) if self.base is not None else (self.level,)
-        return any(cell.timed_out for level in several for cell in level.cells if cell.round in rounds)
+        """Whether a run that met its time limit is part of the common rounds."""
+        return self.by_round.late
+
+    @property
+    def interleave(self) -> Interleave:
+        """What the differences are of: paired trials, or whole cells."""
+        return "cell" if self.by_round.pairs is None else "trial"
 
     @property
     def adjusted(self) -> bool:
@@ -84,19 +97,19 @@ def pair(level: Level, baseline: str, found: Mapping[Key, Level], context: Pairi
     """`level` against the level of `baseline` in the same series, as long as no finding rules that out."""
     study = context.study
     base = found.get((baseline, level.series))
-    rounds, differences = _differences(level, base)
-    slow = _slow(level, base, context)
-    made = estimate(rounds, differences, (level.environment, baseline), context, slow, plain=not level.kind.has_ratio)
-    places = {(name, *place_of_level(level)[1:]) for name in (level.environment, baseline)}
+    by_round = context.differences(level, base)
+    mirrored = by_round.pairs is not None and context.mirrored(level.label)
+    both = (level.environment, baseline)
+    made = estimate(by_round, both, context, plain=not level.kind.has_ratio, mirrored=mirrored)
+    places = {(name, *place_of_level(level)[1:]) for name in both}
     return Pair(
         level=level,
         baseline=baseline,
         base=base,
-        rounds=rounds,
-        differences=differences,
+        by_round=by_round,
+        mirrored=mirrored,
         first=made.first,
-        dropped=_dropped(level, base, rounds, context.finished),
-        slow=slow,
+        dropped=_dropped(level, base, by_round.rounds, context.finished),
         calibration=made.calibration,
         effect=made.effect,
         interim=made.interim,
@@ -117,39 +130,25 @@ class Estimate:
 
 
 def estimate(
-    rounds: Ints,
-    differences: Floats,
+    given: RoundDifferences,
     both: tuple[str, str],
     context: PairingContext,
-    slow: tuple[Rounds, Rounds] = (NEVER, NEVER),
     *,
     plain: bool = False,
+    mirrored: bool = False,
 ) -> Estimate:
-    """The effect, adjusted for the order where that is possible, and the last look; `plain` ones have no look. `slow`
-    are rounds besides those of `differences`, see `Pair`."""
-    study = context.study
-    first = _first(rounds, both, context)
+    """The effect, adjusted for the order where that is possible and not `mirrored` within rounds already, and the last
+    look; `plain` ones have no look."""
+    study, rounds, differences = context.study, given.rounds, given.differences
+    first = None if mirrored else _first(rounds, both, context)
     if not study.order_adjust or not adjustable(first):
         first = None
     levels = level_of(study, adjusted=first is not None, tables=context.tables)
     interim = None
     if rounds.size >= VERDICT_FROM and not plain:
-        beyond = (len(slow[0]), len(slow[1]))
+        beyond = (len(given.slow[0]), len(given.slow[1]))
         interim = last_interim(differences, first, _sizes(rounds, study.looks), levels, study.equivalence.delta, beyond)
     return Estimate(first, levels, _effect(differences, levels, interim, plain=plain), interim)
-
-
-def _differences(level: Level, base: Level | None) -> tuple[Ints, Floats]:
-    """One difference for each round that both have, in order of rounds: above zero is better than the baseline."""
-    if base is None or level.direction is Direction.NONE:
-        return np.empty(0, np.int64), np.empty(0)
-    theirs = {cell.round: cell.value for cell in base.cells}
-    both = [(cell.round, cell.value, theirs[cell.round]) for cell in level.cells if cell.round in theirs]
-    rounds = np.array([number for number, _, _ in both], np.int64)
-    mine, other = np.array([a for _, a, _ in both]), np.array([b for _, _, b in both])
-    if not level.kind.has_ratio:
-        return rounds, mine - other  # a plain difference keeps its sign: more is more
-    return rounds, log_differences(mine, other, higher_is_better=level.direction is Direction.HIGHER)
 
 
 def _first(rounds: Ints, both: tuple[str, str], context: PairingContext) -> Floats | None:
@@ -189,13 +188,3 @@ def _dropped(level: Level, base: Level | None, rounds: Ints, finished: int) -> i
         return 0
     either = {cell.round for cell in (*level.cells, *base.cells)} | set(range(1, finished + 1))
     return len(either) - rounds.size
-
-
-def _slow(level: Level, base: Level | None, context: PairingContext) -> tuple[Rounds, Rounds]:
-    """Rounds in which one of both ran into its time limit and the other has a value, for metrics that say how fast
-    something was."""
-    if base is None or level.kind not in SPEEDS:
-        return NEVER, NEVER
-    mine, theirs = (frozenset(context.timeouts.get(place_of_level(one), {})) for one in (level, base))
-    ours, others = ({cell.round for cell in one.cells} for one in (level, base))
-    return (mine - ours) & others, (theirs - others) & ours

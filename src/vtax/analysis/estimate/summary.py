@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from vtax.analysis.estimate.columns import Columns, Floats, Group, Ints
 from vtax.analysis.estimate.diagnostics import outliers, spread
-from vtax.analysis.estimate.failures import SPEEDS, Place, TimeoutCounts
+from vtax.analysis.estimate.failures import SPEEDS, Place, Timeouts
 from vtax.analysis.records import CellValue, Level
 from vtax.model.metric import Kind, Series, SeriesRecord
 
@@ -75,8 +76,45 @@ Key = tuple[str, Series]
 Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cell, when each began
 
 
+class Iterations(NamedTuple):
+    """Every measured iteration of a series in an environment that has a number, in order: its round, its number in the
+    round, counted from 1, and its value."""
+
+    rounds: Ints
+    numbers: Ints
+    values: Floats
+
+
+class Measured(NamedTuple):
+    """One value an iteration, ranks and nodes collapsed: rows without warm-ups, which of them begin one, and values."""
+
+    rows: Ints
+    first: Ints
+    values: Floats
+
+
+def measured(table: Columns) -> Measured:
+    """The iterations in a table."""
+    rows = np.flatnonzero(~table.warmup)
+    first = _starts(table.group[rows], table.trial[rows])
+    return Measured(rows, first, _by_size(table, rows, first, table.value[rows], collapsing=True))
+
+
+def iterations_of(table: Columns, found: Measured) -> dict[Key, Iterations]:
+    """The iterations of each environment and series, also those of cells that have no number."""
+    rows = found.rows[found.first]
+    starts = _starts(table.group[rows])
+    several = {}
+    for start, end in zip(starts, np.append(starts[1:], rows.size), strict=True):
+        own, group = rows[start:end], table.groups[table.group[rows[start]]]
+        several[group.environment, group.series] = Iterations(
+            table.round[own], table.iteration[own], found.values[start:end]
+        )
+    return several
+
+
 def levels_of(
-    table: Columns, started: Mapping[str, float], timeouts: TimeoutCounts | None = None
+    table: Columns, found: Measured, started: Mapping[str, float], timeouts: Timeouts | None = None
 ) -> tuple[dict[Key, Level], Runs]:
     """One level for each environment and series, and its iterations: the values of each cell, and when each began.
 
@@ -84,14 +122,14 @@ def levels_of(
     to cells and have no number: a cell that they leave without one is not part of its level.
     """
     groups: dict[Key, Group] = {}
-    found: dict[Key, list[tuple[CellValue, Floats, Floats]]] = {}
-    for group, cell, own, began in _cells(table, started, timeouts or {}):
+    by_key: dict[Key, list[tuple[CellValue, Floats, Floats]]] = {}
+    for group, cell, own, began in _cells(table, found, started, timeouts or {}):
         key = (group.environment, group.series)
         groups[key] = group
-        found.setdefault(key, []).append((cell, own, began))
+        by_key.setdefault(key, []).append((cell, own, began))
     levels: dict[Key, Level] = {}
     runs: dict[Key, tuple[tuple[Floats, ...], Floats]] = {}
-    for key, several in found.items():
+    for key, several in by_key.items():
         cells, values, times_s = zip(*several, strict=True)
         levels[key] = _level(groups[key], cells, np.concatenate(values))
         runs[key] = (values, np.concatenate(times_s))
@@ -99,23 +137,18 @@ def levels_of(
 
 
 def _cells(
-    table: Columns, started: Mapping[str, float], timeouts: TimeoutCounts
+    table: Columns, found: Measured, started: Mapping[str, float], timeouts: Timeouts
 ) -> Iterator[tuple[Group, CellValue, Floats, Floats]]:
     """Every cell with a number, with the values of its iterations and when each began."""
-    measured = np.flatnonzero(~table.warmup)
-    if not measured.size:
+    if not found.rows.size:
         return
-    # rows of one iteration: ranks and nodes
-    first = _starts(table.group[measured], table.trial[measured])
-    values = _by_size(table, measured, first, table.value[measured], collapsing=True)
-    rows = measured[first]
-    # iterations of one cell
+    values, rows = found.values, found.rows[found.first]
     cells = _starts(table.group[rows], table.round[rows])
     summaries = _by_size(table, rows, cells, values, collapsing=False)
     means = _by_size(table, rows, cells, values, collapsing=False, trimmed=False)
     times = np.array([started.get(name, np.nan) for name in table.trials])[table.trial[rows]]
     ends = np.append(cells, rows.size)
-    bounds = np.append(measured.searchsorted(rows[cells]), measured.size)
+    bounds = np.append(found.rows.searchsorted(rows[cells]), found.rows.size)
     for i, start in enumerate(cells):
         group, number = table.groups[table.group[rows[start]]], int(table.round[rows[start]])
         mine, times_s = values[start : ends[i + 1]], times[start : ends[i + 1]]
@@ -123,7 +156,7 @@ def _cells(
         value = late_summary(mine, late, group.kind) if late else float(summaries[i])
         if value is None:
             continue
-        places = table.source[measured[bounds[i] : bounds[i + 1]]].tolist()
+        places = table.source[found.rows[bounds[i] : bounds[i + 1]]].tolist()
         cell = CellValue.model_construct(
             round=number,
             value=value,
@@ -136,11 +169,11 @@ def _cells(
         yield group, cell, mine, times_s
 
 
-def _late(timeouts: TimeoutCounts, group: Group, round_: int) -> int:
+def _late(timeouts: Timeouts, group: Group, round_: int) -> int:
     """How many iterations of a cell hit their time limit, for metrics that say how fast something was."""
     if group.kind not in SPEEDS:
         return 0
-    return timeouts.get(place_of_level(group), {}).get(round_, 0)
+    return len(timeouts.get(place_of_level(group), {}).get(round_, ()))
 
 
 def place_of_level(level: Level | Group) -> Place:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.special import chdtri, gammaln, log_ndtr
 
 from vtax.analysis.estimate.columns import Floats
 
 NOISE_QUANTILE = 0.2  # of chi2: the noise that a campaign of this size cannot rule out
 NEW_CAMPAIGN_MAX = 60  # rounds; beyond this a verdict is called out of reach
 ITERATIONS_MAX = 100
+STEPS = 401  # of a numerical integral, in each direction
 
 
 def rounds_needed(
@@ -70,3 +72,54 @@ def best_iterations(log_values: Sequence[Floats], cell_s: float, iteration_s: fl
     if inner <= 0 or outer <= 0 or iteration_s <= 0 or cell_s <= 0:
         return None
     return max(1, min(ITERATIONS_MAX, round(math.sqrt(cell_s / iteration_s * inner / outer))))
+
+
+def best_pairs(pair_logs: Sequence[Floats], round_s: float, pair_s: float) -> int | None:
+    """m* where trials alternate, from the paired log differences of each round: an even number, 2 or more.
+
+    `round_s` is what a new round costs before its first trial, `pair_s` one more iteration in all environments.
+    """
+    found = best_iterations(pair_logs, round_s, pair_s)
+    return None if found is None else max(2, 2 * round(found / 2))
+
+
+def expected_half_width(pair_sd: float, iterations: int, rounds: int, critical: float) -> float:
+    """Half of the interval of the ratio, as ratio - 1, to be expected where trials alternate.
+
+    `pair_sd` is the standard deviation of the log difference of two adjacent trials of the same thing; `iterations`
+    (1 or even) pairs a round; `critical` is half of the interval in standard errors after so many rounds
+    (`LookLevel.critical`). Differences between the clusters of two rounds come on top: no iteration reduces them.
+    """
+    round_sd = pair_sd * median_deviation(iterations)
+    df = rounds - 1
+    seen = math.sqrt(2 / df) * math.exp(float(gammaln((df + 1) / 2) - gammaln(df / 2)))  # a mean deviation is smaller
+    return math.expm1(critical * seen * round_sd / math.sqrt(rounds))
+
+
+def rounds_to_resolve(
+    pair_sd: float, iterations: int, half_width: float, critical: Callable[[int], float], candidates: Sequence[int]
+) -> int | None:
+    """The first of the `candidates` (rising) after which intervals are expected to be at most `half_width` (as ratio -
+    1) to either side; None where even the last is not enough."""
+    fitting = (n for n in candidates if expected_half_width(pair_sd, iterations, n, critical(n)) <= half_width)
+    return next(fitting, None)
+
+
+@lru_cache(maxsize=64)
+def median_deviation(count: int) -> float:
+    """The standard deviation of the median of so many (1 or an even number) standard normal values.
+
+    Of an even number it is the mean of the middle two, y - t and y + t, whose joint density is integrated.
+    """
+    if count == 1:
+        return 1.0
+    if count < 1 or count % 2:
+        raise ValueError(f"{count} iterations: an entry has one or an even number in a round")
+    half = count // 2
+    y, t = np.linspace(-6, 6, STEPS)[:, None], np.linspace(0, 6, STEPS)[None, :]
+    density = np.exp(
+        (half - 1) * (log_ndtr(y - t) + log_ndtr(-y - t)) - (y * y + t * t) - 2 * gammaln(half) + gammaln(count + 1)
+    )
+    weights = np.where(t == 0, 0.5, 1.0)
+    mass = (density * weights).sum(axis=1)
+    return float(np.sqrt((mass * y[:, 0] ** 2).sum() / mass.sum()))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, against_first, differences, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -85,20 +86,25 @@ def checked(facts: Mapping[str, Any]) -> bool:
     why="its summary keeps only the best of them: a maximum, not a mean",
     remedy="give hpcc one size and one grid; sweep with xhpl (`hpl`), which reports every row",
     source="the rows in hpcc's HPL section",
+    note="a note where an environment and what it is compared with have it alike: it is then about what the number "
+    "means",
     benchmarks=("hpcc",),
     needs=Needs("the rows of HPL", facts=("systems",)),
 )
 def best_of_many(evidence: Evidence) -> Iterator[Result]:
     """H04: several rows of HPL in one run of hpcc."""
+    best: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries("hpcc").items():
         rows = max((len(facts["systems"]) for facts in evidence.facts(trials, "systems")), default=0)
         if rows > 1:
             message = f"HPL of {label} in {environment} is the best of {rows} rows"
-            yield Failed(message, environment, label, metrics=("HPL", "HPL_time"))
+            best[environment, label] = Failed(message, environment, label, metrics=("HPL", "HPL_time"))
         elif rows == 1:
+            best[environment, label] = None
             yield f"{label} in {environment}: one row"
         else:
             yield Undecided(f"{label} in {environment}: its output has no HPL section", environment, label)
+    yield from weighed(evidence, best, Severity.WARNING)
 
 
 @row(
@@ -157,10 +163,14 @@ def counted(evidence: Evidence, trials: Sequence[TrialRecord], *names: str) -> l
     source="`STREAM_VectorSize` and processes of the log; the last cache of host and nodes",
     benchmarks=("hpcc",),
     needs=Needs("the size of STREAM's arrays", facts=("counts",)),
-    note="blocks below the size of the cache and warns up to four times of it",
+    note="blocks where only one of two environments measures its cache; where both do, it warns below the size of the "
+    "cache, and is a note up to four times of it: the figures are then of a cache, in all environments alike, and so "
+    "is their ratio",
 )
 def stream_arrays(evidence: Evidence) -> Iterator[Result]:
-    """H06: STREAM in a cache. A blocker below one cache, a warning below four."""
+    """H06: STREAM in a cache. Worse below one cache than below four."""
+    inside: dict[str, dict[tuple[str, str], Failed | None]] = {"Single": {}, "Star": {}}
+    partly: dict[str, dict[tuple[str, str], Failed | None]] = {"Single": {}, "Star": {}}
     for (environment, label), trials in evidence.entries("hpcc").items():
         known = counted(evidence, trials[:1], "STREAM_VectorSize", "CommWorldProcs")
         cache = last_cache(evidence, environment)
@@ -174,13 +184,21 @@ def stream_arrays(evidence: Evidence) -> Iterator[Result]:
             said = f"{prefix}STREAM of {label} in {environment}: arrays of {format_bytes(int(size))}, last cache "
             said += format_bytes(cache)
             metrics = tuple(f"{prefix}STREAM_{name}" for name in STREAM)
+            inside[prefix][environment, label] = partly[prefix][environment, label] = None
             if size < cache:
-                yield Failed(f"{said}: the cache is measured", environment, label, metrics=metrics)
+                message = f"{said}: the cache is measured"
+                inside[prefix][environment, label] = Failed(message, environment, label, metrics=metrics)
             elif size < CACHES * cache:
                 message = f"{said}: a part of them stays in the cache"
-                yield Failed(message, environment, label, Severity.WARNING, metrics=metrics)
+                partly[prefix][environment, label] = Failed(
+                    message, environment, label, Severity.WARNING, metrics=metrics
+                )
             else:
                 yield said
+    for several in inside.values():
+        yield from weighed(evidence, several, Severity.BLOCKER, alike=Severity.WARNING)
+    for several in partly.values():
+        yield from weighed(evidence, several, Severity.WARNING)
 
 
 def last_cache(evidence: Evidence, environment: str) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -19,6 +20,7 @@ from vtax.units import format_bytes, format_quantity
 
 SHORTEST_S = 60.0
 MEMORY_SHARE = 0.25
+SMALL_SHARE = 0.01
 LEAST_OF_PEAK = 0.05
 HPL_METRICS = ("HPL", "HPL_time", "HPL_residual", "residual")
 FASTEST_CLOCK_HZ = 6.5e9  # no CPU on sale clocks higher, so a higher rate is a mistake
@@ -75,6 +77,7 @@ def flops_per_cycle(flags: set[str]) -> tuple[int, int]:
     why="above it a unit or a clock is wrong; far below it something other than arithmetic decides",
     remedy="check the raw output, the BLAS kernel and the load",
     source="CPU flags and clock of the nodes against HPL's rate",
+    note="a rate that is too low is a note where an environment and what it is compared with have it alike",
     benchmarks=PROGRAMS,
     needs=Needs(
         "HPL's rate, and the instructions of its CPUs", node=("cpu_flags",), metrics=("HPL",), origin=Origin.RUN
@@ -83,7 +86,9 @@ def flops_per_cycle(flags: set[str]) -> tuple[int, int]:
 def implausible(evidence: Evidence) -> Iterator[Result]:
     """H02: HPL above what the CPUs can do at all, or below a twentieth of what they should."""
     several = tuple(solved(evidence))
+    low: dict[tuple[str, str], Failed | None] = {}
     for one in several:
+        low.setdefault((one.environment, one.label), None)
         every = values_of(evidence, one.environment, "cpu_flags").values()
         fewest, most = flops_per_cycle({flag for values in every for value in values for flag in value})
         ceiling = one.cpus * most * FASTEST_CLOCK_HZ
@@ -100,9 +105,11 @@ def implausible(evidence: Evidence) -> Iterator[Result]:
             message = f"HPL in {one.environment} is {rate}, below 5 % of what {cpus} should do ({usual}): something "
             message += "other than arithmetic decides it"
             remedy = "raise N, and check the BLAS kernel and the load"
-            yield Failed(message, one.environment, one.label, Severity.WARNING, remedy, metrics=HPL_METRICS)
+            slow = Failed(message, one.environment, one.label, Severity.WARNING, remedy, metrics=HPL_METRICS)
+            low[one.environment, one.label] = slow
         else:
             yield f"{one.label} in {one.environment}: {rate} on {cpus}, at most {format_quantity(ceiling, 'flop/s')}"
+    yield from weighed(evidence, low, Severity.WARNING)
     if not several and evidence.entries(*PROGRAMS):
         yield Undecided("no rate of HPL belongs to work whose nodes are known")
 
@@ -116,6 +123,8 @@ def implausible(evidence: Evidence) -> Iterator[Result]:
     remedy='choose N so that the matrix fills most of the memory (`n = "auto"`)',
     source="N and the nodes' memory of the plan, and HPL's rate; HPL's own time and N in imported logs, and the memory "
     "where they name it",
+    note="a blocker beyond the memory; a short run is a note where an environment and what it is compared with are "
+    "short alike, which makes the interval wider",
     benchmarks=PROGRAMS,
     needs=(
         Needs("HPL's rate", metrics=("HPL",), origin=Origin.RUN),
@@ -132,7 +141,13 @@ def too_small(evidence: Evidence) -> Iterator[Result]:
         found = sized(environment, label, order, time_s, memory, least=0.0 if imported else MEMORY_SHARE)
         if found is not None and time_s < worst.get((environment, label), (float("inf"), found))[0]:
             worst[environment, label] = (time_s, found)
-    yield from (finding for _, finding in worst.values())
+    short: dict[tuple[str, str], Failed | None] = {(environment, label): None for environment, label, *_ in known}
+    for place, (_, finding) in worst.items():
+        if finding.severity is None:
+            yield finding
+        else:
+            short[place] = finding
+    yield from weighed(evidence, short, Severity.WARNING)
     for environment, label, order, time_s, _ in known:
         if (environment, label) not in worst:
             yield f"{label} in {environment}: about {time_s:.3g} s for N = {order}"
@@ -169,7 +184,8 @@ def sized(environment: str, label: str, order: int, time_s: float, memory: int |
         message = f"HPL in {environment} needs {format_bytes(matrix)}, its nodes have {format_bytes(memory)}"
         return Failed(f"{message}: it is bound by swapping", environment, label, remedy="lower N", metrics=HPL_METRICS)
     if time_s < SHORTEST_S or (memory is not None and matrix < least * memory):
-        share = "" if memory is None else f", {matrix / memory:.0%} of the memory"
+        part = 0.0 if memory is None else matrix / memory
+        share = "" if memory is None else f", {'less than 1%' if part < SMALL_SHARE else f'{part:.0%}'} of the memory"
         message = f"HPL in {environment} is short: about {time_s:.3g} s for N = {order}{share}; start-up and noise "
         message += "weigh more than in a full run"
         remedy = f"raise N until it takes {SHORTEST_S:g} s or more"

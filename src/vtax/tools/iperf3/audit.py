@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from statistics import fmean, median
 from typing import Any
 
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -66,11 +67,14 @@ def udp_rate(evidence: Evidence) -> Iterator[Result]:
     why="then the CPU is measured, not the network",
     remedy="read it as the CPU's cost of moving data, or use more streams (`parallel`)",
     source="`cpu_utilization_percent` in iperf3's JSON; text logs do not have it",
+    note="a note where an environment and what it is compared with have it alike: it is then about what the number "
+    "means",
     benchmarks=("iperf3",),
     needs=Needs("the CPU use of iperf3 (only its JSON has it)", facts=("cpu_client_percent", "cpu_server_percent")),
 )
 def cpu_bound(evidence: Evidence) -> Iterator[Result]:
     """N04: iperf3 limited by a CPU."""
+    bound: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries("iperf3").items():
         single = [facts for facts in evidence.facts(trials) if facts.get("streams", 1) == 1]
         shares = {side: [one[name] for one in single if (name := f"cpu_{side}_percent") in one] for side in SIDES}
@@ -80,9 +84,11 @@ def cpu_bound(evidence: Evidence) -> Iterator[Result]:
             continue
         said = ", ".join(f"{share:.0f} % of a core on the {side}" for side, share in known.items())
         if max(known.values()) > BUSY:
-            yield Failed(f"{label} in {environment} took {said}", environment, label)
+            bound[environment, label] = Failed(f"{label} in {environment} took {said}", environment, label)
         else:
+            bound[environment, label] = None
             yield f"{label} in {environment}: {said}"
+    yield from weighed(evidence, bound, Severity.WARNING)
 
 
 SIDES = ("client", "server")
@@ -96,12 +102,16 @@ SIDES = ("client", "server")
     why="the mean then depends on losses and on the length of the run",
     remedy="set `omit_s` to 3 (iperf3 -O 3), and find the cause of the losses",
     source="iperf3's JSON, or the closing lines of a text log",
+    note="a note where an environment and what it is compared with have it alike: it is then about what the number "
+    "means",
     benchmarks=("iperf3",),
     needs=(Needs("the count of retransmits", facts=("segments_resent",)),),
     about=lambda trial: trial.params.get("protocol") != "udp",
 )
 def retransmits(evidence: Evidence) -> Iterator[Result]:
     """N06: retransmits, and slow start."""
+    losing: dict[tuple[str, str], Failed | None] = {}
+    starting: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in _tcp(evidence):
         counted = evidence.facts(trials, "segments_resent", "sent_bytes")
         if not counted:
@@ -110,14 +120,17 @@ def retransmits(evidence: Evidence) -> Iterator[Result]:
         segments = sum(one["sent_bytes"] / (one.get("mss_bytes") or SEGMENT_BYTES) for one in counted)
         slow = sum(starts_slowly(evidence, trial) for trial in trials)
         said = f"{label} in {environment}: {again:.0f} of about {segments:.0f} segments"
+        losing[environment, label] = starting[environment, label] = None
         if segments and again / segments > RETRANSMITTED:
-            yield Failed(f"{said} were sent again", environment, label)
+            losing[environment, label] = Failed(f"{said} were sent again", environment, label)
         if slow:
             message = (
                 f"{label} in {environment}: {slow} of {len(trials)} runs count TCP's slow start (nothing is omitted)"
             )
-            yield Failed(message, environment, label)
+            starting[environment, label] = Failed(message, environment, label)
         yield f"{said} sent again"
+    yield from weighed(evidence, losing, Severity.WARNING)
+    yield from weighed(evidence, starting, Severity.WARNING)
 
 
 def _tcp(evidence: Evidence) -> Iterator[tuple[tuple[str, str], list[TrialRecord]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, row
@@ -21,11 +22,13 @@ FEWEST_PACKETS = 100
     why="a handful of round trips has no reliable mean, and the first packet waits for address resolution",
     remedy="send 100 packets or more, after one that does not count",
     source="ping's closing lines; single packets where the log lists them",
+    note="a note where an environment and what it is compared with are alike: few packets make the interval wider",
     benchmarks=("ping",),
     needs=Needs("the closing lines of ping", facts=("packets_sent",)),
 )
 def few_packets(evidence: Evidence) -> Iterator[Result]:
     """N08: loss, few packets, a first packet that waited."""
+    unreliable: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries().items():
         counted = [
             (facts["packets_sent"], facts["packets_received"]) for facts in evidence.facts(trials, "packets_sent")
@@ -39,10 +42,13 @@ def few_packets(evidence: Evidence) -> Iterator[Result]:
             faults.append(f"runs have {fewest} packets, fewer than {FEWEST_PACKETS}")
         if late := sum(first_waited(evidence, trial) for trial in trials):
             faults.append(f"the first packet of {late} runs took more than twice as long as any other")
+        unreliable[environment, label] = None
         if faults:
-            yield Failed(f"{label} in {environment}: {'; '.join(faults)}", environment, label)
+            message = f"{label} in {environment}: {'; '.join(faults)}"
+            unreliable[environment, label] = Failed(message, environment, label)
         else:
             yield f"{label} in {environment}: {received} of {sent} packets came back"
+    yield from weighed(evidence, unreliable, Severity.WARNING)
 
 
 def first_waited(evidence: Evidence, trial: TrialRecord) -> bool:

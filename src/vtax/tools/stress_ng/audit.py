@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
@@ -51,6 +52,8 @@ def bogo_operations(evidence: Evidence) -> Iterator[Result]:
     why="the rate by CPU time leaves out the time in which a worker did not run, so it hides what virtualization costs",
     remedy="compare `bogo_ops_rate_real`, the rate by wall time; give every worker a CPU",
     source="steal on the machine and in the nodes, and throttling, around every trial; in logs the CPU time of workers",
+    note="a note where an environment and what it is compared with have it alike: it is then about what the number "
+    "means",
     benchmarks=("stress-ng",),
     needs=(
         Needs("steal", counters=("steal_ticks", "trial_steal_ticks"), origin=Origin.RUN),
@@ -62,6 +65,7 @@ def cpu_time_rate(evidence: Evidence) -> Iterator[Result]:
     if evidence.plan.origin is Origin.IMPORTED:
         yield from shared_cpus(evidence)
         return
+    taken: dict[tuple[str, str], Failed | None] = {}
     for (environment, label), trials in evidence.entries().items():
         lost = stolen(evidence, trials)
         counted = [node for trial in trials for node in evidence.counters.get(trial.id, {}).values()]
@@ -71,9 +75,11 @@ def cpu_time_rate(evidence: Evidence) -> Iterator[Result]:
             yield Undecided(f"{label} in {environment}: steal was not counted", environment, label)
         elif lost > STOLEN or stopped > THROTTLED:
             message = f"{label} in {environment}: {lost:.1%} of the CPU time stolen, {stopped:.1%} of periods throttled"
-            yield Failed(message, environment, label, metrics=("bogo_ops_rate_cpu",))
+            taken[environment, label] = Failed(message, environment, label, metrics=("bogo_ops_rate_cpu",))
         else:
+            taken[environment, label] = None
             yield f"{label} in {environment}: {lost:.1%} stolen, {stopped:.1%} throttled"
+    yield from weighed(evidence, taken, Severity.WARNING)
 
 
 def shared_cpus(evidence: Evidence) -> Iterator[Result]:
