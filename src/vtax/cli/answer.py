@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vtax.report.document.answer.model import Answer, Limit
 
 WIDEST = 110  # columns of a line that is still easy to read
+FEW = 5  # conditions that the end of a run names; the report has all
 
 
 def answer_text(answer: Answer, *, limits: int | None = None) -> Iterator[str]:

@@ -24,8 +24,6 @@ Anytime = Annotated[
     typer.Option("--anytime", help="Analyse after every round from the sixth on, with wider intervals that allow it."),
 ]
 
-LIMITS = 5  # conditions that the end of a run names; the report has all
-
 StudyFile = Annotated[Path | None, typer.Argument(help="The study file.", show_default=False)]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")]
 Available = Annotated[
@@ -59,7 +57,7 @@ def run(
     """
     from vtax import pipeline
     from vtax.analysis.gates import subjects_of
-    from vtax.cli.answer import answer_text
+    from vtax.cli.answer import FEW, answer_text
     from vtax.cli.console import paths, say, warn
     from vtax.cli.gating import check_gates, report_gates
     from vtax.errors import UsageError
@@ -82,7 +80,7 @@ def run(
     directory = resume or output or Path("campaigns") / name
     failed = _run(study, loaded, directory, available, overrides)
     index = pipeline.report(directory, paths().cache)
-    say(*answer_text(pipeline.answer(directory), limits=LIMITS), "")
+    say(*answer_text(pipeline.answer(directory), limits=FEW), "")
     if failed:
         warn(f"warning: {failed}")
     say(f"report: {index.resolve()}")

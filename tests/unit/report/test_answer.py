@@ -315,7 +315,7 @@ def test_the_control_arm_and_exploratory_metrics_have_no_line(made: Made) -> Non
 @pytest.fixture
 def startup(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that measures how nodes start."""
-    known = {**benchmarks(), "startup": SimpleNamespace(group="Start-up", metrics=(READY, FIRST, IDLE))}
+    known = {**benchmarks(), "startup": SimpleNamespace(group="Start-up", metrics=(FIRST, READY, IDLE))}
     monkeypatch.setattr("vtax.report.document.groups.benchmarks", lambda: known)
     declared = {name: known.metrics for name, known in known.items()}
     monkeypatch.setattr("vtax.report.document.answer.lines.declared_metrics", lambda: declared)

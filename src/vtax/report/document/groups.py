@@ -1,4 +1,4 @@
-"""CPU, memory, storage, network, start-up: the part of a machine that a metric is about, as its benchmark declares it.
+"""Compute, memory, storage, network, start-up: the part of the machine that a metric is about, by its benchmark.
 
 A benchmark has `group`, or `group_of(metric, labels)` where its metrics are about several parts; a plug-in without
 either is other work.

@@ -178,8 +178,8 @@ def _size(own: Sequence[Comparison]) -> str:
 
 
 def started_text(analysis: Analysis, environment: str) -> str:
-    """`ready in 0.41 s, host in 0.11 s; an idle node takes 13 MB`: of the metrics about start-up, the first in seconds
-    and the first in bytes. "" where neither was measured."""
+    """`ready in 0.41 s, host in 0.11 s; an idle node takes 13 MB`: of the metrics about start-up the first in seconds
+    and the first in bytes, primary ones before others. "" where neither was measured."""
     ready, base = (_typical(analysis, name, "s") for name in (environment, analysis.baseline))
     taken = _typical(analysis, environment, "byte")
     words = []
@@ -191,7 +191,7 @@ def started_text(analysis: Analysis, environment: str) -> str:
 
 
 def _typical(analysis: Analysis, environment: str, unit: str) -> str:
-    """The median over nodes of the first metric with this unit that the tool declares, as a quantity; "" without."""
+    """The median over nodes of the first metric with this unit, as a quantity; "" without."""
     own = [one for one in analysis.levels if one.environment == environment and one.unit == unit]
     levels = [one for one in own if group_of(one) is Group.START_UP]
     if not levels:
@@ -201,7 +201,8 @@ def _typical(analysis: Analysis, environment: str, unit: str) -> str:
     return f"{value:.2g} s" if unit == "s" and 0.095 <= value < 10 else format_quantity(value, unit, 2)
 
 
-def _declared(level: Level) -> int:
-    """The place of a metric among those of its tool."""
-    names = [metric.name for metric in declared_metrics().get(level.benchmark, ())]
-    return names.index(level.metric) if level.metric in names else len(names)
+def _declared(level: Level) -> tuple[bool, int]:
+    """The place of a metric among those of its tool, primary ones first."""
+    known = declared_metrics().get(level.benchmark, ())
+    place = next((place for place, metric in enumerate(known) if metric.name == level.metric), len(known))
+    return not (place < len(known) and known[place].primary), place
