@@ -201,7 +201,7 @@ def test_a_hostile_name_stays_text(report: ReportInput, analysis: Analysis) -> N
 
 def test_the_workbook_has_every_comparison_and_level(document: Document, analysis: Analysis) -> None:
     book = openpyxl.load_workbook(io.BytesIO(workbook(document)))
-    tables = ["overview", *(str(section.group) for section in document.sections)]
+    tables = ["answer", "overview", *(str(section.group) for section in document.sections)]
     assert book.sheetnames == [*tables, "comparisons", "levels", "findings", "failures"]
     header, *rows = book["comparisons"].iter_rows(values_only=True)
     assert len(rows) == len(analysis.comparisons)
