@@ -34,6 +34,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import Scope
 from vtax.model.plan import Cell
+from vtax.model.study import Selection
 from vtax.model.trial import TrialRecord
 
 READY = Metric(name="ssh_ready", unit="s", kind=Kind.COST, primary=True, meaning="until SSH answers")
@@ -87,7 +88,12 @@ def quick(rounds: int = 6, *, noise: float = 0.004, emulated: bool = True, third
                 for one in measured(record, slower, dice, NOISE.get(label, noise))
             ]
             trials.append(record)
-    chosen = chosen.model_copy(update={"cells": kept})
+    brief = tuple(
+        one.model_copy(update={"selection": Selection(rounds=1)}) if one.name == "vm" else one
+        for one in chosen.environments
+    )
+    study = chosen.study.model_copy(update={"environments": brief})
+    chosen = chosen.model_copy(update={"cells": kept, "environments": brief, "study": study})
     return Campaign(chosen, tuple(trials), tuple(measurements), tuple(map(_cell, kept)), _findings(names))
 
 

@@ -242,8 +242,11 @@ def test_intervals_that_say_nothing_are_words(made: Made) -> None:
 
 def test_two_environments_have_a_sentence_each_and_many_a_short_one(made: Made) -> None:
     two = [(name, group, Verdict.EQUIVALENT) for name in ("container", "vm") for group in (Group.COMPUTE, Group.MEMORY)]
-    same = "no measurable cost in CPU and memory (within 2 %)"
-    assert title(made(*two)) == f"Container: {same}. VM: {same}"
+    assert title(made(*two)) == "Container and vm: no measurable cost in CPU and memory (within 2 %)"
+    other = ("vm", Group.STORAGE, Verdict.FASTER)
+    assert title(made(*two[:2], other)) == (
+        "Container: no measurable cost in CPU and memory (within 2 %). VM: storage 8 % faster"
+    )
     three = (
         *two,
         ("podman", Group.COMPUTE, Verdict.SLOWER),
@@ -251,7 +254,7 @@ def test_two_environments_have_a_sentence_each_and_many_a_short_one(made: Made) 
         ("lxc", Group.COMPUTE, Verdict.INCONCLUSIVE),
     )
     assert title(made(*three)) == (
-        "Container: no cost above 2 %. VM: no cost above 2 %. Podman: up to 11 % slower (CPU). "
+        "Container and vm: no cost above 2 %. Podman: up to 11 % slower (CPU). "
         "LXC: undecided, at most 7 % slower or 4 % faster in CPU"
     )
 
@@ -399,6 +402,15 @@ def test_what_rules_out_more_comes_first() -> None:
     limits = answer_of(report_input(made, quick_analysis(made, (one, all_)))).limits
     assert [limit.row for limit in limits[:2]] == ["Z01", "A01"]
     assert limits[1].text == "Of one: would rule out 1 comparison as well"
+
+
+def test_a_blocker_of_nothing_that_is_compared_above_is_not_first() -> None:
+    made = quick(emulated=False)
+    aside = Finding(id="A01", severity=Severity.BLOCKER, message="in the cache", remedy="r", benchmark="hpcc")
+    mild = Finding(id="C04", severity=Severity.WARNING, message="shared", remedy="r")
+    limits = answer_of(report_input(made, quick_analysis(made, (aside, mild)))).limits
+    assert [limit.row for limit in limits if limit.row] == ["C04", "A01"]
+    assert next(limit for limit in limits if limit.row == "A01").text == "In the cache: of no metric above"
 
 
 def test_undecided_comparisons_say_what_they_exclude(report: ReportInput) -> None:

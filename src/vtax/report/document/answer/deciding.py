@@ -48,7 +48,7 @@ def _more(analysis: Analysis, open_: Sequence[Line]) -> str:
     left = analysis.rounds_planned - analysis.rounds_complete
     return (
         f"{left} planned {plural(left, 'round')} may still decide {_names(open_)}"
-        f"{_minutes(analysis, left)}: `vtax run --resume` continues this campaign."
+        f"{_minutes(analysis, left)}: `vtax run --resume DIR` continues this campaign."
     )
 
 

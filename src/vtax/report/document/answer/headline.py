@@ -1,4 +1,4 @@
-"""The title of a report: the answer in a sentence for each environment, by rule from the lines. Pure."""
+"""The title of a report: what each environment costs, those that are alike in one sentence, from the lines. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def headline(lines: Sequence[Line], emulated: Sequence[str] = (), *, imported: b
     if not own:
         return _nothing(emulated)
     say: Callable[..., str] = _whole if len(own) <= WHOLE else _short
-    return ". ".join(f"{shown(name)}: {say(several, imported=imported)}" for name, several in own.items())
+    alike: dict[str, list[str]] = {}
+    for name, several in own.items():
+        alike.setdefault(say(several, imported=imported), []).append(name)
+    return ". ".join(f"{listed([shown(names[0]), *names[1:]])}: {text}" for text, names in alike.items())
 
 
 def _nothing(emulated: Sequence[str]) -> str:

@@ -26,15 +26,16 @@ def limits_of(report: ReportInput, known: Sequence[Comparison]) -> tuple[Limit, 
     aside = report.analysis.emulated
     found = [one for one in report.analysis.findings if one.severity in LOUD and one.environment not in aside]
     touched = _touched(report, found, known)
-    several = boxes(found)
-    several = tuple(sorted(several, key=lambda box: (box.severity.rank, *_weight(box, known, touched[box.id]))))
+    several = sorted(boxes(found), key=lambda box: (box.severity.rank, *_weight(box, known, touched[box.id])))
     blockers = [box for box in several if box.severity is Severity.BLOCKER]
-    warnings = [box for box in several if box.severity is not Severity.BLOCKER]
+    first = [box for box in blockers if touched[box.id] or box.id in UNPLANNED]
     said = {box.id for box in blockers}
+    warnings = [box for box in several if box.severity is not Severity.BLOCKER]
     return (
-        *(_condition(box, known, touched[box.id], box.id) for box in blockers),
+        *(_condition(box, known, touched[box.id], box.id) for box in first),
         *_own(report, known),
         *(_condition(box, known, touched[box.id], "" if box.id in said else box.id) for box in warnings),
+        *(_condition(box, known, (), box.id) for box in blockers if box not in first),
         _resolution(report, known),
         _scope(report),
     )
@@ -70,6 +71,8 @@ def _condition(box: Box, known: Sequence[Comparison], touched: Collection[int], 
             effect = f": rules out {ruled} of {len(known)} comparisons"
         elif touched:
             effect = f": would rule out {len(touched)} {plural(len(touched), 'comparison')} as well"
+        else:
+            effect = ": of no metric above"
     return Limit(str(box.severity), f"{_capital(text)}{effect}", box.messages, box.remedies, id, box.id)
 
 
