@@ -361,7 +361,9 @@ def test_what_the_audit_finds_in_emulated_environments_limits_nothing(report: Re
     made = quick()
     found = report_input(made, quick_analysis(made, (*made.findings, blocker)))
     assert "D05" not in [limit.row for limit in answer_of(found).limits]
-    assert "nfs4 in vm" not in html(found)
+    page = html(found)
+    assert page.index('id="emulated"') < page.index("nfs4 in vm"), "only in their own part"
+    assert page.count("nfs4 in vm") == 1
 
 
 def test_exploratory_entries_are_below_the_others_with_intervals_and_no_verdict(report: ReportInput) -> None:

@@ -28,6 +28,7 @@ def document_of(report: ReportInput) -> Document:
     analysis = report.analysis
     results = results_of(report)
     answer = answer_of(report, results)
+    compared = [item for item in analysis.findings if item.environment not in analysis.emulated]
     machine, other_machine = facts.machine(report)
     versions, other_versions = setup.versions(report)
     foreign = imported.is_imported(report)
@@ -40,7 +41,8 @@ def document_of(report: ReportInput) -> Document:
         conclusion=conclusion(report, answer.comparisons),
         intervals=interval(analysis),
         reading=f"{imported.reading(report) if foreign else _reading(report, answer)} {RULE}",
-        quiet=tuple(item for item in analysis.findings if item.severity not in LOUD),
+        quiet=tuple(item for item in compared if item.severity not in LOUD),
+        aside=tuple(item for item in analysis.findings if item.environment in analysis.emulated),
         overview=imported.of_runs(overview(results)) if foreign else overview(results),
         scores=score_table(analysis),
         ladder=ladder_table(analysis),

@@ -177,6 +177,7 @@ class Document:
     reading: str
     intervals: str  # what the intervals of ratios are, in few words
     quiet: tuple[Finding, ...]  # what the audit notes besides the limits of the answer
+    aside: tuple[Finding, ...]  # what it found in emulated environments, which limits nothing
     overview: Table
     scores: Table
     ladder: Table

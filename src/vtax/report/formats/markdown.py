@@ -43,11 +43,10 @@ def _blocks(document: Document) -> Iterator[str]:
     for paragraph in document.conclusion:
         yield f"### {escape(paragraph.title)}"
         yield escape(" ".join(paragraph.sentences))
-    if document.quiet:
-        yield "## Notes of the audit"
-        yield "\n".join(
-            f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in document.quiet
-        )
+    for title, several in (("Notes", document.quiet), ("Emulated environments: findings", document.aside)):
+        if several:
+            yield f"## {title} of the audit"
+            yield "\n".join(f"- **{escape(one.id)}** {escape(one.message)} {escape(one.remedy)}" for one in several)
     if not document.imported:
         yield "## What happened"
         if document.ended:

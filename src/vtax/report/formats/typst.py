@@ -61,9 +61,10 @@ def _blocks(document: Document, figures: Sequence[tuple[bytes, str]], made: str)
         yield f"== {text(section.group.shown)}"
         for entry in section.entries:
             yield from _entry(entry)
-    if document.quiet:
-        yield "== Notes of the audit"
-        yield from (f"- {text(f'{one.id}: {one.message} {one.remedy}')}" for one in document.quiet)
+    for title, several in (("Notes", document.quiet), ("Emulated environments: findings", document.aside)):
+        if several:
+            yield f"== {title} of the audit"
+            yield from (f"- {text(f'{one.id}: {one.message} {one.remedy}')}" for one in several)
     if document.failures.rows:
         yield from _titled("==", document.failures)
 

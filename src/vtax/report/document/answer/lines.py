@@ -80,6 +80,7 @@ def _line(scope: Scope, group: Group, place: int, name: str, several: Sequence[C
         standing,
         started or word,
         size,
+        tuple(dict.fromkeys(item.verdict for item in _members(standing, known))),
         tuple(known),
         missing,
         started,

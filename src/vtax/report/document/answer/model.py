@@ -40,6 +40,7 @@ class Line:
     standing: Standing
     word: str
     size: str
+    verdicts: tuple[Verdict, ...] = ()  # that the result comes from
     comparisons: tuple[Comparison, ...] = ()
     missing: int = 0
     started: str = ""
@@ -49,12 +50,6 @@ class Line:
     def planned(self) -> int:
         """Of how many comparisons the result could be true."""
         return len(self.comparisons) + self.missing
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The different verdicts, the most frequent first."""
-        words = [item.verdict for item in self.comparisons]
-        return tuple(sorted(dict.fromkeys(words), key=lambda word: -words.count(word)))
 
     @property
     def resource(self) -> str:
