@@ -55,7 +55,8 @@ def analyse(
     if json:
         print_json(made.model_dump(mode="json"))
     else:
-        say(*answer_text(pipeline.answer(directory, made)), "", *lines_of(made))
+        first = [made.exploratory] if made.exploratory else []
+        say(*first, *answer_text(pipeline.answer(directory, made)), "", *lines_of(made))
     report_gates(made.campaign, fail_on or (), subjects_of(made), made.findings, junit)
 
 
@@ -63,8 +64,6 @@ def lines_of(made: Analysis) -> Iterator[str]:
     """The details behind the answer: when the campaign was analysed, and every primary comparison."""
     from vtax.units import format_looks
 
-    if made.exploratory:
-        yield made.exploratory
     if made.looks:
         reached = f"the last one so far was after {made.look}" if made.look else "none has been reached yet"
         yield f"interim analyses are planned after {format_looks(made.looks)}; {reached}"

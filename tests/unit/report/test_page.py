@@ -151,7 +151,7 @@ def with_text(text: str) -> ReportInput:
 
 def test_three_rounds_are_a_pilot_and_say_so(pilot_html: str) -> None:
     text = Page(pilot_html).text
-    assert "Container: no verdict after 3 rounds, 6 are needed" in text
+    assert "Container and vm: no verdict after 3 rounds, 6 are needed" in text
     assert "no verdict (3 rounds of at least 6)" in text
     badges = set(re.findall(r'class="badge ([^"]+)"', pilot_html))
     assert badges == {"pilot-only", "data-only", "equal", "different", "partly-unknown", "unknown", "warning"}
