@@ -39,6 +39,7 @@ from vtax.units import format_seconds
 if TYPE_CHECKING:
     from vtax.analysis.campaigns.records import CampaignComparison
     from vtax.analysis.records import Analysis
+    from vtax.report.document.answer.model import Answer
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,13 @@ def analysed(directory: Path) -> Analysis:
     from vtax.analysis.records import Analysis
 
     return Campaign.open(directory).read("analysis.json", Analysis)
+
+
+def answer(directory: Path, analysis: Analysis | None = None) -> Answer:
+    """What the report says first, of the analysis that was written last or of another one of the campaign."""
+    from vtax.publishing import files
+
+    return files.answer(Campaign.open(directory), analysis or analysed(directory))
 
 
 def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> CampaignComparison:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from builders.pages import hostile, html, whole
+from builders.pages import hostile, html, report_input, whole
+from builders.quick import quick, quick_analysis
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 Opened = Callable[..., "Visit"]
@@ -31,9 +32,13 @@ class Visit:
     def js(self, expression: str, argument: Any = None) -> Any:
         return self.page.evaluate(expression, argument)
 
+    def open_all(self) -> None:
+        """Open every part of the page."""
+        self.js("document.querySelectorAll('details').forEach(d => { d.open = true })")
+
     def draw_all(self) -> None:
         """Scroll through the page until every figure is drawn."""
-        self.js("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        self.open_all()
         for anchor in self.js("[...document.querySelectorAll('figure.chart')].map(f => f.id)"):
             self.js("id => document.getElementById(id).scrollIntoView()", anchor)
             self.page.wait_for_function("id => document.getElementById(id).dataset.drawn", arg=anchor)
@@ -53,7 +58,12 @@ def browser() -> Iterator[Browser]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The pages, each in a campaign's directory."""
     made = {}
-    for name, report in (("whole", whole()), ("hostile", hostile())):
+    made_quick = quick()
+    for name, report in (
+        ("whole", whole()),
+        ("hostile", hostile()),
+        ("quick", report_input(made_quick, quick_analysis(made_quick))),
+    ):
         made[name] = tmp_path_factory.mktemp(name) / "report" / "index.html"
         made[name].parent.mkdir()
         made[name].write_text(html(report), encoding="utf-8")
@@ -65,7 +75,7 @@ def visit(browser: Browser, files: dict[str, Path]) -> Iterator[Opened]:
     """Open a page: `visit("whole", width=400, dark=True, script=False)`."""
     contexts = []
 
-    def opened(name: str, width: int = 1280, dark: bool = False, script: bool = True) -> Visit:
+    def opened(name: str, width: int = 1280, dark: bool = False, script: bool = True, at: str = "") -> Visit:
         context = browser.new_context(
             viewport={"width": width, "height": 900},
             color_scheme="dark" if dark else "light",
@@ -75,7 +85,7 @@ def visit(browser: Browser, files: dict[str, Path]) -> Iterator[Opened]:
         contexts.append(context)
         context.route("http*://**", lambda route: route.abort())
         found = Visit(context.new_page())
-        found.page.goto(files[name].as_uri(), wait_until="load")
+        found.page.goto(files[name].as_uri() + at, wait_until="load")
         return found
 
     yield opened

@@ -45,6 +45,7 @@ def draw(firefox: Firefox, anchor: str) -> str:
 def test_it_opens_draws_and_answers(firefox: Firefox, files: dict[str, Path]) -> None:
     firefox.open(files["whole"].as_uri())
     assert distinct_bytes(firefox.picture()) > 20
+    firefox.js("document.querySelectorAll('details').forEach(d => { d.open = true })")
     rows = firefox.js(ROWS)
     firefox.js(FILTER, "hpl")
     assert 0 < firefox.js(ROWS) < rows

@@ -59,6 +59,8 @@ def test_every_figure_is_drawn_with_the_numbers_of_the_analysis_and_nothing_is_f
 
 def test_without_scripts_every_figure_and_table_is_there(visit: Opened) -> None:
     page = visit("whole", script=False).page
+    for summary in page.locator("details.part > summary").all():
+        summary.click()
     figures = page.locator("figure.chart")
     assert figures.count() > 20
     for number in range(figures.count()):
@@ -71,6 +73,7 @@ def test_without_scripts_every_figure_and_table_is_there(visit: Opened) -> None:
 
 def test_filters_of_the_forest_plot_work(visit: Opened, files: dict[str, Path]) -> None:
     found = visit("whole")
+    found.open_all()
     page = found.page
     rows = "[...document.querySelectorAll('#forest tbody tr:not(.heading)')].filter(r => !r.hidden)"
     all_rows = found.js(f"{rows}.length")
@@ -88,22 +91,73 @@ def test_filters_of_the_forest_plot_work(visit: Opened, files: dict[str, Path]) 
     assert_quiet(found, files["whole"])
 
 
-def test_a_finding_is_reached_by_its_id_and_opens_at_its_entry(visit: Opened) -> None:
+def test_a_finding_is_reached_by_its_id_and_opens(visit: Opened) -> None:
     page = visit("whole").page
-    page.locator("#answer a").filter(has_text="T03").press("Enter")
-    assert page.locator("#finding-T03").is_visible()
-    assert page.url.endswith("#finding-T03")
-    line = page.locator("#compute1 .found > summary")
-    message = page.locator("#compute1 .found").get_by_text("the guest lacks avx2")
-    assert line.inner_text() == "1 warning"
+    message = page.locator("#finding-T03")
     assert not message.is_visible()
-    line.press("Enter")
-    assert message.is_visible()
+    page.locator("nav a[href='#compute']").click()
+    page.locator("#compute1 .found a").filter(has_text="T03").press("Enter")
+    message.wait_for(state="visible")
+    assert page.url.endswith("#finding-T03")
+    assert "What to do: pass the host's CPU through" in message.inner_text()
     assert page.locator("#memory1 .found, #network1 .found").count() == 0
+
+
+def test_links_open_what_is_folded_without_scripts_too(visit: Opened) -> None:
+    for script in (True, False):
+        page = visit("whole", script=script, at="#memory1").page
+        page.locator("#memory1 table").first.wait_for(state="visible")
+        assert not page.locator("#storage table").first.is_visible()
+
+
+SCREEN = 800  # px
+CLOSED = "[...document.querySelectorAll('main details')].filter(d => d.open).length"
+
+
+def test_a_quick_study_takes_few_screens_and_answers_on_the_first(visit: Opened) -> None:
+    found = visit("quick")
+    assert found.js(CLOSED) == 0
+    assert found.js("document.documentElement.scrollHeight") <= 12 * SCREEN
+    lines = found.page.locator("#answer .outcome > summary")
+    assert lines.count() >= 4
+    for line in lines.all():
+        box = line.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= SCREEN
+    assert found.page.locator("h1").inner_text().startswith("Container: no measurable cost in CPU")
+
+
+def test_a_line_opens_to_what_it_covers(visit: Opened) -> None:
+    page = visit("quick", script=False).page
+    line = page.locator("#answer .outcome").filter(has_text="Network")
+    assert line.locator("table").count() == 1
+    assert not line.locator("table").is_visible()
+    line.locator("summary").click()
+    assert line.locator("tbody tr").count() == 4
+    assert line.locator("tbody tr").first.is_visible()
+
+
+def test_everything_is_printed_also_what_is_folded(visit: Opened) -> None:
+    found = visit("quick", width=794)
+    found.page.emulate_media(media="print")
+    assert found.js(CLOSED) == 0
+    for place in (
+        "#forest",
+        "#plan table",
+        "#emulated table",
+        "#compute1 table",
+        "#answer .outcome table",
+        "#limits .limit ul",
+    ):
+        assert found.page.locator(place).first.is_visible(), place
+    hidden = "e => e.checkVisibility() ? '' : e.outerHTML.slice(0, 80)"
+    tables = "[...document.querySelectorAll('main table')].filter(e => !e.closest('.sources'))"
+    assert [text for text in found.js(f"{tables}.map({hidden})") if text] == []
 
 
 def test_tables_sort_and_return_to_their_order(visit: Opened) -> None:
     found = visit("whole")
+    found.open_all()
     values = (
         "[...document.querySelectorAll('#forest tbody tr:not(.heading)')].map(r => Number(r.cells[3].dataset.sort))"
     )
@@ -156,6 +210,7 @@ def test_a_file_size_can_be_chosen(visit: Opened) -> None:
 
 def test_a_number_leads_to_its_raw_files(visit: Opened) -> None:
     found = visit("whole")
+    found.open_all()
     found.page.locator("#compute1 td a.note").first.click()
     row = found.page.locator("tr:target")
     row.wait_for(state="visible")
@@ -163,13 +218,20 @@ def test_a_number_leads_to_its_raw_files(visit: Opened) -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "dark", "rules"), [(1280, False, None), (400, False, None), (1280, True, ["color-contrast"])]
+    ("name", "width", "dark", "rules"),
+    [
+        ("whole", 1280, False, None),
+        ("whole", 400, False, None),
+        ("whole", 1280, True, ["color-contrast"]),
+        ("quick", 1280, False, None),
+        ("quick", 400, True, ["color-contrast"]),
+    ],
 )
 def test_axe_finds_nothing_and_nothing_sticks_out(
-    visit: Opened, width: int, dark: bool, rules: list[str] | None
+    visit: Opened, name: str, width: int, dark: bool, rules: list[str] | None
 ) -> None:
     """In the dark only colours differ."""
-    found = visit("whole", width=width, dark=dark)
+    found = visit(name, width=width, dark=dark)
     found.draw_all()
     assert found.js(WIDE) == []
     result = Axe().run(found.page, options={"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})})
@@ -178,7 +240,9 @@ def test_axe_finds_nothing_and_nothing_sticks_out(
     assert told == [], json.dumps(told, indent=1)
 
 
-@pytest.mark.parametrize(("name", "width"), [("whole", 800), ("hostile", 1280), ("hostile", 400)])
+@pytest.mark.parametrize(
+    ("name", "width"), [("whole", 800), ("quick", 800), ("quick", 400), ("hostile", 1280), ("hostile", 400)]
+)
 def test_nothing_sticks_out(visit: Opened, name: str, width: int) -> None:
     found = visit(name, width=width)
     found.draw_all()
@@ -213,7 +277,7 @@ def test_hostile_text_runs_nothing_and_stays_text(visit: Opened, files: dict[str
     assert found.js("document.scripts.length") == 3
     assert found.js("document.querySelectorAll('img, iframe, object, embed, form, base, link').length") == 0
     assert found.js("[...document.querySelectorAll('a')].filter(a => /^javascript:/i.test(a.href)).length") == 0
-    assert HOSTILE.replace("\x00", "") in found.page.locator("#findings").inner_text()  # HTML has no such letter
+    assert HOSTILE.replace("\x00", "") in found.page.locator("#limits").inner_text()  # HTML has no such letter
     assert found.js(EMPTY) == []
     assert_quiet(found, files["hostile"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from vtax.model.cluster import CellRecord, NodeFacts
@@ -76,7 +76,8 @@ def by_pair(metric: Metric, level: float, **effect: float) -> tuple[Series, ...]
     return tuple(series(metric, level, {"client": a, "server": b}, **effect) for a, b in PAIRS)
 
 
-WORK: Mapping[tuple[str, str, Scope], tuple[Series, ...]] = {
+Entries = Mapping[tuple[str, str, Scope], tuple[Series, ...]]
+WORK: Entries = {
     ("hpcc", "hpcc", Scope.WORKERS): (
         series(HPL, 5.5e9, container=0.004, vm=-0.07),
         series(DGEMM, 1.4e9, container=-0.01, vm=-0.09),
@@ -127,7 +128,14 @@ def shape() -> ClusterShape:
     )
 
 
-def study(environments: tuple[str, ...], rounds: int, name: str = "laptop-2026", margin: float = 0.02) -> Study:
+def study(
+    environments: tuple[str, ...],
+    rounds: int,
+    name: str = "laptop-2026",
+    margin: float = 0.02,
+    entries: Entries = WORK,
+    exploratory: Collection[str] = (),
+) -> Study:
     providers = {"host": "host", "container": "docker", "vm": "qemu"}
     return Study(
         name=name,
@@ -143,14 +151,19 @@ def study(environments: tuple[str, ...], rounds: int, name: str = "laptop-2026",
         disk_bytes=10 * GIB,
         shared_path="/shared",
         image=ImageSpec(),
-        benchmarks=tuple(BenchmarkSpec(name=b, label=label, scopes=(scope,)) for b, label, scope in WORK),
+        benchmarks=tuple(
+            BenchmarkSpec(name=b, label=label, scopes=(scope,), exploratory=label in exploratory)
+            for b, label, scope in entries
+        ),
     )
 
 
-def plan(environments: tuple[str, ...] = ("host", "container"), rounds: int = 3, **more: object) -> Plan:
+def plan(
+    environments: tuple[str, ...] = ("host", "container"), rounds: int = 3, entries: Entries = WORK, **more: object
+) -> Plan:
     """Every benchmark once in every cell, with one warm-up of sysbench."""
-    chosen = study(environments, rounds, **more)  # type: ignore[arg-type]
-    works = tuple(work(e, b, label, scope) for e in environments for b, label, scope in WORK)
+    chosen = study(environments, rounds, entries=entries, **more)  # type: ignore[arg-type]
+    works = tuple(work(e, b, label, scope) for e in environments for b, label, scope in entries)
     return Plan(
         vtax_version="0.1.0",
         study=chosen,
@@ -158,7 +171,7 @@ def plan(environments: tuple[str, ...] = ("host", "container"), rounds: int = 3,
         shape=shape(),
         environments=chosen.environments,
         work=works,
-        cells=tuple(cell(r, e) for r in range(1, rounds + 1) for e in _shuffled(environments, r)),
+        cells=tuple(cell(r, e, entries) for r in range(1, rounds + 1) for e in _shuffled(environments, r)),
         estimate_s=3600,
         sha256="5f" * 32,
     )
@@ -180,11 +193,11 @@ def work(environment: str, benchmark: str, label: str, scope: Scope) -> Work:
     )
 
 
-def cell(round_number: int, environment: str) -> Cell:
+def cell(round_number: int, environment: str, entries: Entries = WORK) -> Cell:
     name = f"r{round_number:02}-{environment}"
     trials = tuple(
         PlannedTrial(id=f"{name}-{label}-{i}", work=label, iteration=i, warmup=i == 0)
-        for _, label, _ in WORK
+        for _, label, _ in entries
         for i in ((0, 1) if label == "sysbench-cpu" else (1,))
     )
     return Cell(id=name, round=round_number, environment=environment, trials=trials)
@@ -230,9 +243,11 @@ def trial(where: Cell, planned: PlannedTrial, benchmark: str, scope: Scope) -> T
     )
 
 
-def measured(record: TrialRecord, several: tuple[Series, ...], dice: random.Random) -> Iterator[Measurement]:
+def measured(
+    record: TrialRecord, several: tuple[Series, ...], dice: random.Random, sigma: float = 0.015
+) -> Iterator[Measurement]:
     for item in several:
-        noise = dice.gauss(0, 0.015)
+        noise = dice.gauss(0, sigma)
         value = item.level * 2.718281828 ** (item.effect.get(record.environment, 0.0) + noise)
         if item.metric.kind is Kind.COUNT:
             value = float(round(value))

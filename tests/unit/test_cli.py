@@ -522,6 +522,19 @@ def test_an_analysis_tells_looks_remarks_notes_and_advice() -> None:
     assert lines[-1] == "for the next campaign: rest longer"
 
 
+def test_an_analysis_begins_with_the_answer_of_the_report(run: Run, tmp_path: Path) -> None:
+    made = campaign(tmp_path, box=0.5)
+    code, out, _ = run("analyse", made)
+    assert code == 0
+    title, question = out.splitlines()[:2]
+    assert title == "Box: CPU 49 % slower"
+    assert question.startswith("What does virtualization cost, on this hardware, for this work?")
+    assert "\nWhat limits this answer:\n- " in out
+    assert run("report", made)[0] == 0
+    assert (Path(made) / "report/report.md").read_text().startswith(f"# {title}\n")
+    assert run("analyse", made, "--json")[1].startswith("{")
+
+
 def test_a_gate_that_holds_and_one_that_does_not(run: Run, tmp_path: Path) -> None:
     good = campaign(tmp_path / "a")
     code, _, err = run("analyse", good, "--fail-on", GATE)

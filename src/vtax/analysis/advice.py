@@ -20,6 +20,7 @@ from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations,
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
 
+NEW_CAMPAIGN = range(VERDICT_FROM, NEW_CAMPAIGN_MAX + 1)
 Counters = Mapping[tuple[str, str, int], Mapping[str, float]]  # environment, label, round -> counter -> sum over nodes
 
 
@@ -42,7 +43,7 @@ class Advice:
         if planned:
             found = self._needed(one, planned)
             return more_rounds(found, n, self.round_s) if found[0] is not None else self._out_of_reach(one, planned[-1])
-        few, many = self._needed(one, range(VERDICT_FROM, NEW_CAMPAIGN_MAX + 1))
+        few, many = self._needed(one, NEW_CAMPAIGN)
         if few is None:
             return self._out_of_reach(one, NEW_CAMPAIGN_MAX)
         if many is None:
@@ -61,6 +62,14 @@ class Advice:
             return None
         few, many = self._needed(one, planned)
         return None if few is None else (few - one.effect.n, None if many is None else many - one.effect.n)
+
+    def new_campaign(self, one: Pair, word: Verdict) -> tuple[int, int | None] | None:
+        """Rounds of a new campaign that could decide, at best and at worst; None when there is a verdict, or none in
+        sight. A frozen plan cannot be extended."""
+        if word not in (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED) or one.effect is None or any(one.slow):
+            return None
+        few, many = self._needed(one, NEW_CAMPAIGN)
+        return None if few is None else (few, many)
 
     def _planned(self, one: Pair) -> tuple[int, ...]:
         """The planned looks that are still to come for this pair, in its own pairs."""

@@ -90,6 +90,7 @@ def _by_rounds(numbers: Prepared, findings: Sequence[Finding]) -> dict[str, Any]
         "failure_rates": rates,
         "one_boot": boots,
         "advice": advice.sentences,
+        "round_s": advice.round_s,
         "scores": scores(pairs, numbers, findings, frozenset(boots)),
         "ladder": ladders(numbers, findings),
         **_look_levels(context, adjusted=adjusted),

@@ -68,6 +68,7 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
         companion=_companion(one),
         randomisation=test,
         more_rounds=around.advice.more_rounds(one, word),
+        new_campaign=around.advice.new_campaign(one, word),
         control=one.control,
         over=plan.rounds_of(level.environment) < min(plan.study.rounds, around.numbers.context.finished + 1),
         planned=one.planned,

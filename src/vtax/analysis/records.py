@@ -158,6 +158,7 @@ class Comparison(SeriesRecord):
     more_rounds: tuple[int, int | None] | None = (
         None  # at best and at worst until a verdict; None: beyond the last look
     )
+    new_campaign: tuple[int, int | None] | None = None  # rounds in all of a new campaign that could decide, likewise
     control: bool = False  # the baseline against itself
     over: bool = False  # the environment has fewer rounds than the campaign, and the plan has no more of them
     planned: bool = False  # in both environments, so that each round in which one of them has no number lost it
@@ -271,6 +272,7 @@ class Analysis(Record):
     margin: float
     rounds_planned: int
     rounds_complete: int
+    round_s: float | None = None  # what a round takes, or is planned to take before the first; absent when unknown
     ended: str = ""  # when and why the campaign ended; "" while it may go on, and where no look was noted
     look: int | None = None
     looks: tuple[int, ...] = ()

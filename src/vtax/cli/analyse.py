@@ -43,6 +43,7 @@ def analyse(
     """
     from vtax import pipeline
     from vtax.analysis.gates import subjects_of
+    from vtax.cli.answer import answer_text
     from vtax.cli.console import paths, print_json, say
     from vtax.cli.gating import check_gates, report_gates
     from vtax.store import write_atomic
@@ -54,18 +55,15 @@ def analyse(
     if json:
         print_json(made.model_dump(mode="json"))
     else:
-        say(*lines_of(made))
+        first = [made.exploratory] if made.exploratory else []
+        say(*first, *answer_text(pipeline.answer(directory, made)), "", *lines_of(made))
     report_gates(made.campaign, fail_on or (), subjects_of(made), made.findings, junit)
 
 
 def lines_of(made: Analysis) -> Iterator[str]:
-    """Findings and primary comparisons as text."""
+    """The details behind the answer: when the campaign was analysed, and every primary comparison."""
     from vtax.units import format_looks
 
-    if made.exploratory:
-        yield made.exploratory
-    for finding in made.findings:
-        yield f"{finding.severity} {finding.id}: {finding.message}"
     if made.looks:
         reached = f"the last one so far was after {made.look}" if made.look else "none has been reached yet"
         yield f"interim analyses are planned after {format_looks(made.looks)}; {reached}"

@@ -58,6 +58,7 @@ def run(
     """
     from vtax import pipeline
     from vtax.analysis.gates import subjects_of
+    from vtax.cli.answer import FEW, answer_text
     from vtax.cli.console import paths, say, warn
     from vtax.cli.gating import check_gates, report_gates
     from vtax.errors import UsageError
@@ -80,6 +81,7 @@ def run(
     directory = resume or output or Path("campaigns") / name
     failed = _run(study, loaded, directory, available, overrides)
     index = pipeline.report(directory, paths().cache)
+    say(*answer_text(pipeline.answer(directory), limits=FEW), "")
     if failed:
         warn(f"warning: {failed}")
     say(f"report: {index.resolve()}")

@@ -10,14 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vtax.analysis.records import Analysis
 from vtax.evaluation.evaluate import Evaluation
+from vtax.model.plan import Origin
 from vtax.publishing.formats import chosen
+from vtax.report.document.answer.model import Answer
 from vtax.report.document.compose import document_of
 from vtax.report.document.model import Document
 from vtax.report.formats import Made
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
 from vtax.tools import benchmarks
+
+THREE = 3  # environments from which another baseline shows something new
 
 
 def start(formats: Sequence[str], figures: Sequence[str]) -> None:
@@ -70,6 +75,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
     about = campaign.about()
     return ReportInput(
         analysis=found.analysis,
+        against=tuple(found.against(name).analysis for name in other_baselines(found)),
         plan=campaign.plan(),
         cells=campaign.cells(),
         trials=found.trials,
@@ -83,6 +89,24 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         imports=_imports(campaign),
         plan_frozen=found.seal.frozen,
     )
+
+
+def answer(campaign: Campaign, analysis: Analysis) -> Answer:
+    """What the report says first, for the terminal."""
+    from vtax.report.document.answer.compose import answer_of
+
+    trials = campaign.trials(texts=False)
+    return answer_of(ReportInput(analysis=analysis, plan=campaign.plan(), cells=(), trials=tuple(trials)))
+
+
+def other_baselines(found: Evaluation) -> tuple[str, ...]:
+    """The environments that others may be compared with instead of the study's baseline, where that says more than the
+    comparison with the baseline read backwards."""
+    plan, aside = found.plan, {*found.analysis.emulated, found.analysis.control}
+    names = tuple(name for name in found.analysis.environments if name not in aside)
+    if plan.origin is Origin.IMPORTED or len(names) < THREE:
+        return ()
+    return tuple(name for name in names if name != plan.study.baseline)
 
 
 def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:

@@ -17,6 +17,7 @@ from vtax.transport import process
 
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 FILE_LINK = re.compile(r'(<a\b[^>]*?) href="(?!#)[^"]*"')
+FOLDED = re.compile(r"<details(?= |>)")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PRINT_S = 120.0
 
@@ -37,8 +38,8 @@ def missing() -> str:
 
 
 def for_paper(page: str) -> str:
-    """A page of the report without scripts, and without links to files, which lead nowhere from a PDF."""
-    return FILE_LINK.sub(r"\1", SCRIPT.sub("", page))
+    """A page of the report with its parts open, without scripts and links to files, which lead nowhere from a PDF."""
+    return FOLDED.sub("<details open", FILE_LINK.sub(r"\1", SCRIPT.sub("", page)))
 
 
 def files(document: Document, made: Made) -> Mapping[str, bytes]:

@@ -59,4 +59,5 @@ class ReportInput(Record):
     imports: tuple[Mapping[str, Any], ...] = ()  # what each `vtax import` into the campaign found, file by file
     image_sha256: str = ""
     image_recipe: str = ""
+    against: tuple[Analysis, ...] = ()  # the same campaign against other environments than the study's baseline
     plan_frozen: str = "unknown"  # before the first run: "yes", "no" or "unknown", by the hashes that the files name

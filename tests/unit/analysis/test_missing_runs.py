@@ -18,7 +18,7 @@ from vtax.cli.analyse import lines_of
 from vtax.model.metric import Kind
 from vtax.model.study import ScoreSpec
 from vtax.model.trial import Status
-from vtax.report.document.answers import answers
+from vtax.report.document.answer.lines import lines_of as answer_lines
 from vtax.report.document.compose import document_of
 from vtax.report.formats.latex import tables
 from vtax.report.formats.typst import source
@@ -93,17 +93,17 @@ def test_every_format_shows_it() -> None:
     assert r" & -- $\cdot$ \\" in tables(document)
     assert r"$\cdot$ data only" in tables(document)
     assert '#text("–") #emph[#text("data only")]' in source(document)
-    (answer,) = answers(analysis)
-    assert answer.clauses[0].text == "nothing to compare: no round has results for both other and base"
+    (line,) = answer_lines(analysis)
+    assert line.word == "no round has results for both other and base"
 
 
 def test_an_answer_counts_what_it_does_not_know() -> None:
     analysis = made().analysis
     one = only(analysis)
     lost = only(made().ended(Status.FAILED, lambda trial: trial.environment == "other").analysis)
-    (answer,) = answers(analysis.model_copy(update={"comparisons": (one, lost)}))
-    assert answer.clauses[0].verdicts == ("equivalent", "data only")
-    assert answer.clauses[0].text.endswith("; 1 of 2 primary metrics have no round with results for both")
+    (line,) = answer_lines(analysis.model_copy(update={"comparisons": (one, lost)}))
+    assert (line.verdicts, line.missing) == (("equivalent",), 1)
+    assert line.word.startswith("no difference in 1 of 2 (within ")
 
 
 # --- rounds that ran into their time limit -------------------------------------------------------------------------

@@ -1,20 +1,18 @@
-"""The answer and the conclusion: what is said for which verdicts, and that no cause is made up."""
+"""The conclusion and the limits: what is said of findings, and that no cause is made up."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import pytest
 
-from builders.measurements import analysed, rounds
 from builders.pages import report_input, whole
 from builders.synthetic import campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Comparison, Ladder, LadderStep, Verdict, waiting
 from vtax.audit import CATALOGUE
 from vtax.model.finding import Finding, Severity
-from vtax.report.document.answers import answers, clause, percent, resolution
+from vtax.report.document.answer.compose import answer_of
 from vtax.report.document.audit_phrases import WORDS, cause, named
 from vtax.report.document.compose import document_of
 from vtax.report.document.conclusion import conclusion
@@ -28,92 +26,6 @@ def judged() -> ReportInput:
     return report_input(campaign(("host", "container"), 6, failing=False))
 
 
-def comparisons(judged: ReportInput, *verdicts: Verdict) -> list[Comparison]:
-    """Made-up comparisons with these verdicts, of ratios 0.5, 0.6, ..."""
-    one = next(item for item in judged.analysis.comparisons if item.metric == "HPL")
-    return [
-        one.model_copy(
-            update={
-                "verdict": verdict,
-                "ratio": 0.5 + i / 10,
-                "low": 0.4,
-                "high": 0.7,
-                "ruled_out_by": "C05" if verdict is Verdict.NOT_COMPARABLE else "",
-            }
-        )
-        for i, verdict in enumerate(verdicts)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "word", "text"),
-    [
-        ((Verdict.SLOWER,), "slower", "slower: 0.500 [0.400, 0.700] of host in HPL"),
-        (
-            (Verdict.SLOWER, Verdict.SLOWER, Verdict.EQUIVALENT),
-            "slower",
-            "slower in 2 of 3 (0.500 to 0.600 of host) and equivalent in 1 of 3",
-        ),
-        ((Verdict.EQUIVALENT,) * 2, "equivalent", "equivalent in all 2 (0.500 to 0.600 of host) primary metrics"),
-        (
-            (Verdict.NOT_COMPARABLE,) * 2,
-            "not comparable",
-            "not comparable (CPU time stolen, C05); measured 0.500 to 0.600 of host",
-        ),
-        (
-            (Verdict.UNADJUSTED, Verdict.INCONCLUSIVE),
-            "unadjusted",
-            "not confirmed (unadjusted) in 1 of 2 (0.500 of host) and undecided (inconclusive) in 1 of 2 "
-            "(0.600 of host)",
-        ),
-        ((Verdict.PILOT,), "pilot only", "0.500 of host over 6 rounds; no verdict before 6"),
-    ],
-)
-def test_a_clause_counts_verdicts(judged: ReportInput, verdicts: Sequence[Verdict], word: str, text: str) -> None:
-    found = clause(judged.analysis, 1, "container", comparisons(judged, *verdicts))
-    assert (found.verdicts, found.text) == ((word,), text)
-
-
-def test_a_clause_names_every_reason_the_most_frequent_first(judged: ReportInput) -> None:
-    several = comparisons(judged, *(Verdict.NOT_COMPARABLE,) * 3)
-    several[0] = several[0].model_copy(update={"ruled_out_by": "T04"})
-    found = clause(judged.analysis, 1, "container", several)
-    assert found.text.startswith("not comparable (CPU time stolen, C05; software emulation, T04); measured 0.500 to")
-
-
-def test_a_part_that_is_ruled_out_stands_behind_what_is_known(judged: ReportInput) -> None:
-    several = comparisons(judged, Verdict.SLOWER, Verdict.NOT_COMPARABLE, Verdict.NOT_COMPARABLE)
-    found = clause(judged.analysis, 1, "container", several)
-    assert found.verdicts == ("slower", "not comparable")
-    assert found.text == (
-        "slower in 1 of 3 (0.500 of host); "
-        "not comparable in 2 of 3 (CPU time stolen, C05; measured 0.600 to 0.700 of host)"
-    )
-    pilot = clause(judged.analysis, 1, "container", comparisons(judged, Verdict.PILOT, Verdict.NOT_COMPARABLE))
-    assert pilot.verdicts == ("pilot only", "not comparable")
-    assert pilot.text == (
-        "0.500 of host in 1 of 2 over 6 rounds; no verdict before 6; "
-        "not comparable in 1 of 2 (CPU time stolen, C05; measured 0.600 of host)"
-    )
-
-
-def lone(item: Comparison) -> Comparison:
-    """A comparison with an environment that has nothing of it."""
-    word = item.verdict if item.verdict is Verdict.NOT_COMPARABLE else Verdict.DATA_ONLY
-    gone = dict.fromkeys(("ratio", "low", "high", "effect"))
-    return item.model_copy(update={**gone, "n": 0, "verdict": word, "planned": False})
-
-
-def test_what_the_baseline_lacks_has_no_counterpart_whatever_rules_it_out(judged: ReportInput) -> None:
-    several = comparisons(judged, Verdict.NOT_COMPARABLE, Verdict.NOT_COMPARABLE)
-    none = clause(judged.analysis, 1, "container", [lone(item) for item in several])
-    assert (none.verdicts, none.text) == (("data only",), "no counterpart in host to compare with")
-    some = clause(judged.analysis, 1, "container", [several[0], lone(several[1])])
-    assert some.text == (
-        "not comparable (CPU time stolen, C05); measured 0.500 of host; 1 without a counterpart in host"
-    )
-
-
 def test_every_row_of_the_audit_has_words_for_a_sentence() -> None:
     assert {row.id for row in CATALOGUE} == set(WORDS)
     assert all(len(words.split()) < 12 for words in WORDS.values())
@@ -122,35 +34,9 @@ def test_every_row_of_the_audit_has_words_for_a_sentence() -> None:
     assert [named("x"), named("x", 3)] == ["x", "x (3 times)"]
 
 
-def test_there_is_one_answer_for_each_part_of_the_machine(judged: ReportInput) -> None:
-    found = answers(judged.analysis)
-    assert [answer.group for answer in found] == [Group.COMPUTE, Group.MEMORY, Group.STORAGE, Group.NETWORK]
-    assert all([clause.name for clause in answer.clauses] == ["container"] for answer in found)
-
-
-def test_the_resolution_is_that_of_the_intervals(judged: ReportInput) -> None:
-    one = comparisons(judged, Verdict.SLOWER)[0].model_copy(update={"low": 0.81, "high": 1.21})
-    analysis = judged.analysis.model_copy(update={"comparisons": (one,)})
-    assert resolution(analysis).startswith("Resolution: half of the 1 intervals are no wider than ±22\u00a0%")
-    assert percent(0.2222) == "22"
-    assert percent(0.0123) == "1.2"
-    assert "at least three rounds" in resolution(analysed(rounds([1.0], [1.0])))
-
-
-def test_without_a_valid_comparison_the_resolution_is_unknown_for_that_reason(judged: ReportInput) -> None:
-    ruled = comparisons(judged, Verdict.NOT_COMPARABLE)
-    update = {"comparisons": tuple(ruled)}
-    assert resolution(judged.analysis.model_copy(update=update)) == (
-        "Resolution: unknown, because no comparison is valid."
-    )
-    update = {"comparisons": (lone(ruled[0]),)}
-    assert resolution(judged.analysis.model_copy(update=update)) == (
-        "Resolution: unknown, because there is nothing to compare."
-    )
-
-
 def paragraphs(report: ReportInput) -> dict[str, str]:
-    return {paragraph.title: " ".join(paragraph.sentences) for paragraph in conclusion(report)}
+    found = conclusion(report, answer_of(report).comparisons)
+    return {paragraph.title: " ".join(paragraph.sentences) for paragraph in found}
 
 
 def test_no_cause_is_named_without_support(judged: ReportInput) -> None:
@@ -169,16 +55,16 @@ def test_a_finding_about_the_same_benchmark_is_a_possible_cause() -> None:
     assert "T03" not in text["container against host"]
 
 
-def test_a_finding_about_everything_explains_nothing_but_stands_at_the_end(judged: ReportInput) -> None:
-    found = paragraphs(judged)
-    assert "T05" not in found["container against host"]
-    assert "T05: the host is itself a virtual machine" in found["What this does not say"]
+def test_a_finding_about_everything_explains_nothing_and_limits_the_answer(judged: ReportInput) -> None:
+    assert not any("T05" in text for text in paragraphs(judged).values())
+    assert "T05" in [limit.row for limit in answer_of(judged).limits]
 
 
-def test_too_few_rounds_are_said() -> None:
-    text = paragraphs(report_input(campaign(("host", "container"), 3)))["What this does not say"]
-    assert "have too few rounds, or nothing to compare with, for a verdict" in text
-    assert "1 trial failed" in text
+def test_failures_limit_the_answer() -> None:
+    limits = answer_of(report_input(campaign(("host", "container"), 3))).limits
+    (failed,) = [limit for limit in limits if "failed" in limit.text]
+    assert failed.text == "1 trial failed; the numbers come from those that did not"
+    assert "no answer within 32 s" in failed.messages[0].text
 
 
 def rung(
@@ -235,37 +121,13 @@ def test_a_blocker_of_one_benchmark_is_said_where_it_is() -> None:
     made = campaign(("host", "container"), 6)
     block = Finding(id="M01", severity=Severity.BLOCKER, message="one node", remedy="look", benchmark="hpcc")
     found = analyse(made.measurements, plan=made.plan, findings=[block], trials=made.trials)
-    compute = next(answer for answer in answers(found) if answer.group is Group.COMPUTE)
-    assert compute.clauses[0].verdicts == ("inconclusive", "not comparable")
-    assert "; not comparable in 1 of 3 (misplaced ranks, M01; measured " in compute.clauses[0].text
-
-
-def test_the_conclusion_names_what_rules_out_and_what_would_and_what_to_do() -> None:
-    made = campaign(("host", "container"), 6)
-
-    def block(id: str, environment: str, remedy: str, metrics: tuple[str, ...] = ()) -> Finding:
-        return Finding(
-            id=id,
-            severity=Severity.BLOCKER,
-            message=id,
-            remedy=remedy,
-            environment=environment,
-            benchmark="hpcc",
-            metrics=metrics,
-        )
-
-    findings = [
-        block("C05", "container", "a quiet host"),
-        block("C05", "host", "a quiet host"),
-        block("H06", "host", "raise N", ("StarSTREAM_Triad",)),
-        block("H02", "host", "look", ("no such metric",)),
-    ]
-    found = analyse(made.measurements, plan=made.plan, findings=findings, trials=made.trials)
-    text = paragraphs(report_input(made, found))["container against host"]
-    assert "4 not comparable. " in text
-    assert "CPU time stolen (C05) rules out 4: a quiet host." in text
-    assert "STREAM inside the cache (H06) would rule out 1 as well: raise N." in text
-    assert "H02" not in text
+    answer = answer_of(report_input(made, found))
+    cpu = next(line for line in answer.lines if line.group is Group.COMPUTE)
+    assert cpu.verdicts == ("inconclusive",)
+    assert {item.verdict for item in cpu.comparisons} == {"inconclusive", "not comparable"}
+    assert cpu.word.startswith("undecided in 2 of 3: ")
+    many = sum(item.ruled_out_by == "M01" for item in answer.comparisons)
+    assert answer.limits[0].text == f"One node: rules out {many} of {len(answer.comparisons)} comparisons"
 
 
 def test_the_numbers_of_comparisons_agree(judged: ReportInput) -> None:
@@ -278,12 +140,12 @@ def test_the_numbers_of_comparisons_agree(judged: ReportInput) -> None:
     report = judged.model_copy(update={"analysis": analysis})
     many = len([item for item in items if item.primary and item.label not in ("ping", "iperf3-tcp")])
     assert f"of {many} primary comparisons" in waiting(analysis)
-    assert document_of(report).caution.startswith(f"Of {many} comparisons of primary metrics:")
-    text = paragraphs(report)["container against host"]
-    assert text.startswith(f"Of {many} comparisons of primary metrics:")
-    assert "6 results have no counterpart in host." in text
+    assert document_of(report).reading.startswith(f"Of {many} comparisons of primary metrics:")
+    texts = [limit.text for limit in answer_of(report).limits]
+    assert "6 primary results have nothing to compare with" in texts
 
 
-def test_a_clause_with_both_claims_shows_both_signs(judged: ReportInput) -> None:
-    both = comparisons(judged, Verdict.FASTER, Verdict.SLOWER, Verdict.INCONCLUSIVE)
-    assert clause(judged.analysis, 1, "container", both).verdicts == ("slower", "faster")
+def lone(item: Comparison) -> Comparison:
+    """A comparison with an environment that has nothing of it."""
+    gone = dict.fromkeys(("ratio", "low", "high", "effect"))
+    return item.model_copy(update={**gone, "n": 0, "verdict": Verdict.DATA_ONLY, "planned": False})

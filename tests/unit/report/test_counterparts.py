@@ -8,7 +8,6 @@ from builders.pages import html, latex_tables, markdown, report_input
 from builders.synthetic import campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Comparison
-from vtax.report.document.answers import bases
 from vtax.report.document.cells import range_cell, ratio_cell
 from vtax.report.records import ReportInput
 
@@ -38,7 +37,6 @@ def test_cells_name_it() -> None:
     assert "vs" not in ratio_cell(hpcc[0], "host").note
     assert "vs\u00a0container" in range_cell(network, "host").note
     assert "vs" not in range_cell(network, "container").note
-    assert bases([*network, *hpcc]) == "container and host"
 
 
 def test_every_format_names_it() -> None:

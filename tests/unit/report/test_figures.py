@@ -26,9 +26,10 @@ from vtax.report.document.compose import document_of
 from vtax.report.document.model import Entry
 from vtax.report.document.peaks import peak_flops, peaks
 from vtax.report.document.results import results_of
-from vtax.report.figures.forest import forest, rug_plots, rug_ticks
+from vtax.report.figures.forest import forest
 from vtax.report.figures.ratios import ratio_figures
 from vtax.report.figures.selection import entry_data, entry_figures, kinds, page_figures
+from vtax.report.figures.strips import axis_of
 from vtax.report.figures.timeline import numbered, strip_domain, timeline
 from vtax.report.figures.timeline_data import Lane, Spot, Strip, drift, lanes_of, strips_of
 from vtax.report.figures.topics import topics_of
@@ -416,11 +417,11 @@ def test_the_forest_has_a_strip_for_every_primary_comparison(report: ReportInput
     for row in found.lines:
         for whisker in row.whiskers:
             assert whisker.low is None or whisker.high is None or whisker.low <= whisker.at <= whisker.high
-    assert found.margin[0] < found.one < found.margin[1]
+    assert found.axis.margin[0] < found.axis.one < found.axis.margin[1]
     one = next(row for row in found.lines if row.metric == "PTRANS" and row.name == "vm")
     assert one.verdicts == ("slower",)
     assert one.whiskers[0].shape == "down"
-    assert one.whiskers[0].at < found.one
+    assert one.whiskers[0].at < found.axis.one
 
 
 def test_only_units_of_bytes_switch() -> None:
@@ -472,22 +473,18 @@ def test_text_of_a_figure_is_always_text() -> None:
 def test_the_overview_is_drawn_at_any_margin(report: ReportInput, margin: float) -> None:
     drawn = forest(results_of(report), margin)
     assert drawn is not None
-    assert drawn.margin[0] < drawn.one < drawn.margin[1]
+    assert drawn.axis.margin[0] < drawn.axis.one < drawn.axis.margin[1]
 
 
-def test_rug_plots_have_their_marks_where_the_forest_plot_has_them(report: ReportInput) -> None:
+def test_strips_next_to_the_answer_are_those_of_the_forest_plot(report: ReportInput) -> None:
     plot = forest(results_of(report), report.analysis.margin)
+    several = [item for item in report.analysis.comparisons if item.primary]
+    axis = axis_of(several, report.analysis.margin)
     assert plot is not None
-    found = rug_plots(plot)
-    for group, place in {(line.group, line.environment) for line in plot.lines}:
-        own = [
-            item for line in plot.lines if (line.group, line.environment) == (group, place) for item in line.whiskers
-        ]
-        for verdict in {item.verdict for item in own}:
-            assert set(found[group, place][verdict]) == {item.at for item in own if item.verdict == verdict}
-    assert (plot.one, "1") in rug_ticks(plot)
-    assert rug_plots(None) == {}
-    assert rug_ticks(None) == ()
+    assert axis == plot.axis
+    drawn = {whisker.title for line in plot.lines for whisker in line.whiskers}
+    assert {whisker.title for whisker in axis.whiskers(several)} == drawn
+    assert axis_of([], 0.02) is None
 
 
 def test_a_logarithmic_axis_names_whole_numbers(made: tuple[Figure, ...]) -> None:

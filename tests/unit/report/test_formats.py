@@ -201,7 +201,7 @@ def test_a_hostile_name_stays_text(report: ReportInput, analysis: Analysis) -> N
 
 def test_the_workbook_has_every_comparison_and_level(document: Document, analysis: Analysis) -> None:
     book = openpyxl.load_workbook(io.BytesIO(workbook(document)))
-    tables = ["overview", *(str(section.group) for section in document.sections)]
+    tables = ["answer", "overview", *(str(section.group) for section in document.sections)]
     assert book.sheetnames == [*tables, "comparisons", "levels", "findings", "failures"]
     header, *rows = book["comparisons"].iter_rows(values_only=True)
     assert len(rows) == len(analysis.comparisons)
@@ -245,12 +245,11 @@ def test_typst_makes_a_pdf_with_the_answers(report: ReportInput, monkeypatch: py
     text = "".join(sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(made)).pages)
     assert title in text
     words = re.sub(r"[\s-]+", "", text)
-    said = [(answer.group, clause) for answer in page.answers for clause in answer.clauses]
-    assert len(said) > 4
-    for group, clause in said:
-        assert re.sub(r"[\s-]+", "", f"{clause.name}{clause.text}.") in words
-        assert str(group) in text
-    for part in (page.question, page.subject, page.caution, page.resolution, pdf.missing(), drawn[0][1]):
+    answer = page.answer
+    assert len(answer.lines) >= 4
+    said = [part for line in answer.lines for part in (line.resource, line.word)]
+    said += [answer.headline, answer.question, answer.subject, *(limit.text for limit in answer.limits)]
+    for part in (*said, pdf.missing(), drawn[0][1]):
         assert re.sub(r"[\s-]+", "", part) in words, part
     assert "StarSTREAM_Triad" in text
 
@@ -263,13 +262,17 @@ def test_without_a_browser_the_terminal_is_told(monkeypatch: pytest.MonkeyPatch)
     assert pdf.missing() == ""
 
 
-def test_paper_has_no_scripts_and_no_links_to_files() -> None:
+def test_paper_is_open_and_has_no_scripts_and_no_links_to_files() -> None:
     page = (
+        '<details class="part"><details>'
         '<a href="#answer">x</a> <a class="raw" href="../trials/t1/stdout">stdout</a>'
         '<script type="a">if (1 < 2) {}\n</script>'
         '<a href="https://x.example/">y</a>'
     )
-    assert pdf.for_paper(page) == '<a href="#answer">x</a> <a class="raw">stdout</a><a>y</a>'
+    assert (
+        pdf.for_paper(page)
+        == '<details open class="part"><details open><a href="#answer">x</a> <a class="raw">stdout</a><a>y</a>'
+    )
 
 
 def test_without_a_browser_and_typst_the_reader_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

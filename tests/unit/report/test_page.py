@@ -151,15 +151,15 @@ def with_text(text: str) -> ReportInput:
 
 def test_three_rounds_are_a_pilot_and_say_so(pilot_html: str) -> None:
     text = Page(pilot_html).text
-    assert "Pilot only: a verdict needs at least 6 rounds" in text
-    assert "they do not show that anything is faster, slower or the same" in text
+    assert "Container and vm: no verdict after 3 rounds, 6 are needed" in text
+    assert "no verdict (3 rounds of at least 6)" in text
     badges = set(re.findall(r'class="badge ([^"]+)"', pilot_html))
-    assert badges == {"pilot-only", "data-only", "equal", "different", "partly-unknown", "unknown"}
+    assert badges == {"pilot-only", "data-only", "equal", "different", "partly-unknown", "unknown", "warning"}
 
 
 def test_six_rounds_get_verdicts(judged: ReportInput) -> None:
     text = Page(html(judged)).text
-    assert "Pilot only" not in text
+    assert "6 are needed" not in text
     assert "There is at most a 5\u00a0% chance that any “faster” or “slower” is false" in text.replace(
         "a 5 %", "a 5\u00a0%"
     )
@@ -226,31 +226,9 @@ def test_whether_the_plan_was_frozen_is_told_from_the_hashes(pilot: ReportInput,
 
 def test_findings_come_before_the_numbers_that_they_touch(pilot_html: str) -> None:
     text = Page(pilot_html).text
-    finding = text.index("the host is itself a virtual machine; results do not transfer")
-    assert text.index("The audit warns of a virtual host ( T05 ): see Findings") < finding < text.index("Raw files of")
+    finding = text.index("The host is itself a virtual machine; results do not transfer")
+    assert text.index("What limits this answer") < finding < text.index("Raw files of")
     assert "What to do: run the campaign on bare metal" in text
-
-
-def test_blockers_stand_under_the_answer_before_any_figure_and_each_row_of_the_audit_once() -> None:
-    made = campaign(("host", "container"), 6)
-    emulation = Finding(id="T04", severity=Severity.BLOCKER, message="software emulation", remedy="use KVM")
-    stolen = [
-        Finding(
-            id="C05", severity=Severity.BLOCKER, message=f"{share} % stolen", remedy="a quiet host", environment=name
-        )
-        for share, name in ((4, "host"), (5, "container"), (6, "host"), (7, "container"))
-    ]
-    findings = [stolen[0], emulation, *stolen[1:]]
-    found = analyse(made.measurements, plan=made.plan, findings=findings, trials=made.trials)
-    text = Page(html(report_input(made, found))).text
-    answer, overview = text.index("The answer in short"), text.index("Every primary metric against")
-    top = text[answer:overview]
-    assert top.index("Blocker C05 CPU time stolen, 4 times") < top.index("Blocker T04 software emulation")
-    shares = [f"{share} % stolen" for share in (4, 5, 6, 7)]
-    assert [top.count(share) for share in shares].count(1) == 3
-    assert "and 1 more, under Findings" in top
-    assert top.count("a quiet host") == 1
-    assert all(share in text[overview:] for share in shares)
 
 
 def test_a_figure_of_software_emulation_that_was_allowed_says_so_itself() -> None:
@@ -281,7 +259,7 @@ def test_a_blocker_leaves_nothing_to_compare() -> None:
     found = analyse(made.measurements, plan=made.plan, findings=[blocker], trials=made.trials)
     text = Page(html(report_input(made, found))).text
     assert "not comparable" in text.lower()
-    assert "Blocker T04 software emulation" in text
+    assert "blocker Software emulation: rules out" in text
 
 
 def test_hostile_text_stays_text_in_html() -> None:
@@ -324,7 +302,7 @@ def test_markdown_has_the_same_verdicts_and_links(pilot: ReportInput) -> None:
 def test_a_page_of_nothing_says_that_there_is_nothing() -> None:
     made = Campaign(plan(), (), (), (), ())
     text = Page(html(report_input(campaign(), analyse((), plan=made.plan, findings=(), trials=())))).text
-    assert "There is nothing to compare" in text
+    assert "Nothing to compare" in text
 
 
 def every_topic(report: ReportInput) -> list[Topic]:

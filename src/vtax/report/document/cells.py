@@ -26,9 +26,10 @@ def level_cell(
     return Cell(mean_sd(mean, sd), note, value=Number(mean, sd), raw=raw, scaled=True)
 
 
-def ratio_cell(item: Comparison | None, baseline: str, *, explain: bool = False) -> Cell:
+def ratio_cell(item: Comparison | None, baseline: str, *, explain: bool = False, exploratory: bool = False) -> Cell:
     """`0.984 [0.962, 1.007]` with the verdict, and what explains the verdict; without that, the ratio
-    of the means. What it is compared with is named where that is not `baseline`."""
+    of the means. What it is compared with is named where that is not `baseline`. An exploratory entry has no verdict.
+    """
     if item is None:
         return Cell(ABSENT)
     if item.difference is not None:
@@ -38,7 +39,14 @@ def ratio_cell(item: Comparison | None, baseline: str, *, explain: bool = False)
     remarks = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)
     note = "; ".join(words for words in (*against(item, baseline), explanation(item) if explain else remarks) if words)
     other = "" if item.baseline == baseline else item.baseline
-    return Cell(text, note, verdict=item.verdict, value=ratio_of(item, other))
+    return Cell(text, note, verdict=word_of(item, exploratory=exploratory), value=ratio_of(item, other))
+
+
+def word_of(item: Comparison, *, exploratory: bool) -> str:
+    """The verdict; of an exploratory entry only whether it can be compared."""
+    if exploratory and item.verdict is not Verdict.NOT_COMPARABLE:
+        return "exploratory"
+    return str(item.verdict)
 
 
 def against(item: Comparison, baseline: str) -> tuple[str, ...]:
@@ -51,15 +59,15 @@ def ratio_of(item: Comparison | Score | LadderStep, against: str = "") -> Ratio 
     return None if item.ratio is None else Ratio(item.ratio, item.low, item.high, against)
 
 
-def range_cell(found: Sequence[Comparison], baseline: str) -> Cell:
+def range_cell(found: Sequence[Comparison], baseline: str, *, exploratory: bool = False) -> Cell:
     """The smallest and largest ratio of several comparisons, how often each verdict was given, and with what some are
     compared instead of `baseline`."""
     ratios = [item.ratio for item in found if item.ratio is not None]
-    counts = Counter(item.verdict for item in found)
-    words = [f"{counts[word]} × {word}" for word in Verdict if counts[word]]
+    counts = Counter(word_of(item, exploratory=exploratory) for item in found)
+    words = [f"{counts[word]} × {word}" for word in (*Verdict, "exploratory") if counts[word]]
     others = list(dict.fromkeys(name for item in found for name in against(item, baseline)))
     if len(counts) == 1:
-        return Cell(span(ratios, ratio_text), ", ".join(others), verdict=str(next(iter(counts))))
+        return Cell(span(ratios, ratio_text), ", ".join(others), verdict=next(iter(counts)))
     return Cell(span(ratios, ratio_text), ", ".join((*words, *others)))
 
 

@@ -1,21 +1,18 @@
-"""The conclusion in sentences, by rule from verdicts, findings and the ladder. Pure; no markup.
+"""What costs and gains the most, and why, by rule from verdicts, findings and the ladder. Pure; no markup.
 
 Nothing is explained that the audit or a step of the ladder does not support.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from vtax.analysis.records import Comparison, Verdict
-from vtax.analysis.verdict import FEW_ROUNDS, UNPLANNED
 from vtax.model.finding import Finding, Severity
-from vtax.model.plan import Origin
-from vtax.report.document.answers import CLAIMS, NBSP, WITHIN, is_control
-from vtax.report.document.audit_phrases import named
+from vtax.report.document.answer.lines import CLAIMS, WITHIN
 from vtax.report.document.model import Paragraph
-from vtax.report.document.numbers import interval_text, labels_text, listed, plural, ratio_text
+from vtax.report.document.naming import NBSP
+from vtax.report.document.numbers import interval_text, labels_text, listed, ratio_text
 from vtax.report.document.results import PLACES
 from vtax.report.figures.waterfall import steps_of
 from vtax.report.records import ReportInput
@@ -23,37 +20,24 @@ from vtax.report.records import ReportInput
 FEW = 4  # metrics that a sentence names
 
 
-def conclusion(report: ReportInput) -> tuple[Paragraph, ...]:
-    """One paragraph for each environment, one about what the answer does not say."""
+def conclusion(report: ReportInput, compared: Sequence[Comparison]) -> tuple[Paragraph, ...]:
+    """One paragraph for each two environments that are `compared`, one about the next campaign."""
     analysis = report.analysis
     found = []
     pairs: dict[tuple[str, str], list[Comparison]] = {}
-    for item in analysis.comparisons:
-        if item.primary and not is_control(item):
-            pairs.setdefault((item.environment, item.baseline), []).append(item)
-    for name, baseline in sorted(pairs, key=lambda pair: tuple(map(analysis.environments.index, pair))):
-        own = pairs[name, baseline]
-        found.append(Paragraph(f"{name} against {baseline}", tuple(_about(report, name, baseline, own))))
-    found.append(Paragraph("What this does not say", tuple(_limits(report))))
+    for item in compared:
+        pairs.setdefault((item.environment, item.baseline), []).append(item)
+    for (name, baseline), own in pairs.items():
+        if sentences := _about(report, name, own):
+            found.append(Paragraph(f"{name} against {baseline}", tuple(sentences)))
     if analysis.advice:
         found.append(Paragraph("For the next campaign", analysis.advice))
     return tuple(found)
 
 
-def _about(report: ReportInput, name: str, baseline: str, own: Sequence[Comparison]) -> list[str]:
+def _about(report: ReportInput, name: str, own: Sequence[Comparison]) -> list[str]:
     analysis = report.analysis
-    met = [item for item in own if item.n]
-    counts = Counter(item.verdict for item in met)
-    counted = listed([f"{counts[word]} {word}" for word in Verdict if counts[word]])
-    sentences = [f"Of {len(met)} {plural(len(met), 'comparison')} of primary metrics: {counted}."] if met else []
-    lost = sum(item.planned and not item.n for item in own)
-    if lost:
-        have = plural(lost, "primary metric has", "primary metrics have")
-        sentences.append(f"{lost} {have} no round with results for both {name} and {baseline}.")
-    if lone := len(own) - len(met) - lost:
-        have = plural(lone, "result has", "results have")
-        sentences.append(f"{lone} {have} no counterpart in {baseline}.")
-    sentences += _blockers(report, met)
+    sentences = []
     for word, said in ((Verdict.SLOWER, "The largest costs"), (Verdict.FASTER, "The largest gains")):
         claims = sorted(
             (item for item in own if item.verdict is word and item.effect), key=lambda i: -abs(i.effect or 0)
@@ -65,38 +49,7 @@ def _about(report: ReportInput, name: str, baseline: str, own: Sequence[Comparis
         names = listed(list(dict.fromkeys(f"{item.label} {item.metric}" for item in within))[:FEW])
         margin = f"{100 * analysis.margin:g}{NBSP}%"
         sentences.append(f"Within the margin of {margin}: {names}{' and others' if len(within) > FEW else ''}.")
-    sentences += _causes(report, name, [item for item in own if item.verdict in CLAIMS])
-    return sentences
-
-
-def _blockers(report: ReportInput, met: Sequence[Comparison]) -> list[str]:
-    """What rules out comparisons of an environment and what to do about it, and what would if that were fixed."""
-    counts = Counter(item.ruled_out_by for item in met if item.ruled_out_by)
-    besides = UNPLANNED if report.plan.origin is Origin.IMPORTED else {FEW_ROUNDS}
-    touched: dict[str, set[int]] = {id: set() for id, _ in counts.most_common()}
-    remedies: dict[str, dict[str, None]] = {}
-    for finding in report.analysis.findings:
-        if finding.severity is not Severity.BLOCKER or finding.id in besides:
-            continue
-        places = {place for place, item in enumerate(met) if _touches(report, finding, item)}
-        if places:
-            touched.setdefault(finding.id, set()).update(places)
-            remedies.setdefault(finding.id, {}).setdefault(finding.remedy)
-    sentences = []
-    for id, places in touched.items():
-        many = f"rules out {counts[id]}" if counts[id] else f"would rule out {len(places)} as well"
-        fixed = "; ".join(remedy for remedy in remedies.get(id, ()) if remedy)
-        sentences.append(f"{_capital(named(id))} {many}{f': {fixed}' if fixed else ''}.")
-    return sentences
-
-
-def _touches(report: ReportInput, finding: Finding, item: Comparison) -> bool:
-    names = report.plan.names_of(item.benchmark, item.label)
-    return finding.touches((item.environment, item.baseline), names, item.metric, item.labels)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return sentences + _causes(report, name, [item for item in own if item.verdict in CLAIMS])
 
 
 def _named(item: Comparison) -> str:
@@ -139,33 +92,3 @@ def touches(findings: Sequence[Finding], environment: str, names: Sequence[str])
         for item in findings
         if item.severity is not Severity.INFO and item.benchmark in names and item.environment in ("", environment)
     ]
-
-
-def _limits(report: ReportInput) -> list[str]:
-    analysis = report.analysis
-    sentences = []
-    undecided = sum(item.verdict is Verdict.INCONCLUSIVE for item in analysis.comparisons if item.primary)
-    pilot = sum(item.verdict in (Verdict.PILOT, Verdict.DATA_ONLY) for item in analysis.comparisons if item.primary)
-    if undecided:
-        sentences.append(f"{undecided} primary comparisons are inconclusive: that is not evidence of equality.")
-    foreign = report.plan.origin is Origin.IMPORTED
-    if pilot and foreign:
-        sentences.append(f"{pilot} primary comparisons are of imported runs, which support no verdict.")
-    elif pilot:
-        sentences.append(f"{pilot} primary comparisons have too few rounds, or nothing to compare with, for a verdict.")
-    for item in analysis.findings:
-        if item.severity is Severity.WARNING and not item.benchmark:
-            sentences.append(f"{item.id}: {item.message.rstrip('.')}.")
-    if analysis.failures:
-        count = len(analysis.failures)
-        sentences.append(
-            f"{count} {plural(count, 'run' if foreign else 'trial')} failed; the numbers come from those that did not."
-        )
-    if analysis.rounds_complete < analysis.rounds_planned and not foreign:
-        sentences.append(f"{analysis.rounds_complete} of {analysis.rounds_planned} planned rounds are complete.")
-    sentences.append(
-        "The answer applies only to the machines, the work and the versions in these logs."
-        if foreign
-        else "The answer applies to this machine, this work and these versions; other hardware needs its own campaign."
-    )
-    return list(dict.fromkeys(sentences))

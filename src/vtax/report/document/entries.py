@@ -47,7 +47,11 @@ def _entry(
     meanings = report.meanings.get(benchmark, {})
     peak = peak_flops(report, label) if any(has_peak(results.first(series)) for series in several) else None
     names = report.plan.names_of(benchmark, label)
-    about = boxes(f for f in report.analysis.findings if f.benchmark in names and _belongs(f, several, again=again))
+    about = boxes(
+        one
+        for one in report.analysis.findings
+        if one.benchmark in names and one.environment not in results.emulated and _belongs(one, several, again=again)
+    )
     context = Context({} if peak is None else {label: peak}, report.references)
     return Entry(
         label=label,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from vtax.model.finding import Finding, Severity
 from vtax.report.document.audit_phrases import named
@@ -13,7 +11,6 @@ from vtax.report.document.model import Box, Message
 from vtax.report.document.numbers import listed, plural
 
 ROW = re.compile(r"[A-Z]\d\d")
-NAMED = 4  # rows that a sentence names before it counts
 
 
 def boxes(findings: Iterable[Finding]) -> tuple[Box, ...]:
@@ -33,12 +30,6 @@ def boxes(findings: Iterable[Finding]) -> tuple[Box, ...]:
     )
 
 
-def anchored(several: Sequence[Box]) -> tuple[Box, ...]:
-    """The same with a place in the page for the first box of each row of the audit."""
-    first = {box.id: box for box in reversed(several) if ROW.fullmatch(box.id)}
-    return tuple(replace(box, anchor=f"finding-{box.id}") if first.get(box.id) is box else box for box in several)
-
-
 def _messages(several: Sequence[Finding]) -> tuple[Message, ...]:
     """Messages that differ only in the environment that they name as one."""
     found: dict[tuple[str, bool, tuple[str, ...]], list[str]] = {}
@@ -55,19 +46,11 @@ def _messages(several: Sequence[Finding]) -> tuple[Message, ...]:
 
 
 def tally(several: Sequence[Box]) -> str:
-    """`2 blockers: CPU time stolen (C05), STREAM inside the cache (H06); 5 warnings`."""
+    """`2 blockers: CPU time stolen (C05), STREAM inside the cache (H06); 2 warnings: C04, O05`."""
     parts = []
     for severity, one in ((Severity.BLOCKER, "blocker"), (Severity.WARNING, "warning"), (Severity.INFO, "note")):
-        own = [box for box in several if box.severity is severity]
+        own = [box.id for box in several if box.severity is severity]
         if own:
-            names = f": {', '.join(named(box.id) for box in own)}" if severity is Severity.BLOCKER else ""
-            parts.append(f"{len(own)} {plural(len(own), one)}{names}")
+            names = ", ".join(map(named, own) if severity is Severity.BLOCKER else own)
+            parts.append(f"{len(own)} {plural(len(own), one)}: {names}")
     return "; ".join(parts)
-
-
-def warned(findings: Iterable[Finding]) -> str:
-    """What the audit warns of, named where it is little: `of a virtual host (T05)`; "" where it does not."""
-    counts = Counter(item.id for item in findings if item.severity is Severity.WARNING)
-    if len(counts) > NAMED:
-        return f"{counts.total()} times, of {len(counts)} conditions"
-    return f"of {listed([named(id, count) for id, count in sorted(counts.items())])}" if counts else ""

@@ -20,6 +20,21 @@ class Group(StrEnum):
     START_UP = "Start-up"
     OTHER = "Other work"
 
+    @property
+    def anchor(self) -> str:
+        """The place of its section in the page."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def shown(self) -> str:
+        """What a reader calls it, at the beginning of a line."""
+        return "CPU" if self is Group.COMPUTE else str(self)
+
+    @property
+    def inside(self) -> str:
+        """The same inside a sentence."""
+        return self.shown if self is Group.COMPUTE else self.shown.lower()
+
 
 def group_of(item: Level | Comparison) -> Group:
     """The part of the machine that a result is about."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,10 +13,6 @@ from vtax.report.records import ReportInput
 
 REASONS = 3  # of one run, in the table of files
 TABLE = "vtax table"
-RESOLUTION = (
-    "Resolution: unknown. The environments were not made fresh and the order was not random, so no interval is "
-    "meaningful."
-)
 
 
 def is_imported(report: ReportInput) -> bool:
@@ -33,20 +28,6 @@ def subject(report: ReportInput) -> str:
     return (
         f"{compared}: {runs} {plural(runs, 'run')} of {benchmarks} benchmark {plural(benchmarks, 'entry', 'entries')}, "
         "imported from files. vtax did not run them."
-    )
-
-
-def caution(report: ReportInput) -> str:
-    """Why there is no verdict."""
-    verdicts = Counter(item.verdict for item in report.analysis.comparisons if item.primary)
-    if not verdicts:
-        return "There is nothing to compare: no primary metric was measured in two environments."
-    counted = listed([f"{count} {word}" for word, count in sorted(verdicts.items())])
-    return (
-        f"Pilot at most. Of {verdicts.total()} comparisons of primary metrics: {counted}. These runs were imported: "
-        "the environments were not made fresh, nor measured in turns and in random order, so a difference may come "
-        "from anything else that changed. The ratios describe these runs; they do not show that anything is faster, "
-        "slower or the same. `vtax run` measures in a way that supports a verdict."
     )
 
 

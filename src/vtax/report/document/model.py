@@ -1,6 +1,6 @@
 """The document: what a report says, in order, before it is HTML, Markdown, LaTeX, typst or a workbook. No markup.
 
-    Document  title, question, subject, caution -> answers -> overview, ladder, scores -> findings
+    Document  the answer (answer/model.py) -> overview, ladder, scores
               -> sections (one for each part of the machine) -> conclusion -> what happened, failures -> set-up, plan
     Section   a part of the machine: its entries
     Entry     one benchmark entry of the study: tables, matrices, findings, notes, raw files
@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vtax.analysis.estimate.summary import Series
 from vtax.model.finding import Finding, Severity
-from vtax.report.document.audit_phrases import WORDS
 from vtax.report.document.groups import Group
 from vtax.report.document.results import Results
 from vtax.report.records import ReportInput
+
+if TYPE_CHECKING:
+    from vtax.report.document.answer.model import Answer
 
 
 @dataclass(frozen=True)
@@ -94,24 +97,6 @@ def pairs_table(title: str, pairs: Sequence[tuple[str, str]], columns: tuple[str
 
 
 @dataclass(frozen=True)
-class Clause:
-    """What is said of one environment: `verdicts` are the words that it comes to, both claims if it has both."""
-
-    environment: int
-    name: str
-    verdicts: tuple[str, ...]
-    text: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One sentence about one part of the machine, in clauses of one environment each."""
-
-    group: Group
-    clauses: tuple[Clause, ...]
-
-
-@dataclass(frozen=True)
 class Paragraph:
     title: str
     sentences: tuple[str, ...]
@@ -128,22 +113,13 @@ class Message:
 
 @dataclass(frozen=True)
 class Box:
-    """All findings of one row of the audit with one severity. `anchor` is its place in the page, if it has one."""
+    """All findings of one row of the audit with one severity."""
 
     id: str
     severity: Severity
     count: int
     messages: tuple[Message, ...]
     remedies: tuple[str, ...]
-    anchor: str = ""
-
-    @property
-    def title(self) -> str:
-        """What the row is about and how often it was found; "" where its only message stands for it."""
-        if len(self.messages) == 1:
-            return ""
-        times = f"{self.count} times"
-        return f"{WORDS[self.id]}, {times}" if self.id in WORDS else times
 
 
 @dataclass(frozen=True)
@@ -183,7 +159,7 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        return self.group.name.lower()
+        return self.group.anchor
 
     def anchored(self) -> tuple[tuple[str, Entry], ...]:
         """The entries, each with its id in the page."""
@@ -196,20 +172,14 @@ class Document:
 
     source: ReportInput
     results: Results
-    title: str
-    question: str
-    subject: str
-    caution: str
-    resolution: str
+    title: str  # of the campaign
+    answer: Answer
     ended: str
-    answers: tuple[Answer, ...]
     conclusion: tuple[Paragraph, ...]
     reading: str
     intervals: str  # what the intervals of ratios are, in few words
-    stopping: tuple[Box, ...]  # blockers that make numbers not comparable, for the top of the page
-    warned: str  # what the audit warns of, in few words
-    loud: tuple[Box, ...]
-    quiet: tuple[Finding, ...]
+    quiet: tuple[Finding, ...]  # what the audit notes besides the limits of the answer
+    aside: tuple[Finding, ...]  # what it found in emulated environments, which limits nothing
     overview: Table
     scores: Table
     ladder: Table
@@ -236,7 +206,7 @@ class Document:
     @property
     def anchors(self) -> dict[str, str]:
         """For each row of the audit that was found, its place in the page."""
-        return {box.id: box.anchor for box in self.loud if box.anchor}
+        return {limit.id: limit.anchor for limit in self.answer.limits if limit.anchor}
 
     @property
     def none_failed(self) -> str:

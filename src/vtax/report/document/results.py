@@ -11,6 +11,7 @@ from vtax.analysis.records import Comparison, Level
 from vtax.report.document.groups import Group, group_of
 from vtax.report.document.numbers import natural
 from vtax.report.records import ReportInput
+from vtax.tools import declared_metrics
 
 PLACES = frozenset({"client", "server", "target", "node"})
 
@@ -23,10 +24,22 @@ class Results:
     baseline: str
     levels: Mapping[Series, Mapping[str, Level]]
     comparisons: Mapping[Series, Mapping[str, Comparison]]
+    emulated: tuple[str, ...] = ()  # environments that are not compared
+    exploratory: frozenset[Series] = frozenset()  # what would be primary, had the study not left it out of the verdicts
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The environments that are not emulated."""
+        return tuple(name for name in self.environments if name not in self.emulated)
 
     @property
     def others(self) -> tuple[str, ...]:
-        return tuple(name for name in self.environments if name != self.baseline)
+        return tuple(name for name in self.compared if name != self.baseline)
+
+    def main(self, series: Series) -> bool:
+        """Whether a series is one of those that an overview shows: primary or exploratory, and not only emulated."""
+        measured = any(name in self.compared for name in self.levels[series])
+        return measured and (self.first(series).primary or series in self.exploratory)
 
     @cached_property
     def _raw(self) -> Mapping[tuple[Group, str, str], str]:
@@ -48,8 +61,8 @@ class Results:
 
     @cached_property
     def with_primary(self) -> frozenset[str]:
-        """The labels of benchmark entries that have a primary metric."""
-        return frozenset(series.label for series in self.levels if self.first(series).primary)
+        """The labels of benchmark entries that an overview shows something of."""
+        return frozenset(series.label for series in self.levels if self.main(series))
 
     def first(self, series: Series) -> Level:
         return next(iter(self.levels[series].values()))
@@ -82,7 +95,16 @@ def results_of(report: ReportInput) -> Results:
         return (entry, series.label, metric, natural(series.metric), natural(repr(series.labels)))
 
     ordered = {series: levels[series] for series in sorted(levels, key=place)}
-    return Results(analysis.environments, analysis.baseline, ordered, comparisons)
+    return Results(
+        analysis.environments, analysis.baseline, ordered, comparisons, analysis.emulated, _exploratory(report, ordered)
+    )
+
+
+def _exploratory(report: ReportInput, several: Iterable[Series]) -> frozenset[Series]:
+    """The series of exploratory entries whose metrics their tools declare as primary."""
+    labels = {spec.label for spec in report.plan.study.benchmarks if spec.exploratory}
+    primary = {(name, metric.name) for name, known in declared_metrics().items() for metric in known if metric.primary}
+    return frozenset(one for one in several if one.label in labels and (one.benchmark, one.metric) in primary)
 
 
 def bundles(several: Iterable[Series]) -> list[list[Series]]:

@@ -16,6 +16,7 @@ from vtax.report.document.results import PLACES, Results, bundles, shared_labels
 from vtax.report.records import Reference
 from vtax.units import format_number, scale_of
 
+EXPLORATORY = " (exploratory)"
 COLLAPSE_FROM = 7  # series of one metric that the overview shows as one row
 ALIKE = 1e4  # values of one dimension up to this far apart have one unit in a table
 
@@ -40,59 +41,70 @@ class Context:
 NOTHING = Context()
 
 
-def columns_of(results: Results, first: str) -> tuple[Column, ...]:
-    """Each environment, and next to it (but for the baseline) how it compares."""
+def columns_of(results: Results, first: str, environments: Sequence[str]) -> tuple[Column, ...]:
+    """Each environment, and next to it (but for the baseline, and for what is emulated) how it compares."""
     columns = [Column(first)]
-    for place, name in enumerate(results.environments):
-        columns.append(Column(name, place))
-        if name != results.baseline:
+    for name in environments:
+        columns.append(Column(name, results.environments.index(name)))
+        if name in results.others:
             columns.append(Column(f"{name} / {results.baseline}"))
     return tuple(columns)
 
 
 def overview(results: Results) -> Table:
-    """Every primary metric; many series of one metric, such as all pairs of nodes, as one row of ranges."""
+    """Every primary metric; many series of one metric, such as all pairs of nodes, as one row of ranges. Then those of
+    exploratory entries."""
     rows: list[Row] = []
-    for group in Group:
-        primary = [s for s in results.levels if results.first(s).primary and results.group(s) is group]
-        if primary:
-            rows.append(Row((Cell(group),), heading=True))
-        for several in bundles(primary):
-            if len(several) < COLLAPSE_FROM:
-                rows += [_overview_row(results, series) for series in several]
-            else:
-                rows.append(_range_row(results, several))
+    for exploratory in (False, True):
+        for group in Group:
+            own = [
+                series
+                for series in results.levels
+                if results.main(series)
+                and results.group(series) is group
+                and (series in results.exploratory) is exploratory
+            ]
+            if own:
+                rows.append(Row((Cell(f"{group.shown}{EXPLORATORY if exploratory else ''}"),), heading=True))
+            for several in bundles(own):
+                if len(several) < COLLAPSE_FROM:
+                    rows += [_overview_row(results, series) for series in several]
+                else:
+                    rows.append(_range_row(results, several))
     note = f"mean ± standard deviation over n rounds; next to it the performance relative to {results.baseline}"
-    return Table("Every primary metric", columns_of(results, "Metric"), tuple(rows), note)
+    columns = columns_of(results, "Metric", results.compared)
+    return Table("Every primary metric", columns, tuple(rows), note)
 
 
 def _overview_row(results: Results, series: Series) -> Row:
-    factor, unit = unit_for(results.levels[series].values())
+    factor, unit = unit_for([level for name, level in results.levels[series].items() if name in results.compared])
     name = Cell(named(series.metric, unit), f"{series.label}, {labels_text(dict(series.labels))}")
     cells = [name]
-    for environment in results.environments:
+    for environment in results.compared:
         level = results.levels[series].get(environment)
         cells.append(level_cell(level, factor, median=False, raw=results.raw(series)))
         if environment != results.baseline:
-            cells.append(
-                ratio_cell(results.comparisons.get(series, {}).get(environment), results.baseline, explain=True)
-            )
+            item = results.comparisons.get(series, {}).get(environment)
+            exploratory = series in results.exploratory
+            cells.append(ratio_cell(item, results.baseline, explain=True, exploratory=exploratory))
     return Row(tuple(cells), unit=unit)
 
 
 def _range_row(results: Results, several: Sequence[Series]) -> Row:
-    levels = [level for series in several for level in results.levels[series].values()]
+    every = [level for series in several for level in results.levels[series].values()]
+    levels = [level for level in every if level.environment in results.compared]
     factor, unit = unit_for(levels)
     shared = set.intersection(*(set(series.labels) for series in several))
     where = labels_text({k: v for k, v in shared if k not in PLACES})
     words = ", ".join(word for word in (several[0].label, where, f"{len(several)} rows in the table below") if word)
     cells = [Cell(named(several[0].metric, unit), words)]
-    for environment in results.environments:
+    for environment in results.compared:
         means = [level.mean / factor for level in levels if level.environment == environment]
         cells.append(Cell(span(means, format_number)))
         if environment != results.baseline:
             found = [results.comparisons.get(series, {}).get(environment) for series in several]
-            cells.append(range_cell([item for item in found if item is not None], results.baseline))
+            known = [item for item in found if item is not None]
+            cells.append(range_cell(known, results.baseline, exploratory=several[0] in results.exploratory))
     return Row(tuple(cells))
 
 
@@ -121,7 +133,7 @@ def benchmark_table(
             ]
         else:
             rows.append(_series_row(results, members[0], (factor, unit), replace(title, note=names[0]), context))
-    columns = columns_of(results, "Metric")
+    columns = columns_of(results, "Metric", results.environments)
     if any(context.reference_of(series) for series in several):
         columns = (*columns, Column("Published"))
     note = f"All rows: {labels_text(shared)}." if shared else ""
@@ -158,8 +170,8 @@ def _series_row(results: Results, series: Series, scale: tuple[float, str], titl
         level = results.levels[series].get(environment)
         cells.append(level_cell(level, factor, raw=results.raw(series), peak=peak))
         comparison = results.comparisons.get(series, {}).get(environment)
-        if environment != results.baseline:
-            cells.append(ratio_cell(comparison, results.baseline))
+        if environment in results.others:
+            cells.append(ratio_cell(comparison, results.baseline, exploratory=series in results.exploratory))
     references = context.reference_of(series)
     if references:
         values = [item.value / factor for item in references if item.value is not None]

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from importlib.resources import files as resources
 from pathlib import Path
 
@@ -19,12 +20,15 @@ from markupsafe import Markup, escape
 
 from vtax.figures.render import library, live, stills
 from vtax.figures.theme import mark_of, slug, style_sheet
+from vtax.report.document.answer.wording import shown
 from vtax.report.document.audit_phrases import named
 from vtax.report.document.findings import ROW
 from vtax.report.document.links import file_name, raw_file
 from vtax.report.document.model import Document
-from vtax.report.figures.forest import forest, rug_plots, rug_ticks, without_ratio
+from vtax.report.document.numbers import interval_text, labels_text, ratio_text
+from vtax.report.figures.forest import forest, without_ratio
 from vtax.report.figures.selection import page_figures
+from vtax.report.figures.strips import axis_of
 from vtax.report.formats import Made
 
 SEAM = re.compile(r"(?<=[a-z])(?<![KMGT]i)(?<!\bk)(?=[A-Z])|(?<=_)(?=[^_])")  # not in MiB, not in kB
@@ -44,17 +48,16 @@ def render(page: Document, cache: Path | None = None) -> str:
     `cache`."""
     report, results = page.source, page.results
     figures = page_figures(page)
-    overview = forest(results, report.analysis.margin)
+    margin = report.analysis.margin
     vega, script = library(cache), "\n".join(_template(name) for name in SCRIPTS)
     return (
         _templates()
         .get_template("index.html")
         .render(
             page=page,
-            forest=overview,
+            forest=forest(results, margin),
             without_ratio=without_ratio(results),
-            rugs=rug_plots(overview),
-            rug_ticks=rug_ticks(overview),
+            axis_of=partial(axis_of, margin=margin),
             figures=figures,
             drawings=stills(figures.every),
             colours=Markup(style_sheet(page.environments)),
@@ -128,6 +131,9 @@ def _templates() -> Environment:
     environment.filters["with_code"] = with_code
     environment.filters["percent"] = lambda share: f"{100 * share:.4g}%"
     environment.filters["svg"] = Markup
+    environment.filters["shown"] = shown
+    environment.filters["labels"] = labels_text
+    environment.filters["ratio"] = lambda item: ratio_text(item.ratio) + interval_text(item)
     environment.globals["mark_of"] = mark_of
     return environment
 

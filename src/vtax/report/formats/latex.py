@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from vtax.figures.theme import cut, mark_of, slug
+from vtax.report.document.answer.lines import RULE
 from vtax.report.document.cells import span
 from vtax.report.document.model import Cell, Document, Entry, Number, Ratio, Row, Table
 from vtax.report.document.numbers import ABSENT
@@ -84,7 +85,7 @@ FLOATS = 12  # figures that LaTeX gets before it has to set them
 def files(document: Document, made: Made) -> Mapping[str, bytes]:
     """`latex/tables.tex`, and `latex/report.tex` around it and the figures that were made as PDF."""
     figures = [(f"../{place}", caption) for place, caption in made.captions.items() if place.endswith(".pdf")]
-    report = whole(document.source.plan.study.name, figures)
+    report = whole(document.answer.headline, figures)
     return {"latex/tables.tex": tables(document).encode(), "latex/report.tex": report.encode()}
 
 
@@ -102,7 +103,7 @@ def escape(text: str) -> str:
 
 
 def tables(document: Document) -> str:
-    """Every table of results, one after another: scores, steps of a ladder, then those of each entry."""
+    """Every table of results, one after another: the answer, scores, steps of a ladder, then those of each entry."""
     return "\n\n".join((NEEDS, *_tables(document))) + "\n"
 
 
@@ -119,6 +120,8 @@ def whole(title: str, figures: Iterable[tuple[str, str]]) -> str:
 
 def _tables(document: Document) -> Iterator[str]:
     taken: set[str] = set()
+    if document.answer.lines:
+        yield from fitting(document.answer.table, f"{document.answer.headline}. {RULE}", _free("answer", taken))
     for table, name in ((document.scores, "scores"), (document.ladder, "ladder")):
         if table.rows:
             yield from fitting(table, f"{table.title}. {table.note}", _free(name, taken))

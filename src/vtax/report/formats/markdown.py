@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 
+from vtax.report.document.answer.model import Answer, Limit
 from vtax.report.document.links import file_name, raw_file
-from vtax.report.document.model import Box, Cell, Document, Entry, Message, Table
+from vtax.report.document.model import Cell, Document, Entry, Message, Table
 from vtax.report.formats import Made
 
 SPECIAL = re.compile(r"([\\`*_\[\]|~#<>$])")
@@ -26,43 +26,27 @@ def render(document: Document) -> str:
 
 
 def _blocks(document: Document) -> Iterator[str]:
-    yield f"# {escape(document.title)}: {escape(document.question)}"
-    yield escape(document.subject)
-    yield "## The answer in short"
-    yield f"**{escape(document.caution)}**"
-    lines = (
-        f"- **{answer.group}**: "
-        + "; ".join(f"{escape(said.name)}: {escape(said.text)}" for said in answer.clauses)
-        + "."
-        for answer in document.answers
-    )
-    yield "\n".join(lines)
-    yield escape(document.resolution)
-    yield from (_finding(box, most=3) for box in document.stopping)
-    if document.warned:
-        yield f"The audit warns {escape(document.warned)}: see Findings."
-    yield escape(document.reading)
+    yield from _answer(document.answer)
     yield "## Overview"
+    yield escape(document.reading)
     yield from _table(document.overview, titled=False)
     for table in (document.ladder, document.scores):
         if table.rows:
             yield f"## {escape(table.title)}"
             yield from _table(table, titled=False)
-    yield "## Findings"
-    yield from map(_finding, document.loud) if document.loud else ["No blocker and no warning."]
-    if document.quiet:
-        yield "### Notes"
-        yield "\n".join(
-            f"- **{escape(item.id)}** {escape(item.message)} {escape(item.remedy)}" for item in document.quiet
-        )
     for section in document.sections:
-        yield f"## {section.group}"
+        yield f"## {section.group.shown}"
         for entry in section.entries:
             yield from _entry(entry, document.environments)
-    yield "## Conclusion"
+    if document.conclusion:
+        yield "## Conclusion"
     for paragraph in document.conclusion:
         yield f"### {escape(paragraph.title)}"
         yield escape(" ".join(paragraph.sentences))
+    for title, several in (("Notes", document.quiet), ("Emulated environments: findings", document.aside)):
+        if several:
+            yield f"## {title} of the audit"
+            yield "\n".join(f"- **{escape(one.id)}** {escape(one.message)} {escape(one.remedy)}" for one in several)
     if not document.imported:
         yield "## What happened"
         if document.ended:
@@ -100,23 +84,32 @@ def _setup(document: Document) -> Iterator[str]:
             yield from _table(table, titled=False)
 
 
-def _finding(box: Box, most: int | None = None) -> str:
-    """One row of the audit as a quotation; at `most` so many of its messages."""
-    head = f"**{box.severity.capitalize()} {escape(box.id)}**"
-    if not box.title:
-        lines = [f"{head} {_message(box.messages[0])}"]
-    else:
-        lines = [f"{head} {escape(box.title)}", "", *(f"- {_message(line)}" for line in box.messages[:most])]
-        more = len(box.messages[most:]) if most is not None else 0
-        lines += [*([f"- and {more} more, under Findings"] if more else []), ""]
-    lines += [f"What to do: {escape(remedy)}" for remedy in box.remedies]
-    return "\n".join(f"> {line}".rstrip() for line in _apart(lines))
+def _answer(answer: Answer) -> Iterator[str]:
+    """What a reader sees first: the answer, its lines, what would decide, what limits it."""
+    yield f"# {escape(answer.headline)}"
+    yield f"**{escape(answer.question)}** {escape(answer.subject)}"
+    if answer.lines:
+        yield from _table(answer.table, titled=False)
+    if answer.emulated_text:
+        yield escape(answer.emulated_text)
+    yield from (with_code(sentence) for sentence in answer.decide)
+    yield "## What limits this answer"
+    yield "\n".join(map(_limit, answer.limits))
+    for one in answer.against:
+        yield f"## Against {escape(one.baseline)} (exploratory)"
+        yield from _table(one.table, titled=False)
+    if answer.emulated is not None:
+        yield f"## {escape(answer.emulated.title)}"
+        yield from _table(answer.emulated, titled=False)
 
 
-def _apart(lines: Sequence[str]) -> Iterator[str]:
-    """Lines of prose that follow each other as lines of their own."""
-    for line, after in zip_longest(lines, lines[1:], fillvalue=""):
-        yield f"{line}\\" if line and after and not after.startswith("- ") else line
+def _limit(one: Limit) -> str:
+    """One condition as an item of a list, with its messages and what to do below it."""
+    head = f"**{escape(one.kind)} {escape(one.row)}** " if one.row else ""
+    alone = len(one.messages) == 1 and one.row
+    lines = [] if alone else [f"  - {_message(line)}" for line in one.messages]
+    lines += [f"  - What to do: {with_code(remedy)}" for remedy in one.remedies]
+    return "\n".join((f"- {head}{escape(one.text)}", *lines))
 
 
 def _message(one: Message) -> str:
@@ -187,6 +180,14 @@ def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line: no markup, no HTML, no end of a table cell."""
     line = LINE_END.sub(" ", text).replace("&", "&amp;")
     return SPECIAL.sub(r"\\\1", line).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def with_code(text: str) -> str:
+    """The same, in which what is between backticks is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return "".join(f"`{part}`" if place % 2 and part else escape(part) for place, part in enumerate(parts))
 
 
 def fenced(text: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from vtax.report.document.model import Box, Cell, Document, Entry, Table
+from vtax.report.document.answer.model import Limit
+from vtax.report.document.model import Cell, Document, Entry, Message, Table
 
 HEAD = """\
 #set page(paper: "a4", flipped: true, margin: 1.6cm, numbering: "1 / 1")
@@ -34,30 +36,35 @@ def source(document: Document, figures: Sequence[tuple[bytes, str]] = (), made: 
 
 
 def _blocks(document: Document, figures: Sequence[tuple[bytes, str]], made: str) -> Iterator[str]:
-    yield from (HEAD, text(f"Study {document.title}"), f"= {text(document.question)}", text(document.subject))
+    answer = document.answer
+    yield from (HEAD, text(f"Study {document.title}"), f"= {text(answer.headline)}")
+    yield f"#strong[{text(answer.question)}] {text(answer.subject)}"
     if made:
         yield f"#emph[{text(f'About this file: {made}.')}]"
-    yield "== The answer in short"
-    for answer in document.answers:
-        clauses = (f"- #strong[{text(clause.name)}] {text(f'{clause.text}.')}" for clause in answer.clauses)
-        yield "\n".join((f"#strong[{text(answer.group)}]", "", *clauses))
-    first, stop, rest = document.caution.partition(". ")
-    yield f"#strong[{text(first + stop)}]{text(rest)}"
-    yield from (text(document.resolution), text(document.reading))
+    if answer.lines:
+        yield _table(answer.table)
+    yield from map(text, (*([answer.emulated_text] if answer.emulated_text else ()), *answer.decide))
+    yield "== What limits this answer"
+    yield from map(_limit, answer.limits)
+    for one in answer.against:
+        yield from _titled("==", replace(one.table, title=f"Against {one.baseline} (exploratory)"))
+    if answer.emulated is not None:
+        yield from _titled("==", answer.emulated)
+    yield text(document.reading)
     if figures:
         drawn = "".join(_figure(*one) for one in figures)
         yield f"#page(flipped: false, margin: 1.5cm)[== Ratios\n#columns(2)[{drawn}]]"
-    if document.loud or document.quiet:
-        yield "== Findings"
-        yield from map(_finding, document.loud)
-        yield from (f"- {text(f'{one.severity} {one.id}: {one.message} {one.remedy}')}" for one in document.quiet)
     for table in (document.overview, document.ladder, document.scores):
         if table.rows:
             yield from _titled("==", table)
     for section in document.sections:
-        yield f"== {text(section.group)}"
+        yield f"== {text(section.group.shown)}"
         for entry in section.entries:
             yield from _entry(entry)
+    for title, several in (("Notes", document.quiet), ("Emulated environments: findings", document.aside)):
+        if several:
+            yield f"== {title} of the audit"
+            yield from (f"- {text(f'{one.id}: {one.message} {one.remedy}')}" for one in several)
     if document.failures.rows:
         yield from _titled("==", document.failures)
 
@@ -89,13 +96,17 @@ def _figure(svg: bytes, caption: str) -> str:
     return f'#figure(image(bytes({drawn}), format: "svg", width: 8.6cm), caption: [{text(caption)}])\n\n'
 
 
-def _finding(box: Box) -> str:
-    """One row of the audit with its messages and what to do."""
-    head = f"#strong[{text(f'{box.severity.capitalize()} {box.id}')}] {text(box.title)}"
-    lines = [text(", ".join((*one.environments, one.benchmark)).strip(", ") + f": {one.text}") for one in box.messages]
-    if not box.title:
-        return " ".join((head, *lines, *(text(f"What to do: {one}") for one in box.remedies)))
-    return "\n".join((head, "", *(f"- {line}" for line in (*lines, *(text(f"What to do: {o}") for o in box.remedies)))))
+def _limit(one: Limit) -> str:
+    """One condition with its messages and what to do."""
+    head = f"#strong[{text(f'{one.kind.capitalize()} {one.row}:')}] " if one.row else ""
+    lines = [] if len(one.messages) == 1 and one.row else [_message(line) for line in one.messages]
+    lines += [f"What to do: {remedy}" for remedy in one.remedies]
+    return "\n".join((f"- {head}{text(one.text)}", *(f"  - {text(line)}" for line in lines)))
+
+
+def _message(one: Message) -> str:
+    where = ", ".join(filter(None, (*one.environments, one.benchmark)))
+    return f"{where}: {one.text}" if where else one.text
 
 
 def _table(table: Table) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vtax.export.workbook import OPTIONS, Value, sheet_name, write_rows
@@ -42,8 +43,8 @@ def files(document: Document, _made: Made) -> Mapping[str, bytes]:
 
 
 def workbook(document: Document) -> bytes:
-    """The XLSX file: a sheet for the overview and for each part of the machine, in the units of the page; then a sheet
-    for each list of the analysis, in base units, where an empty cell is what does not exist."""
+    """The XLSX file: a sheet for the answer, the overview and each part of the machine, in the units of the page; then
+    a sheet for each list of the analysis, in base units, where an empty cell is what does not exist."""
     import xlsxwriter
 
     buffer = io.BytesIO()
@@ -61,6 +62,7 @@ def workbook(document: Document) -> bytes:
 
 
 def _sheets(document: Document) -> Iterator[tuple[str, Sequence[Table]]]:
+    yield "answer", [replace(document.answer.table, title=document.answer.headline)]
     above = (document.overview, document.ladder, document.scores)
     yield "overview", [table for table in above if table.rows]
     for section in document.sections:

@@ -60,6 +60,9 @@
       ...{ defaultStyle: false, tooltip: { disableDefaultStyle: true } },
     });
     found.element.querySelector("form")?.remove(); // an empty place for controls
+    for (const mark of found.element.querySelectorAll("[role=graphics-symbol]:empty:is(g)")) {
+      mark.setAttribute("aria-hidden", "true"); // a layer without data has nothing to read
+    }
     found.result.view.addEventListener("click", (event, item) => {
       const file = item && item.datum && data.files[item.datum.file];
       if (file) window.open("../" + file.split("/").map(encodeURIComponent).join("/"), "_blank", "noopener");

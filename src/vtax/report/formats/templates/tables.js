@@ -155,13 +155,20 @@
   // --- places ----------------------------------------------------------------------------------------------------
   const open = () => {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    for (let place = target && target.parentElement; place; place = place.parentElement) {
+    for (let place = target; place; place = place.parentElement) {
       if (place.tagName === "DETAILS") place.open = true;
     }
     if (target) target.scrollIntoView();
   };
   window.addEventListener("hashchange", open);
   if (location.hash) open();
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (link && link.hash === location.hash) open(); // a second time to the same place
+  });
+  window.addEventListener("beforeprint", () => {
+    for (const box of document.querySelectorAll("details")) box.open = true;
+  });
 
   const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
   const here = new IntersectionObserver(
@@ -169,13 +176,14 @@
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
         for (const link of links.values()) link.removeAttribute("aria-current");
-        const link = links.get(entry.target.id || "answer");
+        const inside = entry.target.querySelector("section[id]");
+        const link = links.get((inside || entry.target).id || "answer");
         if (link) link.setAttribute("aria-current", "location");
       }
     },
     { rootMargin: "-10% 0px -80% 0px" },
   );
-  for (const section of document.querySelectorAll("main > section, body > header")) here.observe(section);
+  for (const section of document.querySelectorAll("main > section, main > details, body > header")) here.observe(section);
 
   // Where the contents stay above the page, the axis of the forest plot stays below them.
   const nav = document.querySelector("nav");

@@ -1,0 +1,81 @@
+"""What would decide what is undecided: the command and the time that it takes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison
+from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, duration
+from vtax.model.plan import Origin
+from vtax.planning.presets import PRESETS
+from vtax.report.document.answer.lines import members
+from vtax.report.document.answer.model import Line, Standing
+from vtax.report.document.numbers import listed, plural
+from vtax.report.records import ReportInput
+
+
+def deciding(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
+    """Sentences; none where every line has its verdict, or where only what rules it out can be fixed."""
+    early = [line for line in lines if line.standing is Standing.EARLY]
+    if early and report.plan.origin is Origin.IMPORTED:
+        return ("`vtax run` measures in a way that supports a verdict; imported runs do not.",)
+    if early:
+        return (_new(report, VERDICT_FROM, f"A verdict needs at least {VERDICT_FROM} rounds"),)
+    open_ = [line for line in lines if line.standing is Standing.UNDECIDED]
+    if not open_:
+        return ()
+    if _goes_on(report.analysis):
+        return (_more(report.analysis, open_),)
+    near = [line for line in open_ if all(item.new_campaign for item in members(line))]
+    far = [line for line in open_ if line not in near]
+    sentences = []
+    if near:
+        rounds = max(_rounds(item) for line in near for item in members(line))
+        sentences.append(_new(report, rounds, f"To decide {_names(near)}"))
+    if far:
+        why = list(dict.fromkeys(_fix(item) for line in far for item in members(line) if not item.new_campaign))
+        fix = f": {listed(why)}" if any(why) else ""
+        sentences.append(f"{NEW_CAMPAIGN_MAX} rounds with this noise would not decide {_names(far)}{fix}.")
+    return tuple(sentences)
+
+
+def _goes_on(analysis: Analysis) -> bool:
+    return not analysis.ended and analysis.rounds_complete < analysis.rounds_planned
+
+
+def _more(analysis: Analysis, open_: Sequence[Line]) -> str:
+    """The campaign itself may still decide."""
+    left = analysis.rounds_planned - analysis.rounds_complete
+    return (
+        f"{left} planned {plural(left, 'round')} may still decide {_names(open_)}"
+        f"{_minutes(analysis, left)}: `vtax run --resume DIR` continues this campaign."
+    )
+
+
+def _new(report: ReportInput, rounds: int, why: str) -> str:
+    study = report.plan.study.name
+    name = study if study in PRESETS else "study.toml"
+    command = f"`vtax run {name} --rounds {rounds}`{_minutes(report.analysis, rounds)}"
+    return f"{why}: {command}. It is a new campaign, because the plan of this one is frozen."
+
+
+def _minutes(analysis: Analysis, rounds: int) -> str:
+    return "" if analysis.round_s is None else f", about {duration(rounds * analysis.round_s)}"
+
+
+def _rounds(item: Comparison) -> int:
+    """Rounds that decide even with the worst noise that this campaign cannot rule out, where that is in reach."""
+    few, many = item.new_campaign or (0, None)
+    return few if many is None else many
+
+
+def _fix(item: Comparison) -> str:
+    """What the analysis says about noise that no number of rounds overcomes."""
+    return next((part for part in item.remark.split("; ") if part.startswith("fix ")), "")
+
+
+def _names(lines: Sequence[Line]) -> str:
+    several: dict[str, None] = {}
+    for line in lines:
+        several.setdefault(f"{line.group.inside} in {line.environment}")
+    return listed(list(several))
