@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.model.cluster import CellRecord
 from vtax.model.look import Look, LookLog
+from vtax.model.names import is_campaign_id
 from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
 from vtax.model.record import Record
@@ -147,6 +148,8 @@ class Campaign:
             content: Any = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
             if not isinstance(content, dict) or not content.keys() >= ABOUT_KEYS:
                 raise ValueError(f"it does not contain a JSON object with {', '.join(sorted(ABOUT_KEYS))}")
+            if not isinstance(content["id"], str) or not is_campaign_id(content["id"]):
+                raise ValueError("its id is not one that vtax gives")
             if not isinstance(content["image"], dict) or not content["image"].keys() >= IMAGE_KEYS:
                 raise ValueError(f"its image is not a JSON object with {', '.join(sorted(IMAGE_KEYS))}")
         except OSError as error:

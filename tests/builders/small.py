@@ -76,11 +76,11 @@ def new_campaign(
     iterations: int = 2,
     looks: Sequence[int] = (),
 ) -> Campaign:
-    """A campaign of which nothing has run yet. Its label is "c1"."""
+    """A campaign of which nothing has run yet. Its label is "c1c1c1c1"."""
     wanted = study(tuple(providers), rounds=looks[-1] if looks else rounds, iterations=iterations)
     wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks})
     plan = make_plan(wanted, MACHINE, providers)
-    about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
+    about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     return Campaign.create(directory, b"name = 'small'\n", plan, about)
 
 

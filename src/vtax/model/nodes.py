@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from vtax.model.names import StudyName
 from vtax.model.record import Record
 
 
@@ -26,7 +27,7 @@ class Scope(StrEnum):
 class NodeShape(Record):
     """What one node must have in every environment. `cpu_ids` are CPUs of the host, `cpus` of them."""
 
-    name: str
+    name: StudyName
     role: Role
     cpus: int
     cpu_ids: tuple[int, ...]

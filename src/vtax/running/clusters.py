@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.events import Listener
 from vtax.model.cluster import Image
+from vtax.model.names import CampaignId, MountPoint
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.record import Record
 from vtax.model.study import EnvironmentSpec, Study
@@ -28,10 +29,10 @@ from vtax.store import write_atomic
 class SavedCluster(Record):
     """What is stored of a cluster to find it again."""
 
-    campaign: str
+    campaign: CampaignId
     spec: EnvironmentSpec
     shape: ClusterShape
-    shared_path: str
+    shared_path: MountPoint
     image: Image
     checks: tuple[str, ...]
 

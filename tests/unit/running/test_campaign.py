@@ -76,7 +76,7 @@ class Life:
     def assert_nothing_is_left(self) -> None:
         for provider in self.providers.values():
             assert provider.leftovers() == []
-        assert not (self.top / "run" / "c1").exists()  # the keys were there
+        assert not (self.top / "run" / "c1c1c1c1").exists()  # the keys were there
 
 
 Begin = Callable[..., Life]
@@ -210,11 +210,12 @@ def test_a_campaign_is_known_to_be_alive_while_it_runs(begin: Begin, tmp_path: P
     seen: list[tuple[bool, bool]] = []
 
     def look(number: int) -> None:
-        seen.append((is_alive(tmp_path / "run" / "c1"), (tmp_path / "run" / "c1").stat().st_mode & 0o077 == 0))
+        place = tmp_path / "run" / "c1c1c1c1"
+        seen.append((is_alive(place), place.stat().st_mode & 0o077 == 0))
 
     begin(before_create=look, rounds=1).run()
     assert seen == [(True, True)]
-    assert not is_alive(tmp_path / "run" / "c1")
+    assert not is_alive(tmp_path / "run" / "c1c1c1c1")
 
 
 def test_it_waits_until_a_cluster_has_settled(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:

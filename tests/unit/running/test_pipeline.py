@@ -288,7 +288,7 @@ def test_resuming_needs_a_campaign(world: World) -> None:
 
 def test_an_imported_campaign_cannot_be_resumed(world: World) -> None:
     imported = world.prepare().plan.model_copy(update={"origin": Origin.IMPORTED})
-    Campaign.create(world.directory, b"", imported, {"id": "c1"})
+    Campaign.create(world.directory, b"", imported, {"id": "c1c1c1c1"})
     refused(world, UsageError, "was imported, so it cannot be run")
 
 
@@ -395,13 +395,13 @@ def test_a_machine_on_which_nothing_is_left(world: World) -> None:
 
 
 def test_what_a_crash_left_is_found_and_removed(world: World) -> None:
-    provider = world.stand("box", "c1")
+    provider = world.stand("box", "c1c1c1c1")
     found = leftovers.leftovers(world.paths)
     assert [(item.provider, item.kind, item.name) for item in found] == [
-        ("box", "node", "c1-master"),
-        ("box", "node", "c1-worker1"),
-        ("box", "node", "c1-worker2"),
-        ("files", "directory", str(world.paths.runtime / "c1")),
+        ("box", "node", "c1c1c1c1-master"),
+        ("box", "node", "c1c1c1c1-worker1"),
+        ("box", "node", "c1c1c1c1-worker2"),
+        ("files", "directory", str(world.paths.runtime / "c1c1c1c1")),
     ]
     leftovers.clean(found, world.paths)
     assert provider.live == {}
@@ -412,22 +412,22 @@ def test_what_a_crash_left_is_found_and_removed(world: World) -> None:
 
 
 def test_a_campaign_that_runs_is_not_left_behind(world: World) -> None:
-    world.stand("box", "running")
-    world.stand("host", "crashed")
-    with alive(world.paths.runtime / "running"):
-        assert labels(world) == {"crashed"}
-        assert labels(world, everything=True) == {"running", "crashed"}
+    world.stand("box", "0a0a0a0a")
+    world.stand("host", "0b0b0b0b")
+    with alive(world.paths.runtime / "0a0a0a0a"):
+        assert labels(world) == {"0b0b0b0b"}
+        assert labels(world, everything=True) == {"0a0a0a0a", "0b0b0b0b"}
         leftovers.clean(leftovers.leftovers(world.paths), world.paths)
-        assert set(world.providers["box"].live) == {"running"}
+        assert set(world.providers["box"].live) == {"0a0a0a0a"}
         assert world.providers["host"].live == {}
-    assert labels(world) == {"running"}  # and now it is
+    assert labels(world) == {"0a0a0a0a"}  # and now it is
 
 
 def test_a_cluster_that_was_brought_up_is_not_left_behind(world: World) -> None:
-    world.stand("box", "up-1")
-    note = world.note("box", '{"campaign": "up-1", "spec": {}}')
+    world.stand("box", "up-00000001")
+    note = world.note("box", '{"campaign": "up-00000001", "spec": {}}')
     assert labels(world) == set()
-    assert labels(world, everything=True) == {"up-1"}
+    assert labels(world, everything=True) == {"up-00000001"}
     leftovers.clean(leftovers.leftovers(world.paths), world.paths)
     assert note.exists()
     leftovers.clean(leftovers.leftovers(world.paths, everything=True), world.paths)
@@ -437,14 +437,14 @@ def test_a_cluster_that_was_brought_up_is_not_left_behind(world: World) -> None:
 
 def test_what_another_vtax_made_is_not_left_behind(world: World) -> None:
     """Not even --all takes it: only that vtax knows whether it is in use."""
-    box = world.stand("box", "theirs")
-    world.stand("box", "ours")
-    shutil.rmtree(world.paths.runtime / "theirs")
-    box.elsewhere["theirs"] = "/home/b/.local/state/vtax/run"
-    assert labels(world, everything=True) == labels(world) == {"ours"}
-    assert {item.campaign for item in leftovers.labelled(world.paths)} == {"ours", "theirs"}
+    box = world.stand("box", "0c0c0c0c")
+    world.stand("box", "0d0d0d0d")
+    shutil.rmtree(world.paths.runtime / "0c0c0c0c")
+    box.elsewhere["0c0c0c0c"] = "/home/b/.local/state/vtax/run"
+    assert labels(world, everything=True) == labels(world) == {"0d0d0d0d"}
+    assert {item.campaign for item in leftovers.labelled(world.paths)} == {"0d0d0d0d", "0c0c0c0c"}
     leftovers.clean(leftovers.leftovers(world.paths, everything=True), world.paths)
-    assert set(box.live) == {"theirs"}
+    assert set(box.live) == {"0c0c0c0c"}
 
 
 DAMAGED = ["", "{", "null", "[]", "7", '{"spec": {}}']
@@ -452,10 +452,10 @@ DAMAGED = ["", "{", "null", "[]", "7", '{"spec": {}}']
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_note_of_a_cluster_protects_nothing(world: World, text: str) -> None:
-    world.stand("box", "up-1")
+    world.stand("box", "up-00000001")
     note = world.note("box", text)
     found = leftovers.leftovers(world.paths)
-    assert {item.campaign for item in found} == {"up-1"}
+    assert {item.campaign for item in found} == {"up-00000001"}
     leftovers.clean(found, world.paths)
     assert world.providers["box"].live == {}
     assert note.exists()  # nobody knows whose it was
