@@ -14,7 +14,7 @@ from vtax.errors import StoreError
 from vtax.model.measurement import Measurement
 from vtax.model.reading import TrialReading
 from vtax.model.trial import Status, TrialRecord
-from vtax.store import Campaign, texts_of
+from vtax.store import Campaign, LargeOutput, texts_of
 from vtax.tools import log_formats, tool_of, tools
 from vtax.tools.tool import Tool
 from vtax.tools.trials import as_read, measurements_of, read_trial
@@ -51,7 +51,11 @@ class Readings:
         return tuple(map(self.of, records))
 
     def _read(self, record: TrialRecord) -> Read:
-        raw = self.campaign.raw(record)
+        try:
+            raw = self.campaign.raw(record)
+        except LargeOutput as error:
+            refused = TrialReading(trial=record.id, failure=str(error))
+            return Read(as_read(record, refused), refused, ())
         reader, raw_sha256 = reader_of(record), raw_digest(raw)
         reading = self.campaign.reading(record.id)
         with_texts = None

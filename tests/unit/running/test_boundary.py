@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
+import stat
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +17,11 @@ import pytest
 
 from builders.small import PRINTED, new_campaign, planned, store
 from fakes.cluster import FakeProvider
-from vtax.errors import DamagedError, UsageError
+from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.model.names import is_campaign_id
 from vtax.providers.base import UNKNOWN, Site, elsewhere
 from vtax.running import provision
-from vtax.store import Campaign
+from vtax.store import Campaign, alive, is_alive
 
 
 @pytest.fixture
@@ -53,9 +59,10 @@ def test_only_run_time_directories_are_removed(tmp_path: Path, label: str) -> No
     (victim / "keys").mkdir(parents=True)
     (victim / "keys" / "user").touch()
     campaign: Any = Site("c1c1c1c1", victim / "keys", None, victim / "keys")  # type: ignore[arg-type]
-    for remove in (lambda: provision.remove_campaign(victim), lambda: provision.remove_site(campaign)):
-        with pytest.raises(UsageError, match="is not the run-time directory of a campaign"):
-            remove()
+    with pytest.raises(UsageError, match="is not the run-time directory of a campaign"):
+        provision.remove_campaign(victim)
+    with pytest.raises(UsageError, match="is not the run-time directory of a campaign"):
+        provision.remove_site(campaign)
     assert (victim / "keys" / "user").exists()
 
 
@@ -83,3 +90,164 @@ def test_no_name_in_a_plan_is_a_path(campaign: Campaign, place: str, name: str) 
     changed(campaign.directory / "plan.json", lambda plan: PLACES[place](plan, name))
     with pytest.raises(DamagedError, match="should match pattern"):
         campaign.plan()
+
+
+# --- files that lead out of the campaign ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A file of the reader's, and a directory around it."""
+    place = tmp_path / "home" / "precious"
+    place.parent.mkdir()
+    place.write_text("TOPSECRET-LINE-0x42\n")
+    return place
+
+
+LINKS: dict[str, Callable[[Path, Path], None]] = {
+    "the report": lambda root, home: (root / "report").symlink_to(home.parent),
+    "the lock": lambda root, home: (root / ".lock").symlink_to(home),
+    "the analysis": lambda root, home: (root / "analysis.json").symlink_to(home),
+    "a temporary file": lambda root, home: (root / ".audit.json.1.1.tmp").symlink_to(home),
+    "cells": lambda root, home: (root / "cells").symlink_to(home.parent),
+    "a dangling link": lambda root, home: (root / "x").symlink_to("/no/such/file"),
+    "a pipe": lambda root, home: os.mkfifo(root / "trials" / "x"),
+}
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_campaign_with_links_or_pipes_is_refused(campaign: Campaign, precious: Path, kind: str) -> None:
+    LINKS[kind](campaign.directory, precious)
+    with pytest.raises(DamagedError, match="cannot be part of a campaign: it is a"):
+        Campaign.open(campaign.directory)
+
+
+@pytest.mark.parametrize("name", ["analysis.json", "report/index.html", "report/figures/x.svg"])
+def test_a_link_that_is_made_after_all_is_not_followed(campaign: Campaign, precious: Path, name: str) -> None:
+    (campaign.directory / "report").symlink_to(precious.parent)
+    (campaign.directory / "analysis.json").symlink_to(precious)
+    with suppress(StoreError):
+        campaign.save(name, b"overwritten")
+    assert precious.read_text() == "TOPSECRET-LINE-0x42\n"
+    assert [path.name for path in precious.parent.iterdir()] == ["precious"]
+
+
+def test_a_lock_truncates_nothing(campaign: Campaign, precious: Path) -> None:
+    (campaign.directory / ".lock").symlink_to(precious)
+    with pytest.raises(StoreError), campaign.exclusive():
+        pass
+    assert precious.read_text() == "TOPSECRET-LINE-0x42\n"
+    assert not campaign.running()
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../../home/precious", "/etc/passwd", "..", ".", "", ".hidden", "a/b", "a\0b", "a\nb", "x" * 256]
+)
+def test_a_record_names_no_file_of_the_reader(campaign: Campaign, name: str) -> None:
+    record = next(campaign.directory.glob("trials/*/*/record.json"))
+    for key in ("stdout", "stderr"):
+        changed(record, lambda content: content["steps"][0].update({key: name}))  # noqa: B023
+        with pytest.raises(DamagedError, match="should match pattern"):
+            campaign.trials(texts=False)
+
+
+SPECIAL: dict[str, Callable[[Path, Path], None]] = {
+    "a link": lambda place, home: place.symlink_to(home),
+    "a device": lambda place, home: place.symlink_to("/dev/zero"),
+    "a pipe": lambda place, home: os.mkfifo(place),
+    "a directory": lambda place, home: place.mkdir(),
+}
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_output_that_is_no_regular_file_is_not_read(campaign: Campaign, precious: Path, kind: str) -> None:
+    """Neither followed nor waited for, when it is put there after the campaign was opened."""
+    output = next(campaign.directory.glob("trials/*/*/*.stdout"))
+    output.unlink()
+    SPECIAL[kind](output, precious)
+    with pytest.raises(DamagedError, match=r"it is (a symbolic link|not a regular file)|Is a directory") as caught:
+        campaign.trials()
+    assert "TOPSECRET" not in str(caught.value)
+
+
+def test_a_directory_of_a_trial_that_is_a_link_is_not_followed(campaign: Campaign, tmp_path: Path) -> None:
+    cell = next((campaign.directory / "trials").iterdir())
+    cell.rename(tmp_path / "moved")
+    cell.symlink_to(tmp_path / "moved")
+    with pytest.raises(DamagedError, match="Not a directory"):
+        campaign.trials()
+
+
+# --- what survives a loss of power ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was flushed and renamed, in order."""
+    done: list[str] = []
+    fsync, replace, rename = os.fsync, os.replace, Path.rename
+
+    def seen_fsync(descriptor: int) -> None:
+        kind = "directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+        done.append(f"{kind} {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        fsync(descriptor)
+
+    def seen_replace(*places: Any, **more: Any) -> None:
+        done.append("rename")
+        replace(*places, **more)
+
+    def seen_rename(path: Path, target: Path) -> Path:
+        done.append("rename")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(os, "replace", seen_replace)
+    monkeypatch.setattr(Path, "rename", seen_rename)
+    return done
+
+
+def test_the_directory_of_a_written_file_is_flushed_too(campaign: Campaign, flushed: list[str]) -> None:
+    campaign.save("analysis.json", b"{}")
+    assert [one.partition(" ")[0] for one in flushed] == ["file", "rename", "directory"]
+    assert flushed[-1] == "directory received"
+
+
+def test_the_directories_of_a_trial_are_flushed(campaign: Campaign, flushed: list[str]) -> None:
+    with campaign.new_trial("r009-box/new.1") as place:
+        (place / "record.json").write_text("{}")
+    before, after = flushed[: flushed.index("rename")], flushed[flushed.index("rename") + 1 :]
+    assert before == ["file record.json", "directory .new.1.tmp"]
+    assert after == ["directory r009-box", "directory trials"]
+
+
+# --- locks ---------------------------------------------------------------------------------------------------------
+
+
+def test_locks_as_nfs_answers(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There an exclusive lock needs a file that is open for writing, and fails with EBADF on any other."""
+    flock = fcntl.flock
+
+    def nfs(stream: Any, operation: int) -> None:
+        writable = fcntl.fcntl(stream, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        if operation & fcntl.LOCK_EX and not writable:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        flock(stream, operation)
+
+    monkeypatch.setattr(fcntl, "flock", nfs)
+    place = campaign.directory.parent / "run" / "c1c1c1c1"
+    with alive(place):
+        assert is_alive(place)
+    assert not is_alive(place)
+    with campaign.exclusive():
+        assert campaign.running()
+    assert not campaign.running()
+
+
+def test_a_lock_that_only_asks_does_not_stop_a_run(campaign: Campaign) -> None:
+    with campaign.exclusive():
+        pass
+    asking = (campaign.directory / ".lock").open()
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    threading.Timer(0.2, asking.close).start()
+    with campaign.exclusive():
+        pass
