@@ -138,12 +138,16 @@ class Campaign:
     def plan(self) -> Plan:
         return self.read("plan.json", Plan)
 
+    def plan_bytes(self) -> bytes:
+        """The plan's file as it is."""
+        return files.read(self.directory, "plan.json", JSON_BYTES)
+
     def seal(self, trials: Iterable[TrialRecord]) -> Seal:
         """The hashes of the plan that the campaign's files record, those of `trials` included.
 
         The hash is of the file as it is, so that a plan written by another version of vtax does not count as changed.
         """
-        content = json.loads(files.read(self.directory, "plan.json", JSON_BYTES))
+        content = json.loads(self.plan_bytes())
         sealed = str(content.pop("sha256", ""))
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         log = self.look_log()

@@ -129,7 +129,8 @@ def test_clean_tells_of_others_and_leaves_them(
     assert "vtax-c2c2c2c2" not in told.out
     assert told.err.splitlines() == [
         "left alone: belongs to another state directory: docker container vtax-c2c2c2c2-0, "
-        "docker container vtax-c2c2c2c2-1, docker container vtax-c2c2c2c2-2 and 1 more; to remove it: XDG_STATE_HOME=/home/b/.state vtax clean",
+        "docker container vtax-c2c2c2c2-1, docker container vtax-c2c2c2c2-2 and 1 more; "
+        "to remove it: XDG_STATE_HOME=/home/b/.state vtax clean",
         "left alone: belongs to another state directory: qemu process master (7); it is removed by the program that "
         "made it in /tmp/mine",
         "left alone: belongs to another state directory: host control group vtax-c3c3c3c3; its owner is unknown; "

@@ -320,7 +320,7 @@ def test_two_processes_do_not_run_one_campaign(begin: Begin, monkeypatch: pytest
     one = begin()
     monkeypatch.setattr("vtax.pipeline.host_facts", lambda: FACTS)
     monkeypatch.setattr("vtax.pipeline.provider", lambda name, runtime: one.providers[name])
-    monkeypatch.setattr("vtax.pipeline.image_of", lambda *words: IMAGE)
+    monkeypatch.setattr("vtax.pipeline.cached_image", lambda *words: IMAGE)
     paths = Paths(one.top / "cache", one.top)
     with one.campaign.exclusive(), pytest.raises(UsageError, match="is being run by another process"):
         resume(one.campaign.directory, paths, ignore)

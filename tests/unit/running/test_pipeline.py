@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,12 @@ from vtax.model.study import EnvironmentSpec, Study
 from vtax.model.trial import Status
 from vtax.paths import Paths
 from vtax.planning import preparation
+from vtax.planning.plan import digest
 from vtax.planning.preparation import Prepared
 from vtax.planning.study import with_control
 from vtax.providers.base import Site
 from vtax.running import clusters, leftovers
-from vtax.store import Campaign, alive
+from vtax.store import Campaign, alive, written
 
 
 class World:
@@ -79,6 +83,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     for module in (pipeline, preparation):
         monkeypatch.setattr(module, "host_facts", lambda runners=None: made.facts)
     monkeypatch.setattr(providers, "provider_names", lambda: tuple(made.providers))
+    monkeypatch.setattr(pipeline, "cached_image", lambda spec, paths: made.image)
     monkeypatch.setattr(pipeline, "image_of", lambda spec, paths, listener: made.image)
     return made
 
@@ -270,6 +275,83 @@ def refused(world: World, kind: type[Exception], words: str) -> None:
 def test_resuming_needs_the_same_root_file_system(world: World, halfway: Campaign) -> None:
     world.image = IMAGE.model_copy(update={"digest": "e" * 64})
     refused(world, NotMatched, f"the root file system is not the one.*\n.*then sha256 {'d' * 64}, now {'e' * 64}\n")
+
+
+def test_resuming_builds_nothing(world: World, halfway: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "cached_image", lambda spec, paths: None)
+    monkeypatch.setattr(pipeline, "image_of", None)
+    refused(world, NotMatched, "now none: it is no longer in the cache")
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "work": lambda plan: plan["work"][0]["steps"][0].update(argv=["perl", "-e", "system('id')"]),
+    "work,": lambda plan: plan["work"][0]["steps"][0].update(inputs=[{"name": "x", "content": "evil"}]),
+    "cells": lambda plan: plan["cells"].reverse(),
+    "environments": lambda plan: plan["environments"][0].update(options={"knob": 3}),
+    "estimate_s": lambda plan: plan.update(estimate_s=1.0),
+    "shape": lambda plan: plan["shape"]["nodes"][0].update(cpu_ids=[0]),
+    "sha256": lambda plan: plan.update(sha256="0" * 64),
+    "study": lambda plan: plan["study"].update(seed=99),
+    "left_out": lambda plan: plan.update(left_out=["a", "b"], sha256="0" * 64),
+}
+
+
+OF_THE_STUDY = ("sha256", "study", "left_out")  # sealed again, it is the plan of another study, which may be run
+
+
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize("field", CHANGES)
+def test_resuming_runs_only_what_the_study_gives(world: World, halfway: Campaign, field: str, trust: bool) -> None:
+    """Whatever was changed, sealed again or not, and whether the campaign is trusted or not."""
+    path = world.directory / "plan.json"
+    plan = json.loads(path.read_bytes())
+    CHANGES[field](plan)
+    path.write_text(json.dumps(plan, indent=1) + "\n")
+    changed = halfway.plan()
+    sealed = written(changed.model_copy(update={"sha256": digest(changed)}))
+    for text in (path.read_bytes(), *([] if field in OF_THE_STUDY else [sealed])):
+        path.write_bytes(text)
+        with pytest.raises(NotMatched, match="is not the plan that its study gives here"):
+            pipeline.resume(world.directory, world.paths, ignore, trust=trust)
+    assert [each.created for each in world.providers.values()] == [0, 0]
+
+
+def test_resuming_a_campaign_of_which_something_was_left_out(world: World) -> None:
+    world.add("jail", broken="no daemon answers")
+    campaign = Campaign.create(
+        world.directory,
+        b"",
+        world.prepare(study(("host", "box", "jail"), rounds=1), only_available=True).plan,
+        {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS},
+    )
+    assert campaign.plan().left_out
+    pipeline.resume(world.directory, world.paths, ignore)
+    assert len(campaign.trials(texts=False)) == len(planned(campaign.plan()))
+
+
+def test_a_plan_of_another_version_needs_trust(world: World, halfway: Campaign) -> None:
+    old = halfway.plan().model_copy(update={"vtax_version": "0.0.1"})
+    halfway.save("plan.json", old)
+    refused(world, UsageError, r"planned by vtax 0\.0\.1, so that vtax .* cannot check its plan")
+    pipeline.resume(world.directory, world.paths, ignore, trust=True)
+    assert sum(each.created for each in world.providers.values()) == 1
+
+
+@pytest.mark.parametrize("name", ["", "plan.json", "campaign.json"])
+def test_a_campaign_of_another_user_needs_trust(
+    world: World, halfway: Campaign, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lstat = Path.lstat
+
+    def stranger(path: Path) -> os.stat_result:
+        found = list(lstat(path))
+        found[stat.ST_UID] += path == world.directory / name
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "lstat", stranger)
+    refused(world, UsageError, "belongs to another user, and resuming runs what it says")
+    pipeline.resume(world.directory, world.paths, ignore, trust=True)
+    assert sum(each.created for each in world.providers.values()) == 1
 
 
 def test_resuming_needs_the_same_cpus(world: World, halfway: Campaign) -> None:
