@@ -39,6 +39,7 @@ IMAGE_KEYS = {"digest", "recipe", "versions"}
 R = TypeVar("R", bound=Record)
 JSON_BYTES = 256 * 2**20  # of one file of JSON
 OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
+OUTPUT_LINES = 2_000_000  # of one file
 TRIALS = 500_000
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
@@ -282,10 +283,13 @@ class Campaign:
             try:
                 held[name] = files.read(self.directory, f"trials/{record.id}/{name}", left)
                 left -= len(held[name])
+                if held[name].count(b"\n") > OUTPUT_LINES:
+                    raise OSError(errno.EFBIG, "too many lines")
             except OSError as error:
                 if error.errno == errno.EFBIG:
                     raise LargeOutput(
-                        f"trials/{record.id}/{name}: the trial printed more than {OUTPUT_BYTES // 2**20} MiB",
+                        f"trials/{record.id}/{name}: a trial may print {OUTPUT_BYTES // 2**20} MiB and "
+                        f"{OUTPUT_LINES} lines, and this is more",
                         remedy="the output is kept; nothing was read from it",
                     ) from error
                 raise DamagedError(

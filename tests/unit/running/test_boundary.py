@@ -17,11 +17,16 @@ import pytest
 
 from builders.small import PRINTED, new_campaign, planned, store
 from fakes.cluster import FakeProvider
+from vtax import files
+from vtax import store as store_module
 from vtax.errors import DamagedError, StoreError, UsageError
+from vtax.evaluation import readings as readings_module
+from vtax.evaluation.readings import Readings
 from vtax.model.names import is_campaign_id
+from vtax.model.trial import Status
 from vtax.providers.base import UNKNOWN, Site, elsewhere
 from vtax.running import provision
-from vtax.store import Campaign, alive, is_alive
+from vtax.store import OUTPUT_BYTES, OUTPUT_LINES, Campaign, alive, is_alive
 
 
 @pytest.fixture
@@ -251,3 +256,52 @@ def test_a_lock_that_only_asks_does_not_stop_a_run(campaign: Campaign) -> None:
     threading.Timer(0.2, asking.close).start()
     with campaign.exclusive():
         pass
+
+
+# --- limits --------------------------------------------------------------------------------------------------------
+
+
+def enlarged(campaign: Campaign, content: bytes) -> str:
+    """Something behind what the first trial printed. Returns the trial's id."""
+    output = next(campaign.directory.glob("trials/*/*/*.stdout"))
+    output.write_bytes(output.read_bytes() + content)
+    return output.parent.relative_to(campaign.directory / "trials").as_posix()
+
+
+@pytest.mark.parametrize("content", [b"x" * (OUTPUT_BYTES + 1), b"\n" * (OUTPUT_LINES + 1)])
+def test_a_trial_that_printed_too_much_failed(campaign: Campaign, content: bytes) -> None:
+    """One trial of a campaign, not all of it."""
+    name = enlarged(campaign, content)
+    found = {one.record.id: one for one in Readings(campaign).all(campaign.trials(texts=False))}
+    assert found[name].record.status is Status.FAILED
+    assert "a trial may print 64 MiB and 2000000 lines, and this is more" in found[name].record.failure
+    assert found[name].measurements == ()
+    others = [one for one in found.values() if one.record.id != name]
+    assert others
+    assert all(one.measurements for one in others)
+
+
+def test_a_file_of_json_has_a_limit(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "JSON_BYTES", 2**20)
+    for name, read in (("plan.json", campaign.plan), ("campaign.json", campaign.about)):
+        (campaign.directory / name).write_bytes(b" " * (2**20 + 1))
+        with pytest.raises(DamagedError, match=rf"{name} cannot be read: it is larger than 1 MiB"):
+            read()
+
+
+def test_a_campaign_has_limits(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings_module, "VALUES", 1)
+    with pytest.raises(DamagedError, match="has more than 1 measurements"):
+        Readings(campaign).all(campaign.trials(texts=False))
+    monkeypatch.setattr(store_module, "TRIALS", 1)
+    with pytest.raises(DamagedError, match="has 2 trials, and at most 1 are read"):
+        campaign.trials(texts=False)
+    monkeypatch.setattr(files, "ENTRIES", 3)
+    with pytest.raises(DamagedError, match="it has more than 3 files"):
+        Campaign.open(campaign.directory)
+
+
+def test_json_that_is_nested_too_deeply_is_damaged(campaign: Campaign) -> None:
+    (campaign.directory / "campaign.json").write_text("[" * 100_000)
+    with pytest.raises(DamagedError, match="is damaged"):
+        campaign.about()
