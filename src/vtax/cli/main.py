@@ -22,22 +22,23 @@ def main() -> None:
 
 def _run() -> int:
     from vtax.cli.app import app
+    from vtax.cli.console import warn
     from vtax.errors import VtaxError
 
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()
     except VtaxError as error:
-        print(f"error: {error}" if error.exit_code != INTERRUPTED else str(error), file=sys.stderr)
+        warn(f"error: {error}" if error.exit_code != INTERRUPTED else str(error))
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         import traceback
 
-        traceback.print_exc()
-        print(f"error: internal: {type(error).__name__}: {error}", file=sys.stderr)
-        print("  next: this is a defect of vtax; please report it with the lines above", file=sys.stderr)
+        warn(traceback.format_exc().rstrip())
+        warn(f"error: internal: {type(error).__name__}: {error}")
+        warn("  next: this is a defect of vtax; please report it with the lines above")
         return 1
     return 0
 
