@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,10 +59,12 @@ def test_containers_of_others_are_told_apart(
     runtime = tmp_path / "run"
     (runtime / "01d01d01").mkdir(parents=True)
     labels = {
-        "one": {LABEL: "c1c1c1c1", RUNTIME_LABEL: str(runtime)},
-        "two": {LABEL: "c2c2c2c2", RUNTIME_LABEL: "/home/b/vtax/run"},
-        "three": {LABEL: "01d01d01"},
-        "four": {LABEL: "01d01d02"},
+        "vtax-c1c1c1c1-worker1": {LABEL: "c1c1c1c1", RUNTIME_LABEL: str(runtime)},
+        "vtax-c2c2c2c2-worker1": {LABEL: "c2c2c2c2", RUNTIME_LABEL: "/home/b/vtax/run"},
+        "vtax-01d01d01-worker1": {LABEL: "01d01d01"},
+        "vtax-01d01d02-worker1": {LABEL: "01d01d02"},
+        "database": {LABEL: "c1c1c1c1", RUNTIME_LABEL: str(runtime)},  # of an image with these labels
+        "web": {LABEL: ""},
     }
 
     def answer(self: Any, words: Sequence[str], timeout_s: float = 0, stdin: bytes = b"") -> CommandResult:
@@ -76,11 +79,48 @@ def test_containers_of_others_are_told_apart(
     monkeypatch.setattr(kind, "unavailable", lambda self: "")
     monkeypatch.setattr(kind, "_run", answer)
     assert [(one.name, one.campaign, one.elsewhere) for one in kind(runtime).leftovers()] == [
-        ("one", "c1c1c1c1", ""),
-        ("two", "c2c2c2c2", "/home/b/vtax/run"),
-        ("three", "01d01d01", ""),
-        ("four", "01d01d02", UNKNOWN),
+        ("vtax-c1c1c1c1-worker1", "c1c1c1c1", ""),
+        ("vtax-c2c2c2c2-worker1", "c2c2c2c2", "/home/b/vtax/run"),
+        ("vtax-01d01d01-worker1", "01d01d01", ""),
+        ("vtax-01d01d02-worker1", "01d01d02", UNKNOWN),
     ]
+
+
+@pytest.mark.parametrize("kind", [Docker, Podman])
+def test_only_what_has_the_name_of_a_campaign_is_removed(
+    kind: type[Docker | Podman], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[str] = []
+
+    def answer(self: Any, words: Sequence[str], timeout_s: float = 0, stdin: bytes = b"") -> CommandResult:
+        if "rm" in words:
+            removed.extend(words[words.index("--") + 1 :])
+        return result_of(words, (0, "vtax-c1c1c1c1-worker1\ndatabase\nvtax-c1c1c1c1\nvtax-c1c1c1c11-x\n", ""))
+
+    monkeypatch.setattr(kind, "unavailable", lambda self: "")
+    monkeypatch.setattr(kind, "_run", answer)
+    kind(tmp_path).destroy("c1c1c1c1")
+    assert removed == ["vtax-c1c1c1c1-worker1", "vtax-c1c1c1c1", "vtax-c1c1c1c1"]
+
+
+def test_a_command_line_alone_makes_no_process_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's process, one with another root directory, and ours."""
+    runtime, root = tmp_path / "run", tmp_path / "root"
+    for place in (root, tmp_path / "proc", tmp_path / "other"):
+        place.mkdir()
+    words = ("/x/usr/local/bin/vtax-enter", f"{LABEL}=c1c1c1c1", str(root), f"{runtime}/c1c1c1c1/host/worker1")
+    for pid, its_root in (("1", Path("/")), ("2", root), ("3", tmp_path / "other")):
+        (tmp_path / "proc" / pid).mkdir()
+        (tmp_path / "proc" / pid / "cmdline").write_text("\0".join(words))
+        (tmp_path / "proc" / pid / "root").symlink_to(its_root)
+    proc = tmp_path / "proc"
+    monkeypatch.setattr(provider, "Path", lambda place: proc if place == "/proc" else Path(place))
+    assert sorted(one.pid for one in provider._labelled_processes()) == [1, 2]
+    assert sorted(provider._processes("c1c1c1c1", runtime)) == [1, 2]
+    assert provider._processes("c1c1c1c1", tmp_path / "elsewhere") == []
+    uid = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert provider._labelled_processes() == []
 
 
 def test_processes_and_control_groups_of_others_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

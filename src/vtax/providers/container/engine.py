@@ -69,6 +69,11 @@ def network_name(campaign: str) -> str:
     return f"vtax-{campaign}"
 
 
+def is_named(name: str, kind: str, campaign: str) -> bool:
+    """Whether a container, network or volume has the name that vtax gives to those of a campaign."""
+    return name.startswith(f"{network_name(campaign)}-") if kind == "container" else name == network_name(campaign)
+
+
 def subnet(campaign: str, attempt: int) -> str:
     """A private /24 for a campaign: a different one for each attempt, spread by the campaign's name."""
     start = int(hashlib.sha256(campaign.encode()).hexdigest(), 16)
