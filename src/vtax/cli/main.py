@@ -10,6 +10,7 @@ from types import FrameType
 from vtax import __version__
 
 INTERRUPTED = 130
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
@@ -25,7 +26,9 @@ def _run() -> int:
     from vtax.cli.console import warn
     from vtax.errors import VtaxError
 
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup, or by a shell for what is in its background
+            signal.signal(number, _interrupt)
     try:
         app()
     except VtaxError as error:
@@ -43,7 +46,19 @@ def _run() -> int:
     return 0
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM cleans up like Ctrl-C; a second one is ignored meanwhile."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """SIGTERM and a terminal that is gone clean up like Ctrl-C; a second one of any kind is ignored meanwhile."""
+    for other in ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    if number == signal.SIGHUP:
+        _leave_terminal()
     raise KeyboardInterrupt
+
+
+def _leave_terminal() -> None:
+    """A terminal that is gone refuses every line, which would end the cleaning up."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        if os.isatty(descriptor):
+            os.dup2(nowhere, descriptor)
+    os.close(nowhere)
