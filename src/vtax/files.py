@@ -24,11 +24,18 @@ ENTRIES = 4_000_000  # of a directory tree that is looked through
 
 def read(root: Path, name: str, most: int) -> bytes:
     """A regular file below `root` of at most `most` bytes."""
-    with _parent(root, name) as (directory, last), _opened(directory, last, os.O_RDONLY) as stream:
+    with opened(root, name) as stream:
         content = stream.read(most + 1)
         if len(content) > most:
             raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(root / name))
         return content
+
+
+@contextmanager
+def opened(root: Path, name: str) -> Iterator[BinaryIO]:
+    """A regular file below `root`, to be read in parts."""
+    with _parent(root, name) as (directory, last), _open(directory, last) as stream:
+        yield stream
 
 
 def write(root: Path, name: str, content: bytes, *, flush: bool = True) -> None:
@@ -146,9 +153,9 @@ def _parent(root: Path, name: str, *, make: bool = False) -> Iterator[tuple[int,
 
 
 @contextmanager
-def _opened(directory: int, name: str, flags: int) -> Iterator[BinaryIO]:
+def _open(directory: int, name: str) -> Iterator[BinaryIO]:
     try:
-        descriptor = os.open(name, flags | CLOSED, dir_fd=directory)
+        descriptor = os.open(name, os.O_RDONLY | CLOSED, dir_fd=directory)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link", name) from error
