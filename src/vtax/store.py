@@ -55,7 +55,8 @@ def write_atomic(path: Path, content: bytes) -> None:
 def _unwritable(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"{path} cannot be written: {error.strerror or error}",
-        remedy="everything recorded so far is safe; free some space and continue with `vtax run --resume`",
+        remedy="everything recorded so far is safe; free some space and give the same command again; a campaign that "
+        "was running continues with `vtax run --resume`",
     )
 
 
