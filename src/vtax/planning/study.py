@@ -6,6 +6,7 @@ Schema that `vtax schema` prints is made from the same records, so the two canno
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 
 from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
+from vtax.model.names import STUDY_NAME
 from vtax.model.nodes import Scope
 from vtax.model.study import (
     BenchmarkSpec,
@@ -66,7 +68,9 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
     entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
-    mistakes += _cross_checks(raw, [spec.name for spec in environments], entries, nodes)
+    named = raw.get("environments")
+    names = list(named) if isinstance(named, dict) else []
+    mistakes += _cross_checks(raw, names, entries, nodes)
     if mistakes or table is None:
         raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
     return _study(table, environments, entries)
@@ -153,7 +157,7 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
     models = option_models()
     for name, table in raw.items() if isinstance(raw, dict) else ():
         path = f"environments.{name}"
-        if not isinstance(table, dict):
+        if not isinstance(table, dict) or re.fullmatch(STUDY_NAME, name) is None:
             continue  # the validation of the file has reported that
         provider = table.get("provider")
         if not isinstance(provider, str) or provider not in models:
