@@ -15,7 +15,7 @@
     ├── ParseError                 4    a tool's output is not what the tool prints when it succeeds
     ├── TrialsFailed               4    the campaign is complete, but some trials failed
     ├── GateFailed                 5    a gate failed
-    └── Interrupted              130    Ctrl-C or SIGTERM, after cleaning up
+    └── Interrupted              130    Ctrl-C, SIGTERM or SIGHUP, after cleaning up
 
 Each says what happened (`message`), why (`detail`) and what to do next (`remedy`).
 """

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,7 @@ class Paths:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path next to `path`, for a new version of that file: it becomes `path` at the end of the block, and
     goes if the block raises. A reader of `path` sees the old version or the new one."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         yield fresh
         fresh.replace(path)

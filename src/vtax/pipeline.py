@@ -29,7 +29,16 @@ from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.planning.preparation import Prepared, image_of, prepare, refuse_impossible, resolve, shape_of
+from vtax.planning.preparation import (
+    Prepared,
+    cached_image,
+    image_of,
+    prepare,
+    refuse_impossible,
+    resolve,
+    shape_of,
+)
+from vtax.planning.resuming import refuse_untrusted
 from vtax.planning.study import at_any_time
 from vtax.providers import all_providers, provider, runners
 from vtax.providers.base import Provider, WritesCompose
@@ -144,10 +153,14 @@ def clock_fact() -> dict[str, float]:
     return {"clock_hz": min(clocks.values())} if clocks else {}
 
 
-def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None) -> None:
+def resume(
+    directory: Path, paths: Paths, listener: Listener, budget_s: float | None = None, *, trust: bool = False
+) -> None:
     """Continue with the first missing trial, with the same plan on the same root file system.
 
     `budget_s` is another budget for the whole campaign. A campaign that ended at an interim analysis stays ended.
+    Resuming runs what the plan says, so nothing is built or started before the plan is proved to be vtax's own;
+    `trust` accepts one of another user or another version.
     """
     campaign = Campaign.open(directory)
     plan = campaign.plan()
@@ -156,6 +169,7 @@ def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | 
             f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in plan.environments}
+    refuse_untrusted(campaign, plan, providers, trust=trust)
     room = capacity(host_facts())
     missing = {cpu for node in plan.shape.nodes for cpu in node.cpu_ids} - set(room.cpu_ids)
     if missing:
@@ -168,12 +182,12 @@ def resume(directory: Path, paths: Paths, listener: Listener, budget_s: float | 
     refuse_impossible(prepared)
     for sentence in prepared.warnings():
         listener(Notice(sentence))
-    image = image_of(plan.study.image, paths, listener)
+    image = cached_image(plan.study.image, paths)
     began_with = campaign.about()["image"]["digest"]
-    if image.digest != began_with:
+    if image is None or image.digest != began_with:
         raise NotMatched(
             "the root file system is not the one that the campaign was started with",
-            detail=f"then sha256 {began_with}, now {image.digest}",
+            detail=f"then sha256 {began_with}, now {image.digest if image else 'none: it is no longer in the cache'}",
             remedy="start a new campaign: numbers from two root file systems do not compare",
         )
     _execute(campaign, providers, image, paths, listener, budget_s)

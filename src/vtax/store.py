@@ -4,15 +4,16 @@ study.toml  plan.json  campaign.json  looks.json
 cells/<cell>.<instance>.json, and .<node>.console.log of its machines, .failed-<attempt>.<node>.console.log of attempts
 trials/<trial>/record.json, the raw output that it names, and measurements.json: what was read from it
 analysis.json  audit.json  report/
+
+A campaign may come from somebody else, so nothing in it is followed, trusted or read without a limit.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,32 +21,33 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
+from vtax import files
 from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.model.cluster import CellRecord
 from vtax.model.look import Look, LookLog
+from vtax.model.names import is_campaign_id
 from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
 from vtax.model.record import Record
 from vtax.model.seal import Seal
 from vtax.model.trial import TrialRecord
-from vtax.paths import replacing
 
 ALIVE = "alive"
 READING = "measurements.json"
 ABOUT_KEYS = {"host", "id", "image"}
 IMAGE_KEYS = {"digest", "recipe", "versions"}
 R = TypeVar("R", bound=Record)
+JSON_BYTES = 256 * 2**20  # of one file of JSON
+OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
+OUTPUT_LINES = 2_000_000  # of one file
+TRIALS = 500_000
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write under a temporary name, flush to the disk, rename. Raises StoreError; the old file is then untouched."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary, temporary.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        files.write(path.parent, path.name, content)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -53,7 +55,8 @@ def write_atomic(path: Path, content: bytes) -> None:
 def _unwritable(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"{path} cannot be written: {error.strerror or error}",
-        remedy="everything recorded so far is safe; free some space and continue with `vtax run --resume`",
+        remedy="everything recorded so far is safe; free some space and give the same command again; a campaign that "
+        "was running continues with `vtax run --resume`",
     )
 
 
@@ -61,20 +64,16 @@ def _unwritable(path: Path, error: OSError) -> StoreError:
 def alive(directory: Path) -> Iterator[None]:
     """While this lasts, `is_alive(directory)` is true; it ends with the process, however that ends."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (directory / ALIVE).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with files.locked(directory / ALIVE) as mine:
+        if not mine:
+            raise UsageError(f"{directory} is used by another process", remedy="wait until it ends, or stop it")
         yield
 
 
 def is_alive(directory: Path) -> bool:
     """Whether a process that works for this run-time directory is running."""
-    try:
-        with (directory / ALIVE).open("r") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+    with contextlib.suppress(OSError):  # what cannot be locked was not locked by `alive`
+        return files.is_locked(directory / ALIVE)
     return False
 
 
@@ -89,6 +88,10 @@ def refuse_occupied(directory: Path) -> None:
         )
 
 
+class LargeOutput(DamagedError):
+    """A trial printed more than is read."""
+
+
 class Campaign:
     """One campaign's directory."""
 
@@ -100,35 +103,53 @@ class Campaign:
         """A new directory with study, frozen plan and provenance. Raises UsageError when it is not empty."""
         refuse_occupied(directory)
         campaign = cls(directory)
-        write_atomic(directory / "study.toml", study_text)
+        campaign._write("study.toml", study_text)
         sealed = {"plan_sha256": plan.sha256} if plan.sha256 else {}
-        campaign._save(directory / "campaign.json", {**about, **sealed})
-        campaign._save(directory / "plan.json", plan)
+        campaign._save("campaign.json", {**about, **sealed})
+        campaign._save("plan.json", plan)
         return campaign
 
     @classmethod
     def open(cls, directory: Path) -> Campaign:
-        """An existing campaign. Raises UsageError when the directory is not a campaign."""
+        """An existing campaign. Raises UsageError when the directory is not a campaign, DamagedError when it contains
+        links, devices or pipes, which lead out of it."""
         if not (directory / "plan.json").exists():
             why = "is not a campaign: it has no plan.json" if directory.exists() else "does not exist"
             raise UsageError(
                 f"{directory} {why}", remedy="give a campaign's directory; `vtax run` and `vtax import` make one"
             )
+        try:
+            files.refuse_special(directory)
+        except OSError as error:
+            raise DamagedError(
+                f"{error.filename} cannot be part of a campaign: {error.strerror}",
+                detail="a campaign consists of regular files; anything else could make vtax read or write elsewhere",
+                remedy="remove it if you know what it is; if the campaign is somebody else's, ask for it again",
+            ) from error
         return cls(directory)
 
-    def _save(self, path: Path, content: Record | Mapping[str, Any]) -> None:
-        data = content.model_dump(mode="json") if isinstance(content, Record) else content
-        write_atomic(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+    def _write(self, name: str, content: bytes, *, flush: bool = True) -> None:
+        try:
+            files.write(self.directory, name, content, flush=flush)
+        except OSError as error:
+            raise _unwritable(self.directory / name, error) from error
+
+    def _save(self, name: str, content: Record | Mapping[str, Any]) -> None:
+        self._write(name, written(content))
 
     def plan(self) -> Plan:
-        return _read(Plan, self.directory / "plan.json")
+        return self.read("plan.json", Plan)
+
+    def plan_bytes(self) -> bytes:
+        """The plan's file as it is."""
+        return files.read(self.directory, "plan.json", JSON_BYTES)
 
     def seal(self, trials: Iterable[TrialRecord]) -> Seal:
         """The hashes of the plan that the campaign's files record, those of `trials` included.
 
         The hash is of the file as it is, so that a plan written by another version of vtax does not count as changed.
         """
-        content = json.loads((self.directory / "plan.json").read_bytes())
+        content = json.loads(self.plan_bytes())
         sealed = str(content.pop("sha256", ""))
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         log = self.look_log()
@@ -144,9 +165,13 @@ class Campaign:
         """What was recorded when the campaign began: its id, the machine, the image. Raises DamagedError."""
         path = self.directory / "campaign.json"
         try:
-            content: Any = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+            content: Any = json.loads(
+                files.read(self.directory, path.name, JSON_BYTES), parse_constant=_refuse_constant
+            )
             if not isinstance(content, dict) or not content.keys() >= ABOUT_KEYS:
                 raise ValueError(f"it does not contain a JSON object with {', '.join(sorted(ABOUT_KEYS))}")
+            if not isinstance(content["id"], str) or not is_campaign_id(content["id"]):
+                raise ValueError("its id is not one that vtax gives")
             if not isinstance(content["image"], dict) or not content["image"].keys() >= IMAGE_KEYS:
                 raise ValueError(f"its image is not a JSON object with {', '.join(sorted(IMAGE_KEYS))}")
         except OSError as error:
@@ -159,28 +184,21 @@ class Campaign:
     def exclusive(self) -> Iterator[None]:
         """Only one process runs a campaign. Raises UsageError when another does."""
         path = self.directory / ".lock"
-        try:
-            opened = path.open("w")
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        with opened as lock:
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = stack.enter_context(files.locked(path))
             except OSError as error:
+                raise _unwritable(path, error) from error
+            if not mine:
                 raise UsageError(
                     f"{self.directory} is being run by another process", remedy="wait until it ends, or stop it"
-                ) from error
+                )
             yield
 
     def running(self) -> bool:
         """Whether a process runs this campaign now."""
-        try:
-            with (self.directory / ".lock").open("r") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True
+        with contextlib.suppress(OSError):
+            return files.is_locked(self.directory / ".lock")
         return False
 
     def has(self, trial: str) -> bool:
@@ -194,13 +212,15 @@ class Campaign:
         try:
             if work.exists():
                 shutil.rmtree(work)
+            new = [above for above in (place.parent, place.parent.parent) if not above.exists()]
             work.mkdir(parents=True)
             if shutil.disk_usage(work).free < FREE_BYTES:
                 raise OSError(28, f"less than {FREE_BYTES // 2**20} MiB free")
             yield work
-            _sync(work)
+            files.flush_tree(work)
             work.rename(place)
-            _sync_directory(place.parent)
+            for changed in (place.parent, *(above.parent for above in new)):
+                files.flush_directory(changed)
         except OSError as error:
             shutil.rmtree(work, ignore_errors=True)
             raise _unwritable(place, error) from error
@@ -210,20 +230,19 @@ class Campaign:
 
     def look_log(self) -> LookLog | None:
         """Every interim analysis so far; None when none was recorded."""
-        path = self.directory / "looks.json"
-        return _read(LookLog, path) if path.exists() else None
+        return self.read("looks.json", LookLog) if (self.directory / "looks.json").exists() else None
 
     def note_look(self, look: Look) -> None:
         """Add an interim analysis to the log."""
         log = self.look_log() or LookLog()
-        self._save(self.directory / "looks.json", log.model_copy(update={"looks": (*log.looks, look)}))
+        self._save("looks.json", log.model_copy(update={"looks": (*log.looks, look)}))
 
     def save_cell(self, cell: CellRecord) -> None:
-        self._save(self.directory / "cells" / f"{cell.cell}.{cell.instance}.json", cell)
+        self._save(f"cells/{cell.cell}.{cell.instance}.json", cell)
 
     def cells(self) -> tuple[CellRecord, ...]:
         """Every cell's record, in the order of time."""
-        found = [_read(CellRecord, path) for path in (self.directory / "cells").glob("*.json")]
+        found = [self.read(f"cells/{path.name}", CellRecord) for path in (self.directory / "cells").glob("*.json")]
         return tuple(sorted(found, key=lambda cell: (cell.started, cell.cell, cell.instance)))
 
     def trials(self, texts: bool = True) -> tuple[TrialRecord, ...]:
@@ -231,12 +250,17 @@ class Campaign:
 
         Raises DamagedError for what is missing or damaged, and for a record of another trial than its directory's.
         """
-        paths = (self.directory / "trials").glob("*/*/record.json")
-        found = [self._trial(path, texts) for path in sorted(paths) if not path.parent.name.startswith(".")]
+        paths = [path for path in (self.directory / "trials").glob("*/*/record.json") if path.parent.name[0] != "."]
+        if len(paths) > TRIALS:
+            raise DamagedError(
+                f"{self.directory} has {len(paths)} trials, and at most {TRIALS} are read",
+                remedy="import the logs in parts, into several campaigns",
+            )
+        found = [self._trial(path, texts) for path in sorted(paths)]
         return tuple(sorted(found, key=lambda trial: (trial.started, _row(trial), trial.id)))
 
     def _trial(self, path: Path, texts: bool) -> TrialRecord:
-        record = _read(TrialRecord, path)
+        record = self.read(str(path.relative_to(self.directory)), TrialRecord)
         if self.directory / "trials" / record.id != path.parent:
             raise DamagedError(
                 f"{path} is the record of another trial: {record.id}",
@@ -246,18 +270,29 @@ class Campaign:
         return self.with_texts(record) if texts else record
 
     def raw(self, record: TrialRecord) -> dict[str, bytes]:
-        """Every file that a trial's record names, by name. Raises DamagedError for one that cannot be read."""
+        """Every file that a trial's record names, by name. Raises DamagedError for one that cannot be read, LargeOutput
+        for more than is read of one trial."""
         place = self.directory / "trials" / record.id
         names = {
             name
             for step in (*record.steps, *record.load)
             for name in (step.stdout, step.stderr, *step.outputs.values())
         }
-        held = {}
+        held: dict[str, bytes] = {}
+        left = OUTPUT_BYTES
         for name in sorted(names):
             try:
-                held[name] = (place / name).read_bytes()
+                held[name] = files.read(self.directory, f"trials/{record.id}/{name}", left)
+                left -= len(held[name])
+                if held[name].count(b"\n") > OUTPUT_LINES:
+                    raise OSError(errno.EFBIG, "too many lines")
             except OSError as error:
+                if error.errno == errno.EFBIG:
+                    raise LargeOutput(
+                        f"trials/{record.id}/{name}: a trial may print {OUTPUT_BYTES // 2**20} MiB and "
+                        f"{OUTPUT_LINES} lines, and this is more",
+                        remedy="the output is kept; nothing was read from it",
+                    ) from error
                 raise DamagedError(
                     f"{place / name} cannot be read: {error.strerror}",
                     remedy="the campaign is damaged: restore the file, or remove that trial's directory and resume",
@@ -271,38 +306,40 @@ class Campaign:
     def reading(self, trial: str) -> TrialReading | None:
         """What was read from a trial's output last; None where no reading of this version is kept."""
         try:
-            return TrialReading.model_validate_json((self.directory / "trials" / trial / READING).read_bytes())
+            return TrialReading.model_validate_json(files.read(self.directory, f"trials/{trial}/{READING}", JSON_BYTES))
         except (OSError, ValidationError):
             return None
 
     def keep_reading(self, reading: TrialReading) -> None:
         """Write a reading next to its trial's record. Not flushed to the disk: it can be made again from the output."""
-        path = self.directory / "trials" / reading.trial / READING
-        temporary = path.with_name(f".{READING}.tmp")
-        try:
-            temporary.write_text(reading.model_dump_json(exclude_defaults=True) + "\n", encoding="utf-8")
-            temporary.replace(path)
-        except OSError as error:
-            raise _unwritable(path, error) from error
+        content = reading.model_dump_json(exclude_defaults=True) + "\n"
+        self._write(f"trials/{reading.trial}/{READING}", content.encode(), flush=False)
 
     def read(self, name: str, kind: type[R]) -> R:
-        """A derived file (analysis.json). Raises DamagedError when it is missing or damaged."""
-        return _read(kind, self.directory / name)
+        """A record from its file in the campaign. Raises DamagedError when it is missing, damaged or too large."""
+        return _read(kind, self.directory, name)
+
+    def read_json(self, name: str) -> Any:
+        """The content of any other file of JSON. Raises OSError, ValueError or RecursionError."""
+        return json.loads(files.read(self.directory, name, JSON_BYTES))
 
     def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
         """Write a derived file (analysis.json, report/...). Returns its path."""
-        path = self.directory / name
-        if isinstance(content, bytes):
-            write_atomic(path, content)
-        else:
-            self._save(path, content)
-        return path
+        self._write(name, content if isinstance(content, bytes) else written(content))
+        return self.directory / name
 
 
-def _read(kind: type[R], path: Path) -> R:
+def written(content: Record | Mapping[str, Any]) -> bytes:
+    """A record as its file contains it."""
+    data = content.model_dump(mode="json") if isinstance(content, Record) else content
+    return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _read(kind: type[R], root: Path, name: str) -> R:
     """A record from its file. Raises DamagedError when it cannot be read or is not a valid record."""
+    path = root / name
     try:
-        data = path.read_bytes()
+        data = files.read(root, name, JSON_BYTES)
         found = kind.model_validate_json(data)
         if b"NaN" in data or b"Infinity" in data:  # facts and parameters may be any JSON, which knows neither
             json.loads(data, parse_constant=_refuse_constant)
@@ -317,7 +354,7 @@ def _read(kind: type[R], path: Path) -> R:
             f"{path} is damaged, or of another version: {where}: {first['msg']}",
             remedy="restore the file, or read it with the version of vtax that wrote it",
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedError(f"{path} is damaged: {error}", remedy="restore the file") from error
     return found
 
@@ -335,18 +372,3 @@ def _row(trial: TrialRecord) -> int:
     """Where a trial began in the table that it was imported from; 0 for all others."""
     known = trial.imported
     return known.first_line if known is not None and known.reader == "vtax table" else 0
-
-
-def _sync(directory: Path) -> None:
-    for path in directory.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from vtax.units import format_bytes
 
 DIGITS = re.compile(r"(\d+)")
+# What a terminal, or a reader of Markdown, would obey instead of showing it: C0 but tab and line feed, DEL, C1, marks
+# of direction (which reorder the rest of a line), and halves of surrogate pairs, which cannot be written at all.
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -45,3 +48,12 @@ def listed(words: Sequence[str]) -> str:
 
 def plural(count: int, one: str, many: str = "") -> str:
     return one if count == 1 else many or f"{one}s"
+
+
+def printable(text: str) -> str:
+    """Text of others as it may be printed: what a terminal would obey is shown as `\\x1b`."""
+    return CONTROL.sub(lambda found: _named(ord(found[0])), text)
+
+
+def _named(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

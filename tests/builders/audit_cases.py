@@ -338,7 +338,7 @@ def as_imported(campaign: Evidence, facts: Mapping[str, Mapping[str, Any]] | Non
                 "imported": Imported(
                     file=f"{one.id}.txt",
                     sha256="",
-                    raw="",
+                    raw="raw/log.txt",
                     first_line=1,
                     last_line=1,
                     reader=one.benchmark,
@@ -360,7 +360,7 @@ def readings_of(trials: Sequence[TrialRecord]) -> dict[str, TrialReading]:
         digest = raw_digest({name: text.encode() for name, text in one.texts.items()})
         read = TrialReading(trial=one.id)
         if one.texts and hasattr(benchmarks().get(one.benchmark), "read"):
-            same = {"id": "", "environment": "", "cell": "", "round": 1, "started": 0.0}
+            same = {"id": "any", "environment": "any", "cell": "any", "round": 1, "started": 0.0}
             texts = tuple((name, "" if text == f"{one.id}\n" else text) for name, text in one.texts.items())
             read = reading_of(one.model_copy(update=same).model_dump_json(), texts)
         found[one.id] = read.model_copy(update={"trial": one.id, "raw_sha256": digest})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from builders.hostile import NAME, renamed
 from builders.recorded import DATA, load
 from builders.synthetic import Campaign, campaign
 from vtax.analysis.analyse import analyse
@@ -156,7 +157,7 @@ def _grid(record: TrialRecord, step: float) -> list[Measurement]:
 
 def hostile(text: str = HOSTILE) -> ReportInput:
     """A campaign in which every free text is `text`."""
-    made = campaign(("host", text), 3)
+    made = renamed(campaign(("host", NAME), 3), text)
     measurements = tuple(
         item.model_copy(
             update={"metric": text, "label": text, "unit": text, "labels": {**item.labels, text: text, "target": text}}
@@ -183,8 +184,8 @@ def hostile(text: str = HOSTILE) -> ReportInput:
     failed = {"failure": text, "status": Status.FAILED, "steps": (step,), "counters": {text: {"load1": 1.0}}}
     trials = tuple(t.model_copy(update=failed) for t in made.trials[:1])
     cell = CellRecord(
-        cell=text,
-        environment=text,
+        cell="cell",
+        environment="box",
         round=1,
         instance=1,
         status=Status.FAILED,
@@ -194,7 +195,7 @@ def hostile(text: str = HOSTILE) -> ReportInput:
         commands=((text, text),),
         facts=(NodeFacts(node=text, values={text: text, "kernel": text, "versions": {text: text}}),),
         host_facts={text: text},
-    )
+    ).model_copy(update={"cell": text, "environment": text})
     analysis = analyse(measurements, plan=made.plan, findings=[finding], trials=trials)
     return ReportInput(
         analysis=analysis.model_copy(update={"campaign": text}),

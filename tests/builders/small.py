@@ -81,12 +81,12 @@ def new_campaign(
     looks: Sequence[int] = (),
     interleave: str = "cell",
 ) -> Campaign:
-    """A campaign of which nothing has run yet. Its id is "c1"."""
+    """A campaign of which nothing has run yet. Its id is "c1c1c1c1"."""
     last = looks[-1] if looks else rounds
     wanted = study(tuple(providers), rounds=last, iterations=iterations, interleave=interleave)
     wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks})
     plan = make_plan(wanted, MACHINE, providers)
-    about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
+    about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     return Campaign.create(directory, b"name = 'small'\n", plan, about)
 
 

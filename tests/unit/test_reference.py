@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from builders.pages import whole
 from vtax.cli.app import app
 from vtax.errors import UsageError
-from vtax.planning.study_tables import NAME
+from vtax.model.names import STUDY_NAME as NAME
 from vtax.reference import Figure, figures, report, reports
 from vtax.report.document.compose import document_of
 from vtax.report.records import Reference

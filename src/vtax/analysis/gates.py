@@ -31,8 +31,8 @@ blocker                          a blocker of the audit
 inconclusive                     a primary metric without a verdict, or another gate that is not resolved
 for example: "hpcc.HPL slower than 5%", "ping.rtt_avg@container slower than 20%\""""
 EFFECT = re.compile(
-    r"(?:(?P<any>any\s+primary)|(?P<label>[a-z][a-z0-9-]*)\.(?P<metric>[^@\s]+)(?:@(?P<environment>\S+))?)\s+"
-    r"(?P<claim>slower|faster|differs(?:\s+by\s+more)?)\s+than\s+(?P<percent>\d+(?:\.\d+)?)\s*%"
+    r"^(?:(?P<any>any\s+primary)|(?P<label>[a-z][a-z0-9-]*)\.(?P<metric>[^@\s]+)(?:@(?P<environment>\S+))?)\s+"
+    r"(?P<claim>slower|faster|differs(?:\s+by\s+more)?)\s+than\s+(?P<percent>\d{1,9}(?:\.\d{1,9})?)\s*%"
 )
 
 Ends = tuple[float | None, float | None]

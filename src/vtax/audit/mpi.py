@@ -21,10 +21,10 @@ from vtax.model.trial import TrialRecord
 from vtax.units import format_quantity
 
 PLACEMENT = re.compile(r"mpi placement (\w+): (.+)")
-COUNT = re.compile(r"([\w.-]+)=([0-9]{1,9})\b", re.ASCII)
+COUNT = re.compile(r"(?<![\w.-])([\w.-]{1,200})=([0-9]{1,9})\b", re.ASCII)
 PARALLEL = (Scope.WORKERS, Scope.CLUSTER)
 BINDING = re.compile(r"mpi binding (\w+): (.+)")
-BOUND = re.compile(r"(\S+?)=([0-9][0-9,-]*)(?: |$)")
+BOUND = re.compile(r"(?<!\S)([^\s=]{1,200})=([0-9][0-9,-]{0,20000})(?: |$)")
 FAR = 10.0  # times: message latencies of two environments so far apart come from different paths
 ONE_WORKED = 0.9  # of two threads: the share of the events by which they differ
 

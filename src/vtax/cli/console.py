@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vtax.wording import CONTROL, printable
+
 if TYPE_CHECKING:
     from vtax.paths import Paths
 
@@ -24,19 +26,22 @@ def paths() -> Paths:
 
 
 def print_json(content: Any) -> None:
-    print(json.dumps(content, indent=2, ensure_ascii=False))
+    """JSON escapes some control characters itself; the others are inside strings, so they may be escaped too."""
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    print(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def say(*lines: str) -> None:
-    print(*lines, sep="\n", flush=True)
+    print(*map(printable, lines), sep="\n", flush=True)
 
 
 def warn(*lines: str) -> None:
-    print(*lines, sep="\n", file=sys.stderr, flush=True)
+    print(*map(printable, lines), sep="\n", file=sys.stderr, flush=True)
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     """Columns as wide as what they hold, two spaces apart."""
+    header, rows = [printable(cell) for cell in header], [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]]
     return "\n".join(line.rstrip() for line in lines)

@@ -76,6 +76,8 @@ def table(report: Report) -> str:
             if left:
                 reasons.append(f"{file.file}: {len(left)} trials left out: {left[0].left_out}")
             continue
+        if file.runs and file.reason:
+            reasons.append(f"{file.file}: {file.reason}")
         for run in file.runs:
             refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
             taken = "0" if run.left_out else str(run.count)

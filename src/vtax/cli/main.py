@@ -10,6 +10,7 @@ from types import FrameType
 from vtax import __version__
 
 INTERRUPTED = 130
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
@@ -22,27 +23,42 @@ def main() -> None:
 
 def _run() -> int:
     from vtax.cli.app import app
+    from vtax.cli.console import warn
     from vtax.errors import VtaxError
 
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup, or by a shell for what is in its background
+            signal.signal(number, _interrupt)
     try:
         app()
     except VtaxError as error:
-        print(f"error: {error}" if error.exit_code != INTERRUPTED else str(error), file=sys.stderr)
+        warn(f"error: {error}" if error.exit_code != INTERRUPTED else str(error))
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         import traceback
 
-        traceback.print_exc()
-        print(f"error: internal: {type(error).__name__}: {error}", file=sys.stderr)
-        print("  next: this is a defect of vtax; please report it with the lines above", file=sys.stderr)
+        warn(traceback.format_exc().rstrip())
+        warn(f"error: internal: {type(error).__name__}: {error}")
+        warn("  next: this is a defect of vtax; please report it with the lines above")
         return 1
     return 0
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM cleans up like Ctrl-C; a second one is ignored meanwhile."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """SIGTERM and a terminal that is gone clean up like Ctrl-C; a second one of any kind is ignored meanwhile."""
+    for other in ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    if number == signal.SIGHUP:
+        _leave_terminal()
     raise KeyboardInterrupt
+
+
+def _leave_terminal() -> None:
+    """A terminal that is gone refuses every line, which would end the cleaning up."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        if os.isatty(descriptor):
+            os.dup2(nowhere, descriptor)
+    os.close(nowhere)

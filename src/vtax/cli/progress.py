@@ -29,6 +29,7 @@ from vtax.events import (
 )
 from vtax.model.trial import Status
 from vtax.units import format_looks, format_seconds
+from vtax.wording import printable
 
 REDRAW_S = 1.0
 HEARTBEAT_S = 15.0  # between lines of a long stage without a terminal
@@ -182,7 +183,7 @@ class Lines:
 
     def _print(self, line: str) -> None:
         self.printed_at = time.monotonic()
-        print(f"{self._cleared()}{line}", file=sys.stderr, flush=True)
+        print(f"{self._cleared()}{printable(line)}", file=sys.stderr, flush=True)
 
     def _cleared(self) -> str:
         """What removes the live line, and the block above it."""
@@ -200,8 +201,8 @@ class Lines:
         line = f"{count}{self.cell}  {self.doing} ({here})  elapsed {elapsed}, about {self._remaining()} left"
         block = ""
         if not self.block_lines:
-            block, self.block_lines = "".join(f"{text}\n" for text in self.block), len(self.block)
-        print(f"\r\x1b[2K{block}{line.strip()[: _size().columns - 1]}", end="", file=sys.stderr, flush=True)
+            block, self.block_lines = "".join(f"{printable(text)}\n" for text in self.block), len(self.block)
+        print(f"\r\x1b[2K{block}{printable(line).strip()[: _size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
     def _tick(self) -> None:
         while not self.closed.wait(REDRAW_S):

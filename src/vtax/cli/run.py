@@ -31,6 +31,10 @@ Available = Annotated[
     bool, typer.Option("--available", help="Leave out environments that are not available here, and report that.")
 ]
 Resume = Annotated[Path | None, typer.Option(help="Continue an interrupted campaign from the first missing trial.")]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Resume a campaign of another user or another version of vtax: its plan is code."),
+]
 
 
 def run(
@@ -41,6 +45,7 @@ def run(
     anytime: Anytime = False,
     available: Available = False,
     resume: Resume = None,
+    trust: Trust = False,
     fail_on: FailOn = None,
     junit: Junit = None,
 ) -> None:
@@ -74,12 +79,14 @@ def run(
         raise UsageError(
             "the plan of a campaign is frozen: --anytime is only for a new campaign", remedy="leave --anytime out"
         )
+    if resume is None and trust:
+        raise UsageError("--trust is about a campaign that is resumed", remedy="leave --trust out")
     overrides = pipeline.Overrides(rounds, budget_of(budget), anytime)
     loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
     check_gates(fail_on or (), junit, loaded)
     name = f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}" if loaded is not None else ""
     directory = resume or output or Path("campaigns") / name
-    failed = _run(study, loaded, directory, available, overrides)
+    failed = _run(study, loaded, directory, available, overrides, trust)
     index = pipeline.report(directory, paths().cache)
     say(*answer_text(pipeline.answer(directory), limits=FEW), "")
     if failed:
@@ -93,7 +100,7 @@ def run(
 
 
 def _run(
-    study: Path | None, loaded: Study | None, directory: Path, available: bool, overrides: Overrides
+    study: Path | None, loaded: Study | None, directory: Path, available: bool, overrides: Overrides, trust: bool
 ) -> TrialsFailed | None:
     """Start the campaign of a study in `directory`, or without a study continue it. Returns what failed, if any."""
     from vtax import pipeline
@@ -105,7 +112,7 @@ def _run(
     with progress() as listener:
         try:
             if study is None or loaded is None:
-                pipeline.resume(directory, paths(), listener, overrides.budget_s)
+                pipeline.resume(directory, paths(), listener, overrides.budget_s, trust=trust)
             else:
                 pipeline.start(study_text(study), loaded, directory, paths(), listener, available, overrides)
         except TrialsFailed as error:

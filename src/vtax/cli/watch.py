@@ -62,6 +62,7 @@ def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> Renderabl
     from rich.text import Text
 
     from vtax.units import format_seconds
+    from vtax.wording import printable
 
     state = "running" if now.running else "not running" if now.trial else "ended"
     left = "" if now.remaining_s is None or not now.trial else f", about {format_seconds(now.remaining_s)} left"
@@ -79,7 +80,7 @@ def view(now: Snapshot, rows: int | None = None, width: int = WIDE) -> Renderabl
     if now.note:
         lines.append(f"no intervals: {now.note}")
     found = table(now.intervals, now.baseline, rows or len(now.intervals), width)
-    return Group(Text("\n".join(lines)), Text("\n".join(found), no_wrap=True))
+    return Group(Text(printable("\n".join(lines))), Text(printable("\n".join(found)), no_wrap=True))
 
 
 def table(several: Sequence[InterimInterval], baseline: str, most: int, width: int) -> tuple[str, ...]:

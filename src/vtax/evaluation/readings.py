@@ -10,14 +10,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from vtax.errors import StoreError
+from vtax.errors import DamagedError, StoreError
 from vtax.model.measurement import Measurement
 from vtax.model.reading import TrialReading
 from vtax.model.trial import Status, TrialRecord
-from vtax.store import Campaign, texts_of
+from vtax.store import Campaign, LargeOutput, texts_of
 from vtax.tools import log_formats, tool_of, tools
 from vtax.tools.tool import Tool
 from vtax.tools.trials import as_read, measurements_of, read_trial
+
+VALUES = 1_000_000  # of one campaign: about 2 GB of memory
 
 
 class Read(NamedTuple):
@@ -47,11 +49,25 @@ class Readings:
         return known
 
     def all(self, records: Iterable[TrialRecord]) -> tuple[Read, ...]:
-        """Several trials, in the same order."""
-        return tuple(map(self.of, records))
+        """Several trials, in the same order. Their texts are in memory one trial at a time, their values all together.
+        Raises DamagedError for more values than that allows."""
+        found, count = [], 0
+        for record in records:
+            found.append(self.of(record))
+            count += len(found[-1].measurements)
+            if count > VALUES:
+                raise DamagedError(
+                    f"{self.campaign.directory} has more than {VALUES} measurements",
+                    remedy="import the logs in parts, into several campaigns",
+                )
+        return tuple(found)
 
     def _read(self, record: TrialRecord) -> Read:
-        raw = self.campaign.raw(record)
+        try:
+            raw = self.campaign.raw(record)
+        except LargeOutput as error:
+            refused = TrialReading(trial=record.id, failure=str(error))
+            return Read(as_read(record, refused), refused, ())
         reader, raw_sha256 = reader_of(record), raw_digest(raw)
         reading = self.campaign.reading(record.id)
         with_texts = None

@@ -40,6 +40,8 @@ COLUMNS = (
     "source",
 )
 WHOLE, TRUTH = ("round", "iteration"), ("warmup", "primary")
+ROWS = 500_000  # of one table that is read: about 1 GB of memory
+TEXT_BYTES = 2**16  # of one cell of a Parquet file, where the same text in every row takes no space
 LOSSLESS = ("csv", "jsonl", "parquet")
 
 Row = Mapping[str, str | int | float | bool]
@@ -137,6 +139,8 @@ def read_table(data: bytes, format: str, name: str) -> tuple[Measurement, ...]:
     found: list[Measurement] = []
     try:
         for row in readers[format](data):
+            if len(found) == ROWS:
+                raise UsageError(f"{name}: a table of more than {ROWS} rows", remedy="export it in parts")
             found.append(_measurement(row))
     except (ValueError, KeyError, TypeError, csv.Error) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
@@ -184,7 +188,13 @@ def _parquet_rows(data: bytes) -> Iterable[Mapping[str, Any]]:
     import polars
 
     try:
+        rows = polars.scan_parquet(io.BytesIO(data)).select(polars.len()).collect().item()  # from its footer
+        if rows > ROWS:
+            raise ValueError(f"there are {rows} rows, and at most {ROWS} are read: export it in parts")
         frame = polars.read_parquet(io.BytesIO(data))
+        longest = frame.select(polars.col(polars.String).str.len_bytes().max())
     except polars.exceptions.PolarsError as error:
         raise ValueError(f"not a Parquet file: {error}") from error
+    if any((size or 0) > TEXT_BYTES for sizes in longest.iter_rows() for size in sizes):
+        raise ValueError(f"a text in it is longer than {TEXT_BYTES} bytes")
     return frame.iter_rows(named=True)

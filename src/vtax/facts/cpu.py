@@ -86,7 +86,7 @@ def turbo(no_turbo: str, boost: str) -> str:
 
 def chosen(text: str) -> str:
     """The word in brackets of `always [madvise] never`; "" when none is."""
-    match = re.search(r"\[([^\]\n]+)\]", text)
+    match = re.search(r"\[([^\[\]\n]{1,200})\]", text)
     return "" if match is None else match[1]
 
 

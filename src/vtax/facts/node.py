@@ -266,7 +266,7 @@ def program_values(parts: Mapping[str, str]) -> dict[str, object]:
     """Versions and hashes of the programs that are measured with."""
     blas = parts.get("blas", "").splitlines()
     versions = dict(
-        line.split(" ", 1) for line in parts.get("packages", "").splitlines() if re.match(r"\S+ \S+$", line)
+        line.split(" ", 1) for line in parts.get("packages", "").splitlines() if re.match(r"^\S+ \S+$", line)
     )
     hashes = dict(HASH.findall(parts.get("hashes", "")))
     for size, digest in LIBRARY.findall(parts.get("hashes", "")):

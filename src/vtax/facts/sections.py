@@ -25,8 +25,8 @@ END = "section end\n"
 
 MARKER = re.compile(rf"^{re.escape(MARK)} ([a-z]+)\n", re.MULTILINE)
 CONTENT = re.compile(r"^(/[^:\n]*):(.*)$", re.MULTILINE)
-WHOLE = re.compile(r"\s*(-?[0-9]{1,20})\s*", re.ASCII)
-DECIMAL = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*", re.ASCII)
+WHOLE = re.compile(r"^\s*(-?[0-9]{1,20})\s*$", re.ASCII)
+DECIMAL = re.compile(r"^\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*$", re.ASCII)
 
 
 def split(text: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from vtax.figures.figure import FILE, Figure, Medium, Row, Scale, demand
 
 FORMATS = ("svg", "pdf", "png")
 PT_PER_IN, PNG_PER_IN = 72, 600
-SIZE = re.compile(r'(<svg[^>]*) width="([\d.]+)" height="([\d.]+)"')
+SIZE = re.compile(r'(<svg[^<>]{0,2000}) width="([\d.]{1,20})" height="([\d.]{1,20})"')
 FONT_SIZE, SHRINK = re.compile(r'font-size="([\d.]+)px"'), 11 / 12
 OVERHEAD = 95.0  # pt of a paper figure that are not rows: title, keys, axis
 CELL_OVERHEAD = 24.0  # pt of one of several drawings that are not its plot

@@ -68,6 +68,8 @@ def _read(manifest: Path) -> Image:
 def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
     """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log."""
     cache.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        cache.chmod(0o700)  # the trees have setuid programs of the day of the build, which nobody else may run
     with _locked(cache / f"{made.key}.lock"):
         return cached(cache, made) or _build(cache, made, listener)
 
@@ -102,7 +104,8 @@ def missing() -> str:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

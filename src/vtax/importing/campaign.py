@@ -26,7 +26,7 @@ from vtax.importing.report import Report, Run, table_of
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
-from vtax.store import Campaign, write_atomic
+from vtax.store import Campaign
 from vtax.tools import benchmarks, tools
 from vtax.tools.commands import words_of
 
@@ -38,13 +38,28 @@ SAME = 0.02  # of two sides of one network test
 def import_logs(request: Request, directory: Path) -> Report:
     """Import everything below the paths into `directory`, new or an imported campaign.
 
-    Raises UsageError when nothing could be imported; the campaign is then as it was.
+    Raises UsageError when nothing could be imported, or when another import adds to it now; the campaign is then as
+    it was.
     """
     _check(request)
+    created = not directory.exists()
+    _refuse_other(directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with Campaign(directory).exclusive():
+            return _import(request, directory)
+    except OSError as error:
+        raise StoreError(f"{directory} cannot be written: {error.strerror}", remedy="choose another one") from error
+    finally:
+        if created and directory.exists() and set(directory.iterdir()) == {directory / ".lock"}:
+            shutil.rmtree(directory)
+
+
+def _import(request: Request, directory: Path) -> Report:
+    """Import while no other process writes into the campaign."""
     campaign, old = _existing(directory)
     seen = {trial.imported.sha256: trial for trial in old if trial.imported}
     staging = directory / ".import"
-    created = not directory.exists()
     try:
         _make(staging)
         importer = LogImporter(request, staging, seen, {trial.id for trial in old})
@@ -61,8 +76,6 @@ def import_logs(request: Request, directory: Path) -> Report:
         _save(campaign or Campaign(directory), report, old, request)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-        if created and directory.exists() and not any(directory.iterdir()):
-            directory.rmdir()
     return report
 
 
@@ -98,12 +111,23 @@ def _nowhere() -> UsageError:
     )
 
 
+def _refuse_other(directory: Path) -> None:
+    """Raise UsageError for what cannot become a campaign, before a lock is put there."""
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory", remedy="choose another one")
+    if directory.exists() and not _is_new(directory):
+        Campaign.open(directory)
+
+
+def _is_new(directory: Path) -> bool:
+    """Whether nothing is in a directory but what an import that has just begun puts there."""
+    return {path.name for path in directory.iterdir()} <= {".lock", ".import"}
+
+
 def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]]:
     """The campaign that is to be extended, and its trials; none for a new directory."""
-    if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
+    if _is_new(directory):
         return None, ()
-    if not directory.is_dir():
-        raise UsageError(f"{directory} is not a directory", remedy="choose another one")
     campaign = Campaign.open(directory)
     if campaign.plan().origin != "imported":
         raise UsageError(f"{directory} is a campaign that vtax ran itself", remedy="import into a separate directory")
@@ -192,7 +216,7 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
         raise StoreError(f"{directory} cannot be written: {error.strerror}", remedy="free some space") from error
     if earlier is None:
         about = {"id": secrets.token_hex(4), "vtax_version": __version__, "created": _now(), "host": {}, "image": IMAGE}
-        write_atomic(directory / "study.toml", STUDY.encode())
+        campaign.save("study.toml", STUDY.encode())
         campaign.save("campaign.json", {**about, "origin": "imported"})
     campaign.save("imports.json", (json.dumps([*_tables(directory), table_of(report, values=False)]) + "\n").encode())
     campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
@@ -208,8 +232,8 @@ def _move(source_: Path, target: Path, names: set[str]) -> None:
 def _tables(directory: Path) -> list[Any]:
     """What earlier imports into the same campaign found; nothing when that cannot be read."""
     try:
-        tables = json.loads((directory / "imports.json").read_bytes())
-    except (OSError, ValueError):
+        tables = Campaign(directory).read_json("imports.json")
+    except (OSError, ValueError, RecursionError):
         return []
     return tables if isinstance(tables, list) else []
 

@@ -20,6 +20,7 @@ from vtax.tools.trials import TABLE, read_section
 
 TEXT = "log.txt"
 TABLE_BYTES = 512 * 2**20
+RUNS = 10_000  # of one file
 NOWHERE = "the environment it ran in was not given"
 VALUES_LISTED = 50_000  # in the machine-readable table; all of them are in the campaign
 
@@ -84,6 +85,9 @@ class LogImporter:
             self.hashes[report.sha256] = f"{report.environment}: {report.file}"
             raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
             for section in cut(text.lines()):
+                if len(report.runs) == RUNS:
+                    report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
+                    break
                 report.runs.append(self._run(report, section, raw))
             if report.runs:
                 (self.staging / "raw").mkdir(exist_ok=True)

@@ -56,12 +56,12 @@ class _Open:
         if mine.ends is not never:
             self.ended += mine.ends(text)
 
-    def chosen(self) -> LogFormat:
-        """Of formats that start with the same line, the one whose mark is in the run; without a mark, the first."""
-        if len(self.formats) == 1:
-            return self.formats[0]
+    def chosen(self) -> LogFormat | None:
+        """Of formats that start with the same line, the one whose mark is in the run, or one that needs none. None
+        where nothing proves that it is of any of them: every document begins with a brace."""
+        plain = [one for one in self.formats if not one.mark]
         marked = (one for one in self.formats if one.mark and any(one.mark in line.text for line in self.lines))
-        return next(marked, self.formats[0])
+        return next(marked, plain[0] if plain else None)
 
 
 def _by_first(formats: Iterable[LogFormat]) -> Mapping[str, tuple[LogFormat, ...]]:
@@ -141,6 +141,8 @@ class Cutter:
             return None
         self.expected = 1
         chosen, tail = done.chosen(), []
+        if chosen is None:
+            return None
         while done.lines and chosen.titles(done.lines[-1].text):
             tail.append(done.lines.pop())
         self.preamble = tail[::-1]

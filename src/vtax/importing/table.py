@@ -17,7 +17,7 @@ from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
 from vtax.tools.trials import TABLE
 
-TRIAL = re.compile(r"[A-Za-z0-9][\w.+-]{0,150}/[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)
+TRIAL = re.compile(r"(?<![\w.+-])[A-Za-z0-9][\w.+-]{0,150}/[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,150}", re.ASCII)
 ALIKE = ("environment", "round", "cell", "iteration", "warmup", "benchmark", "label")  # in all rows of one trial
 RESERVED = "record.json"

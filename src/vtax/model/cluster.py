@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from vtax.model.names import Name
 from vtax.model.record import FORMAT, Record, Seconds
 from vtax.model.trial import Status
 
@@ -33,8 +34,8 @@ class CellRecord(Record):
     """How one cell's cluster came to be: commands, times, facts of every node, checks passed."""
 
     format: int = FORMAT
-    cell: str
-    environment: str
+    cell: Name
+    environment: Name
     round: int
     instance: int  # 1, or more when the cluster was lost and made again inside the cell
     status: Status

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
+from vtax.model.names import StudyName
 from vtax.model.record import Record
 
 
@@ -28,7 +29,7 @@ class NodeShape(Record):
     """What one node must have in every environment. `cpu_ids` are CPUs of the host, `cpus` of them; `last_cache_bytes`
     is the sum of the last-level caches behind them, None where it is unknown."""
 
-    name: str
+    name: StudyName
     role: Role
     cpus: int
     cpu_ids: tuple[int, ...]

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
+from vtax.model.names import Name, TrialId
 from vtax.model.nodes import ClusterShape, HostCapacity, Target
 from vtax.model.record import FORMAT, Record
 from vtax.model.study import EnvironmentSpec, Interleave, Study
@@ -53,8 +54,8 @@ class Load(Record):
 class Work(Record):
     """One trial's frozen work in one environment: what every round repeats."""
 
-    id: str
-    environment: str
+    id: Name
+    environment: Name
     benchmark: str
     label: str
     target: Target
@@ -67,8 +68,8 @@ class Work(Record):
 
 
 class PlannedTrial(Record):
-    id: str
-    work: str
+    id: TrialId
+    work: Name
     iteration: int
     warmup: bool
 
@@ -76,9 +77,9 @@ class PlannedTrial(Record):
 class Cell(Record):
     """One environment in one round, on a freshly provisioned cluster. `estimate_s` is of all of it, 0 if unknown."""
 
-    id: str
+    id: Name
     round: int
-    environment: str
+    environment: Name
     trials: tuple[PlannedTrial, ...]
     estimate_s: float = 0.0
 

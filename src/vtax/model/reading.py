@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field, JsonValue
 
 from vtax.model.metric import Kind
+from vtax.model.names import FileName, TrialId
 from vtax.model.record import FORMAT, Labels, Record
 
 
@@ -26,14 +27,14 @@ class ReadValue(Record):
     kind: Kind
     primary: bool = False
     labels: Labels = Field(default_factory=dict)
-    file: str
+    file: FileName
     line: int = 0
 
 
 class ReadOutput(Record):
     """What one output file says besides its values. `refused` are sentences about what was not taken."""
 
-    file: str
+    file: FileName
     labels: Labels = Field(default_factory=dict)  # of the node or rank, where a trial has several outputs
     facts: Mapping[str, JsonValue] = Field(default_factory=dict)
     series: Mapping[str, TimeSeries] = Field(default_factory=dict)
@@ -50,7 +51,7 @@ class TrialReading(Record):
     """
 
     format: int = FORMAT
-    trial: str
+    trial: TrialId
     reader: str = ""
     raw_sha256: str = ""
     values: tuple[ReadValue, ...] = ()

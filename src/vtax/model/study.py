@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, model_validator
 
+from vtax.model.names import MountPoint, Name
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
 
@@ -42,7 +43,7 @@ class EnvironmentSpec(Record):
     `emulated` replaces `selection` on machines on which the environment's nodes are emulated in software.
     """
 
-    name: str
+    name: Name
     provider: str
     options: Mapping[str, JsonValue] = Field(default_factory=dict)
     selection: Selection = Selection()
@@ -120,7 +121,7 @@ class Study(Record):
     memory_bytes: int | None
     disk_bytes: int | None
     overrides: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
-    shared_path: str
+    shared_path: MountPoint
     image: ImageSpec
     benchmarks: tuple[BenchmarkSpec, ...]
     scores: tuple[ScoreSpec, ...] = ()

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field, JsonValue
 
+from vtax.model.names import FileName, Name, RawFile, TrialId
 from vtax.model.nodes import Scope
 from vtax.model.record import FORMAT, Record, Seconds
 
@@ -34,9 +35,9 @@ class StepRecord(Record):
     background: bool
     started: Seconds  # Unix time, s
     elapsed_s: Seconds
-    stdout: str
-    stderr: str
-    outputs: Mapping[str, str] = Field(default_factory=dict)  # name in the node -> file
+    stdout: FileName
+    stderr: FileName
+    outputs: Mapping[str, FileName] = Field(default_factory=dict)  # name in the node -> file
 
 
 class Status(StrEnum):
@@ -55,7 +56,7 @@ class Imported(Record):
 
     file: str
     sha256: str
-    raw: str  # the copy of the file, relative to the campaign's directory
+    raw: RawFile  # the copy of the file, relative to the campaign's directory
     first_line: int
     last_line: int
     reader: str
@@ -83,11 +84,11 @@ class TrialRecord(Record):
     """
 
     format: int = FORMAT
-    id: str
-    environment: str
+    id: TrialId
+    environment: Name
     round: int
-    cell: str
-    work: str
+    cell: Name
+    work: Name
     benchmark: str
     label: str
     scope: Scope

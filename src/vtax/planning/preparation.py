@@ -107,6 +107,11 @@ def refuse_impossible(prepared: Prepared) -> None:
         )
 
 
+def cached_image(spec: ImageSpec, paths: Paths) -> Image | None:
+    """The root file system of a study where it is built already."""
+    return build.cached(paths.images, recipe.recipe(spec, build.find_machine_mirror()))
+
+
 def image_of(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
     """The root file system of a study, built when the cache lacks it."""
     return build.ensure(paths.images, recipe.recipe(spec, build.find_machine_mirror()), listener)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -13,6 +14,7 @@ from typing import Any
 
 from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
+from vtax.model.names import STUDY_NAME
 from vtax.model.nodes import Scope
 from vtax.model.study import (
     BenchmarkSpec,
@@ -59,7 +61,9 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
     entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
-    mistakes += _cross_checks(raw, [spec.name for spec in environments], entries, nodes)
+    named = raw.get("environments")
+    names = list(named) if isinstance(named, dict) else []
+    mistakes += _cross_checks(raw, names, entries, nodes)
     mistakes += selection_mistakes(raw, environments, entries)
     if mistakes or table is None:
         raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
@@ -148,7 +152,7 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
     models = option_models()
     for name, table in raw.items() if isinstance(raw, dict) else ():
         path = f"environments.{name}"
-        if not isinstance(table, dict):
+        if not isinstance(table, dict) or re.fullmatch(STUDY_NAME, name) is None:
             continue  # the validation of the file has reported that
         provider = table.get("provider")
         if not isinstance(provider, str) or provider not in models:

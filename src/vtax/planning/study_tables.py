@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from vtax.model.names import STUDY_NAME as NAME
+from vtax.model.names import MountPoint
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
 from vtax.model.study import Component, Interleave, KernelFlavour, Mirror, Package, Suite
 from vtax.planning.weights import ScoreTable
 from vtax.units import parse_bytes, parse_seconds
-
-NAME = r"^[a-z][a-z0-9-]{0,30}$"
 
 
 def _size(value: Any) -> Any:
@@ -61,7 +61,7 @@ class NodesTable(Table):
 class SharedTable(Table):
     """Where every node sees the cluster's shared file system."""
 
-    path: Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")] = "/shared"
+    path: MountPoint = "/shared"
 
 
 class ImageTable(Table):

@@ -14,6 +14,7 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
+from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.record import Record
 from vtax.model.study import EnvironmentSpec
@@ -135,7 +136,10 @@ UNKNOWN = "an unknown directory"
 
 def elsewhere(runtime: Path, campaign: str, place: Path | None) -> str:
     """The run-time directory of the owner, "" for `runtime` itself: by a file or directory of the cluster where one is
-    known, else by whether `runtime` has a directory for its campaign."""
+    known, else by whether `runtime` has a directory for its campaign. What does not have a label that vtax gives is
+    never `runtime`'s own: such labels are put on anything by anybody, and this one would become a path."""
+    if not is_campaign_id(campaign):
+        return UNKNOWN
     if place is None:
         return "" if (runtime / campaign).is_dir() else UNKNOWN
     if place.resolve().is_relative_to(runtime.resolve()):

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -112,8 +111,8 @@ def other_baselines(found: Evaluation) -> tuple[str, ...]:
 def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
     """The tables of imports into a campaign; none for a campaign that vtax ran, or where that record is lost."""
     try:
-        tables = json.loads((campaign.directory / "imports.json").read_bytes())
-    except (OSError, ValueError):
+        tables = campaign.read_json("imports.json")
+    except (OSError, ValueError, RecursionError):
         return ()
     return tuple(table for table in tables if isinstance(table, dict)) if isinstance(tables, list) else ()
 

@@ -1,14 +1,21 @@
 """A campaign's report on loopback, rendered again while the campaign runs.
 
-Only this machine can reach it, only with the token in its address, which becomes a cookie; only files of the campaign
-are sent, raw ones as plain text. A browser on another site cannot use it: it checks the Host (DNS rebinding).
+Only this machine can reach it, only with the token in its address, which becomes a cookie. Browsers send cookies to all
+ports of a machine, so the name has the port in it, and the path is one that nothing else on the machine has. Only files
+of the campaign are sent, and only the page that this process rendered as a page: others may hold anybody's scripts. A
+browser on another site cannot use it: it checks the Host (DNS rebinding).
 """
 
 from __future__ import annotations
 
 import hmac
+import html
 import http.cookies
+import os
+import re
 import secrets
+import shutil
+import socket
 import threading
 import time
 import urllib.parse
@@ -17,14 +24,20 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from vtax import files
 from vtax.errors import EnvironmentMissing, VtaxError
 from vtax.store import Campaign
 
 REFRESH_S = 10
-COOKIE = "vtax"
 PAGE = "report/index.html"
+PAGE_BYTES = 256 * 2**20
+CONNECTIONS = 32
+TIMEOUT_S = 10
+PLAIN = "text/plain; charset=utf-8"
+PAGE_POLICY_WITHIN = 4096  # bytes at the beginning of the page
+PAGE_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]{1,2000})">')
+NOTHING = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 TYPES = {
-    ".html": "text/html; charset=utf-8",
     ".svg": "image/svg+xml",
     ".png": "image/png",
     ".pdf": "application/pdf",
@@ -42,8 +55,12 @@ class Server(ThreadingHTTPServer):
         self.root = directory.resolve()
         self.render = render
         self.token = secrets.token_urlsafe(24)
+        self.place = f"/{secrets.token_hex(8)}/"
         self.lock = threading.Lock()
+        self.free = threading.BoundedSemaphore(CONNECTIONS)
         self.rendered_at = 0.0
+        self.newest = -1.0  # of the records that the page was rendered from
+        self.page = b""
         self.failure = ""
         try:
             super().__init__(("127.0.0.1", port), Handler)
@@ -60,18 +77,37 @@ class Server(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://{self.host}/?token={self.token}"
 
+    @property
+    def cookie(self) -> str:
+        return f"vtax-{self.server_address[1]}"
+
+    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+        """Each connection has a thread, and there are only so many."""
+        if self.free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free.release()
+
     def refresh(self) -> None:
-        """Render again when trials were added, at most every few seconds."""
+        """Render when that was not done yet or trials were added, at most every few seconds."""
         with self.lock:
             newest = max((path.stat().st_mtime for path in (self.root / "trials").glob("*/*/record.json")), default=0.0)
-            page = self.root / PAGE
-            fresh = page.exists() and page.stat().st_mtime >= newest
-            if fresh or time.monotonic() - self.rendered_at < REFRESH_S / 2:
+            waits = self.rendered_at and time.monotonic() - self.rendered_at < REFRESH_S / 2
+            if newest == self.newest or waits:
                 return
             try:
                 self.render(self.root)
-                self.failure = ""
-            except VtaxError as error:
+                self.page = files.read(self.root, PAGE, PAGE_BYTES)
+                self.failure, self.newest = "", newest
+            except (VtaxError, OSError) as error:
                 self.failure = str(error)
             self.rendered_at = time.monotonic()
 
@@ -80,6 +116,7 @@ class Handler(BaseHTTPRequestHandler):
     """One request: the token first, then the page or a file."""
 
     server: Server
+    timeout = TIMEOUT_S
     server_version = "vtax"
     sys_version = ""
 
@@ -98,10 +135,10 @@ class Handler(BaseHTTPRequestHandler):
             return self._say(HTTPStatus.MISDIRECTED_REQUEST, "another host's name", body)
         given = urllib.parse.parse_qs(split.query).get("token", [""])[0]
         if given and self._known(given):
-            return self._enter(split.path)
-        if not self._known(self._cookie()):
+            return self._enter()
+        if not split.path.startswith(self.server.place) or not self._known(self._cookie()):
             return self._say(HTTPStatus.FORBIDDEN, "open the address that `vtax serve` printed", body)
-        path = urllib.parse.unquote(split.path).lstrip("/")
+        path = urllib.parse.unquote(split.path.removeprefix(self.server.place)).lstrip("/")
         if path in ("", PAGE):
             self.server.refresh()
             return self._page(body)
@@ -112,48 +149,74 @@ class Handler(BaseHTTPRequestHandler):
 
     def _cookie(self) -> str:
         try:
-            found = http.cookies.SimpleCookie(self.headers.get("Cookie", "")).get(COOKIE)
+            found = http.cookies.SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
         except http.cookies.CookieError:
             return ""
         return found.value if found else ""
 
-    def _enter(self, path: str) -> None:
+    def _enter(self) -> None:
         """The token moves from the address, where histories keep it, into a cookie that no script reads."""
         self.send_response(HTTPStatus.SEE_OTHER)
-        self.send_header("Location", f"/{PAGE}" if path == "/" else path)
-        self.send_header("Set-Cookie", f"{COOKIE}={self.server.token}; HttpOnly; SameSite=Strict; Path=/")
+        self.send_header("Location", f"{self.server.place}{PAGE}")
+        attributes = f"HttpOnly; SameSite=Strict; Path={self.server.place}"
+        self.send_header("Set-Cookie", f"{self.server.cookie}={self.server.token}; {attributes}")
         self.send_header("Content-Length", "0")
         self.end_headers()
 
     def _page(self, body: bool) -> None:
-        page = self.server.root / PAGE
-        running = self.server.campaign.running()
-        if page.exists():
-            return self._send(page.read_bytes(), TYPES[".html"], body, refresh=running)
+        page, running = self.server.page, self.server.campaign.running()
+        if page:
+            own = PAGE_POLICY.search(page[:PAGE_POLICY_WITHIN].decode(errors="replace"))
+            policy = f"{html.unescape(own[1])}; frame-ancestors 'none'" if own else NOTHING
+            return self._send(page, "text/html; charset=utf-8", body, refresh=running, policy=policy)
         text = f"Nothing to show yet. {self.server.failure}".strip()
-        return self._send(text.encode(), "text/plain; charset=utf-8", body, refresh=running)
+        return self._send(text.encode(), PLAIN, body, refresh=running)
 
     def _file(self, path: str, body: bool) -> None:
+        rendered = path.startswith("report/")  # raw output is sent as text, whatever its name
+        kind = TYPES.get(Path(path).suffix, PLAIN) if rendered else PLAIN
         try:
-            file = (self.server.root / path).resolve()
-        except (OSError, ValueError):  # a loop of links, a NUL in the name
-            return self._say(HTTPStatus.NOT_FOUND, "no such file", body)
-        hidden = any(part.startswith(".") for part in Path(path).parts)
-        if hidden or not file.is_relative_to(self.server.root) or not file.is_file():
-            return self._say(HTTPStatus.NOT_FOUND, "no such file in the campaign", body)
-        rendered = file.is_relative_to(self.server.root / "report")  # raw output is sent as text, whatever its name
-        kind = TYPES.get(file.suffix, "") if rendered else ""
-        return self._send(file.read_bytes(), kind or "text/plain; charset=utf-8", body)
+            if any(part.startswith(".") for part in Path(path).parts):
+                raise FileNotFoundError(path)
+            with files.opened(self.server.root, path) as file:
+                self._head(os.fstat(file.fileno()).st_size, kind)
+                if body:
+                    shutil.copyfileobj(file, self.wfile)
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True  # the browser is gone, or too slow
+        except (OSError, ValueError):  # missing, a link, no regular file, a NUL in the name
+            self._say(HTTPStatus.NOT_FOUND, "no such file in the campaign", body)
 
     def _say(self, status: HTTPStatus, text: str, body: bool) -> None:
-        self._send(f"{text}\n".encode(), "text/plain; charset=utf-8", body, status=status)
+        self._send(f"{text}\n".encode(), PLAIN, body, status=status)
 
     def _send(
-        self, content: bytes, kind: str, body: bool, *, refresh: bool = False, status: HTTPStatus = HTTPStatus.OK
+        self,
+        content: bytes,
+        kind: str,
+        body: bool,
+        *,
+        refresh: bool = False,
+        status: HTTPStatus = HTTPStatus.OK,
+        policy: str = NOTHING,
+    ) -> None:
+        self._head(len(content), kind, refresh=refresh, status=status, policy=policy)
+        if body:
+            self.wfile.write(content)
+
+    def _head(
+        self,
+        size: int,
+        kind: str,
+        *,
+        refresh: bool = False,
+        status: HTTPStatus = HTTPStatus.OK,
+        policy: str = NOTHING,
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Length", str(size))
+        self.send_header("Content-Security-Policy", policy)
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
@@ -161,5 +224,3 @@ class Handler(BaseHTTPRequestHandler):
         if refresh:
             self.send_header("Refresh", str(REFRESH_S))
         self.end_headers()
-        if body:
-            self.wfile.write(content)

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from vtax import files
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.events import Listener
 from vtax.model.cluster import Image
+from vtax.model.names import CampaignId, MountPoint
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.record import Record
 from vtax.model.study import EnvironmentSpec, Study
@@ -28,10 +30,10 @@ from vtax.store import write_atomic
 class SavedCluster(Record):
     """What is stored of a cluster to find it again."""
 
-    campaign: str
+    campaign: CampaignId
     spec: EnvironmentSpec
     shape: ClusterShape
-    shared_path: str
+    shared_path: MountPoint
     image: Image
     checks: tuple[str, ...]
 
@@ -65,10 +67,24 @@ def study_for(name: str, file: Path | None) -> Study:
 
 
 def up(name: str, file: Path | None, paths: Paths, listener: Listener) -> SavedCluster:
-    """Bring an environment's cluster up, verified. Raises UsageError when it is already up."""
+    """Bring an environment's cluster up, verified. Raises UsageError when it is already up, or just being made."""
+    _refuse_second(paths, name)
+    study = study_for(name, file)
+    lock = _place(paths, name).with_suffix(".lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with files.locked(lock) as mine:
+        if not mine:
+            raise UsageError(f"{name} is being brought up by another process", remedy="wait for it, then use it")
+        _refuse_second(paths, name)
+        return _up(name, study, paths, listener)
+
+
+def _refuse_second(paths: Paths, name: str) -> None:
     if _place(paths, name).exists():
         raise UsageError(f"{name} is already up", remedy=f"use it (`vtax status`), or take it down: `vtax down {name}`")
-    study = study_for(name, file)
+
+
+def _up(name: str, study: Study, paths: Paths, listener: Listener) -> SavedCluster:
     study = study.model_copy(
         update={"environments": tuple(s for s in study.environments if s.name == name), "baseline": name}
     )

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
 from vtax.providers import all_providers
 from vtax.providers.base import Leftover
@@ -20,11 +21,14 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
     """What any run left behind: found by label, and run-time files of clusters that are gone.
 
     Campaigns that are running and clusters that were brought up by hand are in use, not left behind; `everything`
-    finds them too. What belongs to another state directory is never included. `among` is what `labelled` found.
+    finds them too. What belongs to another state directory is never included, nor what carries a label that vtax does
+    not give: anybody can write one. `among` is what `labelled` found.
     """
-    found = [item for item in (labelled(paths) if among is None else among) if not item.elsewhere]
+    seen = labelled(paths) if among is None else among
+    found = [item for item in seen if not item.elsewhere and is_campaign_id(item.campaign)]
     for place in sorted(paths.runtime.glob("*/")):
-        found.append(Leftover("files", "directory", str(place), place.name))
+        if is_campaign_id(place.name) and not place.is_symlink():
+            found.append(Leftover("files", "directory", str(place), place.name))
     found = [replace(item, origin=origin_of(paths.runtime, item.campaign)) for item in found]
     if everything:
         return found

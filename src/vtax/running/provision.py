@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vtax.errors import CommandError, NotMatched, ProvisionError
+from vtax.errors import CommandError, NotMatched, ProvisionError, UsageError
 from vtax.model.cluster import NodeFacts
+from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Provider, Site
@@ -100,6 +101,7 @@ def destroy(provider: Provider, site: Site, cluster: Cluster | None) -> None:
 def remove_campaign(directory: Path) -> None:
     """Remove a campaign's run-time directory with its keys. If files of a cluster could not be removed, the directory
     stays: by it `vtax clean` recognises what belongs to this vtax instance."""
+    _refuse_other(directory)
     shutil.rmtree(directory / KEYS, ignore_errors=True)
     if not any(place.is_dir() for place in directory.glob("*")):
         shutil.rmtree(directory, ignore_errors=True)
@@ -107,4 +109,14 @@ def remove_campaign(directory: Path) -> None:
 
 def remove_site(site: Site) -> None:
     """Remove the cluster's files on this machine."""
+    _refuse_other(site.directory.parent)
     shutil.rmtree(site.directory, ignore_errors=True)
+
+
+def _refuse_other(directory: Path) -> None:
+    """Raise UsageError for what is not a campaign's run-time directory: nothing else is ever removed."""
+    if not is_campaign_id(directory.name) or directory.is_symlink():
+        raise UsageError(
+            f"{directory} is not the run-time directory of a campaign",
+            remedy="nothing was removed; look at what is there",
+        )

@@ -25,6 +25,8 @@ ASK_S = 20.0
 CARRY_S = 60.0  # for moving a file to or from a node
 READY_S = 20.0
 TAIL_LINES = 12
+TAIL_BYTES = 64 * 2**10
+RESULT_CHARS = 64 * 2**20  # of the output in which the proof of a result is looked for: as much as is read of it later
 LOAD = "load"  # begins the names of the files of a load
 
 
@@ -338,15 +340,23 @@ def _judge(step: Step, done: Sequence[StepRecord], place: Path) -> tuple[Status,
 def _is_result(step: Step, record: StepRecord, place: Path) -> bool:
     """Whether an exit code other than 0 is the tool's way to report what is in its output."""
     proof = step.results.get(record.exit_code)
-    return proof is not None and re.search(proof, (place / record.stdout).read_text(errors="replace")) is not None
+    if proof is None:
+        return False
+    with (place / record.stdout).open(errors="replace") as output:
+        return re.search(proof, output.read(RESULT_CHARS)) is not None
+
+
+def _last(path: Path) -> str:
+    """The end of a log, which may be of any length."""
+    with path.open("rb") as log:
+        log.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        return log.read(TAIL_BYTES).decode(errors="replace")
 
 
 def _tail(*paths: Path) -> str:
     """The last lines of the first log that has any, each on its own line."""
     for path in reversed(paths):
-        lines = (
-            [line for line in path.read_text(errors="replace").splitlines() if line.strip()] if path.exists() else []
-        )
+        lines = [line for line in _last(path).splitlines() if line.strip()] if path.exists() else []
         if lines:
             return "\n" + "\n".join(line[:300] for line in lines[-TAIL_LINES:])
     return ""

@@ -48,7 +48,7 @@ class LogFormat:
     holds: tuple[str, ...] = ()  # formats whose first lines are part of an unfinished run of this one
     outside: bool = False  # recognised only where no other run is going on, such as rows without a header
     titles: Callable[[str], bool] = never  # lines after a run that belong to the next one
-    mark: str = ""  # a text that every run has; decides between formats with the same first line, such as JSON
+    mark: str = ""  # a text that every run has: a section without it is none; tells formats with one first line apart
 
 
 class Build(NamedTuple):

@@ -32,7 +32,7 @@ def ran(directory: Path, entry: Mapping[str, Any] | None = None, guest: int = 2)
     )
     benchmarks = tuple(spec.model_copy(update=entry or {}) for spec in whole.benchmarks)
     wanted = whole.model_copy(update={"environments": specs, "looks": (6, ROUNDS), "benchmarks": benchmarks})
-    about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
+    about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     campaign = Campaign.create(directory / "c", b"", make_plan(wanted, MACHINE, providers), about)
     execute(campaign, providers, IMAGE, directory / "run", lambda event: None)
     return campaign

@@ -710,3 +710,11 @@ def test_any_value_anywhere_is_taken_or_is_a_mistake(place: tuple[str | int, ...
 def test_any_text_is_a_study_or_has_mistakes(text: str) -> None:
     with pytest.raises(StudyError):
         parse(text, "test.toml")
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "Big Box", "-x", "x" * 40, ""])
+def test_a_name_that_could_be_a_path_is_one_mistake(name: str) -> None:
+    text = PLAIN.replace("[environments.box]", f'[environments."{name}"]')
+    with pytest.raises(StudyError) as caught:
+        parse(text, "study.toml")
+    assert [one.path for one in caught.value.mistakes if "environments" in one.path]

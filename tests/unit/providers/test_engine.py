@@ -26,7 +26,7 @@ HEAD = "create --name vtax-c1-worker1 --hostname worker1 --label vtax.campaign=c
 OWNER = engine.Owner("c1", "/run/vtax")
 NETWORK = "--network vtax-c1 --ip 10.213.7.11 --add-host master:10.213.7.10 --add-host worker2:10.213.7.12"
 MEMORY = "--memory 2147483648 --memory-swap 2147483648"
-TAIL = f"--volume vtax-c1:/shared {TAG}"
+TAIL = f"--pids-limit 8192 --security-opt no-new-privileges --volume vtax-c1:/shared {TAG}"
 
 
 def created(program: str, **options: object) -> str:
@@ -180,6 +180,8 @@ def compose_service(name: str, cpuset: str, quota: int, other: str, address: str
         "    mem_limit: 2147483648\n"
         "    memswap_limit: 2147483648\n"
         "    shm_size: 268435456\n"
+        "    pids_limit: 8192\n"
+        "    security_opt: [no-new-privileges]\n"
         '    ports: ["127.0.0.1::22"]\n'
         '    volumes: ["shared:/shared", "./keys:/root/.ssh"]\n'
         "    extra_hosts:\n"

@@ -214,29 +214,29 @@ def test_one_that_cannot_be_removed_is_an_error(answers: Install, there: Path) -
 @pytest.mark.usefixtures("root")
 def test_whose_they_are(answers: Install, there: Path, tmp_path: Path) -> None:
     """By the alias of the loopback interface; those without parts are of virtual machines, the others of the host."""
-    ours, theirs = tmp_path / "run" / "c1" / "host", tmp_path / "other" / "c2" / "host"
-    for place in (ours, theirs, tmp_path / "run" / "c5"):
+    ours, theirs = tmp_path / "run" / "c1c1c1c1" / "host", tmp_path / "other" / "c2c2c2c2" / "host"
+    for place in (ours, theirs, tmp_path / "run" / "c5c5c5c5"):
         place.mkdir(parents=True)
     aliases = {
-        "vtax-c1.worker1": str(ours),
-        "vtax-c2.bridge": str(theirs),
-        "vtax-c3.loopback": "/gone/c3/host",  # still found by the vtax with that directory
-        "vtax-c4.bridge": "",  # killed before it was recorded
-        "vtax-c5.bridge": "",
-        "vtax-c6": str(ours),
+        "vtax-c1c1c1c1.worker1": str(ours),
+        "vtax-c2c2c2c2.bridge": str(theirs),
+        "vtax-c3c3c3c3.loopback": "/gone/c3c3c3c3/host",  # still found by the vtax with that directory
+        "vtax-c4c4c4c4.bridge": "",  # killed before it was recorded
+        "vtax-c5c5c5c5.bridge": "",
+        "vtax-c6c6c6c6": str(ours),
     }
     for name in (*aliases, "netns-1234"):
         (there / name).touch()
     answers(lambda argv: answered(0, stdout=f'[{{"ifname":"lo","ifalias":"{aliases[argv[2]]}"}}]'.replace('""', "0")))
     found = {one.name: one.elsewhere for one in network.leftovers("host", tmp_path / "run", parts=True)}
     assert found == {
-        "vtax-c1.worker1": "",
-        "vtax-c2.bridge": str(tmp_path / "other"),
-        "vtax-c3.loopback": "/gone",
-        "vtax-c4.bridge": UNKNOWN,
-        "vtax-c5.bridge": "",
+        "vtax-c1c1c1c1.worker1": "",
+        "vtax-c2c2c2c2.bridge": str(tmp_path / "other"),
+        "vtax-c3c3c3c3.loopback": "/gone",
+        "vtax-c4c4c4c4.bridge": UNKNOWN,
+        "vtax-c5c5c5c5.bridge": "",
     }
-    assert [one.name for one in network.leftovers("qemu", tmp_path / "run", parts=False)] == ["vtax-c6"]
+    assert [one.name for one in network.leftovers("qemu", tmp_path / "run", parts=False)] == ["vtax-c6c6c6c6"]
 
 
 def test_only_root_removes_any(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -638,16 +638,21 @@ def test_other_processes_are_none_of_ours(words: tuple[str, ...]) -> None:
 
 
 def test_what_another_vtax_may_be_using_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs, gone = tmp_path / "run" / "c1" / "vm", tmp_path / "other" / "c2" / "vm", tmp_path / "other" / "c3"
+    ours, other = tmp_path / "run" / "c1c1c1c1" / "vm", tmp_path / "other"
+    theirs, gone = other / "c2c2c2c2" / "vm", other / "c3c3c3c3"
     ours.mkdir(parents=True)
     theirs.mkdir(parents=True)
-    found = [Process(1, name, "", place) for name, place in (("c1", ours), ("c2", theirs), ("c3", gone))]
+    places = {"c1c1c1c1": ours, "c2c2c2c2": theirs, "c3c3c3c3": gone}
+    found = [Process(1, name, "", place) for name, place in places.items()]
     monkeypatch.setattr(module, "processes", lambda: found)
-    networks = [Namespace("c4", "", None), Namespace("c1", "", None), Namespace("c2", "", theirs)]
+    networks = [Namespace("c4c4c4c4", "", None), Namespace("c1c1c1c1", "", None), Namespace("c2c2c2c2", "", theirs)]
     monkeypatch.setattr(network, "found", lambda: networks)
     whose = [(item.campaign, item.elsewhere) for item in Qemu(tmp_path / "run").leftovers()]
     others = str(tmp_path / "other")
-    assert whose == [("c1", ""), ("c2", others), ("c3", ""), ("c4", UNKNOWN), ("c1", ""), ("c2", others)]
+    assert whose == [
+        *(("c1c1c1c1", ""), ("c2c2c2c2", others), ("c3c3c3c3", "")),
+        *(("c4c4c4c4", UNKNOWN), ("c1c1c1c1", ""), ("c2c2c2c2", others)),
+    ]
 
 
 def test_processes_with_another_root_directory_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:

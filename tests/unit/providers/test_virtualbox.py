@@ -386,29 +386,29 @@ def test_what_virtualbox_cannot_give(able: Path) -> None:
 
 def test_what_was_left_behind(able: Path, tmp_path: Path) -> None:
     """Machines of this directory, and such whose files are gone; not those of another one."""
-    mine, others = tmp_path / "run" / "c1", tmp_path / "elsewhere" / "c2"
+    mine, others = tmp_path / "run" / "c1c1c1c1", tmp_path / "elsewhere" / "c2c2c2c2"
     for place in (mine, others):
         place.mkdir(parents=True)
         (place / "box").touch()
     (able / "list-vms").write_text(
-        '"vtax-c1-master" {0127bc6a-8667-4fb5-9063-0410b88c4c19}\n'
-        '"vtax-c2-worker1" {0127bc6a-8667-4fb5-9063-0410b88c4c18}\n'
-        '"vtax-c3-worker1" {0127bc6a-8667-4fb5-9063-0410b88c4c17}\n'
+        '"vtax-c1c1c1c1-master" {0127bc6a-8667-4fb5-9063-0410b88c4c19}\n'
+        '"vtax-c2c2c2c2-worker1" {0127bc6a-8667-4fb5-9063-0410b88c4c18}\n'
+        '"vtax-c3c3c3c3-worker1" {0127bc6a-8667-4fb5-9063-0410b88c4c17}\n'
         '"vtax.base-0123-4096-sata" {0127bc6a-8667-4fb5-9063-0410b88c4c16}\n'
         '"mine" {0127bc6a-8667-4fb5-9063-0410b88c4c15}\n'
     )
-    (able / "showvminfo-vtax-c1-master").write_text(f'CfgFile="{mine / "box"}"\n')
-    (able / "showvminfo-vtax-c2-worker1").write_text(f'CfgFile="{others / "box"}"\n')
-    (able / "showvminfo-vtax-c3-worker1").write_text('CfgFile="/no/such/file"\n')
-    medium = mine / "vtax-c1-worker2.vdi"
+    (able / "showvminfo-vtax-c1c1c1c1-master").write_text(f'CfgFile="{mine / "box"}"\n')
+    (able / "showvminfo-vtax-c2c2c2c2-worker1").write_text(f'CfgFile="{others / "box"}"\n')
+    (able / "showvminfo-vtax-c3c3c3c3-worker1").write_text('CfgFile="/no/such/file"\n')
+    medium = mine / "vtax-c1c1c1c1-worker2.vdi"
     medium.touch()
     (able / "list-hdds").write_text(f"UUID:           1\nLocation:       {medium}\n\nUUID: 2\nLocation: /x/mine.vdi\n")
     found = [(one.kind, one.name, one.campaign, one.elsewhere) for one in VirtualBox(tmp_path / "run").leftovers()]
     assert found == [
-        ("machine", "vtax-c1-master", "c1", ""),
-        ("machine", "vtax-c2-worker1", "c2", str(tmp_path / "elsewhere")),
-        ("machine", "vtax-c3-worker1", "c3", ""),
-        ("medium", "vtax-c1-worker2.vdi", "c1", ""),
+        ("machine", "vtax-c1c1c1c1-master", "c1c1c1c1", ""),
+        ("machine", "vtax-c2c2c2c2-worker1", "c2c2c2c2", str(tmp_path / "elsewhere")),
+        ("machine", "vtax-c3c3c3c3-worker1", "c3c3c3c3", ""),
+        ("medium", "vtax-c1c1c1c1-worker2.vdi", "c1c1c1c1", ""),
     ]
 
 

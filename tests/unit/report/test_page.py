@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from builders.hostile import NAME, renamed
 from builders.measurements import analysed, rounds
 from builders.pages import html, markdown
 from builders.synthetic import Campaign, campaign, plan
@@ -114,7 +115,7 @@ def judged() -> ReportInput:
 
 def with_text(text: str) -> ReportInput:
     """A campaign in which every free text is `text`."""
-    made = campaign(("host", text), 3)
+    made = renamed(campaign(("host", NAME), 3), text)
     measurements = tuple(
         item.model_copy(update={"metric": text, "label": text, "labels": {**item.labels, text: text}})
         if item.metric == "rtt_avg"
@@ -124,8 +125,8 @@ def with_text(text: str) -> ReportInput:
     finding = Finding(id=text, severity=Severity.BLOCKER, message=text, remedy=text, environment="vm", benchmark="x")
     trials = tuple(t.model_copy(update={"failure": text, "status": Status.FAILED}) for t in made.trials[:1])
     cell = CellRecord(
-        cell=text,
-        environment=text,
+        cell="cell",
+        environment="box",
         round=1,
         instance=1,
         status=Status.FAILED,
@@ -135,7 +136,7 @@ def with_text(text: str) -> ReportInput:
         commands=((text, text),),
         facts=(NodeFacts(node=text, values={text: text, "kernel": text, "versions": {text: text}}),),
         host_facts={text: text},
-    )
+    ).model_copy(update={"cell": text, "environment": text})
     analysis = analyse(measurements, plan=made.plan, findings=[finding], trials=trials)
     analysis = analysis.model_copy(update={"campaign": text})
     return ReportInput(

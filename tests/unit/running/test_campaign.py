@@ -220,8 +220,8 @@ def test_a_campaign_is_known_to_be_alive_while_it_runs(begin: Begin, tmp_path: P
     one.run()
     directory = one.campaign.directory.resolve()
     assert sorted(seen) == [(True, True, f"box of {directory}"), (True, True, f"host of {directory}")]
-    assert not is_alive(tmp_path / "run" / label_of("c1", "box"))
-    assert origin_of(tmp_path / "run", label_of("c1", "box")) == ""
+    assert not is_alive(tmp_path / "run" / label_of("c1c1c1c1", "box"))
+    assert origin_of(tmp_path / "run", label_of("c1c1c1c1", "box")) == ""
 
 
 def test_it_waits_until_a_cluster_has_settled(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +326,7 @@ def test_two_processes_do_not_run_one_campaign(begin: Begin, monkeypatch: pytest
     one = begin()
     monkeypatch.setattr("vtax.pipeline.host_facts", lambda: FACTS)
     monkeypatch.setattr("vtax.pipeline.provider", lambda name, runtime: one.providers[name])
-    monkeypatch.setattr("vtax.pipeline.image_of", lambda *words: IMAGE)
+    monkeypatch.setattr("vtax.pipeline.cached_image", lambda *words: IMAGE)
     paths = Paths(one.top / "cache", one.top)
     with one.campaign.exclusive(), pytest.raises(UsageError, match="is being run by another process"):
         resume(one.campaign.directory, paths, ignore)

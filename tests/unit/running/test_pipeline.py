@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,12 @@ from vtax.model.study import EnvironmentSpec, Study
 from vtax.model.trial import Status
 from vtax.paths import Paths
 from vtax.planning import preparation
+from vtax.planning.plan import digest
 from vtax.planning.preparation import Prepared
 from vtax.planning.study import with_control
 from vtax.providers.base import Site
 from vtax.running import clusters, leftovers
-from vtax.store import Campaign, alive
+from vtax.store import Campaign, alive, written
 
 
 class World:
@@ -79,6 +83,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     for module in (pipeline, preparation):
         monkeypatch.setattr(module, "host_facts", lambda runners=None: made.facts)
     monkeypatch.setattr(providers, "provider_names", lambda: tuple(made.providers))
+    monkeypatch.setattr(pipeline, "cached_image", lambda spec, paths: made.image)
     monkeypatch.setattr(pipeline, "image_of", lambda spec, paths, listener: made.image)
     return made
 
@@ -272,6 +277,83 @@ def test_resuming_needs_the_same_root_file_system(world: World, halfway: Campaig
     refused(world, NotMatched, f"the root file system is not the one.*\n.*then sha256 {'d' * 64}, now {'e' * 64}\n")
 
 
+def test_resuming_builds_nothing(world: World, halfway: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "cached_image", lambda spec, paths: None)
+    monkeypatch.setattr(pipeline, "image_of", None)
+    refused(world, NotMatched, "now none: it is no longer in the cache")
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "work": lambda plan: plan["work"][0]["steps"][0].update(argv=["perl", "-e", "system('id')"]),
+    "work,": lambda plan: plan["work"][0]["steps"][0].update(inputs=[{"name": "x", "content": "evil"}]),
+    "cells": lambda plan: plan["cells"].reverse(),
+    "environments": lambda plan: plan["environments"][0].update(options={"knob": 3}),
+    "estimate_s": lambda plan: plan.update(estimate_s=1.0),
+    "shape": lambda plan: plan["shape"]["nodes"][0].update(cpu_ids=[0]),
+    "sha256": lambda plan: plan.update(sha256="0" * 64),
+    "study": lambda plan: plan["study"].update(seed=99),
+    "left_out": lambda plan: plan.update(left_out=["a", "b"], sha256="0" * 64),
+}
+
+
+OF_THE_STUDY = ("sha256", "study", "left_out")  # sealed again, it is the plan of another study, which may be run
+
+
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize("field", CHANGES)
+def test_resuming_runs_only_what_the_study_gives(world: World, halfway: Campaign, field: str, trust: bool) -> None:
+    """Whatever was changed, sealed again or not, and whether the campaign is trusted or not."""
+    path = world.directory / "plan.json"
+    plan = json.loads(path.read_bytes())
+    CHANGES[field](plan)
+    path.write_text(json.dumps(plan, indent=1) + "\n")
+    changed = halfway.plan()
+    sealed = written(changed.model_copy(update={"sha256": digest(changed)}))
+    for text in (path.read_bytes(), *([] if field in OF_THE_STUDY else [sealed])):
+        path.write_bytes(text)
+        with pytest.raises(NotMatched, match="is not the plan that its study gives here"):
+            pipeline.resume(world.directory, world.paths, ignore, trust=trust)
+    assert [each.created for each in world.providers.values()] == [0, 0]
+
+
+def test_resuming_a_campaign_of_which_something_was_left_out(world: World) -> None:
+    world.add("jail", broken="no daemon answers")
+    campaign = Campaign.create(
+        world.directory,
+        b"",
+        world.prepare(study(("host", "box", "jail"), rounds=1), only_available=True).plan,
+        {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS},
+    )
+    assert campaign.plan().left_out
+    pipeline.resume(world.directory, world.paths, ignore)
+    assert len(campaign.trials(texts=False)) == len(planned(campaign.plan()))
+
+
+def test_a_plan_of_another_version_needs_trust(world: World, halfway: Campaign) -> None:
+    old = halfway.plan().model_copy(update={"vtax_version": "0.0.1"})
+    halfway.save("plan.json", old)
+    refused(world, UsageError, r"planned by vtax 0\.0\.1, so that vtax .* cannot check its plan")
+    pipeline.resume(world.directory, world.paths, ignore, trust=True)
+    assert sum(each.created for each in world.providers.values()) == 1
+
+
+@pytest.mark.parametrize("name", ["", "plan.json", "campaign.json"])
+def test_a_campaign_of_another_user_needs_trust(
+    world: World, halfway: Campaign, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lstat = Path.lstat
+
+    def stranger(path: Path) -> os.stat_result:
+        found = list(lstat(path))
+        found[stat.ST_UID] += path == world.directory / name
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "lstat", stranger)
+    refused(world, UsageError, "belongs to another user, and resuming runs what it says")
+    pipeline.resume(world.directory, world.paths, ignore, trust=True)
+    assert sum(each.created for each in world.providers.values()) == 1
+
+
 def test_resuming_needs_the_same_cpus(world: World, halfway: Campaign) -> None:
     world.facts = {**FACTS, "cpus_usable": [0, 1, 2, 3]}  # the master is on 4 and 5
     refused(world, NotMatched, r"the plan uses CPUs \[4, 5\], which this process may not use now")
@@ -288,7 +370,7 @@ def test_resuming_needs_a_campaign(world: World) -> None:
 
 def test_an_imported_campaign_cannot_be_resumed(world: World) -> None:
     imported = world.prepare().plan.model_copy(update={"origin": Origin.IMPORTED})
-    Campaign.create(world.directory, b"", imported, {"id": "c1"})
+    Campaign.create(world.directory, b"", imported, {"id": "c1c1c1c1"})
     refused(world, UsageError, "was imported, so it cannot be run")
 
 
@@ -395,13 +477,13 @@ def test_a_machine_on_which_nothing_is_left(world: World) -> None:
 
 
 def test_what_a_crash_left_is_found_and_removed(world: World) -> None:
-    provider = world.stand("box", "c1")
+    provider = world.stand("box", "c1c1c1c1")
     found = leftovers.leftovers(world.paths)
     assert [(item.provider, item.kind, item.name) for item in found] == [
-        ("box", "node", "c1-master"),
-        ("box", "node", "c1-worker1"),
-        ("box", "node", "c1-worker2"),
-        ("files", "directory", str(world.paths.runtime / "c1")),
+        ("box", "node", "c1c1c1c1-master"),
+        ("box", "node", "c1c1c1c1-worker1"),
+        ("box", "node", "c1c1c1c1-worker2"),
+        ("files", "directory", str(world.paths.runtime / "c1c1c1c1")),
     ]
     leftovers.clean(found, world.paths)
     assert provider.live == {}
@@ -412,22 +494,22 @@ def test_what_a_crash_left_is_found_and_removed(world: World) -> None:
 
 
 def test_a_campaign_that_runs_is_not_left_behind(world: World) -> None:
-    world.stand("box", "running")
-    world.stand("host", "crashed")
-    with alive(world.paths.runtime / "running"):
-        assert labels(world) == {"crashed"}
-        assert labels(world, everything=True) == {"running", "crashed"}
+    world.stand("box", "0a0a0a0a")
+    world.stand("host", "0b0b0b0b")
+    with alive(world.paths.runtime / "0a0a0a0a"):
+        assert labels(world) == {"0b0b0b0b"}
+        assert labels(world, everything=True) == {"0a0a0a0a", "0b0b0b0b"}
         leftovers.clean(leftovers.leftovers(world.paths), world.paths)
-        assert set(world.providers["box"].live) == {"running"}
+        assert set(world.providers["box"].live) == {"0a0a0a0a"}
         assert world.providers["host"].live == {}
-    assert labels(world) == {"running"}  # and now it is
+    assert labels(world) == {"0a0a0a0a"}  # and now it is
 
 
 def test_a_cluster_that_was_brought_up_is_not_left_behind(world: World) -> None:
-    world.stand("box", "up-1")
-    note = world.note("box", '{"campaign": "up-1", "spec": {}}')
+    world.stand("box", "up-00000001")
+    note = world.note("box", '{"campaign": "up-00000001", "spec": {}}')
     assert labels(world) == set()
-    assert labels(world, everything=True) == {"up-1"}
+    assert labels(world, everything=True) == {"up-00000001"}
     leftovers.clean(leftovers.leftovers(world.paths), world.paths)
     assert note.exists()
     leftovers.clean(leftovers.leftovers(world.paths, everything=True), world.paths)
@@ -437,14 +519,14 @@ def test_a_cluster_that_was_brought_up_is_not_left_behind(world: World) -> None:
 
 def test_what_another_vtax_made_is_not_left_behind(world: World) -> None:
     """Not even --all takes it: only that vtax knows whether it is in use."""
-    box = world.stand("box", "theirs")
-    world.stand("box", "ours")
-    shutil.rmtree(world.paths.runtime / "theirs")
-    box.elsewhere["theirs"] = "/home/b/.local/state/vtax/run"
-    assert labels(world, everything=True) == labels(world) == {"ours"}
-    assert {item.campaign for item in leftovers.labelled(world.paths)} == {"ours", "theirs"}
+    box = world.stand("box", "0c0c0c0c")
+    world.stand("box", "0d0d0d0d")
+    shutil.rmtree(world.paths.runtime / "0c0c0c0c")
+    box.elsewhere["0c0c0c0c"] = "/home/b/.local/state/vtax/run"
+    assert labels(world, everything=True) == labels(world) == {"0d0d0d0d"}
+    assert {item.campaign for item in leftovers.labelled(world.paths)} == {"0d0d0d0d", "0c0c0c0c"}
     leftovers.clean(leftovers.leftovers(world.paths, everything=True), world.paths)
-    assert set(box.live) == {"theirs"}
+    assert set(box.live) == {"0c0c0c0c"}
 
 
 DAMAGED = ["", "{", "null", "[]", "7", '{"spec": {}}']
@@ -452,10 +534,10 @@ DAMAGED = ["", "{", "null", "[]", "7", '{"spec": {}}']
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_note_of_a_cluster_protects_nothing(world: World, text: str) -> None:
-    world.stand("box", "up-1")
+    world.stand("box", "up-00000001")
     note = world.note("box", text)
     found = leftovers.leftovers(world.paths)
-    assert {item.campaign for item in found} == {"up-1"}
+    assert {item.campaign for item in found} == {"up-00000001"}
     leftovers.clean(found, world.paths)
     assert world.providers["box"].live == {}
     assert note.exists()  # nobody knows whose it was

@@ -48,7 +48,9 @@ class Turns:
     def _watched(self, name: str, script: Script) -> Script:
         def answer(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
             assert self.running() <= {name}, f"{argv} ran in {name} next to another cluster"
-            assert label_of("c1", name) not in self.providers[name].paused, f"{argv} ran in {name}, which is paused"
+            assert label_of("c1c1c1c1", name) not in self.providers[name].paused, (
+                f"{argv} ran in {name}, which is paused"
+            )
             return script(node, argv, stdin)
 
         return answer
@@ -127,7 +129,7 @@ def test_all_clusters_of_a_round_exist_at_once_under_labels_of_their_own(begin: 
 
     one: Turns = begin(note, names=("host", "box", "crate"))
     one.run()
-    labels = {label_of("c1", name) for name in one.names}
+    labels = {label_of("c1c1c1c1", name) for name in one.names}
     assert len(labels) == 3
     assert all(re.fullmatch("[0-9a-f]{8}", label) for label in labels)
     assert alive == [labels] * 4

@@ -62,7 +62,7 @@ def study_of(text: str) -> Study:
 
 def run(top: Path, provider: FakeProvider, more: str = "") -> Campaign:
     plan = make_plan(study_of(TEXT + more), MACHINE, {"box": provider})
-    about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
+    about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     campaign = Campaign.create(top / "campaign", TEXT.encode(), plan, about)
     execute(campaign, {"box": provider}, IMAGE, top / "run", lambda event: None)
     return campaign
@@ -160,7 +160,7 @@ def test_every_cluster_is_noted_where_trials_alternate(tmp_path: Path) -> None:
     study = study_of(TEXT + SYSBENCH).model_copy(update={"environments": specs, "interleave": "trial"})
     plan = make_plan(study, MACHINE, providers)
     assert plan.interleave == "trial"
-    about = {"id": "c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
+    about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     campaign = Campaign.create(tmp_path / "campaign", TEXT.encode(), plan, about)
     execute(campaign, providers, IMAGE, tmp_path / "run", lambda event: None)
     records = [one for one in campaign.trials() if one.benchmark == "startup"]

@@ -23,7 +23,8 @@ BOTH = (Scope.WORKERS, Scope.CLUSTER)
 
 
 def site(tmp_path: Path) -> Site:
-    return Site("c1", tmp_path / "site", Image(recipe="k", digest="d", directory="/", archive="/a"), tmp_path / "keys")
+    image = Image(recipe="k", digest="d", directory="/", archive="/a")
+    return Site("c1", tmp_path / "c1c1c1c1" / "site", image, tmp_path / "keys")
 
 
 def cluster(
@@ -365,11 +366,11 @@ def test_a_cluster_that_stands(tmp_path: Path) -> None:
     assert len(provisioned(provider, tmp_path)) == 10
     assert (provider.created, provider.destroyed) == (1, 0)
     cluster = provider.live["c1"]
-    assert (tmp_path / "site").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "c1c1c1c1" / "site").stat().st_mode & 0o777 == 0o700
     destroy(provider, site(tmp_path), cluster)
     destroy(provider, site(tmp_path), None)  # twice is fine
     assert provider.leftovers() == []
-    assert not (tmp_path / "site").exists()
+    assert not (tmp_path / "c1c1c1c1" / "site").exists()
 
 
 def test_a_cluster_that_does_not_match_is_not_tried_again(tmp_path: Path) -> None:
@@ -378,7 +379,7 @@ def test_a_cluster_that_does_not_match_is_not_tried_again(tmp_path: Path) -> Non
         provisioned(provider, tmp_path)
     assert provider.created == 1
     assert provider.leftovers() == []
-    assert not (tmp_path / "site").exists()
+    assert not (tmp_path / "c1c1c1c1" / "site").exists()
 
 
 def test_what_may_pass_is_tried_once_more(tmp_path: Path) -> None:
@@ -411,4 +412,4 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         provisioned(provider, tmp_path)
     assert provider.leftovers() == []
-    assert not (tmp_path / "site").exists()
+    assert not (tmp_path / "c1c1c1c1" / "site").exists()

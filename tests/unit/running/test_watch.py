@@ -6,7 +6,10 @@ import fcntl
 import http.client
 import io
 import json
+import os
+import socket
 import threading
+import time
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +25,7 @@ from vtax.cli.app import app
 from vtax.cli.watch import WIDTH, cut, drawn, table, telling, view
 from vtax.errors import UsageError
 from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S
-from vtax.publishing.server import PAGE, Server
+from vtax.publishing.server import CONNECTIONS, PAGE, Server
 from vtax.running.watch import Watcher
 from vtax.store import Campaign
 
@@ -180,7 +183,10 @@ class Served:
         self.server = server
         self.cookie = ""
 
-    def get(self, path: str, *, host: str = "", method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+    def get(
+        self, path: str, *, host: str = "", method: str = "GET", inside: bool = True
+    ) -> tuple[int, dict[str, str], bytes]:
+        path = self.server.place + path.removeprefix("/") if inside else path
         connection = http.client.HTTPConnection(self.server.host, timeout=10)
         headers = {"Host": host or self.server.host, **({"Cookie": self.cookie} if self.cookie else {})}
         connection.request(method, path, headers=headers)
@@ -191,8 +197,8 @@ class Served:
 
     def enter(self) -> None:
         split = urllib.parse.urlsplit(self.server.address)
-        status, headers, _ = self.get(f"/?{split.query}")
-        assert (status, headers["Location"]) == (303, f"/{PAGE}")
+        status, headers, _ = self.get(f"/?{split.query}", inside=False)
+        assert (status, headers["Location"]) == (303, f"{self.server.place}{PAGE}")
         self.cookie = headers["Set-Cookie"].partition(";")[0]
 
 
@@ -215,8 +221,63 @@ def served(campaign: Campaign) -> Iterator[Served]:
 def test_without_the_token_nothing_is_served(served: Served) -> None:
     for path in ("/", f"/{PAGE}", "/plan.json", "/?token=wrong"):
         assert served.get(path)[0] == 403
-    served.cookie = "vtax=wrong"
+    served.cookie = f"{served.server.cookie}=wrong"
     assert served.get("/")[0] == 403
+    served.enter()
+    assert served.get(f"/{PAGE}", inside=False)[0] == 403  # a path that others know
+
+
+def test_two_servers_do_not_share_a_cookie(served: Served, campaign: Campaign) -> None:
+    """Browsers send cookies to every port of a machine, if name and path fit."""
+    with Server(campaign.directory, lambda directory: None) as other:
+        assert other.cookie != served.server.cookie
+        assert other.place != served.server.place
+    _, headers, _ = served.get(f"/?token={served.server.token}", inside=False)
+    assert headers["Set-Cookie"] == (
+        f"vtax-{served.server.server_address[1]}={served.server.token}; HttpOnly; SameSite=Strict; "
+        f"Path={served.server.place}"
+    )
+
+
+SCRIPT = b"<!doctype html><script>document.title = 'owned'</script>"
+
+
+def test_only_the_page_that_was_rendered_here_is_a_page(served: Served, campaign: Campaign) -> None:
+    """Neither a page that came with the campaign, however new it is, nor any other."""
+    for name in (PAGE, "report/other.html", "report/x.svg"):
+        campaign.save(name, SCRIPT)
+    later = time.time() + 3600
+    os.utime(campaign.directory / PAGE, (later, later))
+    served.enter()
+    assert served.get("/")[2] == b"<!doctype html><p>report"
+    campaign.save(PAGE, SCRIPT)
+    assert served.get("/")[2] == b"<!doctype html><p>report"
+    assert served.get("/report/other.html")[1]["Content-Type"] == "text/plain; charset=utf-8"
+    for name in ("/", "/report/other.html", "/report/x.svg", "/plan.json", "/nothing"):
+        policy = served.get(name)[1]["Content-Security-Policy"]
+        assert policy.startswith("sandbox; default-src 'none';"), name
+        assert "script-src" not in policy
+
+
+def test_the_page_has_its_own_policy_as_a_header(served: Served, campaign: Campaign) -> None:
+    content = b'<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;"><p>report'
+    served.server.render = lambda directory: campaign.save(PAGE, content)
+    served.enter()
+    status, headers, body = served.get("/")
+    assert (status, body) == (200, content)
+    assert headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
+def test_idle_connections_are_ended_and_limited(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vtax.publishing.server.Handler.timeout", 0.3)
+    port = served.server.server_address[1]
+    idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+    time.sleep(0.2)
+    assert sum("process_request_thread" in thread.name for thread in threading.enumerate()) <= CONNECTIONS
+    time.sleep(0.5)
+    assert served.get("/")[0] == 403  # it serves again
+    for one in idle:
+        one.close()
 
 
 def test_with_the_token_the_report_is_rendered_and_served(served: Served, campaign: Campaign) -> None:

@@ -23,6 +23,7 @@ from vtax.units import parse_bytes
 
 PERIOD_US = 100_000
 SPARE_QUOTA_US = 50_000
+PROCESSES = 8192  # of a node, threads included: what a benchmark starts by mistake ends there and not on this machine
 IMAGE_LABEL = "vtax.image"
 SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 2**20}, {"type": "string", "examples": ["256 MiB"]}]}
 NETWORKS = 200  # candidates 10.213.1.0/24 ... 10.213.200.0/24
@@ -70,6 +71,11 @@ def name_of(campaign: str, node: str) -> str:
 
 def network_name(campaign: str) -> str:
     return f"vtax-{campaign}"
+
+
+def is_named(name: str, kind: str, campaign: str) -> bool:
+    """Whether a container, network or volume has the name that vtax gives to those of a campaign."""
+    return name.startswith(f"{network_name(campaign)}-") if kind == "container" else name == network_name(campaign)
 
 
 def subnet(campaign: str, attempt: int) -> str:
@@ -152,6 +158,7 @@ def create_node(
         *("--cpu-period", str(PERIOD_US), "--cpu-quota", str(quota)),
         *("--memory", str(node.memory_bytes), "--memory-swap", str(node.memory_bytes)),
         *("--shm-size", str(options.shm)),
+        *("--pids-limit", str(PROCESSES), "--security-opt", "no-new-privileges"),
         *("--volume", f"{network_name(owner.campaign)}:{shared_path}"),
         image,
     )
@@ -194,6 +201,8 @@ def compose(
             f"    mem_limit: {node.memory_bytes}",
             f"    memswap_limit: {node.memory_bytes}",
             f"    shm_size: {options.shm}",
+            f"    pids_limit: {PROCESSES}",
+            "    security_opt: [no-new-privileges]",
             '    ports: ["127.0.0.1::22"]',
             f'    volumes: ["shared:{shared_path}", "./keys:/root/.ssh"]',
             "    extra_hosts:",

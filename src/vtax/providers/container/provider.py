@@ -309,16 +309,15 @@ class Container(Provider):
     def destroy(self, campaign: str) -> None:
         if self.unavailable():
             return  # nothing can be running
-        chosen = ("--filter", f"label={LABEL}={campaign}")
-        containers = self._must((self.name, "ps", "--all", "--quiet", "--no-trunc", *chosen)).stdout.split()
+        chosen = ("--filter", f"label={LABEL}={campaign}", "--format", "{{.Names}}")
+        listed = self._must((self.name, "ps", "--all", *chosen)).stdout.split()
+        containers = [name for name in listed if lines.is_named(name, "container", campaign)]
         if containers:
             if os.geteuid() == 0:  # a frozen process would not end
                 each(Freezer.thaw, self._freezers(containers))
-            self._remove((self.name, "rm", "--force", *self.force, "--volumes", *containers))
-        for kind in ("network", "volume"):
-            names = self._must((self.name, kind, "ls", "--quiet", *chosen)).stdout.split()
-            # By name too: a volume that an engine creates implicitly has no label.
-            self._remove((self.name, kind, "rm", *dict.fromkeys([*names, lines.network_name(campaign)])))
+            self._remove((self.name, "rm", "--force", *self.force, "--volumes", "--", *containers))
+        for kind in ("network", "volume"):  # by name: a volume that an engine creates implicitly has no label
+            self._remove((self.name, kind, "rm", "--", lines.network_name(campaign)))
 
     def _remove(self, argv: Sequence[str]) -> None:
         """Removing what is already gone is a success."""
@@ -339,6 +338,8 @@ class Container(Provider):
                 labels = (described.get("Config") or described).get("Labels") or described.get("labels") or {}
                 shown = str(described.get("Name") or described.get("name") or name).lstrip("/")
                 campaign, theirs = labels.get(LABEL, ""), labels.get(RUNTIME_LABEL)
+                if not lines.is_named(shown, kind, campaign):
+                    continue  # a label is inherited from an image, which anybody may have made
                 whose = elsewhere(self.runtime, campaign, Path(theirs, campaign) if theirs else None)
                 found.append(Leftover(self.name, kind, shown, campaign, whose))
         return found

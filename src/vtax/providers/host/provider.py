@@ -199,7 +199,7 @@ class Host(Provider):
         )
 
     def destroy(self, campaign: str) -> None:
-        for pid in _processes(campaign):
+        for pid in _processes(campaign, self.runtime):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if self.groups:
@@ -313,7 +313,11 @@ class _Process(NamedTuple):
 
 
 def _labelled_processes() -> list[_Process]:
-    """Processes inside host environments: their command lines contain the label, then root and site."""
+    """This user's processes inside host environments: their command lines contain the label, then root and site.
+
+    A command line is what a program wants it to be, so the process must also belong to this user and have this
+    machine's root directory or the root that it names.
+    """
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -323,7 +327,8 @@ def _labelled_processes() -> list[_Process]:
         labels = [number for number, word in enumerate(words) if word.startswith(f"{LABEL}=")]
         if labels and len(words) > labels[0] + 2 and any(word.endswith(ENTER) for word in words):
             campaign = words[labels[0]].partition("=")[2]
-            found.append(_Process(int(place.parent.name), campaign, words[labels[0] + 2]))
+            if _is_mine(place.parent, words[labels[0] + 1]):
+                found.append(_Process(int(place.parent.name), campaign, words[labels[0] + 2]))
     return found
 
 
@@ -333,5 +338,13 @@ def _first_process(site: Site, node: str) -> int | None:
     return next((pid for pid in inside if parent_of(pid) not in inside), None)
 
 
-def _processes(campaign: str) -> list[int]:
-    return [one.pid for one in _labelled_processes() if one.campaign == campaign]
+def _is_mine(process_: Path, root: str) -> bool:
+    with suppress(OSError):  # gone meanwhile, or not this user's to look at
+        mine = process_.stat().st_uid == os.geteuid()
+        return mine and any((process_ / "root").samefile(one) for one in ("/", root))
+    return False
+
+
+def _processes(campaign: str, runtime: Path) -> list[int]:
+    """Those of a campaign with this run-time directory."""
+    return [one.pid for one in _labelled_processes() if one.campaign == campaign and not one.elsewhere(runtime)]

@@ -9,6 +9,7 @@ from vtax.report.document.answer.model import Answer, Limit
 from vtax.report.document.links import file_name, raw_file
 from vtax.report.document.model import Cell, Document, Entry, Message, Table
 from vtax.report.formats import Made
+from vtax.wording import printable
 
 SPECIAL = re.compile(r"([\\`*_\[\]|~#<>$])")
 LINE_END = re.compile(r"[\r\n\x0b\x0c\x85\u2028\u2029]+")
@@ -172,13 +173,13 @@ def _href(source: str) -> str:
 
 def html_text(text: str) -> str:
     """Text between HTML tags of Markdown, where a backslash escapes nothing."""
-    line = LINE_END.sub(" ", text).replace("&", "&amp;")
+    line = printable(LINE_END.sub(" ", text)).replace("&", "&amp;")
     return SPECIAL.sub(lambda found: f"&#{ord(found[1])};" if found[1] != "#" else "#", line)
 
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line: no markup, no HTML, no end of a table cell."""
-    line = LINE_END.sub(" ", text).replace("&", "&amp;")
+    line = printable(LINE_END.sub(" ", text)).replace("&", "&amp;")
     return SPECIAL.sub(r"\\\1", line).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
@@ -192,6 +193,7 @@ def with_code(text: str) -> str:
 
 def fenced(text: str) -> str:
     """A code block that the text cannot end."""
+    text = printable(text)
     longest = max((len(run) for run in FENCE.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,30 @@
+"""The strings that become a path, an identifier or a part of a command line, each with its pattern.
+
+Whatever file they come from, a record that holds another one cannot be made, so no code behind it has to ask again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+-]"
+CAMPAIGN_ID = r"^([0-9a-f]{8}|up-[0-9a-f]{8})$"
+STUDY_NAME = r"^[a-z][a-z0-9-]{0,30}$"
+
+CampaignId = Annotated[str, Field(pattern=CAMPAIGN_ID)]  # of a campaign, or the label of one of its clusters
+StudyName = Annotated[str, Field(pattern=STUDY_NAME)]  # what a study file may call things, nodes included
+Name = Annotated[str, Field(pattern=rf"^{_WORD}{{0,150}}$")]  # of an environment, a cell, a trial's work
+TrialId = Annotated[str, Field(pattern=rf"^{_WORD}{{0,150}}(/{_WORD}{{0,200}})?$")]  # CELL/WORK.ITERATION
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9%_][^/\x00-\x1f\x7f]{0,254}$")]  # in one directory, not hidden
+RawFile = Annotated[str, Field(pattern=r"^raw/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$")]  # an imported file's copy
+MountPoint = Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")]  # of the shared file system, on every node
+
+_CAMPAIGN_ID = re.compile(CAMPAIGN_ID.removesuffix("$"))
+
+
+def is_campaign_id(text: str) -> bool:
+    """Whether a label may be one that vtax gave: labels of containers and processes are what anybody wrote there."""
+    return _CAMPAIGN_ID.fullmatch(text) is not None

@@ -1,0 +1,58 @@
+"""Whether a stored campaign may be run: its plan is a file, and somebody may have written other commands into it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from vtax import __version__
+from vtax.errors import NotMatched, UsageError
+from vtax.model.plan import Plan
+from vtax.planning.plan import make_plan
+from vtax.providers.base import Provider
+from vtax.store import Campaign, written
+
+TRUST = "if you trust whoever wrote it: --trust, which runs the commands in its plan.json as they are"
+
+
+def refuse_untrusted(campaign: Campaign, plan: Plan, providers: Mapping[str, Provider], *, trust: bool) -> None:
+    """Raise unless the plan is what this version of vtax makes of its study, on files of this user.
+
+    With `trust`, another version's plan and another user's files are accepted, but never a plan of this version that
+    is not the one that it makes. A hash next to the plan would prove nothing: who changes one file changes both.
+    """
+    others = () if trust else foreign(campaign.directory)
+    if others:
+        raise UsageError(
+            f"{others[0]} belongs to another user, and resuming runs what it says",
+            remedy=f"start a campaign from the study; {TRUST}",
+        )
+    if plan.vtax_version != __version__:
+        if trust:
+            return
+        raise UsageError(
+            f"the campaign was planned by vtax {plan.vtax_version}, so that vtax {__version__} cannot check its plan",
+            remedy=f"resume it with that version; {TRUST}",
+        )
+    again = made_again(plan, providers)
+    if campaign.plan_bytes() != written(again):
+        different = [name for name in Plan.model_fields if getattr(plan, name) != getattr(again, name)]
+        raise NotMatched(
+            f"{campaign.directory / 'plan.json'} is not the plan that its study gives here",
+            detail=f"it differs in {', '.join(different) or 'how it is written'}",
+            remedy="start a new campaign from the study; when the file was changed by hand, restore it",
+        )
+
+
+def made_again(plan: Plan, providers: Mapping[str, Provider]) -> Plan:
+    """The plan that this version of vtax makes of the study and the capacity that are recorded in `plan`."""
+    again = make_plan(plan.study, plan.capacity, providers)
+    known = len(plan.left_out) - len(again.left_out)  # what was missing on the machine comes first
+    return make_plan(plan.study, plan.capacity, providers, left_out=plan.left_out[:known]) if known > 0 else again
+
+
+def foreign(directory: Path) -> tuple[Path, ...]:
+    """What of a campaign decides what is run and does not belong to this user."""
+    deciding = (directory, directory / "plan.json", directory / "campaign.json")
+    return tuple(path for path in deciding if path.lstat().st_uid != os.geteuid())

@@ -1,0 +1,65 @@
+"""However vtax is told to end, it removes what it started, once and whole."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from vtax.cli import main
+from vtax.errors import Interrupted
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Those of this process come back."""
+    before = {number: signal.getsignal(number) for number in main.ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def ended_by(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a command does that is ended by a signal, and again by each of them while it cleans up."""
+    done: list[str] = []
+
+    def app() -> None:
+        try:
+            signal.raise_signal(number)
+            done.append("went on")
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+        finally:
+            for again in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.raise_signal(again)
+            done.append("cleaned up")
+
+    monkeypatch.setattr("vtax.cli.app.app", app)
+    assert main._run() == (0 if "went on" in done else main.INTERRUPTED)
+    return done
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cleans_up_and_a_second_one_does_not_disturb_it(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ended_by(number, monkeypatch) == ["cleaned up"]
+
+
+def test_nohup_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    main_ending = tuple(number for number in main.ENDING if number == signal.SIGHUP)
+    monkeypatch.setattr(main, "ENDING", main_ending)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    assert ended_by(signal.SIGHUP, monkeypatch) == ["went on", "cleaned up"]
+
+
+def test_a_terminal_that_is_gone_is_written_to_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced: list[int] = []
+    monkeypatch.setattr("os.isatty", lambda descriptor: descriptor == 2)
+    monkeypatch.setattr("os.dup2", lambda source, target: replaced.append(target))
+    assert ended_by(signal.SIGHUP, monkeypatch) == ["cleaned up"]
+    assert replaced == [2]
