@@ -29,6 +29,7 @@ from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
+from vtax.paths import replacing
 from vtax.providers.base import (
     LABEL,
     RUNTIME_LABEL,
@@ -294,17 +295,27 @@ class Container(Provider):
         return lines.compose(name, shape.nodes, options, load, lines.subnet(name, 0), shared_path)
 
     def ensure_image(self, image: Image) -> str:
-        """The tag of the root file system in the engine's store, imported when it is not there."""
-        tag = lines.image_tag(image)
-        if self._run(("image", "inspect", tag)).exit_code != 0:
+        """The tag of the root file system in the engine's store, imported when it is not there, or when the tag is on
+        an image that this user's vtax did not import."""
+        tag, note = lines.image_tag(image), lines.image_note(self.name, image)
+        known = note.read_text() if note.exists() else ""
+        if not known or self._image_id(tag) != known:
             self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S)
+            with replacing(note) as fresh:
+                fresh.write_text(self._image_id(tag))
         return tag
+
+    def _image_id(self, tag: str) -> str:
+        """The engine's id of an image, which is a hash of what it contains; "" when there is none of that tag."""
+        answer = self._run(("image", "inspect", "--format", "{{.Id}}", tag))
+        return answer.stdout.strip() if answer.exit_code == 0 else ""
 
     def remove_image(self, image: Image) -> None:
         """Remove the root file system from the engine's store; fine when it is not there."""
         tag = lines.image_tag(image)
-        if self._run(("image", "inspect", tag)).exit_code == 0:
+        if self._image_id(tag):
             self._must((self.name, "rmi", tag))
+        lines.image_note(self.name, image).unlink(missing_ok=True)
 
     def destroy(self, campaign: str) -> None:
         if self.unavailable():
