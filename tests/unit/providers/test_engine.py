@@ -266,7 +266,7 @@ class Store:
             self.imports += 1
             self.tags[words[-1]] = f"sha256:{self.imports}"
         if words[0] == "rmi":
-            del self.tags[words[-1]]
+            return result_of(words, (0, self.tags.pop(words[-1]), ""))
         found = self.tags.get(words[-1])
         return result_of(words, (0, f"{found}\n", "") if found else (1, "", "no such image"))
 
