@@ -6,7 +6,6 @@ They run with whatever works here, which is software emulation where KVM does no
 from __future__ import annotations
 
 import os
-import socket
 import signal
 import socket
 import time
