@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -113,7 +113,7 @@ class Container(Provider):
         reason = self.unavailable()
         if reason:
             return [Problem.blocker(reason, self.install_hint)]
-        return self.limit_problems()
+        return [*self.limit_problems(), *exposed(spec.name, _options(spec))]
 
     def limit_problems(self) -> Sequence[Problem]:
         """Why nodes cannot be limited for this user."""
@@ -365,6 +365,16 @@ class Container(Provider):
         if result.exit_code != 0 or result.timed_out:
             raise process.failed(result, self.install_hint)
         return result
+
+
+def exposed(environment: str, options: ContainerOptions) -> Iterator[Problem]:
+    """What other machines may reach while an environment is measured. Open MPI has no option that closes it."""
+    if options.host_network:
+        yield Problem.info(
+            f'environment {environment!r}: network = "host": in parallel programs mpirun listens on all addresses of '
+            "this machine",
+            'a packet filter keeps other machines out; with network = "bridge" only the cluster reaches it',
+        )
 
 
 def runner_of(described: Mapping[str, Any], runners: Sequence[str]) -> int | None:
