@@ -55,7 +55,7 @@ class Qemu(Provider):
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
-        self._running: list[process.Running] = []
+        self._children: dict[str, list[process.Running]] = {}  # of each cluster that this object created
 
     @property
     def provision_estimate_s(self) -> float:
@@ -158,6 +158,7 @@ class Qemu(Provider):
             made.result()
 
         ordered: dict[str, float] = {}
+        children = self._children.setdefault(site.campaign, [])
 
         def start(machine: Machine) -> None:
             ordered[machine.node.name] = time.monotonic()
@@ -167,7 +168,7 @@ class Qemu(Provider):
             _write_secret(place / "seed.tar", seed(site.keys, machine.node.name, places, slots, config))
             for name, base in disks[machine.node.name].items():
                 process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
-            self._running.append(start_machine(nodes[machine.number][0], machine.directory, COMMAND_S))
+            children.append(start_machine(nodes[machine.number][0], machine.directory, COMMAND_S))
 
         deadline = time.monotonic() + READY_S * timeout_factor  # not earlier: making disks may take minutes
         each(start, machines)
@@ -214,7 +215,10 @@ class Qemu(Provider):
             each(lambda one: power_off(one.place / "orders", one.alive, OFF_S), group)
             end(group)
         remaining = end([one for one in processes() if one.campaign == campaign])
-        self._running = [one for one in self._running if not one.ended()]  # asking is what removes a child that ended
+        stuck = {one.pid for one in remaining}
+        for child in self._children.pop(campaign, ()):
+            if child.process.pid not in stuck:
+                child.stop()  # it has ended, and its last threads may not have
         network.remove(campaign)
         if remaining:
             raise unkillable(remaining)
