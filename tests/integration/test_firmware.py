@@ -49,7 +49,7 @@ def ovmf(kind: str) -> Path:
 def argv(machine: lines.Machine, base: Path, switch: Path) -> tuple[str, ...]:
     """QEMU as a machine with firmware, SATA disks and the two adapters in VirtualBox's order."""
     place = machine.directory
-    nat = f"user,id=outer,net=10.0.2.0/24,ipv6=off,restrict=on,hostfwd=tcp:127.0.0.1:{machine.port}-:22"
+    nat = f"user,id=outer,net=10.0.2.0/24,ipv6=off,hostfwd=tcp:127.0.0.1:{machine.port}-:22"
     outer = lines.written(lines.mac(machine.campaign, machine.number, outer=True))
     inner = lines.written(lines.mac(machine.campaign, machine.number))
     stream = f"stream,id=inner,server=off,addr.type=unix,addr.path={switch}"
