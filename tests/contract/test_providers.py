@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -228,7 +229,10 @@ def test_its_clusters_can_be_paused_and_resumed(
     monkeypatch.setattr(qmp, "ask", machine.monitor)
     monkeypatch.setattr(manage, "run", machine.manage)
     monkeypatch.setattr(cgroup, "find", lambda: None)
-    site = Site("c1", tmp_path / "c1" / "box", IMAGE, tmp_path / "c1" / "keys")
+    changed = {"directory": str(tmp_path / "rootfs"), "enter_digest": hashlib.sha256(b"").hexdigest()}
+    image = IMAGE.model_copy(update=changed)
+    Path(image.enter).touch()
+    site = Site("c1", tmp_path / "c1" / "box", image, tmp_path / "c1" / "keys")
     site.directory.mkdir(parents=True)
     saved = {"commands": [], "notes": [], "timeout_factor": 1, "facts": {}}
     virtual = made.capabilities.kind is NodeKind.VM

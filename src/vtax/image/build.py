@@ -1,8 +1,8 @@
 """Build, find, list and remove cached root file systems.
 
-Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree, kernel included), `rootfs.tar` (without kernel)
-and `image.json`; providers of virtual machines put their disks next to them. A build happens in a temporary
-directory that is renamed when complete, so a half-built image is never seen.
+Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree, kernel included), `rootfs.tar` (without kernel),
+`vtax-enter` and `image.json`; providers of virtual machines put their disks next to them. A build happens in a
+temporary directory that is renamed when complete, so a half-built image is never seen. All of it is private.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ def _read(manifest: Path) -> Image:
 def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
     """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log."""
     cache.mkdir(parents=True, exist_ok=True)
-    if os.geteuid() == 0:
-        cache.chmod(0o700)  # the trees have setuid programs of the day of the build, which nobody else may run
+    cache.chmod(0o700)  # the tree has setuid programs of the day of the build
     with _locked(cache / f"{made.key}.lock"):
         return cached(cache, made) or _build(cache, made, listener)
 
@@ -123,6 +122,8 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         unpack = ("tar", "-C", str(tree), "--exclude=./dev/*", "--numeric-owner", "-xpf", str(work / "rootfs.tar"))
         process.run((*process.as_root_here(), *unpack), timeout_s=TIMEOUT_S, check=True)
         kernel = _add_kernel(work, tree)
+        enter = shutil.copyfile(tree / "usr/local/bin/vtax-enter", work / "vtax-enter")
+        enter.chmod(0o700)
         image = Image(
             recipe=made.key,
             digest=_sha256(work / "rootfs.tar"),
@@ -130,11 +131,11 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
             archive=str(cache / made.key / "rootfs.tar"),
             versions=_versions(tree / "usr/local/lib/vtax/packages"),
             kernel=str(cache / made.key / "rootfs" / kernel) if kernel else "",
+            enter_digest=_sha256(enter),
         )
         shutil.rmtree(work / "guest")
         (work / "recipe.json").write_text(json.dumps(made.model_dump(mode="json"), indent=1, sort_keys=True))
         (work / "image.json").write_text(image.model_dump_json(indent=1))
-        work.chmod(0o755)
         work.rename(cache / made.key)
     except BaseException:
         delete(work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -21,6 +22,12 @@ class Image(Record):
     archive: str  # the same tree as a tar file
     versions: Mapping[str, str] = Field(default_factory=dict)  # Debian package -> version
     kernel: str = ""  # what virtual machines boot, in the unpacked tree; "" when there is none
+    enter_digest: str = ""  # sha256 of `enter`; "" for images of earlier versions, which have none
+
+    @property
+    def enter(self) -> str:
+        """What puts commands into the tree on this machine: outside the tree, so nothing that runs in it sees it."""
+        return str(Path(self.directory).with_name("vtax-enter"))
 
 
 class NodeFacts(Record):

@@ -60,7 +60,7 @@ def test_podman_is_told_where_it_stands(tmp_path: Path) -> None:
 def test_podman_without_root_needs_delegated_controllers(tmp_path: Path) -> None:
     assert "cgroup version 1" in undelegated(tmp_path, 1000)[0]
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
-    assert "cpu, cpuset, memory not delegated" in undelegated(tmp_path, 1000)[0]
+    assert "cpu, cpuset, memory, pids not delegated" in undelegated(tmp_path, 1000)[0]
     place = tmp_path / "user.slice/user-1000.slice/user@1000.service"
     place.mkdir(parents=True)
     (place / "cgroup.controllers").write_text("cpu memory pids\n")

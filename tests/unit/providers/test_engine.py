@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fakes.cluster import node_shape
+from fakes.cluster import node_shape, result_of
 from vtax.model.cluster import Image
+from vtax.model.finding import Severity
+from vtax.model.trial import CommandResult
 from vtax.providers.container import engine, provider
 from vtax.providers.container.engine import ContainerOptions, first_line
+from vtax.providers.docker.provider import Docker
 
 IMAGE = Image(recipe="key", digest="0123456789abcdef" * 4, directory="/cache/tree", archive="/cache/rootfs.tar")
 TAG = "vtax-rootfs:0123456789ab"
@@ -26,7 +31,8 @@ HEAD = "create --name vtax-c1-worker1 --hostname worker1 --label vtax.campaign=c
 OWNER = engine.Owner("c1", "/run/vtax")
 NETWORK = "--network vtax-c1 --ip 10.213.7.11 --add-host master:10.213.7.10 --add-host worker2:10.213.7.12"
 MEMORY = "--memory 2147483648 --memory-swap 2147483648"
-TAIL = f"--pids-limit 8192 --security-opt no-new-privileges --volume vtax-c1:/shared {TAG}"
+CONFINED = "--security-opt no-new-privileges --pids-limit 16384"
+TAIL = f"--volume vtax-c1:/shared {TAG}"
 
 
 def created(program: str, **options: object) -> str:
@@ -39,14 +45,14 @@ def test_a_node_with_its_own_cpus(program: str) -> None:
     """The quota is half a CPU above the two that it has, so that it never binds first."""
     assert created(program) == (
         f"{program} {HEAD} {NETWORK} --publish 127.0.0.1::22 --cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 "
-        f"{MEMORY} --shm-size 268435456 {TAIL}"
+        f"{MEMORY} --shm-size 268435456 {CONFINED} {TAIL}"
     )
 
 
 def test_a_node_with_an_exact_quota() -> None:
     assert created("docker", cpu_limit="quota") == (
         f"docker {HEAD} {NETWORK} --publish 127.0.0.1::22 --cpu-period 100000 --cpu-quota 200000 "
-        f"{MEMORY} --shm-size 268435456 {TAIL}"
+        f"{MEMORY} --shm-size 268435456 {CONFINED} {TAIL}"
     )
 
 
@@ -59,7 +65,7 @@ def test_a_node_with_a_handicap_keeps_its_cpus() -> None:
 def test_a_node_under_another_runtime() -> None:
     assert created("podman", runtime="runsc", shm="64 MiB") == (
         f"podman {HEAD} --runtime runsc {NETWORK} --publish 127.0.0.1::22 --cpuset-cpus 2,3 --cpu-period 100000 "
-        f"--cpu-quota 250000 {MEMORY} --shm-size 67108864 {TAIL}"
+        f"--cpu-quota 250000 {MEMORY} --shm-size 67108864 {CONFINED} {TAIL}"
     )
 
 
@@ -69,7 +75,7 @@ def test_a_node_in_the_network_of_this_machine() -> None:
     options = ContainerOptions(network="host")
     assert " ".join(engine.create_node("docker", OWNER, WORKER, options, TAG, places, "/shared")) == (
         f"docker {HEAD} --network host --add-host master:127.213.7.10 --add-host worker2:127.213.7.12 "
-        f"--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 {MEMORY} --shm-size 268435456 {TAIL}"
+        f"--cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 {MEMORY} --shm-size 268435456 {CONFINED} {TAIL}"
     )
 
 
@@ -180,8 +186,8 @@ def compose_service(name: str, cpuset: str, quota: int, other: str, address: str
         "    mem_limit: 2147483648\n"
         "    memswap_limit: 2147483648\n"
         "    shm_size: 268435456\n"
-        "    pids_limit: 8192\n"
-        "    security_opt: [no-new-privileges]\n"
+        "    pids_limit: 16384\n"
+        '    security_opt: ["no-new-privileges"]\n'
         '    ports: ["127.0.0.1::22"]\n'
         '    volumes: ["shared:/shared", "./keys:/root/.ssh"]\n'
         "    extra_hosts:\n"
@@ -221,6 +227,8 @@ def test_compose_and_create_set_the_same_limits(limit: str) -> None:
     assert made["mem_limit"] == flags["--memory"]
     assert made["memswap_limit"] == flags["--memory-swap"]
     assert made["shm_size"] == flags["--shm-size"]
+    assert made["pids_limit"] == flags["--pids-limit"]
+    assert made["security_opt"] == f'["{flags["--security-opt"]}"]'
     assert made["runtime"] == flags["--runtime"]
 
 
@@ -245,3 +253,45 @@ def test_the_process_of_a_container_is_the_runner_above_it(monkeypatch: pytest.M
     monkeypatch.setattr(provider, "program_of", {39: "conmon", 1: "init"}.get)
     assert provider.runner_of({"State": {"Pid": 40}}, ("conmon",)) == 39
     assert provider.runner_of({"State": {"Pid": 50}}, ("conmon",)) is None  # of another machine, by chance
+
+
+def test_listeners_that_other_machines_reach_are_announced() -> None:
+    assert not list(provider.exposed("c", ContainerOptions()))
+    (said,) = provider.exposed("c", ContainerOptions(network="host"))
+    assert "mpirun listens on all addresses of this machine" in said.message
+    assert said.severity is Severity.INFO
+
+
+class Store:
+    """An engine's store of images: tag -> id. Every import gives a new id, as a time of creation does."""
+
+    def __init__(self) -> None:
+        self.tags: dict[str, str] = {}
+        self.imports = 0
+
+    def run(self, words: Sequence[str]) -> CommandResult:
+        if words[0] == "import":
+            self.imports += 1
+            self.tags[words[-1]] = f"sha256:{self.imports}"
+        if words[0] == "rmi":
+            return result_of(words, (0, self.tags.pop(words[-1]), ""))
+        found = self.tags.get(words[-1])
+        return result_of(words, (0, f"{found}\n", "") if found else (1, "", "no such image"))
+
+
+def test_an_image_that_was_not_imported_here_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    monkeypatch.setattr(provider.Container, "_run", lambda self, words, *rest, **more: store.run(words))
+    image = IMAGE.model_copy(update={"archive": str(tmp_path / "rootfs.tar")})
+    docker = Docker(tmp_path / "run")
+    store.tags[TAG] = "sha256:planted"
+    assert docker.ensure_image(image) == TAG
+    assert store.tags[TAG] == "sha256:1", "imported, although there is an image of that name"
+    docker.ensure_image(image)
+    assert store.imports == 1
+    store.tags[TAG] = "sha256:replaced"
+    docker.ensure_image(image)
+    assert store.tags[TAG] == "sha256:2"
+    docker.remove_image(image)
+    assert store.tags == {}
+    assert not list(tmp_path.glob("*-id"))

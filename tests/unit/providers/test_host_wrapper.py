@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakes.cluster import node_shape, result_of
-from vtax.errors import ProvisionError
+from vtax.errors import ImageError, ProvisionError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import Image
@@ -21,7 +22,8 @@ from vtax.model.trial import CommandResult
 from vtax.providers import cgroup, network
 from vtax.providers.base import Site
 from vtax.providers.host import ssh_nodes
-from vtax.providers.host.provider import Host, HostOptions, wrapper
+from vtax.providers.host.entering import wrapper
+from vtax.providers.host.provider import Host, HostOptions
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 
@@ -29,14 +31,17 @@ SHAPE = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0
 SPEC = EnvironmentSpec(name="host", provider="host")
 
 
-def wrapped(groups: tuple[Path, ...], network: str = "", node: str = "") -> list[str]:
+IMAGE = Image(recipe="key", digest="0" * 64, directory="/cache/key/rootfs", archive="/cache/key/rootfs.tar")
+
+
+def wrapped(groups: tuple[Path, ...], network: str = "", node: str = "", keep: Sequence[str] = ()) -> list[str]:
     place, shared = Path("/run/c1/worker1"), Path("/run/c1/shared")
-    wrap = wrapper("c1", "/rootfs", place, shared, "/data", (0, 1), groups, network=network, node=node)
+    wrap = wrapper("c1", IMAGE, place, shared, "/data", (0, 1), groups, network=network, node=node, keep=keep)
     return list(wrap("/scratch/t", ("hpcc", "a b")))
 
 
 ENTER = [
-    *("/rootfs/usr/local/bin/vtax-enter", "vtax.campaign=c1", "/rootfs", "/run/c1/worker1", "/run/c1/shared", "/data"),
+    *("/cache/key/vtax-enter", "vtax.campaign=c1", "/cache/key/rootfs", "/run/c1/worker1", "/run/c1/shared", "/data"),
     "/scratch/t",
 ]
 COMMAND = ["hpcc", "a b"]
@@ -45,24 +50,29 @@ COMMAND = ["hpcc", "a b"]
 def test_root_joins_control_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     groups = (Path("/sys/fs/cgroup/cpuset/vtax-c1/worker1"), Path("/sys/fs/cgroup/memory/vtax-c1/worker1"))
-    assert wrapped(groups) == [*ENTER, f"{groups[0]} {groups[1]}", "", "", *COMMAND]
+    assert wrapped(groups) == [*ENTER, f"{groups[0]} {groups[1]}", "", "", "", *COMMAND]
 
 
 def test_root_without_control_groups_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert wrapped(()) == ["taskset", "-c", "0,1", *ENTER, "", "", "", *COMMAND]
+    assert wrapped(()) == ["taskset", "-c", "0,1", *ENTER, "", "", "", "", *COMMAND]
 
 
 def test_a_node_with_a_network_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     there = "/run/netns/vtax-c1.worker1"
-    assert wrapped((), there, "worker1") == ["taskset", "-c", "0,1", *ENTER, "", there, "worker1", *COMMAND]
+    assert wrapped((), there, "worker1") == ["taskset", "-c", "0,1", *ENTER, "", there, "worker1", "", *COMMAND]
 
 
 def test_a_user_pins_in_a_user_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     user = ["unshare", "--user", "--map-root-user", "--map-auto"]
-    assert wrapped(()) == ["taskset", "-c", "0,1", *user, *ENTER, "", "", "", *COMMAND]
+    assert wrapped(()) == ["taskset", "-c", "0,1", *user, *ENTER, "", "", "", "", *COMMAND]
+
+
+def test_only_what_is_asked_for_is_kept_of_root_s_capabilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert wrapped((), keep=("setgid", "setuid"))[-3:] == ["setgid,setuid", *COMMAND]
 
 
 @pytest.fixture
@@ -70,13 +80,38 @@ def site(tmp_path: Path) -> Site:
     root = tmp_path / "rootfs"
     root.mkdir()
     (tmp_path / "site").mkdir()
-    image = Image(recipe="key", digest="0" * 64, directory=str(root), archive=str(tmp_path / "rootfs.tar"))
+    (tmp_path / "vtax-enter").write_bytes(b"program")
+    image = Image(
+        recipe="key",
+        digest="0" * 64,
+        directory=str(root),
+        archive=str(tmp_path / "rootfs.tar"),
+        enter_digest=hashlib.sha256(b"program").hexdigest(),
+    )
     return Site("c1", tmp_path / "site", image, tmp_path / "keys")
 
 
 @pytest.fixture
 def as_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+
+@pytest.mark.usefixtures("as_user")
+@pytest.mark.parametrize("content", [b"another program", None])
+def test_only_the_program_that_was_built_is_run(tmp_path: Path, site: Site, content: bytes | None) -> None:
+    program = Path(site.image.enter)
+    program.unlink()
+    if content is not None:
+        program.write_bytes(content)
+    with pytest.raises(ImageError, match="not the program that was built"):
+        Host(tmp_path).create(SPEC, SHAPE, "/data", site)
+    with pytest.raises(ImageError, match="not the program that was built"):
+        Host(tmp_path).connect(SPEC, SHAPE, "/data", site)
+    assert not list(site.directory.iterdir())
+
+
+def test_the_program_is_not_in_the_tree_that_commands_see(site: Site) -> None:
+    assert not Path(site.image.enter).is_relative_to(site.image.directory)
 
 
 @pytest.mark.usefixtures("as_user")
@@ -153,7 +188,7 @@ def test_a_group_that_cannot_be_made_is_a_provision_error(
 def test_the_plan_shows_the_command_of_the_first_worker(tmp_path: Path) -> None:
     (line,) = Host(tmp_path).commands(SPEC, SHAPE, "/data", "cloud")
     assert line[:3] == ("taskset", "-c", "0,1")
-    assert line[-5:] == ("DIRECTORY", "", "", "", "COMMAND")
+    assert line[-6:] == ("DIRECTORY", "", "", "", "", "COMMAND")
     assert "vtax.campaign=CAMPAIGN" in line
 
 
@@ -173,7 +208,7 @@ def test_the_plan_shows_the_control_groups_of_root(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(cgroup, "find", lambda: cgroup.Hierarchy(1, top / "cpuset", top / "memory"))
     added, loopback, line = Host(tmp_path).commands(SPEC, SHAPE, "/data", "cloud")
     groups = "/sys/fs/cgroup/cpuset/vtax-CAMPAIGN/worker1 /sys/fs/cgroup/memory/vtax-CAMPAIGN/worker1"
-    assert line[-5:] == ("DIRECTORY", groups, "/run/netns/vtax-CAMPAIGN.loopback", "", "COMMAND")
+    assert line[-6:] == ("DIRECTORY", groups, "/run/netns/vtax-CAMPAIGN.loopback", "", "", "COMMAND")
     assert added == ("ip", "netns", "add", "vtax-CAMPAIGN.loopback")
     assert loopback == ("ip", "-n", "vtax-CAMPAIGN.loopback", "link", "set", "lo", "alias", "CAMPAIGN", "up")
 
@@ -204,8 +239,9 @@ def test_the_plan_shows_what_makes_the_network(tmp_path: Path, monkeypatch: pyte
     ]
     server, entered = commands[-2:]
     assert server[:2] == ("setsid", "--fork")
-    assert server[-5:] == ("/", "", "/run/netns/vtax-CAMPAIGN.worker1", "worker1", "node-init")
-    assert entered[-4:] == ("", "/run/netns/vtax-CAMPAIGN.worker1", "worker1", "COMMAND")
+    rights = "audit_write,net_bind_service,setgid,setuid,sys_chroot"
+    assert server[-6:] == ("/", "", "/run/netns/vtax-CAMPAIGN.worker1", "worker1", rights, "node-init")
+    assert entered[-5:] == ("", "/run/netns/vtax-CAMPAIGN.worker1", "worker1", "", "COMMAND")
 
 
 @pytest.fixture

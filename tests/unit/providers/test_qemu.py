@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from fakes.cluster import node_shape
+from fakes.cluster import node_shape, result_of
 from vtax.cluster.access import write_ssh_config
 from vtax.cluster.seed import seed
-from vtax.errors import PauseError, ProvisionError
+from vtax.errors import CommandError, PauseError, ProvisionError
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
@@ -30,9 +30,11 @@ from vtax.providers.qemu.command import Machine, QemuOptions
 from vtax.providers.qemu.pausing import MonitorPausing
 from vtax.providers.qemu.processes import SWITCH, Process, owner_of
 from vtax.providers.qemu.provider import Qemu
+from vtax.providers.qemu.start import start_machine
 from vtax.transport import process
 
 SITE = Path("/run/c1/vm")
+SANDBOX = "-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 NAMES = ("master", "worker1", "worker2")
 PLACES = addresses(NAMES)
 SLOTS = {"master": 1, "worker1": 1, "worker2": 1}
@@ -50,7 +52,7 @@ def line(number: int, accel: command.Accelerator = "tcg", **options: object) -> 
 def start(name: str) -> str:
     return (
         f"qemu-system-x86_64 -name vtax-c1-{name},debug-threads=on -nodefaults -no-user-config -no-reboot "
-        f"-display none -daemonize -pidfile /run/c1/vm/{name}/pid"
+        f"-display none {SANDBOX} -pidfile /run/c1/vm/{name}/pid"
     )
 
 
@@ -87,7 +89,7 @@ def inner(number: int, nic: str = "virtio-net-pci") -> str:
 
 SIZE = "-smp 2,sockets=1,cores=2,threads=1 -m 2048M"
 OUTER = (
-    "-netdev user,id=outer,net=10.0.2.0/24,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22 "
+    "-netdev user,id=outer,net=10.0.2.0/24,ipv6=off,restrict=on,hostfwd=tcp:127.0.0.1:0-:22 "
     "-device virtio-net-pci,netdev=outer,mac=52:54:00:76:01:00,romfile="
 )
 
@@ -589,14 +591,14 @@ def test_a_machine_that_cannot_be_stopped_is_named(monitor: list[tuple[str, str]
 def test_paused_machines_are_continued_before_they_are_asked_to_power_off(
     monitor: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Ended:
+    class Paused:
         pid = 0
 
         def __init__(self, node: str) -> None:
             self.campaign, self.node, self.place = "c1", node, SITE / node
 
         def alive(self) -> bool:
-            return False
+            return ("kill", self.node) not in done
 
         def kill(self) -> None:
             done.append(("kill", self.node))
@@ -607,12 +609,80 @@ def test_paused_machines_are_continued_before_they_are_asked_to_power_off(
         done.append(("power off", path.parent.name))
         assert (path.parent.name, "cont") in monitor or path.parent.name == "worker2"
 
-    monkeypatch.setattr(module, "processes", lambda: [Ended("master"), Ended("worker1"), Ended("worker2")])
+    monkeypatch.setattr(module, "processes", lambda: [Paused("master"), Paused("worker1"), Paused("worker2")])
     monkeypatch.setattr(module, "power_off", power_off)
     monkeypatch.setattr(network, "remove", lambda campaign: None)
     Qemu(Path("/run")).destroy("c1")
     assert {node for word, node in done if word == "power off"} == {"master", "worker1", "worker2"}
     assert {node for word, node in done if word == "kill"} == {"master", "worker1", "worker2"}
+
+
+def test_a_machine_that_does_not_end_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGKILL does nothing to a process that waits for a device in the kernel."""
+
+    class Waiting(Process):
+        def alive(self) -> bool:
+            return self.node == "worker1" or self.pid not in killed
+
+        def kill(self) -> None:
+            killed.append(self.pid)
+
+    killed: list[int] = []
+    removed: list[str] = []
+    nodes = [Waiting(pid, "c1", node, SITE / node) for pid, node in enumerate((*NAMES, ""), 2**22)]
+    monkeypatch.setattr(module, "processes", lambda: nodes)
+    monkeypatch.setattr(module, "power_off", lambda *_: None)
+    monkeypatch.setattr(qmp, "ask", lambda *_: None)
+    monkeypatch.setattr(processes, "END_S", 0.02)
+    monkeypatch.setattr(network, "remove", removed.append)
+    with pytest.raises(ProvisionError, match=r"after 0\.02 s: worker1 \(4194305\)") as raised:
+        Qemu(Path("/run")).destroy("c1")
+    assert "state D" in raised.value.remedy
+    assert set(killed) == {one.pid for one in nodes}
+    assert removed == ["c1"]
+
+
+class Foreground:
+    """A QEMU that ends by itself after some questions, or never."""
+
+    def __init__(self, log: Path, lives: int) -> None:
+        self.log, self.lives = log, lives
+
+    def ended(self) -> bool:
+        self.lives -= 1
+        return self.lives < 0
+
+    def stop(self) -> CommandResult:
+        self.log.write_text("qemu: no such device\n")
+        return result_of(("qemu",), (1, "", ""))
+
+
+def test_a_machine_is_started_when_its_monitor_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Foreground(tmp_path / "qemu.log", 10)
+    answers = iter([False, False, True])
+
+    def ask(path: Path, *_: object) -> None:
+        assert path == tmp_path / "qmp"
+        if not next(answers):
+            raise ProvisionError("it does not answer")
+
+    monkeypatch.setattr(process, "start", lambda *_, **__: running)
+    monkeypatch.setattr(qmp, "ask", ask)
+    started: object = start_machine(("qemu",), tmp_path, 60)
+    assert started is running
+    assert next(answers, None) is None
+
+
+@pytest.mark.parametrize(
+    ("lives", "limit_s", "said"), [(1, 60, "ended with exit code 1"), (99, 0, "did not end in time")]
+)
+def test_a_machine_that_does_not_start_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: int, limit_s: float, said: str
+) -> None:
+    monkeypatch.setattr(process, "start", lambda *_, **__: Foreground(tmp_path / "qemu.log", lives))
+    with pytest.raises(CommandError, match=said) as raised:
+        start_machine(("qemu",), tmp_path, limit_s)
+    assert raised.value.detail == "qemu: no such device"
 
 
 def test_whose_process_it_is() -> None:
@@ -678,7 +748,13 @@ def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monk
     monkeypatch.setattr(kvm, "probe", lambda _: kvm.Answer())
     monkeypatch.setattr(module, "bases", bases)
     monkeypatch.setattr(module, "wait_until_ready", wait)
-    for place, name in ((module, "make_keys"), (module, "seed"), (module, "ram_disk"), (module, "_write_secret")):
+    for place, name in (
+        (module, "make_keys"),
+        (module, "seed"),
+        (module, "ram_disk"),
+        (module, "_write_secret"),
+        (module, "start_machine"),
+    ):
         monkeypatch.setattr(place, name, lambda *_: None)
     monkeypatch.setattr(network, "make", lambda _: None)
     monkeypatch.setattr(Qemu, "_version", lambda _: (8, 0))

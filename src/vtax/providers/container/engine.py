@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -23,7 +24,8 @@ from vtax.units import parse_bytes
 
 PERIOD_US = 100_000
 SPARE_QUOTA_US = 50_000
-PROCESSES = 8192  # of a node, threads included: what a benchmark starts by mistake ends there and not on this machine
+PROCESSES = 16_384  # of a node: half of what Linux allows a small machine; four times what a large node's ranks take
+CONFINED = ("--security-opt", "no-new-privileges", "--pids-limit", str(PROCESSES))
 IMAGE_LABEL = "vtax.image"
 SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 2**20}, {"type": "string", "examples": ["256 MiB"]}]}
 NETWORKS = 200  # candidates 10.213.1.0/24 ... 10.213.200.0/24
@@ -63,6 +65,11 @@ def import_image(engine: str, image: Image) -> tuple[str, ...]:
     changes = ('CMD ["/usr/local/bin/node-init"]', f"LABEL {IMAGE_LABEL}={image.digest[:12]}")
     flags = [word for change in changes for word in ("--change", change)]
     return (engine, "import", *flags, image.archive, image_tag(image))
+
+
+def image_note(engine: str, image: Image) -> Path:
+    """Where the engine's id of the root file system is noted when it is imported: next to the archive, private."""
+    return Path(image.archive).with_name(f"{engine}-id")
 
 
 def name_of(campaign: str, node: str) -> str:
@@ -158,7 +165,7 @@ def create_node(
         *("--cpu-period", str(PERIOD_US), "--cpu-quota", str(quota)),
         *("--memory", str(node.memory_bytes), "--memory-swap", str(node.memory_bytes)),
         *("--shm-size", str(options.shm)),
-        *("--pids-limit", str(PROCESSES), "--security-opt", "no-new-privileges"),
+        *CONFINED,
         *("--volume", f"{network_name(owner.campaign)}:{shared_path}"),
         image,
     )
@@ -202,7 +209,7 @@ def compose(
             f"    memswap_limit: {node.memory_bytes}",
             f"    shm_size: {options.shm}",
             f"    pids_limit: {PROCESSES}",
-            "    security_opt: [no-new-privileges]",
+            '    security_opt: ["no-new-privileges"]',
             '    ports: ["127.0.0.1::22"]',
             f'    volumes: ["shared:{shared_path}", "./keys:/root/.ssh"]',
             "    extra_hosts:",

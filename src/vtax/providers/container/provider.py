@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
+from vtax.paths import replacing
 from vtax.providers.base import (
     LABEL,
     RUNTIME_LABEL,
@@ -112,7 +113,7 @@ class Container(Provider):
         reason = self.unavailable()
         if reason:
             return [Problem.blocker(reason, self.install_hint)]
-        return self.limit_problems()
+        return [*self.limit_problems(), *exposed(spec.name, _options(spec))]
 
     def limit_problems(self) -> Sequence[Problem]:
         """Why nodes cannot be limited for this user."""
@@ -294,17 +295,27 @@ class Container(Provider):
         return lines.compose(name, shape.nodes, options, load, lines.subnet(name, 0), shared_path)
 
     def ensure_image(self, image: Image) -> str:
-        """The tag of the root file system in the engine's store, imported when it is not there."""
-        tag = lines.image_tag(image)
-        if self._run(("image", "inspect", tag)).exit_code != 0:
+        """The tag of the root file system in the engine's store, imported when it is not there, or when the tag is on
+        an image that this user's vtax did not import."""
+        tag, note = lines.image_tag(image), lines.image_note(self.name, image)
+        known = note.read_text() if note.exists() else ""
+        if not known or self._image_id(tag) != known:
             self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S)
+            with replacing(note) as fresh:
+                fresh.write_text(self._image_id(tag))
         return tag
+
+    def _image_id(self, tag: str) -> str:
+        """The engine's id of an image, which is a hash of what it contains; "" when there is none of that tag."""
+        answer = self._run(("image", "inspect", "--format", "{{.Id}}", tag))
+        return answer.stdout.strip() if answer.exit_code == 0 else ""
 
     def remove_image(self, image: Image) -> None:
         """Remove the root file system from the engine's store; fine when it is not there."""
         tag = lines.image_tag(image)
-        if self._run(("image", "inspect", tag)).exit_code == 0:
+        if self._image_id(tag):
             self._must((self.name, "rmi", tag))
+        lines.image_note(self.name, image).unlink(missing_ok=True)
 
     def destroy(self, campaign: str) -> None:
         if self.unavailable():
@@ -355,6 +366,16 @@ class Container(Provider):
         if result.exit_code != 0 or result.timed_out:
             raise process.failed(result, self.install_hint)
         return result
+
+
+def exposed(environment: str, options: ContainerOptions) -> Iterator[Problem]:
+    """What other machines may reach while an environment is measured. Open MPI has no option that closes it."""
+    if options.host_network:
+        yield Problem.info(
+            f'environment {environment!r}: network = "host": in parallel programs mpirun listens on all addresses of '
+            "this machine",
+            'a packet filter keeps other machines out; with network = "bridge" only the cluster reaches it',
+        )
 
 
 def runner_of(described: Mapping[str, Any], runners: Sequence[str]) -> int | None:

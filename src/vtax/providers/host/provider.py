@@ -40,12 +40,11 @@ from vtax.providers.base import (
     Site,
     elsewhere,
 )
-from vtax.providers.host import ssh_nodes
+from vtax.providers.host import entering, ssh_nodes
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 from vtax.transport.parallel import each
 
-ENTER = "/usr/local/bin/vtax-enter"  # static, in the root file system; see its source for what it does
 DEVICES = ("bridge", "veth")  # of a network between nodes
 LOOPBACK = "loopback"  # the network namespace of all nodes together, where they have no network
 
@@ -94,7 +93,8 @@ class Host(Provider):
         wraps = {name: self._wrapper(spec, name, nodes, shared_path, site) for name, nodes in _sets(spec, shape)}
         made = tuple(command for part in _networks(spec, shape, site) for command in part)
         first = shape.workers[0].name
-        servers = (ssh_nodes.server(wraps[first]("/", ssh_nodes.FIRST_PROCESS)),) if _bridged(spec) else ()
+        served = self._server(spec, shape.workers[0], shared_path, site)
+        servers = (served,) if _bridged(spec) else ()
         return (*made, *servers, wraps[first]("DIRECTORY", ("COMMAND",)))
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
@@ -109,7 +109,7 @@ class Host(Provider):
         for program in ("unshare", "taskset", *(("ip",) if root else ())):
             if not process.installed(program):
                 return f"{program} is not installed"
-        command = (*(process.as_root_here() or ("unshare",)), "--mount", "--pid", "--net", "--fork", "true")
+        command = (*(process.as_root_here() or ("unshare",)), "--mount", "--pid", "--net", "--ipc", "--fork", "true")
         probe = process.run(command, timeout_s=10)
         if probe.exit_code == 0:
             return network.impossible() if root else ""
@@ -122,6 +122,7 @@ class Host(Provider):
         return "" if os.geteuid() == 0 else "without root it pins CPUs, but cannot limit memory: the audit reports that"
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        entering.verify(site.image)
         for name, nodes in _sets(spec, shape):
             for part in ("scratch", "tmp", "run"):
                 (site.directory / name / part).mkdir(parents=True, exist_ok=True)
@@ -156,13 +157,19 @@ class Host(Provider):
         def start(node: NodeShape) -> Creation:
             ordered = time.monotonic()
             ssh_nodes.write_files(site, shape, node.name, places)
-            entered = self._wrapper(spec, node.name, [node], shared_path, site)("/", ssh_nodes.FIRST_PROCESS)
-            first, serves = ssh_nodes.start_server(ssh_nodes.server(entered), node.name, site.console(node.name))
+            command = self._server(spec, node, shared_path, site)
+            first, serves = ssh_nodes.start_server(command, node.name, site.console(node.name))
             return Creation(ordered, first, serves, _first_process(site, node.name))
 
         return dict(zip(names, each(start, shape.nodes), strict=True))
 
+    def _server(self, spec: EnvironmentSpec, node: NodeShape, shared_path: str, site: Site) -> tuple[str, ...]:
+        """What starts a node's SSH server."""
+        wrap = self._wrapper(spec, node.name, [node], shared_path, site, keep=tuple(ssh_nodes.CAPABILITIES))
+        return ssh_nodes.server(wrap("/", ssh_nodes.FIRST_PROCESS))
+
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        entering.verify(site.image)
         options = _options(spec)
         places = network.addresses([node.name for node in shape.nodes]) if _bridged(spec) else {}
         sets = _sets(spec, shape)
@@ -183,12 +190,18 @@ class Host(Provider):
         )
 
     def _wrapper(
-        self, spec: EnvironmentSpec, name: str, nodes: Sequence[NodeShape], shared_path: str, site: Site
+        self,
+        spec: EnvironmentSpec,
+        name: str,
+        nodes: Sequence[NodeShape],
+        shared_path: str,
+        site: Site,
+        keep: Sequence[str] = (),
     ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
         top = f"{cgroup.PREFIX}{site.campaign}"
-        return wrapper(
+        return entering.wrapper(
             site.campaign,
-            site.image.directory,
+            site.image,
             site.directory / name,
             site.directory / "shared",
             shared_path,
@@ -196,6 +209,7 @@ class Host(Provider):
             [tree / top / name for tree in self.groups.trees] if self.groups else (),
             network=_entrance(spec, site.campaign, name),
             node=name if _bridged(spec) else "",
+            keep=keep,
         )
 
     def destroy(self, campaign: str) -> None:
@@ -223,32 +237,6 @@ class Host(Provider):
 
     def remove_image(self, image: Image) -> None:
         """Nothing to remove: this environment runs in the cached tree itself."""
-
-
-def wrapper(
-    campaign: str,
-    root: str,
-    site: Path,
-    shared: Path,
-    mountpoint: str,
-    cpus: Sequence[int],
-    groups: Sequence[Path],
-    *,
-    network: str,
-    node: str,
-) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
-    """What runs a command in the root file system on a node's CPUs: by control groups, or else by `taskset`.
-
-    `network` is the file of a network namespace, "" makes one with loopback alone for each command; `node` is the host
-    name, "" leaves that of the machine.
-    """
-    pinned = () if groups else ("taskset", "-c", ",".join(map(str, cpus)))
-    enter = (root + ENTER, f"{LABEL}={campaign}", root, str(site), str(shared), mountpoint)
-
-    def wrap(directory: str, argv: Sequence[str]) -> tuple[str, ...]:
-        return (*pinned, *process.as_root_here(), *enter, directory, " ".join(map(str, groups)), network, node, *argv)
-
-    return wrap
 
 
 def _options(spec: EnvironmentSpec) -> HostOptions:
@@ -325,7 +313,7 @@ def _labelled_processes() -> list[_Process]:
         except OSError:
             continue  # gone meanwhile
         labels = [number for number, word in enumerate(words) if word.startswith(f"{LABEL}=")]
-        if labels and len(words) > labels[0] + 2 and any(word.endswith(ENTER) for word in words):
+        if labels and len(words) > labels[0] + 2 and any(word.endswith(entering.PROGRAM) for word in words):
             campaign = words[labels[0]].partition("=")[2]
             if _is_mine(place.parent, words[labels[0] + 1]):
                 found.append(_Process(int(place.parent.name), campaign, words[labels[0] + 2]))

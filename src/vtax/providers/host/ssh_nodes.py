@@ -18,6 +18,13 @@ from vtax.transport import process
 from vtax.transport.local import ENVIRONMENT
 
 FIRST_PROCESS = ("node-init",)  # the same as in containers
+CAPABILITIES = {  # of the server and of what logs in; no other command on the host has any
+    "audit_write": "where the kernel audits, sshd ends a login that it cannot report",
+    "net_bind_service": "port 22",
+    "setgid": "sshd gives up its groups before it looks at what a client sends",
+    "setuid": "and its user; a login sets both",
+    "sys_chroot": "and the file system, for an empty directory",
+}
 SERVING = re.compile(r"^Server listening on \S+ port 22\.", re.MULTILINE)
 READY_S = 20.0
 POLL_S = 0.01

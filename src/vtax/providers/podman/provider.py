@@ -63,7 +63,7 @@ def undelegated(root: Path, uid: int) -> tuple[str, str]:
         )
     place = root / f"user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
     given = set(place.read_text().split()) if place.exists() else set()
-    missing = sorted({"cpu", "cpuset", "memory"} - given)
+    missing = sorted({"cpu", "cpuset", "memory", "pids"} - given)
     if not missing:
         return "", ""
     return (

@@ -29,6 +29,9 @@ HUGE_PAGE = 2 * MIB  # the size that is asked for, whatever the host's default
 SLOW_EMULATED = "-erms,-fsrm"  # with them guests copy and clear memory by byte instructions, at half the speed and less
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check"  # a busy host delays the timer that it checks
 TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
+# What a guest that takes over QEMU does not have: other programs, other users, other priorities. `-daemonize` and
+# `-runas` do not work with it.
+SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
 VERSION = re.compile(r"QEMU emulator version ([0-9]+)\.([0-9]+)")
 
 Accelerator = Literal["kvm", "tcg"]
@@ -123,14 +126,15 @@ def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
 
 
 def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> tuple[str, ...]:
-    """One node. It goes to the background when its devices are there."""
+    """One node, in the foreground."""
     node, place = machine.node, machine.directory
     memory = node.memory_bytes // MIB
     return (
         QEMU,
         *("-name", f"{guest.name_of(machine.campaign, node.name)},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
-        *("-daemonize", "-pidfile", str(place / "pid")),
+        *SANDBOX,
+        *("-pidfile", str(place / "pid")),
         *("-machine", "q35" + (",memory-backend=memory" if options.hugepages or options.prealloc else "")),
         *("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm"),
         *("-cpu", cpu_model(options, accel, qemu)),
@@ -196,7 +200,8 @@ def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
 
 
 def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
-    """The cluster's own network; and for the master QEMU's NAT, with SSH on a loopback port that the system chooses."""
+    """The cluster's own network; and for the master a way in, SSH on a loopback port that the system chooses. There is
+    no way out: QEMU's NAT would lead guests to what listens on this machine's loopback."""
     nic = NICS[options.nic]
     stream = f"stream,id=inner,server=off,addr.type=unix,addr.path={machine.switch}"
     tap = f"tap,id=inner,fd={TAP},vhost={'on' if machine.vhost else 'off'}"
@@ -208,6 +213,6 @@ def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
         return inner
     return (
         *inner,
-        *("-netdev", "user,id=outer,net=10.0.2.0/24,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22"),
+        *("-netdev", "user,id=outer,net=10.0.2.0/24,ipv6=off,restrict=on,hostfwd=tcp:127.0.0.1:0-:22"),
         *("-device", f"{nic},netdev=outer,mac={OUTER_MAC},romfile="),
     )

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from vtax.errors import ProvisionError
 from vtax.providers.base import LABEL
 from vtax.providers.guest.guest_config import NAME
 from vtax.providers.qemu import switch
 from vtax.providers.qemu.command import QEMU, Machine
 
 POLL_S = 0.01
+END_S = 10.0  # for a process that was killed; freeing many GiB of memory takes a second
 SWITCH = Path(switch.__file__)
 
 
@@ -29,11 +31,32 @@ class Process:
         return self.started != "" and start_time(self.pid) == self.started
 
     def kill(self) -> None:
-        """Send SIGKILL, and return when the process has ended."""
-        while self.alive():
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(self.pid, signal.SIGKILL)
-            time.sleep(POLL_S)
+        """Send SIGKILL."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def end(group: Sequence[Process]) -> list[Process]:
+    """Kill processes, and return when all have ended, or those that have not after `END_S`: a process that waits for a
+    device in the kernel ends when the device answers."""
+    remaining = [one for one in group if one.alive()]
+    for one in remaining:
+        one.kill()
+    deadline = time.monotonic() + END_S
+    while remaining and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+        remaining = [one for one in remaining if one.alive()]
+    return remaining
+
+
+def unkillable(remaining: Sequence[Process]) -> ProvisionError:
+    """The error that says which processes are still there."""
+    which = ", ".join(f"{one.node or 'switch'} ({one.pid})" for one in remaining)
+    return ProvisionError(
+        f"processes of {remaining[0].campaign} were killed, but have not ended after {END_S:g} s: {which}",
+        remedy="they wait for a device or a file system that does not answer (state D in `ps`); when it does, or after "
+        "a restart of this machine, run `vtax clean` again",
+    )
 
 
 def start_time(pid: int) -> str:

@@ -34,7 +34,8 @@ from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Versi
 from vtax.providers.qemu.machines import bases, machines_of, parts, ram_disk
 from vtax.providers.qemu.pausing import MonitorPausing
 from vtax.providers.qemu.placement import pin, pin_switch
-from vtax.providers.qemu.processes import processes
+from vtax.providers.qemu.processes import end, processes, unkillable
+from vtax.providers.qemu.start import start_machine
 from vtax.transport import process
 from vtax.transport.parallel import each
 
@@ -54,6 +55,7 @@ class Qemu(Provider):
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
+        self._children: dict[str, list[process.Running]] = {}  # of each cluster that this object created
 
     @property
     def provision_estimate_s(self) -> float:
@@ -156,6 +158,7 @@ class Qemu(Provider):
             made.result()
 
         ordered: dict[str, float] = {}
+        children = self._children.setdefault(site.campaign, [])
 
         def start(machine: Machine) -> None:
             ordered[machine.node.name] = time.monotonic()
@@ -165,7 +168,7 @@ class Qemu(Provider):
             _write_secret(place / "seed.tar", seed(site.keys, machine.node.name, places, slots, config))
             for name, base in disks[machine.node.name].items():
                 process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
-            process.run(nodes[machine.number][0], timeout_s=COMMAND_S, check=True)
+            children.append(start_machine(nodes[machine.number][0], machine.directory, COMMAND_S))
 
         deadline = time.monotonic() + READY_S * timeout_factor  # not earlier: making disks may take minutes
         each(start, machines)
@@ -203,19 +206,22 @@ class Qemu(Provider):
 
     def destroy(self, campaign: str) -> None:
         """Ask to power off, wait a moment, then SIGKILL: workers first, because the master has their files; the
-        network last."""
+        network last. Raises ProvisionError when a process does not end even so."""
         machines = [one for one in processes() if one.campaign == campaign and one.node]
         with suppress(PauseError):  # a paused guest could not power off; one that does not answer is killed
             MonitorPausing([one.place for one in machines]).resume()
         workers = [one for one in machines if one.node != Role.MASTER]
         for group in (workers, [one for one in machines if one not in workers]):
             each(lambda one: power_off(one.place / "orders", one.alive, OFF_S), group)
-            for one in group:
-                one.kill()
-        for one in processes():
-            if one.campaign == campaign:
-                one.kill()
+            end(group)
+        remaining = end([one for one in processes() if one.campaign == campaign])
+        stuck = {one.pid for one in remaining}
+        for child in self._children.pop(campaign, ()):
+            if child.process.pid not in stuck:
+                child.stop()  # it has ended, and its last threads may not have
         network.remove(campaign)
+        if remaining:
+            raise unkillable(remaining)
 
     def leftovers(self) -> Sequence[Leftover]:
         """Machines and networks; owned here are those of this run-time directory, and those whose files are gone."""
