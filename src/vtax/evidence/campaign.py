@@ -63,8 +63,18 @@ class Evidence:
         from vtax.analysis.prepared import prepare  # numpy and scipy take a while to load
 
         return self.prepared or prepare(
-            self.measurements, plan=self.plan, trials=self.trials, declared={}, emulated=self.emulated
+            self.measurements,
+            plan=self.plan,
+            trials=self.trials,
+            declared={},
+            emulated=self.emulated,
+            alternated=self.alternated,
         )
+
+    @property
+    def alternated(self) -> bool:
+        """Whether no round whose trials were to alternate between environments ran as whole cells."""
+        return not any(cell.not_interleaved for cell in self.cells)
 
     @cached_property
     def emulated(self) -> frozenset[str]:
