@@ -75,8 +75,8 @@ def pairing_context(
     iterations: Mapping[Key, Iterations] | None,
     emulated: frozenset[str],
 ) -> PairingContext:
-    """`measured` is the last round that has a measurement; it counts where no trial was recorded. `iterations` are those
-    of trials that alternated in all rounds; None where whole cells are compared.
+    """`measured` is the last round that has a measurement; it counts where no trial was recorded. `iterations` are
+    those of trials that alternated in all rounds; None where whole cells are compared.
 
     The last round with any record is over, and so are those before it: what has no record there is lost, like a run
     that failed. (At an interim analysis of a running campaign, the last round is the one that has just ended.)
