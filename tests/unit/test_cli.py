@@ -193,6 +193,21 @@ def test_plan_shows_work_order_and_commands(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.toml"]  # nothing was started or written
 
 
+def test_plan_shows_in_which_order_trials_alternate(run: Run, tmp_path: Path) -> None:
+    text = SUMMARY.replace('interleave = "cell"', 'interleave = "trial"').replace(
+        "time_s = 2", "warmup = 1\niterations = 4"
+    )
+    code, out, _ = run("plan", "--commands", study(tmp_path, text))
+    assert code == 0
+    (line,) = [one for one in out.splitlines() if one.startswith("  round 1: sysbench-cpu.worker1: ")]
+    first, second = line.split(" (warm-up) ")[0].split()[-1], line.split(" (warm-up) ")[1].removesuffix(" (warm-up)")
+    assert {first, second} == {"host", "again"}
+    turns = f"{first} {second} {second} {first}"
+    assert line.endswith(f": {first} (warm-up) {second} (warm-up) {turns} {turns}")
+    assert "  round 1: memory.worker1: host" in out.splitlines()
+    assert next(one for one in out.splitlines() if one.startswith("  round 9: ")).endswith(": host")
+
+
 SUMMARY = """\
 name = "mine"
 looks = [6, 10]

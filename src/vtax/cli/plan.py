@@ -185,9 +185,7 @@ def lines_of(prepared: Prepared) -> list[str]:
         made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path, plan.study.image.kernel)
         lines += [f"    $ {shlex.join(command)}" for command in made]
     lines += _work_lines(plan)
-    lines += ["", "order"]
-    for cell in plan.cells:
-        lines.append(f"  round {cell.round}: {cell.environment}: " + " ".join(trial.work for trial in cell.trials))
+    lines += ["", "order", *_order(plan)]
     if plan.left_out:
         lines += ["", "left out", *(f"  {sentence}" for sentence in plan.left_out)]
     if plan.problems:
@@ -223,6 +221,22 @@ def _ending(plan: Plan) -> list[str]:
     if study.ladder:
         lines.append(f"ladder {', '.join(study.ladder)}")
     return lines
+
+
+def _order(plan: Plan) -> Iterator[str]:
+    """What runs when: a line for each cell, or, where trials alternate, for each work of a round."""
+    from itertools import groupby
+
+    from vtax.analysis.order import trials_in_order
+
+    for number, cells in groupby(plan.cells, key=lambda cell: cell.round):
+        if plan.interleave == "cell":
+            for cell in cells:
+                yield f"  round {number}: {cell.environment}: " + " ".join(trial.work for trial in cell.trials)
+            continue
+        for work, several in groupby(trials_in_order(list(cells)), key=lambda one: one[1].work):
+            turns = (f"{cell.environment}{' (warm-up)' if trial.warmup else ''}" for cell, trial in several)
+            yield f"  round {number}: {work}: " + " ".join(turns)
 
 
 def _work_lines(plan: Plan) -> list[str]:

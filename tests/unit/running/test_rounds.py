@@ -286,6 +286,35 @@ def test_one_round_of_whole_cells_makes_all_of_them_compared_as_such(begin: Begi
     assert "whole cells are compared in all rounds" in said
 
 
+def test_a_slower_pause_than_usual_is_reported_once_and_in_every_record(begin: Begin) -> None:
+    one = begin(rounds=2)
+    one.providers["box"].slow_pause = "only root may freeze control groups"
+    one.run()
+    how = "a slow pause (only root may freeze control groups)"
+    assert [event.message for event in one.events if isinstance(event, Notice)] == [
+        f"the clusters of box are paused by {how}, which takes longer than usual"
+    ]
+    assert [cell.pausing for cell in one.campaign.cells() if cell.environment == "box"] == [how, how]
+
+
+def test_a_slower_pause_from_the_middle_of_a_round_on_is_recorded_too(begin: Begin) -> None:
+    one = begin()
+    box = one.providers["box"]
+
+    def fall_back(number: int) -> None:
+        box.slow_pause = "a process did not stop" if number >= 3 else ""
+
+    box.before_pause = fall_back
+    one.run()
+    (cell,) = (cell for cell in one.campaign.cells() if cell.environment == "box")
+    assert cell.pausing == "a slow pause (a process did not stop)"
+    assert cell.checks[-2:] == (
+        "paused between its trials by a fake pause",
+        f"paused between its trials by {cell.pausing}",
+    )
+    assert [type(event) for event in one.events].count(Notice) == 1
+
+
 def test_a_provider_without_pauses_gets_whole_cells(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     create = FakeProvider.create
     monkeypatch.setattr(FakeProvider, "create", lambda *words: replace(create(*words), pausing=None))
