@@ -634,6 +634,23 @@ def test_what_cannot_be_compared_is_a_usage_error(run: Run, tmp_path: Path) -> N
         assert (code, out) == (2, ""), err
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SUMMARY.replace("rounds = 8", "rounds = 5"), "again takes part in 5 rounds: a verdict needs 6"),
+        (
+            SUMMARY.replace('"host"\n[environments.again]', '"host"\nonly = ["memory"]\n[environments.again]'),
+            "again runs nothing that another environment runs too: none of it is compared",
+        ),
+        (SUMMARY, ""),
+    ],
+)
+def test_plan_says_what_can_have_no_verdict(run: Run, tmp_path: Path, text: str, said: str) -> None:
+    out = " ".join(run("plan", study(tmp_path, text))[1].split())
+    assert said in out
+    assert ("a verdict needs" in out or "none of it is compared" in out) == bool(said)
+
+
 # --- doctor --noise ------------------------------------------------------------------------------------------------
 
 
@@ -665,6 +682,7 @@ def test_doctor_says_what_the_noise_of_this_machine_lets_it_resolve(run: Run, mo
     assert re.search(
         r"^more rounds are needed for that: memory \(in \d+\); vtax run quick --rounds N$", out, re.MULTILINE
     )
+    assert "plain loops in slots of 0.28 s. Runs of a second average some of it out" in lines[-1]
     busy = noisy(3.0).model_copy(update={"others": 0.5})
     monkeypatch.setattr(noise, "measure", lambda directory, listener: busy)
     assert "other programs use 50.0 % of the CPUs: stop them, and measure again" in run("doctor", "--noise")[1]

@@ -111,9 +111,29 @@ def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
     for place, sentence in enumerate(plan.left_out):
         yield "left out" if place == 0 else "", sentence
     known = (*plan.problems, *(problem for name in prepared.providers for problem in prepared.problems[name]))
-    limits = [problem.message for problem in known if problem.severity is Severity.WARNING]
+    limits = [*(problem.message for problem in known if problem.severity is Severity.WARNING), *_undecidable(plan)]
     for place, sentence in enumerate(limits):
         yield "limits" if place == 0 else "", sentence
+
+
+def _undecidable(plan: Plan) -> Iterator[str]:
+    """Environments that can have no verdict, although nothing is wrong with them here."""
+    from vtax.analysis.records import VERDICT_FROM
+    from vtax.wording import plural
+
+    has = {
+        spec.name: {(one.label, one.target.label) for one in plan.work if one.environment == spec.name}
+        for spec in plan.environments
+    }
+    for spec in plan.environments:
+        rounds = plan.rounds_of(spec.name)
+        others = set().union(*(places for name, places in has.items() if name != spec.name))
+        if spec.name == plan.study.baseline or spec.selection == spec.emulated:
+            continue
+        if not has[spec.name] & others:
+            yield f"{spec.name} runs nothing that another environment runs too: none of it is compared"
+        elif rounds < VERDICT_FROM:
+            yield f"{spec.name} takes part in {rounds} {plural(rounds, 'round')}: a verdict needs {VERDICT_FROM}"
 
 
 def _names(plan: Plan, names: Iterable[str]) -> str:
