@@ -73,6 +73,7 @@ def different(evidence: Evidence) -> Iterator[Result]:
     remedy="give the guest the host's CPU model (host-passthrough, -cpu host)",
     source="/proc/cpuinfo of the host and of every node",
     needs=Needs("the CPU flags of the host and of its nodes", ("cpu_flags",), ("cpu_flags",), origin=Origin.RUN),
+    note="a note where what it is compared with lacks them too",
 )
 def hidden_flags(evidence: Evidence) -> Iterator[Result]:
     """T03: instructions that the host's CPU has and a node does not see."""

@@ -101,6 +101,8 @@ def complete_rounds(evidence: Evidence) -> dict[tuple[str, str], int]:
     "difference",
     remedy="repeat the campaign with `vtax run`, which follows the plan; do not start cells by hand",
     source="when every trial began, against the plan; in logs the times that they name, which few do",
+    note="a warning where trials were to alternate between environments and a cluster could not be paused: cells ran "
+    "one after the other, in the planned order",
     whole=True,
 )
 def order(evidence: Evidence) -> Iterator[Result]:
