@@ -238,13 +238,15 @@ class FakePausing:
 
     def __init__(self, provider: FakeProvider, label: str) -> None:
         self.provider, self.label = provider, label
+        self.reason = ""
 
     def pause(self) -> str:
         self.provider.pauses += 1
         if self.provider.before_pause is not None:
             self.provider.before_pause(self.provider.pauses)
         self.provider.paused.add(self.label)
-        return "a fake pause"
+        self.reason = self.provider.slow_pause
+        return f"a slow pause ({self.reason})" if self.reason else "a fake pause"
 
     def resume(self) -> None:
         self.provider.resumes += 1
@@ -295,6 +297,7 @@ class FakeProvider:
         self.created = 0
         self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
         self.pauses = self.resumes = 0  # calls, of all clusters
+        self.slow_pause = ""  # why clusters are not paused in the usual way
         self.before_pause: Callable[[int], None] | None = None  # with the number of the call, from 1; may raise
         self.before_resume: Callable[[int], None] | None = None
         self.paused: set[str] = set()  # labels of clusters

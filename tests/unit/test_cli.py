@@ -193,6 +193,21 @@ def test_plan_shows_work_order_and_commands(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.toml"]  # nothing was started or written
 
 
+def test_plan_shows_in_which_order_trials_alternate(run: Run, tmp_path: Path) -> None:
+    text = SUMMARY.replace('interleave = "cell"', 'interleave = "trial"').replace(
+        "time_s = 2", "warmup = 1\niterations = 4"
+    )
+    code, out, _ = run("plan", "--commands", study(tmp_path, text))
+    assert code == 0
+    (line,) = [one for one in out.splitlines() if one.startswith("  round 1: sysbench-cpu.worker1: ")]
+    first, second = line.split(" (warm-up) ")[0].split()[-1], line.split(" (warm-up) ")[1].removesuffix(" (warm-up)")
+    assert {first, second} == {"host", "again"}
+    turns = f"{first} {second} {second} {first}"
+    assert line.endswith(f": {first} (warm-up) {second} (warm-up) {turns} {turns}")
+    assert "  round 1: memory.worker1: host" in out.splitlines()
+    assert next(one for one in out.splitlines() if one.startswith("  round 9: ")).endswith(": host")
+
+
 SUMMARY = """\
 name = "mine"
 looks = [6, 10]
@@ -619,6 +634,23 @@ def test_what_cannot_be_compared_is_a_usage_error(run: Run, tmp_path: Path) -> N
         assert (code, out) == (2, ""), err
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SUMMARY.replace("rounds = 8", "rounds = 5"), "again takes part in 5 rounds: a verdict needs 6"),
+        (
+            SUMMARY.replace('"host"\n[environments.again]', '"host"\nonly = ["memory"]\n[environments.again]'),
+            "again runs nothing that another environment runs too: none of it is compared",
+        ),
+        (SUMMARY, ""),
+    ],
+)
+def test_plan_says_what_can_have_no_verdict(run: Run, tmp_path: Path, text: str, said: str) -> None:
+    out = " ".join(run("plan", study(tmp_path, text))[1].split())
+    assert said in out
+    assert ("a verdict needs" in out or "none of it is compared" in out) == bool(said)
+
+
 # --- doctor --noise ------------------------------------------------------------------------------------------------
 
 
@@ -650,6 +682,7 @@ def test_doctor_says_what_the_noise_of_this_machine_lets_it_resolve(run: Run, mo
     assert re.search(
         r"^more rounds are needed for that: memory \(in \d+\); vtax run quick --rounds N$", out, re.MULTILINE
     )
+    assert "plain loops in slots of 0.28 s. Runs of a second average some of it out" in lines[-1]
     busy = noisy(3.0).model_copy(update={"others": 0.5})
     monkeypatch.setattr(noise, "measure", lambda directory, listener: busy)
     assert "other programs use 50.0 % of the CPUs: stop them, and measure again" in run("doctor", "--noise")[1]

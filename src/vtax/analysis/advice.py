@@ -138,7 +138,7 @@ def _counters(trials: Sequence[TrialRecord]) -> dict[tuple[str, str, int], Count
 def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord], runs: Runs) -> list[str]:
     """m*, for each entry that is repeated in a cell: from six rounds on, of its primary metrics the largest."""
     planned = {spec.label: spec.iterations for spec in plan.study.benchmarks}
-    cost = _costs(plan, trials)
+    cost = _costs(plan, trials, by_trial=any(one.interleave == "trial" for one in pairs))
     best: dict[str, int] = {}
     for one in pairs:
         level = one.level
@@ -166,12 +166,12 @@ def _pairs(one: Pair) -> list[Floats]:
     return [np.log(mine) - np.log(theirs) for mine, theirs in zip(*one.by_round.values, strict=True)]
 
 
-def _costs(plan: Plan, trials: Sequence[TrialRecord]) -> dict[str, tuple[float, float]]:
+def _costs(plan: Plan, trials: Sequence[TrialRecord], *, by_trial: bool) -> dict[str, tuple[float, float]]:
     """For each entry: what a new cell costs before its first trial, and what one more iteration costs, s.
 
-    Where trials alternate: a new round, with the clusters of all environments, and one more iteration in each of them.
+    `by_trial`, where trials alternate: a new round, with the clusters of all environments, and one more iteration in
+    each of them.
     """
-    by_trial = plan.interleave == "trial"
     units: dict[str, list[TrialRecord]] = defaultdict(list)
     for trial in trials:
         units[str(trial.round) if by_trial else trial.cell].append(trial)

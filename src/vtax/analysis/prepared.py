@@ -87,17 +87,19 @@ def prepare(
     declared: Declared,
     tables: Tables | None = None,
     emulated: frozenset[str] = frozenset(),
+    alternated: bool = True,
 ) -> Prepared:
     """The levels of `measurements`, in an order that does not depend on theirs.
 
     `declared` are the metrics that benchmarks may report, for entries of which no run succeeded. `tables` saves the
     simulation of the plan's looks (`calibration_cache`), and changes no bit. Environments that are `emulated` have
-    levels and are not compared. Raises ParseError, naming the file, for numbers that cannot be: a rate of zero, two
-    values for one thing.
+    levels and are not compared. Unless all rounds `alternated` as planned, whole cells are compared in all of them:
+    runs that are not adjacent are not pairs, and what one cell leaves to the next is adjusted for. Raises ParseError,
+    naming the file, for numbers that cannot be: a rate of zero, two values for one thing.
     """
     table = columns(measurements)
     found, last = measured(table), int(table.round.max(initial=0))
-    iterations = iterations_of(table, found) if plan.interleave == "trial" else {}
+    iterations = iterations_of(table, found) if plan.interleave == "trial" and alternated else None
     context = pairing_context(plan, trials, last, tables or {}, declared, iterations, emulated)
     if plan.origin is Origin.IMPORTED:  # no clock of vtax and no planned cells: nothing to say when, or what is lost
         return Prepared(plan, trials, *levels_of(table, found, {}), context)

@@ -42,9 +42,9 @@ def clock(evidence: Evidence) -> Iterator[Result]:
     yield from mpi_timer(evidence)
     for one in differences(evidence, "clock_source"):
         message = f"the clock source is {shown(one.theirs)} in {one.environment} and {shown(one.reference)} in "
-        message += f"{evidence.reference}: reading the time costs more in one of them, and may be less exact"
+        message += f"{one.base}: reading the time costs more in one of them, and may be less exact"
         remedy = "give the guest a stable TSC, and compare times with those taken outside"
-        yield Failed(message, one.environment, severity=Severity.WARNING, remedy=remedy)
+        yield Failed(message, one.environment, severity=Severity.WARNING, remedy=remedy, against=one.base)
     for environment in evidence.environments if evidence.plan.origin is Origin.RUN else ():
         if set_by := steps(evidence, environment):
             yield Failed(f"the clock of {environment} was set by {set_by:.2f} s during a trial", environment)

@@ -100,7 +100,7 @@ def shared_filesystem(evidence: Evidence) -> Iterator[Result]:
         same_kind = storage_kinds(one.theirs) == storage_kinds(one.reference)
         # a blocker that touches no figure would stop what it does not mean
         severity = Severity.WARNING if same_kind or not measured else None
-        yield Failed(message + evidence.reference, one.environment, severity=severity, labels=ON_SHARED)
+        yield Failed(message + one.base, one.environment, severity=severity, labels=ON_SHARED, against=one.base)
     apart = {one.environment for one in unlike}
     plain = [name for name, kinds in types.items() if name not in apart and not NETWORK.intersection(kinds)]
     if plain:
@@ -203,7 +203,7 @@ def storage_setup(evidence: Evidence) -> Iterator[Result]:
     for fact, name in SETUP.items():
         for one in differences(evidence, fact):
             message = f"{name} is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in "
-            yield Failed(message + evidence.reference, one.environment)
+            yield Failed(message + one.base, one.environment, against=one.base)
     for environment in evidence.environments:
         kinds = values_of(evidence, environment, "scratch_filesystem").values()
         free = [v for every in values_of(evidence, environment, "scratch_free_fraction").values() for v in every]

@@ -96,7 +96,7 @@ def huge_pages(evidence: Evidence) -> Iterator[Result]:
     for fact, name in HUGE_PAGES.items():
         for one in differences(evidence, fact):
             message = f"{name} is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in "
-            yield Failed(message + evidence.reference, one.environment)
+            yield Failed(message + one.base, one.environment, against=one.base)
     for environment in evidence.environments:
         values = values_of(evidence, environment, "thp").values()
         taken = sum(

@@ -27,6 +27,7 @@ STEADY = {
     "cpu_model": "the model of the CPU",
     "dmi_product": "the machine",
 }
+COMPLETE: tuple[str, frozenset[str]] = ("", frozenset())  # no node lacks an instruction
 DECISIVE = frozenset({"vm_accelerator", "vm_network"})  # another one is another environment
 
 
@@ -52,17 +53,14 @@ def different(evidence: Evidence) -> Iterator[Result]:
     for fact, name in FACTS.items():
         for one in differences(evidence, fact):
             message = f"{name} differs: {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in "
-            yield Failed(message + evidence.reference, one.environment)
+            yield Failed(message + one.base, one.environment, against=one.base)
     for one in differences(evidence, "mitigations"):
         theirs, ours = merged(one.theirs), merged(one.reference)
         names = sorted(name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name))
         here, there = theirs.get(names[0], "not listed"), ours.get(names[0], "not listed")
-        message = (
-            f"mitigations differ: {shown(names)} ({names[0]}: {here} in {one.environment}, {there} in "
-            f"{evidence.reference})"
-        )
+        message = f"mitigations differ: {shown(names)} ({names[0]}: {here} in {one.environment}, {there} in {one.base})"
         remedy = "boot the guest with the same mitigations= as the host, or take their cost as part of it"
-        yield Failed(message, one.environment, remedy=remedy)
+        yield Failed(message, one.environment, remedy=remedy, against=one.base)
 
 
 @row(
@@ -75,21 +73,32 @@ def different(evidence: Evidence) -> Iterator[Result]:
     remedy="give the guest the host's CPU model (host-passthrough, -cpu host)",
     source="/proc/cpuinfo of the host and of every node",
     needs=Needs("the CPU flags of the host and of its nodes", ("cpu_flags",), ("cpu_flags",), origin=Origin.RUN),
+    note="a note where what it is compared with lacks them too",
 )
 def hidden_flags(evidence: Evidence) -> Iterator[Result]:
     """T03: instructions that the host's CPU has and a node does not see."""
-    for environment in evidence.environments:
-        host = used(evidence.host_facts(environment)["cpu_flags"])
-        for node, flags in values_of(evidence, environment, "cpu_flags").items():
-            hidden = sorted(host - {flag for seen in flags for flag in used(seen)})
-            if hidden:
-                message = f"{node} in {environment} lacks {shown(hidden)}, which the host's CPU has: other code runs"
-                # T04 says all about emulation
-                severity = Severity.WARNING if emulated(evidence, environment) else None
-                yield Failed(message, environment, severity=severity)
-                break
-        else:
-            yield f"{environment}: all {len(host)} kinds of instructions of the host"
+    hidden = {environment: lacking(evidence, environment) for environment in evidence.environments}
+    for environment, (node, flags) in hidden.items():
+        if not flags:
+            yield f"{environment}: every node has all instructions of the host"
+            continue
+        message = f"{node} in {environment} lacks {shown(sorted(flags))}, which the host's CPU has: other code runs"
+        others = [other for both in evidence.pairs if environment in both for other in both if other != environment]
+        unlike = [other for other in dict.fromkeys(others) if flags - hidden.get(other, COMPLETE)[1]]
+        # T04 says all about emulation
+        severity = Severity.WARNING if emulated(evidence, environment) else None
+        yield from (Failed(f"{message} than in {other}", environment, "", severity, against=other) for other in unlike)
+        if not unlike:  # what it is compared with lacks them too
+            yield Failed(message, environment, severity=Severity.INFO)
+
+
+def lacking(evidence: Evidence, environment: str) -> tuple[str, frozenset[str]]:
+    """The first node that lacks instructions of the host's CPU, and which; none where all have all."""
+    host = used(evidence.host_facts(environment)["cpu_flags"])
+    for node, several in values_of(evidence, environment, "cpu_flags").items():
+        if flags := host - {flag for seen in several for flag in used(seen)}:
+            return node, frozenset(flags)
+    return COMPLETE
 
 
 def used(flags: Any) -> set[str]:

@@ -147,20 +147,21 @@ def throttling(evidence: Evidence, environment: str) -> tuple[float, float, str]
     ),
 )
 def unequal(evidence: Evidence) -> Iterator[Result]:
-    """C03: CPUs or memory of a node differ from the same node of the reference."""
-    for environment in evidence.compared:
-        ours, theirs = resources(evidence, evidence.reference), resources(evidence, environment)
-        guests = [name for name in (environment, evidence.reference) if evidence.capabilities(name).own_kernel]
+    """C03: CPUs or memory of a node differ from the same node of what its environment is compared with."""
+    for environment, base in evidence.pairs:
+        ours, theirs = resources(evidence, base), resources(evidence, environment)
+        guests = [name for name in (environment, base) if evidence.capabilities(name).own_kernel]
         for node in (node for node in theirs if node in ours):
             if wrong := unlike(theirs[node], ours[node], bool(guests)):
-                message = f"{node} in {environment} has {wrong[0]}, in {evidence.reference} {wrong[1]}"
-                yield Failed(message, environment)
+                message = f"{node} in {environment} has {wrong[0]}, in {base} {wrong[1]}"
+                yield Failed(message, environment, against=base)
                 break
-        for fact, name in TOPOLOGY.items():
-            for one in (one for one in differences(evidence, fact) if one.environment == environment):
-                message = f"{one.node} in {environment} sees {shown(one.theirs)} {name}, in {evidence.reference} "
-                remedy = "give the guest the host's topology; pinned virtual CPUs still run where the plan says"
-                yield Failed(message + shown(one.reference), environment, "", Severity.WARNING, remedy)
+    for fact, name in TOPOLOGY.items():
+        for one in differences(evidence, fact):
+            message = f"{one.node} in {one.environment} sees {shown(one.theirs)} {name}, in {one.base} "
+            remedy = "give the guest the host's topology; pinned virtual CPUs still run where the plan says"
+            message += shown(one.reference)
+            yield Failed(message, one.environment, "", Severity.WARNING, remedy, against=one.base)
     for environment in evidence.environments:
         if seen := resources(evidence, environment):
             yield f"{environment}: " + ", ".join(f"{node} {described(each)}" for node, each in seen.items())

@@ -101,6 +101,8 @@ def complete_rounds(evidence: Evidence) -> dict[tuple[str, str], int]:
     "difference",
     remedy="repeat the campaign with `vtax run`, which follows the plan; do not start cells by hand",
     source="when every trial began, against the plan; in logs the times that they name, which few do",
+    note="a warning where trials were to alternate between environments and a cluster could not be paused: cells ran "
+    "one after the other, in the planned order",
     whole=True,
 )
 def order(evidence: Evidence) -> Iterator[Result]:
@@ -140,11 +142,12 @@ def planned_blocks(evidence: Evidence) -> Iterator[tuple[str, list[str]]]:
 
 
 def whole_cells(evidence: Evidence) -> Iterator[Failed]:
-    """Rounds in which trials should alternate and did not: as good as any round of whole cells, and no better."""
+    """Rounds in which trials should alternate and did not. Then whole cells are compared in all rounds."""
     reasons = {cell.round: cell.not_interleaved for cell in evidence.cells if cell.not_interleaved}
     if reasons:
         message = f"in {len(reasons)} of {len({cell.round for cell in evidence.plan.cells})} rounds environments were "
-        message += f"measured one after the other, not in alternating trials: {shown(sorted(set(reasons.values())))}"
+        message += f"measured one after the other, not in alternating trials: {shown(sorted(set(reasons.values())))}; "
+        message += "so whole cells are compared in all rounds"
         remedy = "nothing is wrong with these rounds, but intervals are wider; make pausing possible, or set "
         yield Failed(message, severity=Severity.WARNING, remedy=remedy + 'interleave = "cell"')
 

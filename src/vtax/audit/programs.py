@@ -57,8 +57,8 @@ def different(evidence: Evidence) -> Iterator[Result]:
         for one in differences(evidence, fact):
             theirs, ours = (without_core(shown(values), fact, cores) for values in (one.theirs, one.reference))
             if theirs != ours:
-                message = f"{name} in {one.environment} is {theirs}, in {evidence.reference} {ours}"
-                yield Failed(f"{message}: programs are compared", one.environment)
+                message = f"{name} in {one.environment} is {theirs}, in {one.base} {ours}"
+                yield Failed(f"{message}: programs are compared", one.environment, against=one.base)
     for environment in evidence.environments:
         yield f"{environment}: hashes of {shown(sorted(all_values(evidence, environment, 'binary_sha256')))}"
 
@@ -73,33 +73,32 @@ def without_core(config: str, fact: str, cores: set[str]) -> str:
 
 
 def mapping_differs(evidence: Evidence, fact: str, kind: str) -> Iterator[Failed]:
-    """One for each environment that has other values than the reference under the same names."""
+    """One for each environment that has other values under the same names than what it is compared with."""
     for one in differences(evidence, fact):
         theirs, ours = merged(one.theirs), merged(one.reference)
         names = sorted(name for name in theirs.keys() & ours.keys() if theirs[name] != ours[name])
         if names:
             name = names[0]
             message = (
-                f"{kind} differs between {one.environment} and {evidence.reference}: {shown(names)} "
+                f"{kind} differs between {one.environment} and {one.base}: {shown(names)} "
                 f"({name}: {brief(theirs[name])}, {brief(ours[name])}); this compares programs, not virtualization"
             )
-            yield Failed(message, one.environment)
+            yield Failed(message, one.environment, against=one.base)
 
 
 def variables_differ(evidence: Evidence) -> Iterator[Failed]:
     """A variable that steers a library and has another value; one that is not set is not a fact of the node."""
-    ours = all_values(evidence, evidence.reference, "environment_overrides")
-    for environment in evidence.compared:
-        theirs = all_values(evidence, environment, "environment_overrides")
+    for environment, base in evidence.pairs:
+        ours, theirs = (all_values(evidence, name, "environment_overrides") for name in (base, environment))
         names = sorted(name for name in theirs.keys() | ours.keys() if theirs.get(name) != ours.get(name))
         if names:
             name = names[0]
             here, there = theirs.get(name, "not set"), ours.get(name, "not set")
             message = (
                 f"variables that steer libraries differ: {shown(names)} ({name} in {environment}: {here}, in "
-                f"{evidence.reference}: {there}); the same program then runs other code"
+                f"{base}: {there}); the same program then runs other code"
             )
-            yield Failed(message, environment, remedy="unset them in the shell that starts vtax")
+            yield Failed(message, environment, remedy="unset them in the shell that starts vtax", against=base)
 
 
 def builds(evidence: Evidence) -> Iterator[Result]:

@@ -137,11 +137,11 @@ def noise_lines(reading: NoiseReading, found: Sequence[Resolution], study: Study
         *(f"{name}: too slow here to be measured in {reading.elapsed_s:.0f} s" for name in unknown),
         "",
         *([BUSY.format(share=percent(reading.others))] if (reading.others or 0.0) > BUSY_FROM else []),
-        *_meaning(found, study),
+        *_meaning(found, study, reading.slot_s),
     ]
 
 
-def _meaning(found: Sequence[Resolution], study: Study) -> list[str]:
+def _meaning(found: Sequence[Resolution], study: Study, slot_s: float) -> list[str]:
     """What the quick study can tell here, in sentences."""
     from vtax.wording import listed
 
@@ -153,5 +153,6 @@ def _meaning(found: Sequence[Resolution], study: Study) -> list[str]:
         *([f"quick, {shape}, can tell a difference of {margin} here: {listed(fine)}"] if fine else []),
         *([f"more rounds are needed for that: {listed(more)}; vtax run quick --rounds N"] if more else []),
         *([f"too noisy for that now: {listed(never)}; measure again later"] if never else []),
-        "This is the noise of short slots of plain loops; tools may be noisier, and clusters differ a little too.",
+        f"This is the noise of plain loops in slots of {slot_s:g} s. Runs of a second average some of it out, so that "
+        "they may need fewer rounds; tools may be noisier, and clusters differ a little too.",
     ]

@@ -111,9 +111,29 @@ def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
     for place, sentence in enumerate(plan.left_out):
         yield "left out" if place == 0 else "", sentence
     known = (*plan.problems, *(problem for name in prepared.providers for problem in prepared.problems[name]))
-    limits = [problem.message for problem in known if problem.severity is Severity.WARNING]
+    limits = [*(problem.message for problem in known if problem.severity is Severity.WARNING), *_undecidable(plan)]
     for place, sentence in enumerate(limits):
         yield "limits" if place == 0 else "", sentence
+
+
+def _undecidable(plan: Plan) -> Iterator[str]:
+    """Environments that can have no verdict, although nothing is wrong with them here."""
+    from vtax.analysis.records import VERDICT_FROM
+    from vtax.wording import plural
+
+    has = {
+        spec.name: {(one.label, one.target.label) for one in plan.work if one.environment == spec.name}
+        for spec in plan.environments
+    }
+    for spec in plan.environments:
+        rounds = plan.rounds_of(spec.name)
+        others = set().union(*(places for name, places in has.items() if name != spec.name))
+        if spec.name == plan.study.baseline or spec.selection == spec.emulated:
+            continue
+        if not has[spec.name] & others:
+            yield f"{spec.name} runs nothing that another environment runs too: none of it is compared"
+        elif rounds < VERDICT_FROM:
+            yield f"{spec.name} takes part in {rounds} {plural(rounds, 'round')}: a verdict needs {VERDICT_FROM}"
 
 
 def _names(plan: Plan, names: Iterable[str]) -> str:
@@ -185,9 +205,7 @@ def lines_of(prepared: Prepared) -> list[str]:
         made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path, plan.study.image.kernel)
         lines += [f"    $ {shlex.join(command)}" for command in made]
     lines += _work_lines(plan)
-    lines += ["", "order"]
-    for cell in plan.cells:
-        lines.append(f"  round {cell.round}: {cell.environment}: " + " ".join(trial.work for trial in cell.trials))
+    lines += ["", "order", *_order(plan)]
     if plan.left_out:
         lines += ["", "left out", *(f"  {sentence}" for sentence in plan.left_out)]
     if plan.problems:
@@ -223,6 +241,22 @@ def _ending(plan: Plan) -> list[str]:
     if study.ladder:
         lines.append(f"ladder {', '.join(study.ladder)}")
     return lines
+
+
+def _order(plan: Plan) -> Iterator[str]:
+    """What runs when: a line for each cell, or, where trials alternate, for each work of a round."""
+    from itertools import groupby
+
+    from vtax.analysis.order import trials_in_order
+
+    for number, cells in groupby(plan.cells, key=lambda cell: cell.round):
+        if plan.interleave == "cell":
+            for cell in cells:
+                yield f"  round {number}: {cell.environment}: " + " ".join(trial.work for trial in cell.trials)
+            continue
+        for work, several in groupby(trials_in_order(list(cells)), key=lambda one: one[1].work):
+            turns = (f"{cell.environment}{' (warm-up)' if trial.warmup else ''}" for cell, trial in several)
+            yield f"  round {number}: {work}: " + " ".join(turns)
 
 
 def _work_lines(plan: Plan) -> list[str]:

@@ -106,7 +106,15 @@ def evaluate(
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
     declared, emulated = declared_metrics(), evidence.emulated
-    numbers = prepare(measurements, plan=plan, trials=trials, declared=declared, tables=tables, emulated=emulated)
+    numbers = prepare(
+        measurements,
+        plan=plan,
+        trials=trials,
+        declared=declared,
+        tables=tables,
+        emulated=emulated,
+        alternated=evidence.alternated,
+    )
     evidence = replace(evidence, prepared=numbers)
     rows, made = _judged(evidence, ignoring)
     if log is not None and until is None and _is_over(log):

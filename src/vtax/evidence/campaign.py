@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from vtax.facts.nesting import EMULATION
@@ -63,8 +64,18 @@ class Evidence:
         from vtax.analysis.prepared import prepare  # numpy and scipy take a while to load
 
         return self.prepared or prepare(
-            self.measurements, plan=self.plan, trials=self.trials, declared={}, emulated=self.emulated
+            self.measurements,
+            plan=self.plan,
+            trials=self.trials,
+            declared={},
+            emulated=self.emulated,
+            alternated=self.alternated,
         )
+
+    @property
+    def alternated(self) -> bool:
+        """Whether no round whose trials were to alternate between environments ran as whole cells."""
+        return not any(cell.not_interleaved for cell in self.cells)
 
     @cached_property
     def emulated(self) -> frozenset[str]:
@@ -136,6 +147,20 @@ class Evidence:
     def compared(self) -> tuple[str, ...]:
         """The environments that are compared with the reference."""
         return tuple(name for name in self.environments if name != self.reference)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Every environment with all that it is compared with: the reference, what takes its place for some metrics,
+        and the steps of the ladder. Only environments that came up."""
+        numbers, ladder = self.numbers, self.plan.study.ladder
+        taken = {(one.environment, numbers.baseline_of(one)) for one in numbers.levels.values()}
+        steps = {(step, previous) for previous, step in (*pairwise(ladder), *zip(ladder[:1], ladder[-1:], strict=True))}
+        others = (both for both in product(self.environments, repeat=2) if both in taken | steps)
+        found: dict[frozenset[str], tuple[str, str]] = {}
+        for one, base in (*((name, self.reference) for name in self.compared), *others):
+            if one != base:
+                found.setdefault(frozenset((one, base)), (one, base))  # not in both directions
+        return tuple(found.values())
 
     def capabilities(self, environment: str) -> Capabilities:
         """What is recorded of an environment's provider; UNKNOWN when nothing is."""
@@ -273,22 +298,22 @@ def values_of(evidence: Evidence, environment: str, fact: str) -> dict[str, list
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact that differs between one environment and the reference, on the first node where it does."""
+    """A fact that differs between an environment and one that it is compared with, on the first node where it does."""
 
     environment: str
+    base: str
     node: str
     theirs: tuple[Any, ...]
     reference: tuple[Any, ...]
 
 
 def differences(evidence: Evidence, fact: str) -> Iterator[Difference]:
-    """The environments in which a node has other values of a fact than the same node has in the reference."""
-    reference = values_of(evidence, evidence.reference, fact)
-    for environment in evidence.compared:
-        theirs = values_of(evidence, environment, fact)
+    """Where a node has other values of a fact than the same node in what its environment is compared with."""
+    for environment, base in evidence.pairs:
+        theirs, reference = values_of(evidence, environment, fact), values_of(evidence, base, fact)
         for node in (node for node in theirs if node in reference):
             if set(map(canonical, theirs[node])) != set(map(canonical, reference[node])):
-                yield Difference(environment, node, tuple(theirs[node]), tuple(reference[node]))
+                yield Difference(environment, base, node, tuple(theirs[node]), tuple(reference[node]))
                 break
 
 

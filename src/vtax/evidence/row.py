@@ -30,7 +30,10 @@ NOT_IN_LOGS = "not recorded in imported logs: only a campaign that vtax runs its
 
 @dataclass(frozen=True)
 class Failed:
-    """What is wrong, and what it touches: empty fields touch all. Without a severity and a remedy it has the row's."""
+    """What is wrong, and what it touches: empty fields touch all. Without a severity and a remedy it has the row's.
+
+    `against` is the other environment of a difference of two, which touches no comparison with a third one.
+    """
 
     message: str
     environment: str = ""
@@ -39,6 +42,7 @@ class Failed:
     remedy: str = ""
     metrics: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    against: str = ""
 
 
 class Undecided(Failed):
@@ -153,6 +157,7 @@ class Row:
             remedy=UNKNOWN_REMEDY if unknown else one.remedy or self.remedy,
             why=self.why,
             environment=one.environment,
+            against=one.against,
             benchmark=one.entry,
             metrics=one.metrics,
             labels=one.labels,

@@ -46,8 +46,9 @@ class Problem(Record):
 class Finding(Record):
     """Something the audit says about a campaign, and what it touches: empty fields touch all.
 
-    `metrics` are names of metrics; `labels` maps a label to the values that are meant. `unknown` marks a condition that
-    could not be checked.
+    `against` is the other environment, where it is about a difference of two: it does not touch what a third one is
+    compared with. `metrics` are names of metrics; `labels` maps a label to the values that are meant. `unknown` marks a
+    condition that could not be checked.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Finding(Record):
     remedy: str
     why: str = ""  # why it matters
     environment: str = ""
+    against: str = ""
     benchmark: str = ""
     metrics: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -65,6 +67,7 @@ class Finding(Record):
         """Whether it is about a comparison of environments; `names` are what findings call its entry."""
         return (
             self.environment in ("", *environments)
+            and (len(set(environments)) < 2 or self.against in ("", *environments))
             and self.benchmark in ("", *names)
             and (not self.metrics or metric in self.metrics)
             and all(labels.get(name) in values for name, values in self.labels.items())

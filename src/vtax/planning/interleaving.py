@@ -7,7 +7,7 @@ clusters only one has to fit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from vtax.model.capabilities import Capabilities
@@ -16,6 +16,7 @@ from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import Interleave, Study
 from vtax.planning.shape import cluster_shape
 from vtax.units import format_bytes
+from vtax.wording import listed
 
 IDLE_NODE = 64 * 2**20  # of memory that a node without its own kernel keeps while it is paused
 MOST = 0.9  # of the machine's memory: the rest is for the machine itself and vtax
@@ -31,8 +32,11 @@ class Arrangement:
     refused: str = ""
 
 
-def arranged(study: Study, capacity: HostCapacity, capabilities: Mapping[str, Capabilities]) -> Arrangement:
-    """The arrangement of a round of the environments in `capabilities` (by name).
+def arranged(
+    study: Study, capacity: HostCapacity, capabilities: Mapping[str, Capabilities], brief: Collection[str] = ()
+) -> Arrangement:
+    """The arrangement of a round of the environments in `capabilities` (by name), some of which are `brief`: not in all
+    rounds, but in the first one together with all others.
 
     Automatic sizes share the machine's memory between the clusters that hold it at once. Where the memory of all does
     not fit, or two hypervisors exclude each other, environments are measured one after the other.
@@ -40,20 +44,32 @@ def arranged(study: Study, capacity: HostCapacity, capabilities: Mapping[str, Ca
     if study.interleave == "cell" or len(capabilities) < 2:
         return Arrangement("cell", *cluster_shape(study, capacity))
     holding = sum(one.own_kernel for one in capabilities.values())
-    sharing = len(capabilities) - holding
-    shape, problems = cluster_shape(study, capacity, holding + (1 if sharing else 0))
-    memory = sum(node.memory_bytes for node in shape.nodes)
-    needed = memory * holding + (memory + (sharing - 1) * len(shape.nodes) * IDLE_NODE if sharing else 0)
+    shape, problems = cluster_shape(study, capacity, holding + (holding < len(capabilities)))
+    room, needed = MOST * capacity.memory_bytes, _needed(shape, capabilities)
     refused = _excluded(capabilities)
-    if not refused and needed > MOST * capacity.memory_bytes:
+    if not refused and needed > room:
+        each = format_bytes(sum(node.memory_bytes for node in shape.nodes))
         refused = (
-            f"{len(capabilities)} clusters with {format_bytes(memory)} each need {format_bytes(needed)} of memory at "
-            f"once, and this machine has {format_bytes(capacity.memory_bytes)}, {MOST:.0%} of it for nodes"
+            f"{len(capabilities)} clusters with {each} each need {format_bytes(needed)} of memory at once, and this "
+            f"machine has {format_bytes(capacity.memory_bytes)}, {MOST:.0%} of it for nodes"
         )
+        always = {name: one for name, one in capabilities.items() if name not in brief}
+        if 1 < len(always) < len(capabilities) and _needed(shape, always) <= room:
+            refused += f"; without {listed(list(brief))} (in fewer rounds), the others would alternate"
     if not refused:
         return Arrangement("trial", shape, problems)
     sentence = f"trials do not alternate between environments, which are measured one after the other: {refused}"
     return Arrangement("cell", *cluster_shape(study, capacity), refused=sentence)
+
+
+def _needed(shape: ClusterShape, capabilities: Mapping[str, Capabilities]) -> int:
+    """The memory of the clusters of these environments when all exist and one runs."""
+    memory, holding = (
+        sum(node.memory_bytes for node in shape.nodes),
+        sum(one.own_kernel for one in capabilities.values()),
+    )
+    sharing = len(capabilities) - holding
+    return memory * holding + (memory + (sharing - 1) * len(shape.nodes) * IDLE_NODE if sharing else 0)
 
 
 def _excluded(capabilities: Mapping[str, Capabilities]) -> str:

@@ -45,9 +45,10 @@ def make_plan(
     capabilities = {
         spec.name: _capabilities(spec, providers[spec.name]) for spec in study.environments if spec.name in providers
     }
-    arrangement = arranged(study, capacity, capabilities)
-    shape = arrangement.shape
     environments = tuple(selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
+    brief = [spec.name for spec in environments if spec.selection.rounds_of(study.rounds) < study.rounds]
+    arrangement = arranged(study, capacity, capabilities, brief)
+    shape = arrangement.shape
     frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
     skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ()), *unfit]

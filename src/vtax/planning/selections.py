@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from vtax.errors import Mistake
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Selection, Study
 from vtax.planning.mistakes import unknown_choice, validated
-from vtax.planning.study_tables import EnvironmentTable, SelectionTable
+from vtax.planning.study_tables import MOST_ROUNDS, EnvironmentTable, SelectionTable
 from vtax.providers import option_models
 from vtax.providers.base import Options, Provider
 from vtax.wording import listed
@@ -82,7 +82,12 @@ def _rounds(raw: Mapping[str, Any]) -> int | None:
     """Those of the study; None where the file is wrong about them, which is reported elsewhere."""
     looks = raw.get("looks")
     rounds = looks[-1] if isinstance(looks, list) and looks else raw.get("rounds", 6)
-    return rounds if isinstance(rounds, int) else None
+    return rounds if _is_count(rounds) else None
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    """Whether it is a possible number of rounds; other mistakes about it are reported where the file is validated."""
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_ROUNDS
 
 
 def _table_mistakes(
@@ -100,7 +105,7 @@ def _table_mistakes(
     elif labels and isinstance(table.get("skip"), list) and set(labels) <= set(map(str, table["skip"])):
         yield Mistake(f"{path}.skip", "nothing is left to run", "leave the environment out, or skip less")
     own = table.get("rounds")
-    if isinstance(own, int) and rounds is not None and own > rounds:
+    if _is_count(own) and rounds is not None and own > rounds:
         yield Mistake(f"{path}.rounds", f"{own} is more than the {rounds} rounds of the study", f"{rounds} at most")
 
 

@@ -193,6 +193,8 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 mistakes.append(unknown_choice(f"{path}.nodes", node, nodes, "node"))
         if table and params:
             mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
+            if table.one_way and Scope.PAIRS not in (table.scopes or benchmark.default_scopes):
+                mistakes.append(Mistake(f"{path}.one_way", 'only scope "pairs" has two directions', "leave it out"))
             if Scope.PROVISIONING in (table.scopes or benchmark.default_scopes):
                 mistakes += _comes_with_clusters(path, table)
             yield BenchmarkSpec(
@@ -280,7 +282,7 @@ def _look_checks(raw: Mapping[str, Any]) -> Iterable[Mistake]:
     elif raw.get("anytime") is True and isinstance(rounds, int) and rounds <= VERDICT_FROM:
         hint = "such as `rounds = 60`: the maximum, since the campaign may end earlier"
         yield Mistake("rounds", f"{rounds} rounds leave no interim analysis before the end", hint)
-    if not isinstance(looks, list) or not all(isinstance(look, int) for look in looks):
+    if not isinstance(looks, list) or not all(isinstance(look, int) and look is not True for look in looks):
         return  # the validation of the file has reported that
     if not looks:
         yield Mistake("looks", "the list is empty", "leave `looks` out for a fixed number of `rounds`")

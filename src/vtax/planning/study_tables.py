@@ -34,6 +34,8 @@ Size = Annotated[int, BeforeValidator(_size), Field(ge=1), WithJsonSchema(SIZE_S
 SizeOrAuto = Annotated[Literal["auto"] | int, BeforeValidator(_size_or_auto), WithJsonSchema(SIZE_SCHEMA)]
 Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), WithJsonSchema(DURATION_SCHEMA)]
 Count = Annotated[int, Field(ge=1, le=1024)]
+MOST_ROUNDS = 1000
+Rounds = Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
 
 
 class Table(Record):
@@ -81,7 +83,7 @@ class SelectionTable(Table):
 
     only: list[str] | None = None
     skip: list[str] = Field(default_factory=list)
-    rounds: Annotated[int, Field(ge=1, le=1000)] | None = None
+    rounds: Rounds | None = None
 
 
 class EnvironmentTable(SelectionTable):
@@ -113,8 +115,8 @@ class StudyFile(Table):
 
     name: Name
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    rounds: Annotated[int, Field(ge=1, le=1000)] = 6
-    looks: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], Field(max_length=20)] = Field(default_factory=list)
+    rounds: Rounds = 6
+    looks: Annotated[list[Rounds], Field(max_length=20)] = Field(default_factory=list)
     anytime: bool = False
     budget: Annotated[float, BeforeValidator(_duration), Field(gt=0), WithJsonSchema(DURATION_SCHEMA)] | None = None
     control: bool = False

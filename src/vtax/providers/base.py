@@ -67,6 +67,8 @@ class Node:
 class Pausing(Protocol):
     """What pauses the nodes of a cluster and lets them continue. Both may be called twice."""
 
+    reason: str  # why the nodes are not paused in the usual, faster way; "" where they are
+
     def pause(self) -> str:
         """Stop all nodes where they are. Returns with what. Raises PauseError or CommandError."""
         ...

@@ -110,6 +110,8 @@ class GroupPausing:
     """What pauses the nodes of this machine: the control groups in which all their processes are. Between trials there
     may be none; without a freezer, or without groups, there has to be none."""
 
+    reason = ""
+
     def __init__(self, where: Hierarchy | None, campaign: str) -> None:
         self.where, self.campaign = where, campaign
         self.freezer = where.freezer_of(campaign) if where else None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         references=references() if with_reference else (),
         imports=_imports(campaign),
         plan_frozen=found.seal.frozen,
+        directory=shlex.quote(campaign.directory.resolve().name),  # where it lies is nobody else's business
     )
 
 
@@ -95,7 +97,10 @@ def answer(campaign: Campaign, analysis: Analysis) -> Answer:
     from vtax.report.document.answer.compose import answer_of
 
     trials = campaign.trials(texts=False)
-    return answer_of(ReportInput(analysis=analysis, plan=campaign.plan(), cells=(), trials=tuple(trials)))
+    place = shlex.quote(str(campaign.directory))
+    return answer_of(
+        ReportInput(analysis=analysis, plan=campaign.plan(), cells=(), trials=tuple(trials), directory=place)
+    )
 
 
 def other_baselines(found: Evaluation) -> tuple[str, ...]:

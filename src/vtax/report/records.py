@@ -58,6 +58,7 @@ class ReportInput(Record):
     references: tuple[Reference, ...] = ()
     imports: tuple[Mapping[str, Any], ...] = ()  # what each `vtax import` into the campaign found, file by file
     image_sha256: str = ""
+    directory: str = "DIR"  # of the campaign, as a command names it
     image_recipe: str = ""
     against: tuple[Analysis, ...] = ()  # the same campaign against other environments than the study's baseline
     plan_frozen: str = "unknown"  # before the first run: "yes", "no" or "unknown", by the hashes that the files name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, PauseError, ProvisionError, StoreError
@@ -41,6 +41,7 @@ class Running:
     sites: Mapping[str, Site]
     clock: Clock
     listener: Listener
+    slowly_paused: set[str] = field(default_factory=set)  # environments of which that was said
 
 
 class CellRun:
@@ -122,10 +123,14 @@ class CellRun:
         if self.pauses is None or self.record is None:
             return
         self.pauses.pause()
-        if not self.record.pausing:
-            how = self.pauses.how
-            checks = (*self.record.checks, f"paused between its trials by {how}")
-            self._save(self.record.model_copy(update={"pausing": how, "checks": checks}))
+        how, environment = self.pauses.how, self.cell.environment
+        if how == self.record.pausing:
+            return
+        checks = (*self.record.checks, f"paused between its trials by {how}")
+        self._save(self.record.model_copy(update={"pausing": how, "checks": checks}))
+        if self.pauses.fallback and environment not in self.running.slowly_paused:
+            self.running.slowly_paused.add(environment)
+            self.listener(Notice(f"the clusters of {environment} are paused by {how}, which takes longer than usual"))
 
     def take_down(self) -> None:
         """Destroy the cluster, if there is one. What cannot be removed is reported, and found by `vtax clean`."""

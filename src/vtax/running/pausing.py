@@ -24,6 +24,7 @@ class Pauses:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.how = ""
+        self.fallback = False  # whether that is slower than usual
         self.since: float | None = None  # on the monotonic clock; None while it runs
         self.pause_s = 0.0
 
@@ -33,6 +34,7 @@ class Pauses:
             raise PauseError("its provider cannot pause clusters")
         began = time.monotonic()
         self.how = self.cluster.pausing.pause()
+        self.fallback = bool(self.cluster.pausing.reason)
         self.since = time.monotonic()
         self.pause_s = self.since - began
 

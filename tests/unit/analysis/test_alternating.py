@@ -12,13 +12,14 @@ import pytest
 
 from builders.measurements import measurement, only, simulated_rounds
 from builders.synthetic import plan as synthetic_plan
-from vtax.analysis.analyse import analyse
+from vtax.analysis.analyse import analyse, analysis_of
 from vtax.analysis.campaigns.comparison import compare_campaigns
 from vtax.analysis.campaigns.setup_differences import Recorded
 from vtax.analysis.estimate.bootstrap import LATE, bootstrapped
 from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.differences import median_of_pairs
 from vtax.analysis.estimate.paired import fit
+from vtax.analysis.prepared import prepare
 from vtax.analysis.records import Analysis, Comparison
 from vtax.analysis.sequential.group_sequential import calibration
 from vtax.audit.course import drift
@@ -75,6 +76,18 @@ def test_whole_cells_are_compared_as_before() -> None:
     found = only(simulated(plan_of(3, LOOKS, 4), np.array([ROUND] * 3).transpose(1, 0, 2)).analysis)
     assert found.effect == pytest.approx(-math.log(3.5 / 3.0))
     assert (found.interleave, found.by_round) == ("cell", ())
+
+
+def test_unless_all_rounds_alternated_whole_cells_are_compared() -> None:
+    """Of cells that ran one after the other, iterations of one number are no pairs, and what is carried over stays."""
+    alternating, whole = made(noise=0.01), simulated_rounds(noise=0.01, n=6, looks=LOOKS, iterations=4)
+    numbers = prepare(
+        alternating.measurements, plan=alternating.plan, trials=alternating.trials, declared={}, alternated=False
+    )
+    found, same = only(analysis_of(numbers, ())), only(whole.analysis)
+    assert found == same.model_copy(update={"interleave": "cell"})
+    assert (found.interleave, found.by_round, found.order_adjusted) == ("cell", (), True)
+    assert only(alternating.analysis).interleave == "trial"
 
 
 def test_proportions_have_the_difference_of_their_cells() -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from builders.audit_cases import as_imported, evidence
-from vtax.audit import Evidence, machine
+from vtax.analysis.verdict import blocker
+from vtax.audit import Evidence, Row, environment, limits, machine, programs
 from vtax.evidence.alike import weighed
 from vtax.evidence.row import Failed
-from vtax.model.finding import Severity
+from vtax.model.finding import Finding, Severity
+from vtax.model.plan import Plan
 
 HOST, CONTAINER = ("host", "hpcc"), ("container", "hpcc")
 SLOW_HOST, SLOW_CONTAINER = Failed("slow", "host", "hpcc"), Failed("slow too", "container", "hpcc")
@@ -58,6 +60,78 @@ def test_an_entry_that_the_baseline_lacks_is_weighed_against_what_takes_its_plac
     checked = {("container", "hpcc"): None, ("vm", "hpcc"): Failed("slow", "vm", "hpcc")}
     (found,) = weighed(replace(campaign, plan=plan), checked, UNEQUAL)
     assert (found.severity, found.message) == (UNEQUAL, "slow; not so in container")
+
+
+def three(facts: Mapping[str, Mapping[str, Any]], ladder: tuple[str, ...] = ()) -> Evidence:
+    """Host, container and vm, of which the host has no iperf3."""
+    campaign = evidence(facts)
+    container = campaign.plan.environments[1]
+    added = evidence({"container": facts.get("vm", {})})
+
+    def also(item: Any) -> Any:
+        ids = {"id": item.id.replace("container", "vm")} if hasattr(item, "id") else {}
+        ids |= {"trial": item.trial.replace("container", "vm")} if hasattr(item, "trial") else {}
+        return item.model_copy(update={"environment": "vm", **ids})
+
+    plan = campaign.plan
+    work = (*plan.work, *(also(one) for one in plan.work if one.environment == "container"))
+    planned = plan.model_copy(
+        update={
+            "study": plan.study.model_copy(update={"ladder": ladder}),
+            "environments": (*plan.environments, container.model_copy(update={"name": "vm"})),
+            "work": tuple(one for one in work if (one.environment, one.label) != ("host", "iperf3-udp")),
+        }
+    )
+    measured = (one for one in campaign.measurements if (one.environment, one.label) != ("host", "iperf3-udp"))
+    return replace(
+        campaign,
+        plan=planned,
+        cells=(*campaign.cells, *(also(cell) for cell in added.cells if cell.environment == "container")),
+        measurements=(*measured, *(also(one) for one in added.measurements if one.environment == "container")),
+    )
+
+
+OTHER = {"binary_sha256": {"hpcc": "c" * 64, "xhpl": "b" * 64}}
+SMALLER = {"memory_limit_bytes": 2**30}
+FEWER = {"cpu_flags": ["avx2", "fma", "sse2"]}
+
+
+@pytest.mark.parametrize(
+    ("check", "fact"),
+    [(programs.different, OTHER), (limits.unequal, SMALLER), (environment.hidden_flags, FEWER)],
+)
+def test_what_two_environments_share_and_the_baseline_lacks_blocks_no_comparison_of_the_two(
+    check: Row, fact: Mapping[str, Any]
+) -> None:
+    campaign = three({"container": fact, "vm": fact})
+    assert campaign.pairs == (("container", "host"), ("vm", "host"), ("vm", "container"))
+    rules_out = {both: blocked(campaign, check(campaign), both) for both in campaign.pairs}
+    assert rules_out == {("container", "host"): True, ("vm", "host"): True, ("vm", "container"): False}
+
+
+@pytest.mark.parametrize(
+    ("check", "fact"),
+    [(programs.different, OTHER), (limits.unequal, SMALLER), (environment.hidden_flags, FEWER)],
+)
+def test_what_only_one_of_two_environments_has_blocks_their_comparison(check: Row, fact: Mapping[str, Any]) -> None:
+    campaign = three({"container": fact})
+    rules_out = {both: blocked(campaign, check(campaign), both) for both in campaign.pairs}
+    assert rules_out == {("container", "host"): True, ("vm", "host"): False, ("vm", "container"): True}
+
+
+def test_steps_of_a_ladder_are_pairs_too() -> None:
+    campaign = three({}, ladder=("vm", "container", "host"))
+    campaign = replace(campaign, measurements=(), plan=replace_baseline(campaign.plan, "vm"))
+    assert campaign.pairs == (("host", "vm"), ("container", "vm"), ("host", "container"))
+
+
+def replace_baseline(plan: Plan, name: str) -> Plan:
+    return plan.model_copy(update={"study": plan.study.model_copy(update={"baseline": name})})
+
+
+def blocked(campaign: Evidence, findings: Sequence[Finding], both: tuple[str, str]) -> bool:
+    level = next(one for one in campaign.numbers.levels.values() if one.label == "hpcc")
+    return blocker(findings, both, level, campaign.plan) is not None
 
 
 def with_host_facts(values: Mapping[tuple[str, int], Mapping[str, Any]]) -> Evidence:

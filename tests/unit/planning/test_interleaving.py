@@ -54,6 +54,16 @@ def test_every_environment_of_virtual_machines_is_counted_in_full() -> None:
     )
 
 
+def test_an_environment_that_is_not_in_all_rounds_is_named_where_the_others_would_fit() -> None:
+    machine = HostCapacity(cpu_ids=tuple(range(6)), memory_bytes=int(6.5 * GIB))
+    kinds = {name: KINDS[name] for name in ("host", "docker", "qemu")}
+    found = arranged(study(GIB), machine, kinds, ["qemu"])
+    assert found.interleave == "cell"
+    assert found.refused.endswith("; without qemu (in fewer rounds), the others would alternate")
+    assert "without" not in arranged(study(GIB), machine, kinds).refused
+    assert "without" not in arranged(study(3 * GIB), machine, kinds, ["qemu"]).refused, "host and docker do not fit"
+
+
 def test_paused_containers_keep_a_little() -> None:
     """Three idle nodes of 64 MiB."""
     assert on((3 * GIB + 3 * 64 * MIB) / GIB / 0.9 + 0.001, ("host", "docker"), GIB).interleave == "trial"

@@ -278,6 +278,18 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
         (with_box('only = ["ping"]\nskip = ["ping"]'), "environments.box.skip", "it cannot be combined with `only`"),
         (with_box('skip = ["ping"]'), "environments.box.skip", "nothing is left to run"),
         (with_box("rounds = 0"), "environments.box.rounds", "0: input should be greater than or equal to 1"),
+        (with_box("rounds = 99999"), "environments.box.rounds", "99999: input should be less than or equal to 1000"),
+        (with_top("looks = [true]"), "looks[0]", "True: input should be a valid integer"),
+        (
+            with_box("rounds = 1").replace('baseline = "host"', 'baseline = "host"\nrounds = 0'),
+            "rounds",
+            "0: input should be greater than or equal to 1",
+        ),
+        (
+            with_ping("one_way = true").replace('"ping"', '"startup"'),
+            "benchmarks[0].one_way",
+            'only scope "pairs" has two directions',
+        ),
         (with_box("rounds = 7"), "environments.box.rounds", "7 is more than the 6 rounds of the study (6 at most)"),
         (
             f"looks = [6, 10]\n{with_box('rounds = 11')}",

@@ -483,6 +483,8 @@ def test_a_campaign_that_goes_on_is_not_replaced(report: ReportInput, made: Made
     )
     (text,) = said(report, analysis)
     assert text.startswith("4 planned rounds may still decide CPU in container, about 4 min: ")
+    named = report.model_copy(update={"directory": "campaigns/quick-1"})
+    assert said(named, analysis)[0].endswith("`vtax run --resume campaigns/quick-1` continues this campaign.")
 
 
 def test_a_pilot_and_a_decided_campaign(report: ReportInput, made: Made) -> None:

@@ -12,6 +12,7 @@ import pytest
 from builders.small import IMAGE, PRINTED, anew, new_campaign, planned
 from fakes.cluster import FakeProvider, Reply, Script, telling
 from vtax.errors import PauseError, ProvisionError, TrialsFailed
+from vtax.evaluation.evaluate import evaluate
 from vtax.events import CellFinished, Event, Notice, TrialFinished, TrialStarted
 from vtax.model.trial import Status
 from vtax.running.campaign import execute
@@ -264,7 +265,54 @@ def test_where_nothing_pauses_a_cluster_whole_cells_run_one_after_the_other(begi
     assert {cell.not_interleaved for cell in records} == {why}
     assert {(cell.pausing, cell.paused, cell.instance) for cell in records} == {("", (), 1)}
     assert one.providers["box"].pauses == 1, "it is not tried again"
+    assert {found.interleave for found in evaluate(one.campaign).analysis.comparisons} == {"cell"}
     one.assert_nothing_is_left()
+
+
+def test_one_round_of_whole_cells_makes_all_of_them_compared_as_such(begin: Begin) -> None:
+    one = begin(script=anew(WELL), rounds=3)
+    one.providers["box"].before_pause = raising(PauseError("no freezer"), 6)  # the first pause of the second round
+    one.run()
+    assert [sorted({cell.not_interleaved for cell in one.campaign.cells() if cell.round == n}) for n in (1, 2, 3)] == [
+        [""],
+        ["the cluster of box cannot be paused: no freezer"],
+        ["the cluster of box cannot be paused: no freezer"],
+    ]
+    found = evaluate(one.campaign)
+    assert {each.interleave for each in found.analysis.comparisons} == {"cell"}
+    assert {each.interleave for each in evaluate(one.campaign, until=1).analysis.comparisons} == {"trial"}
+    (said,) = [each.message for each in found.analysis.findings if each.id == "R02"]
+    assert "in 2 of 3 rounds" in said
+    assert "whole cells are compared in all rounds" in said
+
+
+def test_a_slower_pause_than_usual_is_reported_once_and_in_every_record(begin: Begin) -> None:
+    one = begin(rounds=2)
+    one.providers["box"].slow_pause = "only root may freeze control groups"
+    one.run()
+    how = "a slow pause (only root may freeze control groups)"
+    assert [event.message for event in one.events if isinstance(event, Notice)] == [
+        f"the clusters of box are paused by {how}, which takes longer than usual"
+    ]
+    assert [cell.pausing for cell in one.campaign.cells() if cell.environment == "box"] == [how, how]
+
+
+def test_a_slower_pause_from_the_middle_of_a_round_on_is_recorded_too(begin: Begin) -> None:
+    one = begin()
+    box = one.providers["box"]
+
+    def fall_back(number: int) -> None:
+        box.slow_pause = "a process did not stop" if number >= 3 else ""
+
+    box.before_pause = fall_back
+    one.run()
+    (cell,) = (cell for cell in one.campaign.cells() if cell.environment == "box")
+    assert cell.pausing == "a slow pause (a process did not stop)"
+    assert cell.checks[-2:] == (
+        "paused between its trials by a fake pause",
+        f"paused between its trials by {cell.pausing}",
+    )
+    assert [type(event) for event in one.events].count(Notice) == 1
 
 
 def test_a_provider_without_pauses_gets_whole_cells(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,10 +72,11 @@ def pairing_context(
     measured: int,
     tables: Tables,
     declared: Declared,
-    iterations: Mapping[Key, Iterations],
+    iterations: Mapping[Key, Iterations] | None,
     emulated: frozenset[str],
 ) -> PairingContext:
-    """`measured` is the last round that has a measurement; it counts where no trial was recorded.
+    """`measured` is the last round that has a measurement; it counts where no trial was recorded. `iterations` are
+    those of trials that alternated in all rounds; None where whole cells are compared.
 
     The last round with any record is over, and so are those before it: what has no record there is lost, like a run
     that failed. (At an interim analysis of a running campaign, the last round is the one that has just ended.)
@@ -106,7 +107,7 @@ def pairing_context(
         lost=without_result,
         tables=tables,
         declared=declared,
-        alternation=Alternation(iterations, repeated, late) if plan.interleave == "trial" else None,
+        alternation=None if iterations is None else Alternation(iterations, repeated, late),
         without_loss=frozenset(measured_at - without_result.keys()),
         substitutes=substitutes(plan, emulated),
         emulated=emulated,

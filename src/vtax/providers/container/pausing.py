@@ -21,7 +21,7 @@ class ContainerPausing:
     ) -> None:
         self.engine, self.run, self.containers, self.find = engine, run, tuple(containers), freezers
         self.freezers: tuple[Freezer, ...] | None = None  # () once the engine has to do it
-        self.reason = ""  # why it has to
+        self.reason = ""
         self.by_engine = False  # whether it has paused them now
 
     def pause(self) -> str:

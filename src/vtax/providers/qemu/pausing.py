@@ -15,6 +15,8 @@ STOP, CONTINUE = "stop", "cont"
 class MonitorPausing:
     """`places` are the directories of the nodes, with their monitor sockets."""
 
+    reason = ""
+
     def __init__(self, places: Sequence[Path]) -> None:
         self.places = tuple(places)
 

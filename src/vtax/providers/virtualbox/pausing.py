@@ -16,6 +16,8 @@ PAUSED, RUNNING = "paused", "running"
 class MachinePausing:
     """`machines` are the names in VirtualBox."""
 
+    reason = ""
+
     def __init__(self, machines: Sequence[str]) -> None:
         self.machines = tuple(machines)
 

@@ -285,8 +285,10 @@ def faults(counts: Mapping[str, float]) -> Iterator[tuple[tuple[str, bool], str]
 def problem(evidence: Evidence) -> Iterator[Result]:
     """M04: MPI, versions, sizes and grids."""
     for one in differences(evidence, "mpi_version"):
-        message = f"MPI is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in {evidence.reference}"
-        yield from (Failed(message, one.environment, label) for label in evidence.labels_of(*PROGRAMS))
+        message = f"MPI is {shown(one.theirs)} in {one.environment}, {shown(one.reference)} in {one.base}"
+        yield from (
+            Failed(message, one.environment, label, against=one.base) for label in evidence.labels_of(*PROGRAMS)
+        )
     known = {}
     for (environment, label), trials in evidence.entries(*PROGRAMS).items():
         solved = sorted({line for facts in evidence.facts(trials, "systems") for line in solved_by(facts)})

@@ -36,10 +36,10 @@ def blas_core(evidence: Evidence) -> Iterator[Result]:
     for one in differences(evidence, "blas_core"):
         message = (
             f"the BLAS runs its {shown(one.theirs)} kernel in {one.environment} and its {shown(one.reference)} kernel "
-            f"in {evidence.reference} ({one.node}): two programs are compared"
+            f"in {one.base} ({one.node}): two programs are compared"
         )
         severity = Severity.WARNING if emulated(evidence, one.environment) else None
-        yield from (Failed(message, one.environment, label, severity) for label in labels)
+        yield from (Failed(message, one.environment, label, severity, against=one.base) for label in labels)
     for environment in evidence.environments:
         cores = {str(core) for seen in values_of(evidence, environment, "blas_core").values() for core in seen}
         every = values_of(evidence, environment, "cpu_flags").values()

@@ -25,7 +25,7 @@ def deciding(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
     if not open_:
         return ()
     if _goes_on(report.analysis):
-        return (_more(report.analysis, open_),)
+        return (_more(report, open_),)
     near = [line for line in open_ if all(item.new_campaign for item in members(line))]
     far = [line for line in open_ if line not in near]
     sentences = []
@@ -43,12 +43,13 @@ def _goes_on(analysis: Analysis) -> bool:
     return not analysis.ended and analysis.rounds_complete < analysis.rounds_planned
 
 
-def _more(analysis: Analysis, open_: Sequence[Line]) -> str:
+def _more(report: ReportInput, open_: Sequence[Line]) -> str:
     """The campaign itself may still decide."""
+    analysis = report.analysis
     left = analysis.rounds_planned - analysis.rounds_complete
     return (
         f"{left} planned {plural(left, 'round')} may still decide {_names(open_)}"
-        f"{_minutes(analysis, left)}: `vtax run --resume DIR` continues this campaign."
+        f"{_minutes(analysis, left)}: `vtax run --resume {report.directory}` continues this campaign."
     )
 
 
