@@ -421,6 +421,15 @@ def test_undecided_comparisons_say_what_they_exclude(report: ReportInput) -> Non
     assert all("at most" in message.text for message in limit.messages)
 
 
+def test_what_did_not_run_is_a_limit_but_for_emulated_environments(report: ReportInput) -> None:
+    """Memory bandwidth that no one measured is a limit of what is said about memory."""
+    left_out = ("stream is not run on worker1: no room", "vm is emulated in software here: ...")
+    found = report.model_copy(update={"plan": report.plan.model_copy(update={"left_out": left_out})})
+    texts = [limit.text for limit in answer_of(found).limits]
+    assert texts.count("Stream is not run on worker1: no room") == 1
+    assert not any("vm is emulated" in text for text in texts)
+
+
 def test_the_resolution_is_that_of_the_intervals(judged: Analysis) -> None:
     one = judged.comparisons[0].model_copy(update={"low": 0.81, "high": 1.21, "verdict": Verdict.SLOWER})
     text, more = resolution(judged, [one])
@@ -475,6 +484,16 @@ def test_what_no_rounds_would_decide_is_said(report: ReportInput, made: Made) ->
     far = analysis.comparisons[0].model_copy(update={"remark": "not reachable within 60 rounds; fix steal first"})
     (text,) = said(report, analysis.model_copy(update={"comparisons": (far,)}))
     assert text == "60 rounds with this noise would not decide CPU in container: fix steal first."
+
+
+def test_what_is_undecided_next_to_a_claim_can_be_decided_too(report: ReportInput, made: Made) -> None:
+    """One of two results is slower, which is what the line says; the other is still undecided."""
+    wanted = [("container", Group.NETWORK, word) for word in (Verdict.SLOWER, Verdict.INCONCLUSIVE)]
+    analysis = made(*wanted, ended="after 6 rounds", round_s=70.0, rounds_complete=6)
+    near = analysis.comparisons[1].model_copy(update={"new_campaign": (8, 10)})
+    analysis = analysis.model_copy(update={"comparisons": (analysis.comparisons[0], near)})
+    (text,) = said(report, analysis)
+    assert text.startswith("To decide network in container (1 of 2 results): `vtax run quick --rounds 10`, about 12 min.")
 
 
 def test_a_campaign_that_goes_on_is_not_replaced(report: ReportInput, made: Made) -> None:

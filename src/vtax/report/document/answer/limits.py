@@ -83,7 +83,7 @@ def _capital(text: str) -> str:
 
 
 def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
-    """What is undecided, missing or failed."""
+    """What is undecided, not measured, missing or failed."""
     analysis, foreign = report.analysis, report.plan.origin is Origin.IMPORTED
     undecided = [item for item in known if item.verdict in OPEN]
     if undecided:
@@ -91,6 +91,9 @@ def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
         yield Limit(
             "open", text, tuple(Message((item.environment,), item.label, _undecided(item)) for item in undecided)
         )
+    for text in report.plan.left_out:
+        if not text.startswith(tuple(f"{name} " for name in analysis.emulated)):  # they have a part of their own
+            yield Limit("open", _capital(text))
     lone = [item for item in analysis.comparisons if item.primary and not item.control and not item.n]
     if lone:
         text = f"{len(lone)} primary {plural(len(lone), 'result has', 'results have')} nothing to compare with"
