@@ -33,7 +33,7 @@ def test_r04_drift_that_both_share() -> None:
     near = noise(1)
     found = failed(course.drift, made(lambda _, number: 8e10 * (1 - 0.02 * number) * near()))
     assert [(one.severity, one.metrics) for one in found] == [(Severity.INFO, ("HPL",))]
-    assert "% an hour in container and host, removed by comparing within rounds" in found[0].message
+    assert "% over the campaign in container and host, removed by comparing within rounds" in found[0].message
 
 
 def test_r04_a_difference_that_changes() -> None:
