@@ -63,8 +63,8 @@ def drift(evidence: Evidence) -> Iterator[Result]:
         trend = diagnostics.drift([logs(runs[key]), logs(runs[other])], [runs[key][1], runs[other][1]])
         if trend is not None and trend.per_hour is not None and trend.p_value < diagnostics.ALPHA / len(pairs):
             both = f"{level.environment} and {base.environment}"
-            message = f"{name_of(level)}: {100 * trend.change:+.2g} % over the campaign in {both}, removed by comparing within "
-            yield Failed(f"{message}rounds", *where, Severity.INFO, metrics=metrics)
+            message = f"{name_of(level)}: {100 * trend.change:+.2g} % over the campaign in {both}, "
+            yield Failed(f"{message}removed by comparing within rounds", *where, Severity.INFO, metrics=metrics)
         _, p_value, _ = diagnostics.effect_drifts(apart.differences, apart.rounds.astype(float))
         if float(p_value) < diagnostics.ALPHA / len(pairs):
             message = f"{name_of(level)}: the difference of {level.environment} changes over the rounds"

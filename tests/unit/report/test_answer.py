@@ -112,6 +112,8 @@ def test_a_size_is_percent_or_a_factor(ratio: float, text: str) -> None:
         (1.001, 1.2, "at most 20 % faster, not slower"),
         (3e-6, 3e5, "the noise hides any difference"),
         (0.99, 12.0, "the noise hides any difference"),
+        (0.0, 0.5, "the noise hides any difference"),
+        (0.0498, 0.1171, "at most 20.1 times slower, not faster"),
     ],
 )
 def test_what_an_interval_excludes_is_never_narrower_than_it(low: float, high: float, text: str) -> None:
@@ -126,6 +128,9 @@ def test_ranges_and_changes_in_words() -> None:
     assert wording.changes([0.89], 0.86, 0.92) == "-11 % [-14 %, -8.0 %]"
     assert wording.changes([0.89, 1.0], None, None) == "-11 % to +0.0 %"
     assert wording.changes([0.9], 1e-5, 1e5) == "-10 % [too wide to say]"
+    assert wording.changes([0.0764], 0.0498, 0.1171) == "× 0.076 [× 0.05, × 0.12]", "far from 1 is not wide"
+    assert wording.changes([0.519], 0.37, 0.73) == "-48 % [-63 %, -27 %]", "not half in percent, half as factors"
+    assert wording.changes([0.49, 0.9], 0.4, 0.95) == "× 0.49 to × 0.9 [× 0.4, × 0.95]"
     assert [wording.shown(name) for name in ("container", "vm", "vm-bridge", "lxc", "bare metal")] == [
         "Container",
         "VM",
@@ -195,9 +200,9 @@ def test_the_title_is_the_answer(made: Made) -> None:
         ([(Group.COMPUTE, Verdict.TRIVIAL)], "a negligible difference in CPU (within 2 %)"),
         (
             [(Group.COMPUTE, Verdict.INCONCLUSIVE), (Group.MEMORY, Verdict.INCONCLUSIVE)],
-            "undecided, at most 7 % slower or 4 % faster in CPU and memory",
+            "CPU and memory undecided (at most 7 % slower or 4 % faster)",
         ),
-        ([(Group.COMPUTE, Verdict.UNADJUSTED)], "undecided, at most 6 % slower, not faster in CPU"),
+        ([(Group.COMPUTE, Verdict.UNADJUSTED)], "CPU undecided (at most 6 % slower, not faster)"),
         ([(Group.COMPUTE, Verdict.NOT_COMPARABLE)], "not comparable"),
         (
             [(Group.COMPUTE, Verdict.EQUIVALENT), (Group.MEMORY, Verdict.NOT_COMPARABLE)],
@@ -222,7 +227,7 @@ def test_the_title_is_the_answer(made: Made) -> None:
         ),
         (
             [(Group.COMPUTE, Verdict.EQUIVALENT), (Group.COMPUTE, Verdict.INCONCLUSIVE)],
-            "undecided, at most 7 % slower or 4 % faster in CPU (1 of 2 results)",
+            "CPU (1 of 2 results) undecided (at most 7 % slower or 4 % faster)",
         ),
     ],
 )  # fmt: skip
@@ -240,6 +245,26 @@ def test_intervals_that_say_nothing_are_words(made: Made) -> None:
     assert line.size.endswith("[too wide to say]")
 
 
+def test_a_wide_interval_says_nothing_about_another_resource(made: Made) -> None:
+    """CPU within 7 % and the network within 40 % are two statements, not one about 40 %."""
+    groups = (Group.COMPUTE, Group.STORAGE, Group.NETWORK)
+    analysis = made(*(("container", group, Verdict.INCONCLUSIVE) for group in groups))
+    cpu, storage, network = analysis.comparisons
+    wide = network.model_copy(update={"low": 0.63, "high": 1.058})
+    assert title(analysis.model_copy(update={"comparisons": (cpu, storage, wide)})) == (
+        "Container: CPU and storage undecided (at most 7 % slower or 4 % faster); "
+        "network undecided (at most 37 % slower or 6 % faster)"
+    )
+
+
+def test_a_result_of_one_entry_is_named_after_it(made: Made) -> None:
+    """ "Slower in ping" says more than "in 1 of 2"."""
+    analysis = made(("container", Group.NETWORK, Verdict.SLOWER), ("container", Group.NETWORK, Verdict.INCONCLUSIVE))
+    ping, other = analysis.comparisons
+    found = analysis.model_copy(update={"comparisons": (ping, other.model_copy(update={"label": "iperf3"}))})
+    assert title(found) == "Container: network 11 % slower in ping"
+
+
 def test_two_environments_have_a_sentence_each_and_many_a_short_one(made: Made) -> None:
     two = [(name, group, Verdict.EQUIVALENT) for name in ("container", "vm") for group in (Group.COMPUTE, Group.MEMORY)]
     assert title(made(*two)) == "Container and vm: no measurable cost in CPU and memory (within 2 %)"
@@ -255,7 +280,7 @@ def test_two_environments_have_a_sentence_each_and_many_a_short_one(made: Made) 
     )
     assert title(made(*three)) == (
         "Container and vm: no cost above 2 %. Podman: up to 11 % slower (CPU). "
-        "LXC: undecided, at most 7 % slower or 4 % faster in CPU"
+        "LXC: CPU undecided (at most 7 % slower or 4 % faster)"
     )
 
 
@@ -433,7 +458,7 @@ def test_what_did_not_run_is_a_limit_but_for_emulated_environments(report: Repor
 def test_the_resolution_is_that_of_the_intervals(judged: Analysis) -> None:
     one = judged.comparisons[0].model_copy(update={"low": 0.81, "high": 1.21, "verdict": Verdict.SLOWER})
     text, more = resolution(judged, [one])
-    assert text == "Differences below about ±22 % cannot be seen in half of the comparisons"
+    assert text == "Half of the comparisons cannot show differences below ±22 %"
     assert "the widest is ±22 %" in more
     assert (
         "at least three rounds" in resolution(analysed(rounds([1.0], [1.0])), [one.model_copy(update={"low": None})])[1]
@@ -493,7 +518,9 @@ def test_what_is_undecided_next_to_a_claim_can_be_decided_too(report: ReportInpu
     near = analysis.comparisons[1].model_copy(update={"new_campaign": (8, 10)})
     analysis = analysis.model_copy(update={"comparisons": (analysis.comparisons[0], near)})
     (text,) = said(report, analysis)
-    assert text.startswith("To decide network in container (1 of 2 results): `vtax run quick --rounds 10`, about 12 min.")
+    assert text.startswith(
+        "To decide network (1 of 2 results) in container: `vtax run quick --rounds 10`, about 12 min."
+    )
 
 
 def test_a_campaign_that_goes_on_is_not_replaced(report: ReportInput, made: Made) -> None:

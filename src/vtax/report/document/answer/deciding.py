@@ -83,9 +83,10 @@ def _fix(item: Comparison) -> str:
 
 
 def _names(lines: Sequence[Line]) -> str:
-    """`CPU in container and network in container (1 of 2 results)`."""
-    several: dict[str, None] = {}
+    """`CPU and network (1 of 2 results) in container, and storage in vm`."""
+    several: dict[str, dict[str, None]] = {}
     for line in lines:
         rest = "" if line.standing is Standing.UNDECIDED else f" ({len(_open(line))} of {line.planned} results)"
-        several.setdefault(f"{line.group.inside} in {line.environment}{rest}")
-    return listed(list(several))
+        several.setdefault(line.environment, {}).setdefault(f"{line.group.inside}{rest}")
+    each = [f"{listed(list(groups))} in {name}" for name, groups in several.items()]
+    return ", and ".join(each) if any(len(groups) > 1 for groups in several.values()) else listed(each)

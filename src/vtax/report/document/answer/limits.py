@@ -137,7 +137,7 @@ def _resolution(report: ReportInput, known: Sequence[Comparison]) -> Limit:
 def resolution(analysis: Analysis, known: Sequence[Comparison]) -> tuple[str, str]:
     """The smallest visible difference, from the control arm or from the intervals; and what that is."""
     if analysis.resolution is not None:
-        text = f"Differences below {width(analysis.resolution)} cannot be distinguished here"
+        text = f"Differences below {width(analysis.resolution)} cannot be seen here"
         return text, f"This is the widest interval of {analysis.baseline} against itself ({analysis.control})."
     valid = [item for item in known if item.verdict is not Verdict.NOT_COMPARABLE]
     widths = [(item.high / item.low) ** 0.5 - 1 for item in valid if item.low and item.high]
@@ -145,7 +145,7 @@ def resolution(analysis: Analysis, known: Sequence[Comparison]) -> tuple[str, st
         few = "an interval needs at least three rounds"
         why = few if valid else "no comparison is valid" if known else "there is nothing to compare"
         return "What differences could be seen is unknown", f"The resolution is unknown, because {why}."
-    text = f"Differences below about {width(median(widths))} cannot be seen in half of the comparisons"
+    text = f"Half of the comparisons cannot show differences below {width(median(widths))}"
     return text, (
         f"Half of the {len(widths)} intervals are no wider than {width(median(widths))}, the widest is "
         f"{width(max(widths))}. Without a control arm this is what the noise allows, not what identical systems showed."
