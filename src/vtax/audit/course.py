@@ -14,6 +14,7 @@ from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
+from vtax.units import format_quantity
 
 TAIL = 0.05  # share of outliers from which an environment has a tail
 
@@ -99,7 +100,7 @@ def modes(evidence: Evidence) -> Iterator[Result]:
         where, metrics = (level.environment, level.label), (level.metric,)
         few += values.size < diagnostics.MODES_FROM
         if found := diagnostics.modes(values):
-            low, high = (f"{np.exp(each):.4g} {level.unit}" for each in found)
+            low, high = (format_quantity(float(np.exp(each)), level.unit) for each in found)
             message = f"{name_of(level)} in {level.environment} has two modes, about {low} and {high}"
             yield Failed(message, *where, metrics=metrics)
             continue

@@ -53,7 +53,7 @@ def test_r05_two_modes() -> None:
     campaign = made(lambda name, number: (9e10 if name == "container" and number % 3 else 8e10) * near(), rounds=24)
     (found,) = failed(course.modes, campaign)
     assert (found.severity, found.environment) == (Severity.WARNING, "container")
-    assert "has two modes, about 7.993e+10 flop/s and 8.994e+10 flop/s" in found.message
+    assert "has two modes, about 79.93 Gflop/s and 89.94 Gflop/s" in found.message
 
 
 def test_r05_a_tail() -> None:

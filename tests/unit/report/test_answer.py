@@ -131,9 +131,10 @@ def test_ranges_and_changes_in_words() -> None:
     assert wording.changes([0.0764], 0.0498, 0.1171) == "× 0.076 [× 0.05, × 0.12]", "far from 1 is not wide"
     assert wording.changes([0.519], 0.37, 0.73) == "-48 % [-63 %, -27 %]", "not half in percent, half as factors"
     assert wording.changes([0.49, 0.9], 0.4, 0.95) == "× 0.49 to × 0.9 [× 0.4, × 0.95]"
-    assert [wording.shown(name) for name in ("container", "vm", "vm-bridge", "lxc", "bare metal")] == [
+    assert [wording.shown(name) for name in ("container", "vm", "vms", "vm-bridge", "lxc", "bare metal")] == [
         "Container",
         "VM",
+        "VMs",
         "VM-bridge",
         "LXC",
         "Bare metal",
@@ -360,6 +361,11 @@ def test_the_title_says_how_soon_a_node_is_ready() -> None:
     assert not [item for item in answer.plotted if item.label == "startup"]
 
 
+def test_the_subject_is_a_sentence() -> None:
+    made = quick(third="podman")
+    assert answer_of(report_input(made, quick_analysis(made))).subject.startswith("Container and podman against host: ")
+
+
 # --- emulated and exploratory --------------------------------------------------------------------------------------
 
 
@@ -402,6 +408,17 @@ def test_exploratory_entries_are_below_the_others_with_intervals_and_no_verdict(
 
 
 # --- limits --------------------------------------------------------------------------------------------------------
+
+
+def test_notes_and_advice_are_sentences_in_markdown(report: ReportInput) -> None:
+    """What was found and what to do do not run into each other, and commands are code."""
+    note = Finding(id="C09", severity=Severity.INFO, message="other programs ran", remedy="stop them: `vtax clean`")
+    advice = ("ping: 2 iterations", "two modes cannot be ruled out")
+    made = quick()
+    analysis = quick_analysis(made, (*made.findings, note)).model_copy(update={"advice": advice})
+    text = markdown(report_input(made, analysis))
+    assert "- **C09** other programs ran. What to do: stop them: `vtax clean`" in text
+    assert "ping: 2 iterations. Two modes cannot be ruled out." in text
 
 
 def test_each_condition_is_one_line_and_appears_once() -> None:

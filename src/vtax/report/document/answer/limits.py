@@ -11,7 +11,7 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
 from vtax.report.document.answer.lines import OPEN
 from vtax.report.document.answer.model import Limit
-from vtax.report.document.answer.wording import NOISE_FROM, excluded
+from vtax.report.document.answer.wording import NOISE_FROM, capitalised, excluded
 from vtax.report.document.audit_phrases import WORDS
 from vtax.report.document.findings import boxes
 from vtax.report.document.model import Box, Message
@@ -73,13 +73,7 @@ def _condition(box: Box, known: Sequence[Comparison], touched: Collection[int], 
             effect = f": would rule out {len(touched)} {plural(len(touched), 'comparison')} as well"
         else:
             effect = ": of no metric above"
-    return Limit(str(box.severity), f"{_capital(text)}{effect}", box.messages, box.remedies, id, box.id)
-
-
-def _capital(text: str) -> str:
-    """A sentence that does not begin with the name of an environment or a path begins with a capital."""
-    first = text.partition(" ")[0]
-    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
+    return Limit(str(box.severity), f"{capitalised(text)}{effect}", box.messages, box.remedies, id, box.id)
 
 
 def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
@@ -93,7 +87,7 @@ def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
         )
     for text in report.plan.left_out:
         if not text.startswith(tuple(f"{name} " for name in analysis.emulated)):  # they have a part of their own
-            yield Limit("open", _capital(text))
+            yield Limit("open", capitalised(text))
     lone = [item for item in analysis.comparisons if item.primary and not item.control and not item.n]
     if lone:
         text = f"{len(lone)} primary {plural(len(lone), 'result has', 'results have')} nothing to compare with"

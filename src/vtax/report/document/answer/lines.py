@@ -152,7 +152,7 @@ def _part(own: Sequence[Comparison], known: Sequence[Comparison], planned: int) 
         return ""
     labels = {item.label for item in own}
     others = {item.label for item in known if item not in own}
-    if len(labels) == 1 and not labels & others and len(known) == planned:
+    if len(labels) == 1 and not labels & others and len(known) == planned and " " not in own[0].label:
         return f" in {own[0].label}"
     return f" in {len(own)} of {planned}"
 

@@ -12,10 +12,19 @@ VOWELS = frozenset("aeiouy")
 
 
 def shown(name: str) -> str:
-    """The name of an environment at the beginning of a sentence: `Container`, `VM`, `Bare-metal`."""
+    """The name of an environment at the beginning of a sentence: `Container`, `VM`, `VMs`, `Bare-metal`."""
     first, dash, rest = name.partition("-")
     abbreviation = first.isalpha() and not VOWELS & set(first.lower())
-    return (first.upper() if abbreviation else first[:1].upper() + first[1:]) + dash + rest
+    several = "s" if len(first) > 2 and first.endswith("s") else ""
+    return (
+        (first.removesuffix(several).upper() + several if abbreviation else first[:1].upper() + first[1:]) + dash + rest
+    )
+
+
+def capitalised(text: str) -> str:
+    """A sentence that does not begin with the name of an environment, of an entry or a path begins with a capital."""
+    first = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
 def size(ratio: float) -> str:
