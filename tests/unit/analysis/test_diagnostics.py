@@ -65,7 +65,7 @@ def test_outliers_are_more_than_five_deviations_away() -> None:
 @given(of_mine=st.integers(1, 60), of_theirs=st.integers(1, 60), share=st.floats(0, 1), other=st.floats(0, 1))
 def test_fishers_p_is_that_of_scipy(of_mine: int, of_theirs: int, share: float, other: float) -> None:
     mine, theirs = round(share * of_mine), round(other * of_theirs)
-    table = [[mine, of_mine - mine], [theirs, of_theirs - theirs]]
+    table = np.array([[mine, of_mine - mine], [theirs, of_theirs - theirs]])
     assert diagnostics.p_outliers(mine, of_mine, theirs, of_theirs) == pytest.approx(stats.fisher_exact(table).pvalue)
 
 

@@ -11,11 +11,12 @@ import pytest
 from builders.measurements import analysed, rounds
 from builders.pages import html, markdown, report_input
 from builders.quick import FIRST, IDLE, READY, quick, quick_analysis
-from builders.synthetic import campaign
+from builders.synthetic import IO, campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Comparison, Verdict
 from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
+from vtax.model.reading import ReadValue, TrialReading
 from vtax.report.document.answer import wording
 from vtax.report.document.answer.compose import answer_of
 from vtax.report.document.answer.deciding import deciding
@@ -24,6 +25,7 @@ from vtax.report.document.answer.limits import resolution, width
 from vtax.report.document.answer.lines import lines_of, standing_of
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.groups import Group
+from vtax.report.document.results import results_of
 from vtax.report.records import ReportInput
 from vtax.tools import benchmarks
 
@@ -405,6 +407,19 @@ def test_exploratory_entries_are_below_the_others_with_intervals_and_no_verdict(
     assert rows
     assert all("*exploratory*" in row for row in rows)
     assert not any(word in row for row in rows for word in ("*slower*", "*equivalent*", "*inconclusive*"))
+
+
+def test_operations_that_a_tool_reads_as_primary_are_in_the_overview(report: ReportInput) -> None:
+    """iozone declares its throughput as not primary, and reads that of two operations as primary."""
+    trial = next(one for one in report.trials if one.label == "iozone")
+    of = {"operation": "write", "file_bytes": "65536"}
+    value = ReadValue(metric=IO.name, value=1e9, unit="byte/s", kind=IO.kind, primary=True, labels=of, file="stdout")
+    readings = {**report.readings, trial.id: TrialReading(trial=trial.id, values=(value,))}
+    wanted = results_of(report.model_copy(update={"readings": readings})).exploratory
+    found = {series for series in wanted if series.label == "iozone"}
+    assert found
+    assert all({**dict(series.labels), **of} == dict(series.labels) for series in found)
+    assert not {series for series in results_of(report).exploratory if series.label == "iozone"}
 
 
 # --- limits --------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def headline(lines: Sequence[Line], emulated: Sequence[str] = (), *, imported: b
 def _nothing(emulated: Sequence[str]) -> str:
     """What to say where no environment is compared."""
     if not emulated:
-        return "Nothing to compare: no environment has a result besides the baseline"
+        return "Nothing to compare: no two environments have results of the same work"
     works = plural(len(emulated), "works", "work")
     return f"{listed([shown(name) for name in emulated])} {works} here, but emulated in software: nothing is compared"
 
