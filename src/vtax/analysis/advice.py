@@ -20,7 +20,6 @@ from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations,
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
 
-NEW_CAMPAIGN = range(VERDICT_FROM, NEW_CAMPAIGN_MAX + 1)
 Counters = Mapping[tuple[str, str, int], Mapping[str, float]]  # environment, label, round -> counter -> sum over nodes
 
 
@@ -43,7 +42,7 @@ class Advice:
         if planned:
             found = self._needed(one, planned)
             return more_rounds(found, n, self.round_s) if found[0] is not None else self._out_of_reach(one, planned[-1])
-        few, many = self._needed(one, NEW_CAMPAIGN)
+        few, many = self._needed(one, _new_campaign(one))
         if few is None:
             return self._out_of_reach(one, NEW_CAMPAIGN_MAX)
         if many is None:
@@ -68,7 +67,7 @@ class Advice:
         sight. A frozen plan cannot be extended."""
         if word not in (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED) or one.effect is None or any(one.slow):
             return None
-        few, many = self._needed(one, NEW_CAMPAIGN)
+        few, many = self._needed(one, _new_campaign(one))
         return None if few is None else (few, many)
 
     def _planned(self, one: Pair) -> tuple[int, ...]:
@@ -108,6 +107,12 @@ class Advice:
                 if float(p) < 0.05:
                     found.append((abs(float(rho)), name))
         return max(found)[1] if found else None
+
+
+def _new_campaign(one: Pair) -> range:
+    """The rounds that a new campaign may have: more than were not enough in this one."""
+    done = one.effect.n if one.effect else 0
+    return range(max(VERDICT_FROM, done + 1), NEW_CAMPAIGN_MAX + 1)
 
 
 def advice_of(

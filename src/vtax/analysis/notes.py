@@ -90,7 +90,8 @@ def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
     trend = trend_of(pair)
     if trend is not None and trend.found and trend.per_hour is not None:
         message = (
-            f"drift of {100 * trend.per_hour:+.2g} % an hour in both environments, removed by comparing within rounds"
+            f"drift of {100 * trend.change:+.2g} % over the campaign in both environments, removed by comparing within "
+            "rounds"
         )
         yield Note(id="DRIFT", message=message)
     carried = pair.interim.fit.carry_over if pair.interim is not None else None

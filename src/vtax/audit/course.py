@@ -14,6 +14,7 @@ from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
+from vtax.units import format_quantity
 
 TAIL = 0.05  # share of outliers from which an environment has a tail
 
@@ -63,8 +64,8 @@ def drift(evidence: Evidence) -> Iterator[Result]:
         trend = diagnostics.drift([logs(runs[key]), logs(runs[other])], [runs[key][1], runs[other][1]])
         if trend is not None and trend.per_hour is not None and trend.p_value < diagnostics.ALPHA / len(pairs):
             both = f"{level.environment} and {base.environment}"
-            message = f"{name_of(level)}: {100 * trend.per_hour:+.2g} % an hour in {both}, removed by comparing within "
-            yield Failed(f"{message}rounds", *where, Severity.INFO, metrics=metrics)
+            message = f"{name_of(level)}: {100 * trend.change:+.2g} % over the campaign in {both}, "
+            yield Failed(f"{message}removed by comparing within rounds", *where, Severity.INFO, metrics=metrics)
         _, p_value, _ = diagnostics.effect_drifts(apart.differences, apart.rounds.astype(float))
         if float(p_value) < diagnostics.ALPHA / len(pairs):
             message = f"{name_of(level)}: the difference of {level.environment} changes over the rounds"
@@ -99,7 +100,7 @@ def modes(evidence: Evidence) -> Iterator[Result]:
         where, metrics = (level.environment, level.label), (level.metric,)
         few += values.size < diagnostics.MODES_FROM
         if found := diagnostics.modes(values):
-            low, high = (f"{np.exp(each):.4g} {level.unit}" for each in found)
+            low, high = (format_quantity(float(np.exp(each)), level.unit) for each in found)
             message = f"{name_of(level)} in {level.environment} has two modes, about {low} and {high}"
             yield Failed(message, *where, metrics=metrics)
             continue

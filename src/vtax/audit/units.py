@@ -203,4 +203,9 @@ def exact(measurements: list[Measurement]) -> tuple[float, ...]:
     """The values of a run that have enough digits to differ between runs. A count, such as HPL's residual, is the same
     in every run of the same work."""
     measured = (one for one in measurements if one.kind is not Kind.COUNT)
-    return tuple(one.value for one in measured if len(f"{one.value:.12g}".replace(".", "").strip("0")) >= DIGITS)
+    return tuple(one.value for one in measured if _digits(one.value) >= DIGITS)
+
+
+def _digits(value: float) -> int:
+    """Significant digits: 1 of 5e-06, 4 of 0.01234."""
+    return len(f"{value:.11e}".partition("e")[0].replace(".", "").strip("0-"))

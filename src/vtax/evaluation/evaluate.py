@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vtax.errors import UsageError
 from vtax.evaluation.readings import Readings
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import AuditReport
@@ -47,14 +48,21 @@ class Evaluation:
     def against(self, baseline: str) -> Evaluation:
         """The same numbers, with all environments compared with another one than the plan has, and audited so.
 
-        Such an analysis is exploratory, and says so. Raises UsageError for an unknown environment.
+        Such an analysis is exploratory, and says so. Raises UsageError for an unknown environment, and for an emulated
+        one: what is compared with it says nothing.
         """
-        from vtax.analysis.estimate.baselines import with_baseline
+        from vtax.analysis.estimate.baselines import candidates, with_baseline
 
         planned = self.plan.study.baseline
         plan = self.plan.model_copy(update={"study": with_baseline(self.plan.study, baseline)})
         if baseline == planned:
             return self
+        if baseline in self.analysis.emulated:
+            others = ", ".join((planned, *candidates(self.plan, self.analysis.emulated)))
+            raise UsageError(
+                f"environment {baseline!r} ran in software emulation, so nothing is compared with it",
+                remedy=f"choose from {others}",
+            )
         evidence = replace(self.evidence, plan=plan)
         evidence = replace(evidence, prepared=self.evidence.numbers.against(plan, evidence.emulated))
         rows, made = _judged(evidence, self.ignoring)

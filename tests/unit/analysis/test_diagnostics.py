@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from statsmodels.stats.proportion import proportion_confint
 from vtax.analysis.estimate import diagnostics
 from vtax.analysis.estimate.diagnostics import ranks_of, slope_of
 from vtax.analysis.estimate.failures import _mcnemar, failing, failure_rates, p_sign, with_censored
+from vtax.analysis.estimate.stolen import Ticks, stolen_difference
 from vtax.model.nodes import Scope
 from vtax.model.trial import Status, TrialRecord
 
@@ -37,6 +39,7 @@ def test_a_drift_of_one_percent_an_hour_is_seen() -> None:
     assert found is not None
     assert found.found
     assert found.per_hour == pytest.approx(0.01, rel=0.1)
+    assert found.change == pytest.approx(np.expm1(0.01 * (9 + 1 / 6)), rel=0.1)
     assert diagnostics.drift([np.zeros(3)], [np.zeros(3)]) is None
 
 
@@ -57,6 +60,20 @@ def test_outliers_are_more_than_five_deviations_away() -> None:
     assert not diagnostics.outliers(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])).any()  # no spread to compare with
     assert not diagnostics.outliers(np.array([0.0, 1.0, 99.0])).any()
     assert diagnostics.p_outliers(3, 30, 0, 30) == pytest.approx(0.2373, abs=1e-4)
+
+
+@given(of_mine=st.integers(1, 60), of_theirs=st.integers(1, 60), share=st.floats(0, 1), other=st.floats(0, 1))
+def test_fishers_p_is_that_of_scipy(of_mine: int, of_theirs: int, share: float, other: float) -> None:
+    mine, theirs = round(share * of_mine), round(other * of_theirs)
+    table = np.array([[mine, of_mine - mine], [theirs, of_theirs - theirs]])
+    assert diagnostics.p_outliers(mine, of_mine, theirs, of_theirs) == pytest.approx(stats.fisher_exact(table).pvalue)
+
+
+def test_no_diagnostic_of_a_usual_campaign_loads_all_of_scipys_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes half a second, a sixth of what a report may take."""
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    assert diagnostics.p_outliers(1, 24, 3, 24) > 0
+    assert stolen_difference({n: [Ticks(n, 100, 1)] for n in range(6)}, {n: [Ticks(1, 100, 1)] for n in range(6)})
 
 
 def test_two_modes() -> None:

@@ -82,6 +82,19 @@ def test_inconclusive_tells_how_many_rounds_could_decide() -> None:
     assert found.remark.startswith("a new campaign needs 10 to ")
 
 
+def test_a_new_campaign_needs_more_rounds_than_were_not_enough() -> None:
+    """The t interval of six rounds is inside the margin; the Hodges-Lehmann interval, which is not, kept the verdict
+    away."""
+    other = [math.exp(each) for each in (0.0205, 0.0, 0.001, -0.001, 0.0005, -0.0005)]
+    (found,) = analysed(rounds([1.0] * 6, other, metric="rate", unit="op/s", kind=Kind.RATE_FIXED_WORK)).comparisons
+    assert found.low is not None
+    assert found.high is not None
+    assert 1 / 1.02 < found.low < found.high < 1.02
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.new_campaign is not None
+    assert found.new_campaign[0] == 7
+
+
 @pytest.mark.parametrize(("sd", "expected"), [(10.0, (None, None)), (1e-9, (6, 6))])
 def test_rounds_needed_at_the_ends(sd: float, expected: tuple[int | None, int | None]) -> None:
     assert (

@@ -191,3 +191,9 @@ def test_u03_values_that_stand_twice_in_logs() -> None:
     few = logged("tool", both("x\n"), values={"host": (value("tool", "m", 3.0), value("tool", "n", 5.0))})
     assert passed(units.reused, replace(few, plan=imported.plan))
     assert unknown(units.reused, logged("tool", both("x\n")))
+
+
+def test_u03_round_trips_of_few_microseconds_agree_by_chance() -> None:
+    """ping prints whole microseconds: 2, 5 and 37 of them have one or two digits, however they are written."""
+    times = tuple(value("tool", f"m{i}", seconds) for i, seconds in enumerate((2e-06, 5e-06, 3.7e-05, 1.1e-05)))
+    assert passed(units.reused, logged("tool", both("x\n"), values={"host": times}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ def test_an_unknown_environment_is_refused(campaign: Campaign) -> None:
         evaluate(campaign).against("jial")
     with pytest.raises(UsageError, match="there is no environment 'jial'"):
         pipeline.study_of(campaign.directory, "jial")
+
+
+def test_an_emulated_environment_is_refused(campaign: Campaign) -> None:
+    """Everything compared with it would be "not comparable"."""
+    found = evaluate(campaign)
+    emulated = replace(found, analysis=found.analysis.model_copy(update={"emulated": ("jail",)}))
+    with pytest.raises(UsageError, match="'jail' ran in software emulation") as refused:
+        emulated.against("jail")
+    assert refused.value.remedy == "choose from host, box"
 
 
 def test_the_planned_analysis_stays(campaign: Campaign, tmp_path: Path) -> None:

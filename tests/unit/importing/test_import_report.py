@@ -37,7 +37,7 @@ def test_the_report_speaks_of_runs_and_of_nothing_that_was_not(campaign: Path) -
     html, markdown = pages(campaign)
     page = html.partition("<script")[0]
     for text in (page, markdown):
-        assert "box against vm: 3 runs of 1 benchmark entry, imported from files. vtax did not run them." in text
+        assert "Box against vm: 3 runs of 1 benchmark entry, imported from files. vtax did not run them." in text
         assert "Box: no verdict, because the runs were imported" in text
         for wrong in ("0 nodes", "rounds complete", "root file system", "was built", "round 1", "trixie", "seed"):
             assert wrong not in text, wrong

@@ -11,11 +11,12 @@ import pytest
 from builders.measurements import analysed, rounds
 from builders.pages import html, markdown, report_input
 from builders.quick import FIRST, IDLE, READY, quick, quick_analysis
-from builders.synthetic import campaign
+from builders.synthetic import IO, campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Comparison, Verdict
 from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
+from vtax.model.reading import ReadValue, TrialReading
 from vtax.report.document.answer import wording
 from vtax.report.document.answer.compose import answer_of
 from vtax.report.document.answer.deciding import deciding
@@ -24,6 +25,7 @@ from vtax.report.document.answer.limits import resolution, width
 from vtax.report.document.answer.lines import lines_of, standing_of
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.groups import Group
+from vtax.report.document.results import results_of
 from vtax.report.records import ReportInput
 from vtax.tools import benchmarks
 
@@ -112,6 +114,8 @@ def test_a_size_is_percent_or_a_factor(ratio: float, text: str) -> None:
         (1.001, 1.2, "at most 20 % faster, not slower"),
         (3e-6, 3e5, "the noise hides any difference"),
         (0.99, 12.0, "the noise hides any difference"),
+        (0.0, 0.5, "the noise hides any difference"),
+        (0.0498, 0.1171, "at most 20.1 times slower, not faster"),
     ],
 )
 def test_what_an_interval_excludes_is_never_narrower_than_it(low: float, high: float, text: str) -> None:
@@ -126,9 +130,13 @@ def test_ranges_and_changes_in_words() -> None:
     assert wording.changes([0.89], 0.86, 0.92) == "-11 % [-14 %, -8.0 %]"
     assert wording.changes([0.89, 1.0], None, None) == "-11 % to +0.0 %"
     assert wording.changes([0.9], 1e-5, 1e5) == "-10 % [too wide to say]"
-    assert [wording.shown(name) for name in ("container", "vm", "vm-bridge", "lxc", "bare metal")] == [
+    assert wording.changes([0.0764], 0.0498, 0.1171) == "× 0.076 [× 0.05, × 0.12]", "far from 1 is not wide"
+    assert wording.changes([0.519], 0.37, 0.73) == "-48 % [-63 %, -27 %]", "not half in percent, half as factors"
+    assert wording.changes([0.49, 0.9], 0.4, 0.95) == "× 0.49 to × 0.9 [× 0.4, × 0.95]"
+    assert [wording.shown(name) for name in ("container", "vm", "vms", "vm-bridge", "lxc", "bare metal")] == [
         "Container",
         "VM",
+        "VMs",
         "VM-bridge",
         "LXC",
         "Bare metal",
@@ -195,9 +203,9 @@ def test_the_title_is_the_answer(made: Made) -> None:
         ([(Group.COMPUTE, Verdict.TRIVIAL)], "a negligible difference in CPU (within 2 %)"),
         (
             [(Group.COMPUTE, Verdict.INCONCLUSIVE), (Group.MEMORY, Verdict.INCONCLUSIVE)],
-            "undecided, at most 7 % slower or 4 % faster in CPU and memory",
+            "CPU and memory undecided (at most 7 % slower or 4 % faster)",
         ),
-        ([(Group.COMPUTE, Verdict.UNADJUSTED)], "undecided, at most 6 % slower, not faster in CPU"),
+        ([(Group.COMPUTE, Verdict.UNADJUSTED)], "CPU undecided (at most 6 % slower, not faster)"),
         ([(Group.COMPUTE, Verdict.NOT_COMPARABLE)], "not comparable"),
         (
             [(Group.COMPUTE, Verdict.EQUIVALENT), (Group.MEMORY, Verdict.NOT_COMPARABLE)],
@@ -222,7 +230,7 @@ def test_the_title_is_the_answer(made: Made) -> None:
         ),
         (
             [(Group.COMPUTE, Verdict.EQUIVALENT), (Group.COMPUTE, Verdict.INCONCLUSIVE)],
-            "undecided, at most 7 % slower or 4 % faster in CPU (1 of 2 results)",
+            "CPU (1 of 2 results) undecided (at most 7 % slower or 4 % faster)",
         ),
     ],
 )  # fmt: skip
@@ -240,6 +248,26 @@ def test_intervals_that_say_nothing_are_words(made: Made) -> None:
     assert line.size.endswith("[too wide to say]")
 
 
+def test_a_wide_interval_says_nothing_about_another_resource(made: Made) -> None:
+    """CPU within 7 % and the network within 40 % are two statements, not one about 40 %."""
+    groups = (Group.COMPUTE, Group.STORAGE, Group.NETWORK)
+    analysis = made(*(("container", group, Verdict.INCONCLUSIVE) for group in groups))
+    cpu, storage, network = analysis.comparisons
+    wide = network.model_copy(update={"low": 0.63, "high": 1.058})
+    assert title(analysis.model_copy(update={"comparisons": (cpu, storage, wide)})) == (
+        "Container: CPU and storage undecided (at most 7 % slower or 4 % faster); "
+        "network undecided (at most 37 % slower or 6 % faster)"
+    )
+
+
+def test_a_result_of_one_entry_is_named_after_it(made: Made) -> None:
+    """ "Slower in ping" says more than "in 1 of 2"."""
+    analysis = made(("container", Group.NETWORK, Verdict.SLOWER), ("container", Group.NETWORK, Verdict.INCONCLUSIVE))
+    ping, other = analysis.comparisons
+    found = analysis.model_copy(update={"comparisons": (ping, other.model_copy(update={"label": "iperf3"}))})
+    assert title(found) == "Container: network 11 % slower in ping"
+
+
 def test_two_environments_have_a_sentence_each_and_many_a_short_one(made: Made) -> None:
     two = [(name, group, Verdict.EQUIVALENT) for name in ("container", "vm") for group in (Group.COMPUTE, Group.MEMORY)]
     assert title(made(*two)) == "Container and vm: no measurable cost in CPU and memory (within 2 %)"
@@ -255,7 +283,7 @@ def test_two_environments_have_a_sentence_each_and_many_a_short_one(made: Made) 
     )
     assert title(made(*three)) == (
         "Container and vm: no cost above 2 %. Podman: up to 11 % slower (CPU). "
-        "LXC: undecided, at most 7 % slower or 4 % faster in CPU"
+        "LXC: CPU undecided (at most 7 % slower or 4 % faster)"
     )
 
 
@@ -335,6 +363,11 @@ def test_the_title_says_how_soon_a_node_is_ready() -> None:
     assert not [item for item in answer.plotted if item.label == "startup"]
 
 
+def test_the_subject_is_a_sentence() -> None:
+    made = quick(third="podman")
+    assert answer_of(report_input(made, quick_analysis(made))).subject.startswith("Container and podman against host: ")
+
+
 # --- emulated and exploratory --------------------------------------------------------------------------------------
 
 
@@ -376,7 +409,31 @@ def test_exploratory_entries_are_below_the_others_with_intervals_and_no_verdict(
     assert not any(word in row for row in rows for word in ("*slower*", "*equivalent*", "*inconclusive*"))
 
 
+def test_operations_that_a_tool_reads_as_primary_are_in_the_overview(report: ReportInput) -> None:
+    """iozone declares its throughput as not primary, and reads that of two operations as primary."""
+    trial = next(one for one in report.trials if one.label == "iozone")
+    of = {"operation": "write", "file_bytes": "65536"}
+    value = ReadValue(metric=IO.name, value=1e9, unit="byte/s", kind=IO.kind, primary=True, labels=of, file="stdout")
+    readings = {**report.readings, trial.id: TrialReading(trial=trial.id, values=(value,))}
+    wanted = results_of(report.model_copy(update={"readings": readings})).exploratory
+    found = {series for series in wanted if series.label == "iozone"}
+    assert found
+    assert all({**dict(series.labels), **of} == dict(series.labels) for series in found)
+    assert not {series for series in results_of(report).exploratory if series.label == "iozone"}
+
+
 # --- limits --------------------------------------------------------------------------------------------------------
+
+
+def test_notes_and_advice_are_sentences_in_markdown(report: ReportInput) -> None:
+    """What was found and what to do do not run into each other, and commands are code."""
+    note = Finding(id="C09", severity=Severity.INFO, message="other programs ran", remedy="stop them: `vtax clean`")
+    advice = ("ping: 2 iterations", "two modes cannot be ruled out")
+    made = quick()
+    analysis = quick_analysis(made, (*made.findings, note)).model_copy(update={"advice": advice})
+    text = markdown(report_input(made, analysis))
+    assert "- **C09** other programs ran. What to do: stop them: `vtax clean`" in text
+    assert "ping: 2 iterations. Two modes cannot be ruled out." in text
 
 
 def test_each_condition_is_one_line_and_appears_once() -> None:
@@ -421,10 +478,19 @@ def test_undecided_comparisons_say_what_they_exclude(report: ReportInput) -> Non
     assert all("at most" in message.text for message in limit.messages)
 
 
+def test_what_did_not_run_is_a_limit_but_for_emulated_environments(report: ReportInput) -> None:
+    """Memory bandwidth that no one measured is a limit of what is said about memory."""
+    left_out = ("stream is not run on worker1: no room", "vm is emulated in software here: ...")
+    found = report.model_copy(update={"plan": report.plan.model_copy(update={"left_out": left_out})})
+    texts = [limit.text for limit in answer_of(found).limits]
+    assert texts.count("Stream is not run on worker1: no room") == 1
+    assert not any("vm is emulated" in text for text in texts)
+
+
 def test_the_resolution_is_that_of_the_intervals(judged: Analysis) -> None:
     one = judged.comparisons[0].model_copy(update={"low": 0.81, "high": 1.21, "verdict": Verdict.SLOWER})
     text, more = resolution(judged, [one])
-    assert text == "Differences below about ±22 % cannot be seen in half of the comparisons"
+    assert text == "Half of the comparisons cannot show differences below ±22 %"
     assert "the widest is ±22 %" in more
     assert (
         "at least three rounds" in resolution(analysed(rounds([1.0], [1.0])), [one.model_copy(update={"low": None})])[1]
@@ -475,6 +541,18 @@ def test_what_no_rounds_would_decide_is_said(report: ReportInput, made: Made) ->
     far = analysis.comparisons[0].model_copy(update={"remark": "not reachable within 60 rounds; fix steal first"})
     (text,) = said(report, analysis.model_copy(update={"comparisons": (far,)}))
     assert text == "60 rounds with this noise would not decide CPU in container: fix steal first."
+
+
+def test_what_is_undecided_next_to_a_claim_can_be_decided_too(report: ReportInput, made: Made) -> None:
+    """One of two results is slower, which is what the line says; the other is still undecided."""
+    wanted = [("container", Group.NETWORK, word) for word in (Verdict.SLOWER, Verdict.INCONCLUSIVE)]
+    analysis = made(*wanted, ended="after 6 rounds", round_s=70.0, rounds_complete=6)
+    near = analysis.comparisons[1].model_copy(update={"new_campaign": (8, 10)})
+    analysis = analysis.model_copy(update={"comparisons": (analysis.comparisons[0], near)})
+    (text,) = said(report, analysis)
+    assert text.startswith(
+        "To decide network (1 of 2 results) in container: `vtax run quick --rounds 10`, about 12 min."
+    )
 
 
 def test_a_campaign_that_goes_on_is_not_replaced(report: ReportInput, made: Made) -> None:

@@ -44,6 +44,7 @@ from vtax.report.formats.html import breakable, embedded, kept
 from vtax.report.formats.markdown import escape, fenced
 from vtax.report.records import ReportInput
 
+MOST_BYTES = 1_500_000  # of a page, without its data
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>|`*[a](http://evil.example)_$x^{$\x00&amp;"
 FETCHING = {"src", "srcset", "data", "poster", "action", "formaction", "background", "ping", "manifest"}
 VOID = {"meta", "br", "hr", "img", "input", "link", "col", "wbr"}
@@ -189,6 +190,13 @@ def test_the_page_fetches_nothing_and_runs_only_its_own_scripts(pilot_html: str)
     assert "https:" not in written
     assert "@import" not in written
     assert not re.search(r"url\((?!#)", written)  # only to parts of the same drawing
+
+
+def test_a_page_without_its_data_is_small(judged: ReportInput) -> None:
+    """Style, scripts, the drawing library and the text; not the drawings and what the script draws from."""
+    rest = re.sub(r'<svg.*?</svg>|<script type="application/json".*?</script>', "", html(judged), flags=re.DOTALL)
+    assert "vegaEmbed" in rest
+    assert len(rest.encode()) < MOST_BYTES
 
 
 def test_ids_are_unique_and_references_resolve(pilot_html: str) -> None:

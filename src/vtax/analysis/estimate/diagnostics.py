@@ -36,6 +36,12 @@ class Trend:
     rho: float
     p_value: float
     per_hour: float | None = None  # log units an hour (Theil-Sen)
+    hours: float = 0.0  # from the first run to the last
+
+    @property
+    def change(self) -> float:
+        """What the slope comes to from the first run to the last, as ratio - 1."""
+        return math.expm1((self.per_hour or 0.0) * self.hours)
 
     @property
     def found(self) -> bool:
@@ -104,7 +110,7 @@ def drift(logs: Sequence[Floats], times_s: Sequence[Floats]) -> Trend | None:
         return None
     rho, p = spearman(values, times)
     chosen = np.argsort(times, kind="stable")[:: 1 + values.size // SLOPES_TO]  # it looks at all pairs of them
-    return Trend(float(rho), float(p), slope_of(values[chosen], times[chosen] / 3600))
+    return Trend(float(rho), float(p), slope_of(values[chosen], times[chosen] / 3600), float(np.ptp(times)) / 3600)
 
 
 def effect_drifts(differences: Floats, rounds: Floats) -> tuple[Bools, Floats, Floats]:
@@ -128,9 +134,10 @@ def outliers(logs: Floats) -> Bools:
 
 def p_outliers(mine: int, of_mine: int, theirs: int, of_theirs: int) -> float:
     """Fisher's exact p of "as many outliers in both"."""
-    from scipy.stats import fisher_exact
-
-    return float(fisher_exact(np.array([[mine, of_mine - mine], [theirs, of_theirs - theirs]])).pvalue)
+    both = range(max(0, mine + theirs - of_theirs), min(mine + theirs, of_mine) + 1)
+    ways = [math.comb(of_mine, k) * math.comb(of_theirs, mine + theirs - k) for k in both]
+    found = math.comb(of_mine, mine) * math.comb(of_theirs, theirs)
+    return sum(one for one in ways if one <= found) / sum(ways)
 
 
 def two_modes(logs: Floats) -> Floats:

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL
 from vtax.analysis.verdict import Effect
@@ -92,11 +93,9 @@ def stolen_difference(
     n, mean = len(rounds), float(differences.mean())
     if n < INTERVAL_FROM:
         return StolenDifference(share, base, n, mean)
-    from scipy.stats import t
-
     cut_off = fmean(_cut_off(mine[number]) + _cut_off(theirs[number]) for number in rounds)
     variance = max(float(differences.var(ddof=1)), cut_off)
-    half = float(t.isf(LEVEL / comparisons / 2, n - 1)) * math.sqrt(variance / n)
+    half = -float(stdtrit(n - 1, LEVEL / comparisons / 2)) * math.sqrt(variance / n)
     return StolenDifference(share, base, n, mean, mean - half, mean + half)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from vtax.analysis.records import Comparison, Verdict
 from vtax.model.finding import Finding, Severity
 from vtax.report.document.answer.lines import CLAIMS, WITHIN
+from vtax.report.document.answer.wording import capitalised
 from vtax.report.document.model import Paragraph
 from vtax.report.document.naming import NBSP
 from vtax.report.document.numbers import interval_text, labels_text, listed, ratio_text
@@ -31,7 +32,7 @@ def conclusion(report: ReportInput, compared: Sequence[Comparison]) -> tuple[Par
         if sentences := _about(report, name, own):
             found.append(Paragraph(f"{name} against {baseline}", tuple(sentences)))
     if analysis.advice:
-        found.append(Paragraph("For the next campaign", analysis.advice))
+        found.append(Paragraph("For the next campaign", tuple(f"{capitalised(text)}." for text in analysis.advice)))
     return tuple(found)
 
 

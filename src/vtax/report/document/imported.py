@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from vtax.model.plan import Origin
+from vtax.report.document.answer.wording import shown
 from vtax.report.document.model import Cell, Column, Row, Table, pairs_table
 from vtax.report.document.numbers import listed, plural
 from vtax.report.records import ReportInput
@@ -24,7 +25,9 @@ def subject(report: ReportInput) -> str:
     analysis = report.analysis
     others = [name for name in analysis.environments if name != analysis.baseline]
     benchmarks, runs = len(report.plan.study.benchmarks), len(report.trials)
-    compared = f"{listed(others)} against {analysis.baseline}" if others else analysis.baseline
+    against = f" against {analysis.baseline}" if others else ""
+    first, *more = others or [analysis.baseline]
+    compared = f"{listed([shown(first), *more])}{against}"
     return (
         f"{compared}: {runs} {plural(runs, 'run')} of {benchmarks} benchmark {plural(benchmarks, 'entry', 'entries')}, "
         "imported from files. vtax did not run them."

@@ -101,10 +101,24 @@ def results_of(report: ReportInput) -> Results:
 
 
 def _exploratory(report: ReportInput, several: Iterable[Series]) -> frozenset[Series]:
-    """The series of exploratory entries whose metrics their tools declare as primary."""
+    """The series of exploratory entries whose metrics their tools declare as primary, or read as primary (iozone: of
+    some operations)."""
     labels = {spec.label for spec in report.plan.study.benchmarks if spec.exploratory}
     primary = {(name, metric.name) for name, known in declared_metrics().items() for metric in known if metric.primary}
-    return frozenset(one for one in several if one.label in labels and (one.benchmark, one.metric) in primary)
+    read = {
+        (trial.label, value.metric, frozenset(value.labels.items()))
+        for trial in report.trials
+        if trial.label in labels and trial.id in report.readings
+        for value in report.readings[trial.id].values
+        if value.primary
+    }
+
+    def main(one: Series) -> bool:
+        return (one.benchmark, one.metric) in primary or any(
+            (label, metric) == (one.label, one.metric) and own <= set(one.labels) for label, metric, own in read
+        )
+
+    return frozenset(one for one in several if one.label in labels and main(one))
 
 
 def bundles(several: Iterable[Series]) -> list[list[Series]]:

@@ -136,7 +136,8 @@ def benchmark_table(
     columns = columns_of(results, "Metric", results.environments)
     if any(context.reference_of(series) for series in several):
         columns = (*columns, Column("Published"))
-    note = f"All rows: {labels_text(shared)}." if shared else ""
+    alike = labels_text(shared)  # "" where they share only what is not shown
+    note = f"All rows: {alike}." if alike else ""
     return Table(several[0].label, columns, tuple(_filled(row, len(columns)) for row in rows), note) if rows else None
 
 

@@ -47,7 +47,10 @@ def _blocks(document: Document) -> Iterator[str]:
     for title, several in (("Notes", document.quiet), ("Emulated environments: findings", document.aside)):
         if several:
             yield f"## {title} of the audit"
-            yield "\n".join(f"- **{escape(one.id)}** {escape(one.message)} {escape(one.remedy)}" for one in several)
+            yield "\n".join(
+                f"- **{escape(one.id)}** {with_code(one.message)}. What to do: {with_code(one.remedy)}"
+                for one in several
+            )
     if not document.imported:
         yield "## What happened"
         if document.ended:

@@ -64,7 +64,7 @@ def _blocks(document: Document, figures: Sequence[tuple[bytes, str]], made: str)
     for title, several in (("Notes", document.quiet), ("Emulated environments: findings", document.aside)):
         if several:
             yield f"== {title} of the audit"
-            yield from (f"- {text(f'{one.id}: {one.message} {one.remedy}')}" for one in several)
+            yield from (f"- {text(f'{one.id}: {one.message}. What to do: {one.remedy}')}" for one in several)
     if document.failures.rows:
         yield from _titled("==", document.failures)
 

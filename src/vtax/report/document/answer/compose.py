@@ -71,7 +71,9 @@ def subject(report: ReportInput) -> str:
     plan, analysis = report.plan, report.analysis
     others = [name for name in analysis.environments if name not in (analysis.baseline, *analysis.emulated)]
     nodes, entries = plan.shape.nodes, plan.study.benchmarks
-    compared = f"{listed(others)} against {analysis.baseline}" if others else analysis.baseline
+    against = f" against {analysis.baseline}" if others else ""
+    first, *more = others or [analysis.baseline]
+    compared = f"{listed([shown(first), *more])}{against}"
     return (
         f"{compared}: {len(nodes)} {plural(len(nodes), 'node')} in each environment, "
         f"{len(entries)} benchmark {plural(len(entries), 'entry', 'entries')}, {analysis.rounds_complete} of "

@@ -8,35 +8,43 @@ from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison
 from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, duration
 from vtax.model.plan import Origin
 from vtax.planning.presets import PRESETS
-from vtax.report.document.answer.lines import members
+from vtax.report.document.answer.lines import OPEN
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.numbers import listed, plural
 from vtax.report.records import ReportInput
 
 
 def deciding(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
-    """Sentences; none where every line has its verdict, or where only what rules it out can be fixed."""
+    """Sentences; none where every comparison has its verdict, or where only what rules it out can be fixed.
+
+    A line that is slower or faster may cover other comparisons that are undecided: these count too.
+    """
     early = [line for line in lines if line.standing is Standing.EARLY]
     if early and report.plan.origin is Origin.IMPORTED:
         return ("`vtax run` measures in a way that supports a verdict; imported runs do not.",)
     if early:
         return (_new(report, VERDICT_FROM, f"A verdict needs at least {VERDICT_FROM} rounds"),)
-    open_ = [line for line in lines if line.standing is Standing.UNDECIDED]
+    open_ = [line for line in lines if _open(line)]
     if not open_:
         return ()
     if _goes_on(report.analysis):
         return (_more(report, open_),)
-    near = [line for line in open_ if all(item.new_campaign for item in members(line))]
+    near = [line for line in open_ if all(item.new_campaign for item in _open(line))]
     far = [line for line in open_ if line not in near]
     sentences = []
     if near:
-        rounds = max(_rounds(item) for line in near for item in members(line))
+        rounds = max(_rounds(item) for line in near for item in _open(line))
         sentences.append(_new(report, rounds, f"To decide {_names(near)}"))
     if far:
-        why = list(dict.fromkeys(_fix(item) for line in far for item in members(line) if not item.new_campaign))
+        why = list(dict.fromkeys(_fix(item) for line in far for item in _open(line) if not item.new_campaign))
         fix = f": {listed(why)}" if any(why) else ""
         sentences.append(f"{NEW_CAMPAIGN_MAX} rounds with this noise would not decide {_names(far)}{fix}.")
     return tuple(sentences)
+
+
+def _open(line: Line) -> tuple[Comparison, ...]:
+    """The comparisons of a line that are undecided."""
+    return tuple(item for item in line.comparisons if item.verdict in OPEN)
 
 
 def _goes_on(analysis: Analysis) -> bool:
@@ -76,7 +84,10 @@ def _fix(item: Comparison) -> str:
 
 
 def _names(lines: Sequence[Line]) -> str:
-    several: dict[str, None] = {}
+    """`CPU and network (1 of 2 results) in container, and storage in vm`."""
+    several: dict[str, dict[str, None]] = {}
     for line in lines:
-        several.setdefault(f"{line.group.inside} in {line.environment}")
-    return listed(list(several))
+        rest = "" if line.standing is Standing.UNDECIDED else f" ({len(_open(line))} of {line.planned} results)"
+        several.setdefault(line.environment, {}).setdefault(f"{line.group.inside}{rest}")
+    each = [f"{listed(list(groups))} in {name}" for name, groups in several.items()]
+    return ", and ".join(each) if any(len(groups) > 1 for groups in several.values()) else listed(each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import log
 
 from vtax.analysis.records import VERDICT_FROM
 from vtax.report.document.answer.lines import CLAIMS, ends_of, excluded_text, members
@@ -10,6 +11,7 @@ from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.answer.wording import NOISE, shown, sizes, within
 from vtax.report.document.numbers import listed, plural
 
+ALIKE = 2.0  # intervals of which one reaches less than so much further than the other are given as one
 WHOLE = 2  # environments of which the title says everything; of more, what matters most
 
 
@@ -30,7 +32,7 @@ def headline(lines: Sequence[Line], emulated: Sequence[str] = (), *, imported: b
 def _nothing(emulated: Sequence[str]) -> str:
     """What to say where no environment is compared."""
     if not emulated:
-        return "Nothing to compare: no environment has a result besides the baseline"
+        return "Nothing to compare: no two environments have results of the same work"
     works = plural(len(emulated), "works", "work")
     return f"{listed([shown(name) for name in emulated])} {works} here, but emulated in software: nothing is compared"
 
@@ -48,7 +50,7 @@ def _whole(lines: Sequence[Line], *, imported: bool) -> str:
         parts.append(f"a negligible difference in {_names(by[Standing.SMALL])} (within {_within(by[Standing.SMALL])})")
     claims = [line for line in compared if line.standing in (Standing.SLOWER, Standing.FASTER, Standing.MIXED)]
     parts += [f"{_name(line)} {line.word}" for line in claims]
-    parts += _undecided(by[Standing.UNDECIDED], alone=not parts)
+    parts += _undecided(by[Standing.UNDECIDED])
     for standing in (Standing.EARLY, Standing.RULED_OUT):
         if by[standing]:
             parts.append(f"{standing} in {_names(by[standing])}" if parts or len(by[standing]) > 1 else str(standing))
@@ -71,7 +73,7 @@ def _short(lines: Sequence[Line], *, imported: bool) -> str:
             return f"{upto}{sizes([most.ratio or 1.0])} {word} ({_name(line)})"
     undecided = [line for line in lines if line.standing is Standing.UNDECIDED]
     if undecided:
-        return _undecided(undecided, alone=True)[0]
+        return "; ".join(_undecided(undecided))
     known = [line for line in lines if line.standing in (Standing.EQUAL, Standing.SMALL)]
     return f"no cost above {_within(known)}" if known else str(lines[0].standing)
 
@@ -95,19 +97,35 @@ def _with_start(text: str, lines: Sequence[Line]) -> str:
     return "; ".join(filter(None, (text, started.partition(";")[0].partition(",")[0])))
 
 
-def _undecided(lines: Sequence[Line], *, alone: bool) -> list[str]:
-    """`network undecided (at most 7 % slower or 4 % faster)`, of all such resources together; those whose intervals
-    say nothing apart from them."""
+def _undecided(lines: Sequence[Line]) -> list[str]:
+    """`CPU and memory undecided (at most 7 % slower or 4 % faster)`; resources that are known much less well, and
+    those whose intervals say nothing, apart from them."""
     ranges = [excluded_text(members(line)) for line in lines]
     noisy = [line for line, text in zip(lines, ranges, strict=True) if text == NOISE]
     quiet = [line for line, text in zip(lines, ranges, strict=True) if text != NOISE]
-    parts = []
-    if quiet:
-        text = excluded_text([item for line in quiet for item in members(line)])
-        parts.append(f"undecided, {text} in {_names(quiet)}" if alone else f"{_names(quiet)} undecided ({text})")
+    parts = [
+        f"{_names(alike)} undecided ({excluded_text([item for line in alike for item in members(line)])})"
+        for alike in _alike(quiet)
+    ]
     if noisy:
         parts.append(f"{_names(noisy)} too noisy to decide")
     return parts
+
+
+def _alike(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines in sets of about the same uncertainty, so that a wide interval says nothing about another resource."""
+    sets: list[list[Line]] = []
+    for line in sorted(lines, key=_reach):
+        if sets and _reach(line) <= ALIKE * _reach(sets[-1][0]):
+            sets[-1].append(line)
+        else:
+            sets.append([line])
+    return [sorted(alike, key=lines.index) for alike in sets]
+
+
+def _reach(line: Line) -> float:
+    """How far from 1 the intervals of what is undecided reach, in log units."""
+    return max((abs(log(end)) for end in ends_of(members(line))), default=0.0)
 
 
 def _within(lines: Sequence[Line]) -> str:

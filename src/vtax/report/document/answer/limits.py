@@ -11,7 +11,7 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
 from vtax.report.document.answer.lines import OPEN
 from vtax.report.document.answer.model import Limit
-from vtax.report.document.answer.wording import NOISE_FROM, excluded
+from vtax.report.document.answer.wording import NOISE_FROM, capitalised, excluded
 from vtax.report.document.audit_phrases import WORDS
 from vtax.report.document.findings import boxes
 from vtax.report.document.model import Box, Message
@@ -73,17 +73,11 @@ def _condition(box: Box, known: Sequence[Comparison], touched: Collection[int], 
             effect = f": would rule out {len(touched)} {plural(len(touched), 'comparison')} as well"
         else:
             effect = ": of no metric above"
-    return Limit(str(box.severity), f"{_capital(text)}{effect}", box.messages, box.remedies, id, box.id)
-
-
-def _capital(text: str) -> str:
-    """A sentence that does not begin with the name of an environment or a path begins with a capital."""
-    first = text.partition(" ")[0]
-    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
+    return Limit(str(box.severity), f"{capitalised(text)}{effect}", box.messages, box.remedies, id, box.id)
 
 
 def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
-    """What is undecided, missing or failed."""
+    """What is undecided, not measured, missing or failed."""
     analysis, foreign = report.analysis, report.plan.origin is Origin.IMPORTED
     undecided = [item for item in known if item.verdict in OPEN]
     if undecided:
@@ -91,6 +85,9 @@ def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
         yield Limit(
             "open", text, tuple(Message((item.environment,), item.label, _undecided(item)) for item in undecided)
         )
+    for text in report.plan.left_out:
+        if not text.startswith(tuple(f"{name} " for name in analysis.emulated)):  # they have a part of their own
+            yield Limit("open", capitalised(text))
     lone = [item for item in analysis.comparisons if item.primary and not item.control and not item.n]
     if lone:
         text = f"{len(lone)} primary {plural(len(lone), 'result has', 'results have')} nothing to compare with"
@@ -134,7 +131,7 @@ def _resolution(report: ReportInput, known: Sequence[Comparison]) -> Limit:
 def resolution(analysis: Analysis, known: Sequence[Comparison]) -> tuple[str, str]:
     """The smallest visible difference, from the control arm or from the intervals; and what that is."""
     if analysis.resolution is not None:
-        text = f"Differences below {width(analysis.resolution)} cannot be distinguished here"
+        text = f"Differences below {width(analysis.resolution)} cannot be seen here"
         return text, f"This is the widest interval of {analysis.baseline} against itself ({analysis.control})."
     valid = [item for item in known if item.verdict is not Verdict.NOT_COMPARABLE]
     widths = [(item.high / item.low) ** 0.5 - 1 for item in valid if item.low and item.high]
@@ -142,7 +139,7 @@ def resolution(analysis: Analysis, known: Sequence[Comparison]) -> tuple[str, st
         few = "an interval needs at least three rounds"
         why = few if valid else "no comparison is valid" if known else "there is nothing to compare"
         return "What differences could be seen is unknown", f"The resolution is unknown, because {why}."
-    text = f"Differences below about {width(median(widths))} cannot be seen in half of the comparisons"
+    text = f"Half of the comparisons cannot show differences below {width(median(widths))}"
     return text, (
         f"Half of the {len(widths)} intervals are no wider than {width(median(widths))}, the widest is "
         f"{width(max(widths))}. Without a control arm this is what the noise allows, not what identical systems showed."

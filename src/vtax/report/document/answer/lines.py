@@ -128,15 +128,12 @@ def _members(standing: Standing, several: Sequence[Comparison]) -> tuple[Compari
 def _result(standing: Standing, known: Sequence[Comparison], planned: int, scope: Scope) -> tuple[str, str]:
     """The result in words, and the number with its interval."""
     own = _members(standing, known)
-    part = f" in {len(own)} of {planned}" if len(own) < planned else ""
+    part = _part(own, known, planned)
     if standing is Standing.ALONE:
         return str(standing), ""
     if standing is Standing.MIXED:
-        words = (
-            f"{_claim(word, [item for item in own if item.verdict is word])} in "
-            f"{sum(item.verdict is word for item in own)} of {planned}"
-            for word in CLAIMS
-        )
+        each = [(word, [item for item in own if item.verdict is word]) for word in CLAIMS]
+        words = (f"{_claim(word, several)}{_part(several, known, planned)}" for word, several in each)
         return ", ".join(words), _size(own)
     if standing in (Standing.SLOWER, Standing.FASTER):
         return f"{_claim(own[0].verdict, own)}{part}", _size(own)
@@ -147,6 +144,17 @@ def _result(standing: Standing, known: Sequence[Comparison], planned: int, scope
     if standing is Standing.UNDECIDED:
         return f"{standing}{part}: {excluded_text(own)}", _size(own)
     return f"{standing}{part}", _size(own)
+
+
+def _part(own: Sequence[Comparison], known: Sequence[Comparison], planned: int) -> str:
+    """What of a line a result is true of: "" of all, the entry where only one has it, otherwise how many."""
+    if len(own) == planned:
+        return ""
+    labels = {item.label for item in own}
+    others = {item.label for item in known if item not in own}
+    if len(labels) == 1 and not labels & others and len(known) == planned and " " not in own[0].label:
+        return f" in {own[0].label}"
+    return f" in {len(own)} of {planned}"
 
 
 def _claim(word: Verdict, own: Sequence[Comparison]) -> str:
@@ -199,7 +207,7 @@ def _typical(analysis: Analysis, environment: str, unit: str) -> str:
         return ""
     first = min(levels, key=_declared)
     value = median(one.median for one in levels if one.metric == first.metric)
-    return f"{value:.2g} s" if unit == "s" and 0.095 <= value < 10 else format_quantity(value, unit, 2)
+    return f"{value:.2g} s" if unit == "s" and 0.0095 <= value < 10 else format_quantity(value, unit, 2)
 
 
 def _declared(level: Level) -> tuple[bool, int]:
