@@ -21,6 +21,7 @@ import pytest
 from builders.small import PRINTED, new_campaign, planned, store
 from fakes.cluster import FakeProvider
 
+pytestmark = pytest.mark.integration
 VTAX = Path(sys.executable).with_name("vtax")
 LIMIT_S = 120
 SECRET = "TOPSECRET-LINE-0x42"

@@ -59,7 +59,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(Host, "unavailable", lambda self: "")  # without asking the machine
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in main.ENDING}
 
     def vtax(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["vtax", *arguments])
@@ -72,7 +72,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return code, captured.out, captured.err
 
     yield vtax
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def study(tmp_path: Path, text: str = HOST_ONLY) -> str:

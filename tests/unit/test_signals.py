@@ -13,8 +13,10 @@ from vtax.errors import Interrupted
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """Those of this process come back."""
-    before = {number: signal.getsignal(number) for number in main.ENDING}
+    """Those of this process come back. Until then they are Python's own, also where a shell has started these tests in
+    its background, with SIGINT ignored."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in main.ENDING}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
