@@ -2,10 +2,12 @@
 
 Each trick is its own copy of a good campaign, so that a refusal of one does not hide another. Whatever a command says,
 it opens nothing for writing, renames, removes, connects to and executes nothing but what is listed here, and it ends.
+That no file of the reader is even read, fanotify confirms.
 """
 
 from __future__ import annotations
 
+import ctypes
 import http.cookiejar
 import io
 import json
@@ -110,6 +112,31 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.directory
 
 
+class Watched:
+    """What fanotify reports of a directory: a second judge, which does not depend on a list of system calls."""
+
+    ANY = 0x1 | 0x2 | 0x8 | 0x20  # accessed, modified, closed after writing, opened
+    ON_CHILDREN = 0x08000000
+    NON_BLOCKING, ADD, HERE = 0x2, 0x1, -100
+
+    def __init__(self, directory: Path) -> None:
+        library = ctypes.CDLL(None, use_errno=True)
+        library.fanotify_mark.argtypes = [ctypes.c_int, ctypes.c_uint, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p]
+        self.group = library.fanotify_init(self.NON_BLOCKING, os.O_RDONLY)
+        marked = library.fanotify_mark(
+            self.group, self.ADD, self.ANY | self.ON_CHILDREN, self.HERE, os.fsencode(directory)
+        )
+        assert (self.group >= 0, marked) == (True, 0), os.strerror(ctypes.get_errno())
+
+    def events(self) -> int:
+        """How many bytes of events there have been since the last call, each with an open file, which this process
+        keeps until it ends."""
+        try:
+            return len(os.read(self.group, 2**16))
+        except BlockingIOError:
+            return 0
+
+
 class Reader:
     """A home directory with something to lose, and a campaign that was received."""
 
@@ -121,6 +148,7 @@ class Reader:
         self.good = top / "good"
         shutil.copytree(good, self.good)
         self.printed = self.page = ""
+        self.watched = Watched(self.home)
 
     def command(self, name: str) -> tuple[str, ...]:
         here = str(self.campaign)
@@ -233,6 +261,9 @@ def test_the_judge_sees_what_a_command_does(tmp_path: Path, good: Path) -> None:
     assert {"index.html", "report.md", "analysis.json", "audit.json"} <= written
     reader.traced("serve")
     assert "<title>" in reader.page, "it was fetched from a server that ran"
+    assert reader.watched.events() == 0
+    (reader.home / "precious").read_bytes()
+    assert reader.watched.events() > 0, "the second judge sees it when a file is only read"
     assert not reader.allowed("rename", str(reader.home / "precious"))
     assert not reader.allowed("execve", "/bin/sh")
     away = f'openat(7<{reader.home}>, "precious", O_WRONLY|O_CLOEXEC) = 8<{reader.home}/precious>'
@@ -258,6 +289,7 @@ def judge(reader: Reader, name: str) -> None:
     """Nothing but what is listed is done, and nothing secret or active is shown."""
     done = reader.traced(name)
     assert ("execve", sys.executable) in done  # strace has seen it
+    assert reader.watched.events() == 0, f"{name} touched a file that is not the campaign's"
     assert [one for one in dict.fromkeys(done) if not reader.allowed(*one)] == [], name
     for shown in (reader.printed, reader.page):
         assert SECRET not in shown, name
