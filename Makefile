@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test test-long test-virtualbox test-kvm check bench clean docs
+.PHONY: run test test-long test-chaos test-virtualbox test-kvm check bench clean docs
 
 run:
 	@scripts/bootstrap run
@@ -15,6 +15,11 @@ test:
 test-long:
 	@scripts/bootstrap test
 	@.venv/bin/pytest -q -m long
+
+# KILLS: of each scenario (about an hour with 50); SEED repeats the random choices of an earlier run.
+test-chaos:
+	@scripts/bootstrap test
+	@VTAX_CHAOS_KILLS=$(or $(KILLS),50) VTAX_CHAOS_SEED=$(SEED) .venv/bin/pytest -q -s tests/integration/test_chaos.py
 
 test-virtualbox:
 	@scripts/bootstrap test

@@ -2,24 +2,36 @@
 
 Each trick is its own copy of a good campaign, so that a refusal of one does not hide another. Whatever a command says,
 it opens nothing for writing, renames, removes, connects to and executes nothing but what is listed here, and it ends.
+That no file of the reader is even read, fanotify confirms.
 """
 
 from __future__ import annotations
 
+import ctypes
+import http.cookiejar
+import io
 import json
 import os
 import re
 import shutil
+import signal
+import socket
+import stat
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 
 from builders.small import PRINTED, new_campaign, planned, store
 from fakes.cluster import FakeProvider
+from vtax.export import parquet
+from vtax.export.tables import COLUMNS
 
 pytestmark = pytest.mark.integration
 VTAX = Path(sys.executable).with_name("vtax")
@@ -33,7 +45,7 @@ CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+)")
 PATHS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 WRITING = re.compile(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)")
 BASE = re.compile(r"^(?:AT_FDCWD|\d+)<([^>]*)>")
-READ = ("audit", "report", "export", "watch", "compare", "resume")
+READ = ("audit", "report", "export", "watch", "compare", "serve", "resume")
 
 
 def changed(path: Path, change: Callable[[Any], object]) -> None:
@@ -100,6 +112,31 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.directory
 
 
+class Watched:
+    """What fanotify reports of a directory: a second judge, which does not depend on a list of system calls."""
+
+    ANY = 0x1 | 0x2 | 0x8 | 0x20  # accessed, modified, closed after writing, opened
+    ON_CHILDREN = 0x08000000
+    NON_BLOCKING, ADD, HERE = 0x2, 0x1, -100
+
+    def __init__(self, directory: Path) -> None:
+        library = ctypes.CDLL(None, use_errno=True)
+        library.fanotify_mark.argtypes = [ctypes.c_int, ctypes.c_uint, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p]
+        self.group = library.fanotify_init(self.NON_BLOCKING, os.O_RDONLY)
+        marked = library.fanotify_mark(
+            self.group, self.ADD, self.ANY | self.ON_CHILDREN, self.HERE, os.fsencode(directory)
+        )
+        assert (self.group >= 0, marked) == (True, 0), os.strerror(ctypes.get_errno())
+
+    def events(self) -> int:
+        """How many bytes of events there have been since the last call, each with an open file, which this process
+        keeps until it ends."""
+        try:
+            return len(os.read(self.group, 2**16))
+        except BlockingIOError:
+            return 0
+
+
 class Reader:
     """A home directory with something to lose, and a campaign that was received."""
 
@@ -110,7 +147,8 @@ class Reader:
         shutil.copytree(good, self.campaign)
         self.good = top / "good"
         shutil.copytree(good, self.good)
-        self.printed = ""
+        self.printed = self.page = ""
+        self.watched = Watched(self.home)
 
     def command(self, name: str) -> tuple[str, ...]:
         here = str(self.campaign)
@@ -119,6 +157,7 @@ class Reader:
             "compare": ("compare", str(self.good), here),
             "export": ("export", here, "-o", str(self.top / "asked.csv")),
             "resume": ("run", "--resume", here),
+            "import": ("import", str(self.top / "logs"), "-e", "vm", "--into", str(self.top / "asked")),
         }.get(name, (name, here))
 
     def traced(self, name: str) -> list[tuple[str, str]]:
@@ -128,17 +167,52 @@ class Reader:
         logs.mkdir()
         places = {"XDG_CACHE_HOME": str(self.top / "cache"), "XDG_STATE_HOME": str(self.top / "state")}
         env = {**os.environ, **places, "PYTHONDONTWRITEBYTECODE": "1"}
-        trace = ("strace", "-ff", "-y", "-s", "4096", "-e", f"trace={CALLS}", "-o", str(logs / "thread"), "--")
-        done = subprocess.run(
-            (*trace, sys.executable, str(VTAX), *self.command(name)),
-            capture_output=True,
-            timeout=LIMIT_S,
-            env=env,
-            cwd=self.top,
+        trace = (
+            "strace",
+            "-f",
+            "-ff",
+            "--seccomp-bpf",
+            "-y",
+            "-s",
+            "4096",
+            "-e",
+            f"trace={CALLS}",
+            "-o",
+            str(logs / "thread"),
+            "--",
         )
-        self.printed = (done.stdout + done.stderr).decode(errors="replace")
+        argv = (*trace, sys.executable, str(VTAX), *self.command(name))
+        said = self.top / "said.txt"
+        with said.open("wb") as output:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env, cwd=self.top
+            )
+        try:
+            if name == "serve":
+                self.visit(process, said)
+            process.wait(LIMIT_S)
+        finally:
+            process.kill()
+        self.printed = said.read_text(errors="replace")
         lines = [line for log in sorted(logs.iterdir()) for line in log.read_text(errors="replace").splitlines()]
         return [found for line in lines if (found := effect(line))]
+
+    def visit(self, process: subprocess.Popen[bytes], said: Path) -> None:
+        """Fetch the root of a server and the page that it leads to, then end the server as Ctrl-C does."""
+        deadline = time.monotonic() + LIMIT_S
+        while process.poll() is None and b"token=" not in said.read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        if process.poll() is not None:
+            return  # it refused the campaign
+        address = next(line for line in said.read_text().splitlines() if "token=" in line)
+        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+        with opener.open(address, timeout=LIMIT_S) as page:  # by way of the page's own place
+            self.page = page.read().decode()
+            assert page.headers["Content-Security-Policy"]
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGINT)
 
     def allowed(self, call: str, what: str) -> bool:
         """The campaigns' own files, the output that was asked for, caches, and what asking for facts starts."""
@@ -146,7 +220,14 @@ class Reader:
             return what in (sys.executable, os.path.realpath(sys.executable)) or Path(what).name in FACTS
         if call == "connect":
             return what in ("/var/run/docker.sock", "/run/docker.sock") or "nscd" in what
-        mine = (self.campaign, self.good, self.top / "cache", self.top / "state", self.top / "asked.csv")
+        mine = (
+            self.campaign,
+            self.good,
+            self.top / "cache",
+            self.top / "state",
+            self.top / "asked",
+            self.top / "asked.csv",
+        )
         if what in ("/dev/null", "/dev/tty") or what.startswith(("/proc/self/", "/dev/shm/sem.", "/tmp/tmp")):
             return True
         return any(Path(what) == one or one in Path(what).parents for one in mine)
@@ -178,6 +259,11 @@ def test_the_judge_sees_what_a_command_does(tmp_path: Path, good: Path) -> None:
     assert ("execve", sys.executable) in done
     written = {Path(what).name for call, what in done if call.startswith("rename")}
     assert {"index.html", "report.md", "analysis.json", "audit.json"} <= written
+    reader.traced("serve")
+    assert "<title>" in reader.page, "it was fetched from a server that ran"
+    assert reader.watched.events() == 0
+    (reader.home / "precious").read_bytes()
+    assert reader.watched.events() > 0, "the second judge sees it when a file is only read"
     assert not reader.allowed("rename", str(reader.home / "precious"))
     assert not reader.allowed("execve", "/bin/sh")
     away = f'openat(7<{reader.home}>, "precious", O_WRONLY|O_CLOEXEC) = 8<{reader.home}/precious>'
@@ -185,19 +271,90 @@ def test_the_judge_sees_what_a_command_does(tmp_path: Path, good: Path) -> None:
     assert effect(away.replace("O_WRONLY", "O_RDONLY")) is None
 
 
-@pytest.mark.parametrize("trick", TRICKS)
+SHORT = ("an id", "a command", "a report elsewhere", "a pipe", "escapes")  # one of each sort
+
+
+@pytest.mark.parametrize(
+    "trick", [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in TRICKS]
+)
 def test_looking_at_a_hostile_campaign_does_nothing_else(trick: str, tmp_path: Path, good: Path) -> None:
     reader = Reader(tmp_path, good)
     TRICKS[trick](reader.campaign, reader.home)
     for name in READ:
-        done = reader.traced(name)
-        assert ("execve", sys.executable) in done  # strace has seen it
-        assert [one for one in dict.fromkeys(done) if not reader.allowed(*one)] == [], name
-        assert SECRET not in reader.printed, name
-        assert "\x1b" not in reader.printed, name
-        assert "Traceback" not in reader.printed, f"{name}: {reader.printed[-2000:]}"
+        judge(reader, name)
+    judge_files(reader, reader.campaign)
+
+
+def judge(reader: Reader, name: str) -> None:
+    """Nothing but what is listed is done, and nothing secret or active is shown."""
+    done = reader.traced(name)
+    assert ("execve", sys.executable) in done  # strace has seen it
+    assert reader.watched.events() == 0, f"{name} touched a file that is not the campaign's"
+    assert [one for one in dict.fromkeys(done) if not reader.allowed(*one)] == [], name
+    for shown in (reader.printed, reader.page):
+        assert SECRET not in shown, name
+        assert "\x1b" not in shown, name
+    assert "Traceback" not in reader.printed, f"{name}: {reader.printed[-2000:]}"
+    assert "internal" not in reader.printed, f"{name}: {reader.printed[-2000:]}"
+
+
+def judge_files(reader: Reader, written: Path) -> None:
+    """What the reader had is as it was, and none of it is in what was written."""
     assert (reader.home / "precious").read_text() == f"{SECRET}\n"
     assert [path.name for path in reader.home.iterdir()] == ["precious"]
-    for path in reader.campaign.rglob("*"):
+    for path in written.rglob("*"):
         if path.is_file() and not path.is_symlink():
             assert SECRET.encode() not in path.read_bytes(), path
+
+
+def hostile_logs(logs: Path, home: Path) -> None:
+    """A folder of logs with all that a folder can have in it."""
+    logs.mkdir()
+    (logs / "good.txt").write_text(PRINTED)
+    (logs / "elsewhere.txt").symlink_to(home / "precious")
+    (logs / "folder").symlink_to(home)
+    (logs / "itself").symlink_to(logs)
+    os.mkfifo(logs / "pipe.txt")
+    os.mknod(logs / "zero.txt", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(logs / "socket.txt"))
+    (logs / "e\x1b[31mred.txt").write_text(PRINTED.replace("1092.04", "1092.05"))
+    (logs / "--help").write_text(PRINTED.replace("1092.04", "1092.06"))
+    (logs / "escapes.txt").write_text(PRINTED.replace("1092.04", ESCAPES))
+    (logs / "sections.json").write_text("{\n}\n" * 20_000)
+    (logs / "deep.json").write_text("{" * 100_000)
+    header = ",".join(COLUMNS)
+    for number, trial in enumerate(("../../home/x", "/etc/x", "a/..", str(home))):
+        row = f"vtax-measurements/1,a,1,a.r1,{trial},1,false,ping,ping,rtt_avg,1.0,s,cost,lower,true,{{}}"
+        row += f",trials/{trial}/x"
+        (logs / f"table{number}.csv").write_text(f"{header}\n{row}\n")
+    (logs / "table.parquet").write_bytes(parquet_bomb())
+
+
+def parquet_bomb() -> bytes:
+    """Some kilobytes that are a gigabyte when they are unpacked."""
+    buffer = io.BytesIO()
+    text = polars.Series(["x" * 60_000]).new_from_index(0, 1000)
+    polars.DataFrame(dict.fromkeys(COLUMNS, text)).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.long
+def test_a_page_that_is_gigabytes_when_it_is_unpacked_is_refused() -> None:
+    buffer = io.BytesIO()
+    polars.DataFrame({"a": ["y" * (3 * 2**29)]}).write_parquet(buffer)
+    assert len(buffer.getvalue()) < 100_000
+    with pytest.raises(ValueError, match="more than 2 GiB of memory when it is unpacked"):
+        parquet.lines(buffer.getvalue())
+
+
+def test_importing_hostile_logs_does_nothing_else(tmp_path: Path, good: Path) -> None:
+    reader = Reader(tmp_path, good)
+    hostile_logs(tmp_path / "logs", reader.home)
+    judge(reader, "import")
+    assert "good.txt" in reader.printed
+    reader.campaign = tmp_path / "asked"
+    assert len(list(reader.campaign.rglob("*"))) < 100
+    for name in ("import", "report", "export"):
+        judge(reader, name)
+    judge_files(reader, reader.campaign)

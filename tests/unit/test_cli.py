@@ -403,6 +403,14 @@ def test_a_plan_shows_where_the_root_file_system_comes_from(run: Run, tmp_path: 
     assert code == 0
     assert "  Debian trixie (main non-free) from http://mirror.example/debian, cloud kernel\n" in out
     assert "  extra packages: gdb vim\n" in out
+    code, out, _ = run("plan", name)
+    assert code == 0
+    words = " ".join(out.split())
+    assert "packages Debian trixie (main non-free) from http://mirror.example/debian, cloud kernel; extra" in words
+
+
+def test_a_short_plan_leaves_out_the_packages_that_vtax_chose(run: Run, tmp_path: Path) -> None:
+    assert "packages" not in run("plan", study(tmp_path))[1]
 
 
 def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from vtax.model.nodes import NodeShape
     from vtax.model.plan import Plan
+    from vtax.model.study import ImageSpec
     from vtax.planning.preparation import Prepared
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
@@ -90,6 +91,7 @@ def _filled(word: str, text: str) -> list[str]:
 def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
     from vtax.image.build import ESTIMATE_S
     from vtax.model.finding import Severity
+    from vtax.model.study import ImageSpec
     from vtax.units import format_seconds
     from vtax.wording import listed
 
@@ -103,6 +105,8 @@ def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
     more = "" if built else f", and about {format_seconds(ESTIMATE_S)} once to build the root file system"
     yield "time", f"about {format_seconds(plan.estimate_s)}{_earliest(plan)}{more}"
     yield "nodes", listed([_node(node) for node in plan.shape.nodes])
+    if study.image != ImageSpec():  # the one part of a study that decides whose programs run here as root
+        yield "packages", "; ".join(_packages(study.image))
     runs = {work.label for work in plan.work}
     for word, exploratory in (("decides", False), ("exploratory", True)):
         labels = [spec.label for spec in study.benchmarks if spec.label in runs and spec.exploratory is exploratory]
@@ -190,13 +194,7 @@ def lines_of(prepared: Prepared) -> list[str]:
             f"  {node.name}: CPUs {','.join(map(str, node.cpu_ids))}, memory {format_bytes(node.memory_bytes)}, "
             f"disk {format_bytes(node.disk_bytes)}"
         )
-    image = plan.study.image
-    lines += [
-        "",
-        "root file system",
-        f"  Debian {image.suite} ({' '.join(image.components)}) from {_mirror(image.mirror)}, {image.kernel} kernel",
-        *([f"  extra packages: {' '.join(image.extra_packages)}"] if image.extra_packages else []),
-    ]
+    lines += ["", "root file system", *(f"  {line}" for line in _packages(plan.study.image))]
     lines += ["", "environments"]
     for spec in plan.environments:
         options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
@@ -214,8 +212,11 @@ def lines_of(prepared: Prepared) -> list[str]:
     return lines
 
 
-def _mirror(mirror: str) -> str:
-    return "this machine's own mirror" if mirror == "auto" else mirror
+def _packages(image: ImageSpec) -> list[str]:
+    """What the root file system is made of, and where that comes from."""
+    mirror = "this machine's own mirror" if image.mirror == "auto" else image.mirror
+    extra = [f"extra packages: {' '.join(image.extra_packages)}"] if image.extra_packages else []
+    return [f"Debian {image.suite} ({' '.join(image.components)}) from {mirror}, {image.kernel} kernel", *extra]
 
 
 def _ending(plan: Plan) -> list[str]:

@@ -13,12 +13,14 @@ USER = "user"
 
 def make_keys(directory: Path, nodes: Sequence[str]) -> None:
     """Create `directory` with the keys `user` and one of each node's name; existing pairs stay. A private key without
-    its public one is what a killed ssh-keygen leaves, and is made anew."""
+    a whole public one is what a killed ssh-keygen leaves, and is made anew."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def make(name: str) -> None:
-        if not (directory / f"{name}.pub").exists():
+        other = directory / f"{name}.pub"
+        if not other.exists() or not other.read_text().endswith("\n"):
             (directory / name).unlink(missing_ok=True)
+            other.unlink(missing_ok=True)
             command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"vtax {name}", "-f", str(directory / name))
             process.run(command, timeout_s=20, check=True)
 

@@ -15,7 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from vtax.errors import UsageError
+from vtax.export import parquet
 from vtax.export.openmetrics import exposition
+from vtax.export.parquet import ROWS
 from vtax.export.workbook import workbook
 from vtax.model.measurement import Measurement
 
@@ -40,8 +42,6 @@ COLUMNS = (
     "source",
 )
 WHOLE, TRUTH = ("round", "iteration"), ("warmup", "primary")
-ROWS = 500_000  # of one table that is read: about 1 GB of memory
-TEXT_BYTES = 2**16  # of one cell of a Parquet file, where the same text in every row takes no space
 LOSSLESS = ("csv", "jsonl", "parquet")
 
 Row = Mapping[str, str | int | float | bool]
@@ -185,16 +185,4 @@ def _jsonl_rows(data: bytes) -> Iterable[Mapping[str, Any]]:
 
 
 def _parquet_rows(data: bytes) -> Iterable[Mapping[str, Any]]:
-    import polars
-
-    try:
-        rows = polars.scan_parquet(io.BytesIO(data)).select(polars.len()).collect().item()  # from its footer
-        if rows > ROWS:
-            raise ValueError(f"there are {rows} rows, and at most {ROWS} are read: export it in parts")
-        frame = polars.read_parquet(io.BytesIO(data))
-        longest = frame.select(polars.col(polars.String).str.len_bytes().max())
-    except polars.exceptions.PolarsError as error:
-        raise ValueError(f"not a Parquet file: {error}") from error
-    if any((size or 0) > TEXT_BYTES for sizes in longest.iter_rows() for size in sizes):
-        raise ValueError(f"a text in it is longer than {TEXT_BYTES} bytes")
-    return frame.iter_rows(named=True)
+    return _jsonl_rows(parquet.lines(data).encode())

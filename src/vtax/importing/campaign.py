@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from vtax import __version__
+from vtax import __version__, files
 from vtax.errors import StoreError, UsageError
 from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request, slug
 from vtax.importing.plan import plan_of
@@ -32,6 +32,7 @@ from vtax.tools.commands import words_of
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
 STUDY = "# This campaign was imported from logs; it was not planned, so there is no study.\n"
+STAGING = ".import"  # in the campaign, while an import lasts
 SAME = 0.02  # of two sides of one network test
 
 
@@ -57,9 +58,10 @@ def import_logs(request: Request, directory: Path) -> Report:
 
 def _import(request: Request, directory: Path) -> Report:
     """Import while no other process writes into the campaign."""
+    _undo_interrupted(directory)
     campaign, old = _existing(directory)
     seen = {trial.imported.sha256: trial for trial in old if trial.imported}
-    staging = directory / ".import"
+    staging = directory / STAGING
     try:
         _make(staging)
         importer = LogImporter(request, staging, seen, {trial.id for trial in old})
@@ -74,6 +76,9 @@ def _import(request: Request, directory: Path) -> Report:
                 remedy=f"give a folder with output of {', '.join(tool.name for tool in tools() if tool.logs)}",
             )
         _save(campaign or Campaign(directory), report, old, request)
+    except BaseException:
+        _undo_interrupted(directory)
+        raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return report
@@ -120,8 +125,33 @@ def _refuse_other(directory: Path) -> None:
 
 
 def _is_new(directory: Path) -> bool:
-    """Whether nothing is in a directory but what an import that has just begun puts there."""
-    return {path.name for path in directory.iterdir()} <= {".lock", ".import"}
+    """Whether nothing is in a directory but what an import puts there before it writes the plan."""
+    names = {path.name for path in directory.iterdir()}
+    return names <= {".lock", STAGING} or (STAGING in names and "plan.json" not in names)
+
+
+def _undo_interrupted(directory: Path) -> None:
+    """Remove what an import that was killed has moved into the campaign without naming it in the plan, which is written
+    last. Its staging directory says that there was one."""
+    if not (directory / STAGING).is_dir():
+        return
+    if (directory / "plan.json").exists():
+        plan = Campaign.open(directory).plan()
+        if plan.origin != "imported":
+            return  # refused below
+        cells = {cell.id for cell in plan.cells}
+        trials = {trial.id for cell in plan.cells for trial in cell.trials}
+    else:
+        files.refuse_special(directory)
+        cells, trials = set(), set()
+    for place in (directory / "trials").glob("*/*"):
+        if place.relative_to(directory / "trials").as_posix() not in trials:
+            shutil.rmtree(place)
+    for path in (directory / "cells").glob("*.json"):
+        if path.name.rpartition(".")[0].rpartition(".")[0] not in cells:
+            path.unlink()
+    for path in directory.glob(".*.tmp"):
+        path.unlink()
 
 
 def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]]:
@@ -204,10 +234,10 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
                 shutil.rmtree(run.place)
         for run, record in zip(runs, records, strict=True):
             (run.place / "record.json").write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        _move(directory / ".import" / "raw", directory / "raw", {Path(run.raw).name for run in runs})
+        _move(directory / STAGING / "raw", directory / "raw", {Path(run.raw).name for run in runs})
         for group in {run.trial.partition("/")[0] for run in runs}:
             mine = {Path(run.trial).name for run in runs if run.trial.partition("/")[0] == group}
-            _move(directory / ".import" / "trials" / group, directory / "trials" / group, mine)
+            _move(directory / STAGING / "trials" / group, directory / "trials" / group, mine)
         (directory / "cells").mkdir(exist_ok=True)
         for cell in cells:
             text = cell.model_dump_json(indent=1) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from builders.logs import LOGS, SYSBENCH, faster, imported, put, text_of
 from builders.recorded import DATA
 from vtax import pipeline
 from vtax.analysis.records import Verdict
-from vtax.errors import UsageError
+from vtax.errors import StoreError, UsageError
 from vtax.importing import source
 from vtax.importing.campaign import import_logs
 from vtax.importing.files import Request, environment_of
@@ -113,6 +114,43 @@ def test_more_runs_go_on_counting(tmp_path: Path) -> None:
         (2, "b.txt"),
     ]
     assert campaign.plan().study.rounds == 2
+
+
+@pytest.mark.parametrize(
+    ("last", "earlier"),
+    [("study.toml", False), ("imports.json", False), ("plan.json", False), ("imports.json", True), ("plan.json", True)],
+)
+def test_an_import_that_was_killed_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str, earlier: bool
+) -> None:
+    """As it was left before it wrote one of the last files: trials have been moved that no plan names."""
+    if earlier:
+        imported(tmp_path, {"old.txt": faster(SYSBENCH, "900.00")})
+        shutil.rmtree(tmp_path / "logs")
+    save = Campaign.save
+
+    def copied_before(self: Campaign, name: str, content: object) -> Path:
+        if name == last and self.directory == tmp_path / "campaign":
+            shutil.copytree(self.directory, tmp_path / "killed" / "campaign")
+        return save(self, name, content)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Campaign, "save", copied_before)
+    imported(tmp_path, {"new.txt": faster(SYSBENCH, "1000.00")})
+    killed, whole = tmp_path / "killed" / "campaign", tmp_path / "campaign"
+    assert len(list(killed.glob("trials/*/*/record.json"))) == 1 + earlier
+    imported(tmp_path / "killed", {"new.txt": faster(SYSBENCH, "1000.00")})
+    assert rates(killed) == rates(whole) == ([900.0] if earlier else []) + [1000.0]
+    assert Campaign.open(killed).plan_bytes() == Campaign.open(whole).plan_bytes()
+    assert not (killed / ".import").exists()
+
+
+def test_an_import_that_fails_leaves_the_campaign_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported(tmp_path, {"old.txt": faster(SYSBENCH, "900.00")})
+    before = {path: path.read_bytes() for path in (tmp_path / "campaign").glob("trials/**/*") if path.is_file()}
+    monkeypatch.setattr(Campaign, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(StoreError, match="No space left"):
+        imported(tmp_path, {"new.txt": faster(SYSBENCH, "1000.00")})
+    assert {path: path.read_bytes() for path in (tmp_path / "campaign").glob("trials/**/*") if path.is_file()} == before
 
 
 def test_one_benchmark_may_be_asked_for(tmp_path: Path) -> None:

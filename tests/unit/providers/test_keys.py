@@ -26,7 +26,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         place = Path(argv[argv.index("-f") + 1])
         assert not place.exists()
         place.write_text("private")
-        place.with_name(f"{place.name}.pub").write_text("ssh-ed25519 AAAA")
+        place.with_name(f"{place.name}.pub").write_text("ssh-ed25519 AAAA\n")
         names.append(place.name)
 
     monkeypatch.setattr(process, "run", run)

@@ -30,6 +30,7 @@ from vtax.report.figures.forest import forest, without_ratio
 from vtax.report.figures.selection import page_figures
 from vtax.report.figures.strips import axis_of
 from vtax.report.formats import Made
+from vtax.wording import printable
 
 SEAM = re.compile(r"(?<=[a-z])(?<![KMGT]i)(?<!\bk)(?=[A-Z])|(?<=_)(?=[^_])")  # not in MiB, not in kB
 TOGETHER = re.compile(r"(?<=\d) (?=(?:[KMGT]i|[kMGT])?B\b|[mµn]?s\b|%)|(?<=,) (?=[^\[\]]*\])")  # `2 MiB`, `[0.9, 1.1]`
@@ -87,7 +88,7 @@ def policy(*scripts: str) -> str:
 
 def with_code(text: str) -> Markup:
     """Text in which what is between backticks is set as code; nothing in it is markup."""
-    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(printable(text)))))
 
 
 def linked(text: str, anchors: Mapping[str, str]) -> Markup:
@@ -103,12 +104,18 @@ def linked(text: str, anchors: Mapping[str, str]) -> Markup:
 def breakable(text: str) -> Markup:
     """Text in which a long name may go on in the next line (`RandomlyOrderedRingLatency`, `bogo_ops_rate`), but not a
     number without its unit, and not half of an interval."""
-    return Markup("<wbr>").join(SEAM.split(kept(text)))
+    return Markup("<wbr>").join(SEAM.split(kept(printable(text))))
 
 
 def kept(text: str) -> str:
     """Text in which a number and its unit, and the two ends of an interval, stay on one line."""
     return TOGETHER.sub("\u00a0", text)
+
+
+def _plain(value: object) -> object:
+    """Text of others without control characters, which HTML does not allow, and which a terminal obeys when it shows
+    the source of the page."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _templates() -> Environment:
@@ -119,6 +126,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_plain,
     )
     environment.filters["raw_file"] = raw_file
     environment.filters["breakable"] = breakable

@@ -1,0 +1,43 @@
+"""Whatever a study says, none of it becomes an option of a command that vtax starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from vtax.planning.study_tables import BenchmarkTable, ImageTable, NodesTable, StudyFile
+from vtax.providers import option_models
+from vtax.tools import benchmarks
+
+HOSTILE = ("--help", "-o", "x --help", "$(id)", "a\nb", "../x", "")
+COMPARED = {  # with the names that exist, when the study is checked as a whole
+    StudyFile: {"baseline", "ladder"},
+    BenchmarkTable: {"name", "nodes", "load"},
+}
+
+
+def models() -> Iterator[type[BaseModel]]:
+    for benchmark in benchmarks().values():
+        yield benchmark.params
+    yield from option_models().values()
+    yield from (ImageTable, NodesTable, StudyFile, BenchmarkTable)
+
+
+def cases() -> list[tuple[type[BaseModel], str]]:
+    found = dict.fromkeys((model, name) for model in models() for name in model.model_fields)
+    return [(model, name) for model, name in found if name not in COMPARED.get(model, ())]
+
+
+@pytest.mark.parametrize(("model", "name"), cases(), ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_value_of_a_study_is_text_without_a_pattern(model: type[BaseModel], name: str, text: str) -> None:
+    field = model.model_fields[name]
+    for value in (text, [text], {text: text}):
+        try:
+            made = model.model_validate({name: value})
+        except ValidationError as error:
+            assert any(found["loc"][:1] == (field.alias or name,) for found in error.errors()), error
+        else:
+            assert getattr(made, name) in (None, "", (), {}), f"{name} = {value!r} was taken"
