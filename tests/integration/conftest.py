@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 
@@ -119,8 +120,8 @@ def vtax(cache: Path, state: Path, tmp_path: Path) -> Vtax:
 
 
 def own(label: str) -> str:
-    """A label of this session alone."""
-    return f"{label}-{os.getpid()}"
+    """A label of this session alone, in the form that vtax gives: nothing with another one is ever removed."""
+    return f"{zlib.crc32(f'{label} {os.getpid()}'.encode()):08x}"
 
 
 def finish(process: subprocess.Popen[str], timeout_s: float = 180) -> tuple[int, str, str]:
