@@ -148,9 +148,9 @@ def test_nothing_is_left(supplier: Provider, places: Paths, image: Image) -> Non
         with console:
             assert "reboot: Power down" in console.read(), node
     assert took_s < 10
-    assert not [one for one in processes() if one.campaign == "vm2"]
+    assert not [one for one in processes() if one.campaign == site.campaign]
     assert not site.directory.exists()
-    supplier.destroy("vm2")  # twice is fine
+    supplier.destroy(site.campaign)  # twice is fine
 
 
 @pytest.mark.long
@@ -196,7 +196,7 @@ def test_a_guest_that_panics_is_told_at_once(supplier: Provider, places: Paths, 
         assert any("Kernel panic" in text and "Call Trace" in text for text in kept.values())
         assert "does not come up: " in str(failure.value)
         assert "Kernel panic" in str(failure.value)
-        assert not [one for one in processes() if one.campaign == "vm3"]
+        assert not [one for one in processes() if one.campaign == site.campaign]
     finally:
         disk.remove(broken)
         for path in sorted(tree.parent.rglob("*"), reverse=True):

@@ -91,50 +91,55 @@ def test_what_is_missing_is_told_at_once(supplier: VirtualBox) -> None:
 def test_a_life_without_running(supplier: VirtualBox, own_image: Image, place: Path) -> None:
     """Two clusters at once: registered as planned, found by their labels, gone by their labels."""
     options = VirtualBoxOptions(cpu_cap=80, paravirt="kvm", cache="writeback")
-    site, other = site_of(place, own_image, "c1"), site_of(place, own_image, "c2")
+    site, other = site_of(place, own_image, "c1c1c1c1"), site_of(place, own_image, "c2c2c2c2")
     define(supplier, site, SHAPE, options, "2201")
     define(supplier, other, ClusterShape(nodes=SHAPE.nodes[:1]), VirtualBoxOptions(), "2202")
 
-    assert ours() == {"vtax-c1-master", "vtax-c1-worker1", "vtax-c1-worker2", "vtax-c2-master"}
-    master, worker = manage.about("vtax-c1-master"), manage.about("vtax-c1-worker1")
+    assert ours() == {"vtax-c1c1c1c1-master", "vtax-c1c1c1c1-worker1", "vtax-c1c1c1c1-worker2", "vtax-c2c2c2c2-master"}
+    master, worker = manage.about("vtax-c1c1c1c1-master"), manage.about("vtax-c1c1c1c1-worker1")
     assert (master["cpus"], master["memory"], worker["cpus"], worker["memory"]) == ("1", "512", "2", "1024")
     assert (worker["cpuexecutioncap"], worker["effparavirtprovider"], worker["firmware"]) == ("80", "kvm", "EFI")
-    assert (master["groups"], worker["groups"]) == ("/vtax-c1", "/vtax-c1")
-    assert (master["nic1"], worker["nic1"], master["nic2"], worker["intnet2"]) == ("nat", "none", "intnet", "vtax-c1")
+    assert (master["groups"], worker["groups"]) == ("/vtax-c1c1c1c1", "/vtax-c1c1c1c1")
+    assert (master["nic1"], worker["nic1"], master["nic2"], worker["intnet2"]) == (
+        "nat",
+        "none",
+        "intnet",
+        "vtax-c1c1c1c1",
+    )
     assert {worker["nictype2"], master["nictype1"]} == {"virtio"}
-    for name, port in (("vtax-c1-master", 2201), ("vtax-c2-master", 2202)):
+    for name, port in (("vtax-c1c1c1c1-master", 2201), ("vtax-c2c2c2c2-master", 2202)):
         rules = [rule for key, rule in manage.about(name).items() if key.startswith("Forwarding(")]
         assert [rule.split(",")[:4] for rule in rules] == [["ssh", "tcp", "127.0.0.1", str(port)]]
     addresses = {manage.about(name)["macaddress2"] for name in ours()}
     assert len(addresses) == 4
-    assert worker["macaddress2"] == mac("c1", 1).upper()
+    assert worker["macaddress2"] == mac("c1c1c1c1", 1).upper()
     assert listing.serial_socket(worker) == str(site.directory / "worker1" / "orders")
     assert worker["uartmode1"] == f"file,{site.directory / 'worker1' / 'console.log'}"
-    assert worker["disks-1-0"] == str(site.directory / "worker1" / "vtax-c1-worker1.vdi")
+    assert worker["disks-1-0"] == str(site.directory / "worker1" / "vtax-c1c1c1c1-worker1.vdi")
     assert worker["VMState"] == "poweroff"
 
-    layers = [Path(one.location) for one in manage.media() if one.owner == "c1"]
+    layers = [Path(one.location) for one in manage.media() if one.owner == "c1c1c1c1"]
     assert len(layers) == 6, "a layer and a seed for each"
     assert sum(path.stat().st_size for path in layers) < 30 * 2**20, "nothing common is copied"
     assert all(path.stat().st_mode & 0o077 == 0 for path in layers), "the seeds hold keys"
     assert not list(site.directory.rglob("seed.tar"))
     found = {(item.kind, item.campaign) for item in supplier.leftovers()}
-    assert found == {("machine", "c1"), ("medium", "c1"), ("machine", "c2"), ("medium", "c2")}
+    assert found == {("machine", "c1c1c1c1"), ("medium", "c1c1c1c1"), ("machine", "c2c2c2c2"), ("medium", "c2c2c2c2")}
     others = VirtualBox(place / "elsewhere").leftovers()
     assert others and all(item.elsewhere for item in others), "another state directory looks after its own"
 
-    supplier.destroy("c1")
-    assert ours() == {"vtax-c2-master"}
-    assert {one.owner for one in manage.media()} == {"", "c2"}
+    supplier.destroy("c1c1c1c1")
+    assert ours() == {"vtax-c2c2c2c2-master"}
+    assert {one.owner for one in manage.media()} == {"", "c2c2c2c2"}
     assert not list(site.directory.rglob("*.vdi"))
-    supplier.destroy("c1")  # twice is fine
-    supplier.destroy("c2")
+    supplier.destroy("c1c1c1c1")  # twice is fine
+    supplier.destroy("c2c2c2c2")
     assert supplier.leftovers() == []
 
 
 def test_a_machine_that_cannot_start_says_why(supplier: VirtualBox, own_image: Image, place: Path) -> None:
     """VirtualBox itself only says that the machine has ended; provisioning then leaves nothing of the cluster."""
-    site = site_of(place, own_image, "c3")
+    site = site_of(place, own_image, "c3c3c3c3")
     with pytest.raises(EnvironmentMissing) as failure:
         supplier.create(spec(VirtualBoxOptions(disk="nvme")), SHAPE, "/shared", site)
     assert "its driver is not loaded" in str(failure.value)
@@ -147,14 +152,14 @@ def test_a_machine_that_cannot_start_says_why(supplier: VirtualBox, own_image: I
 
 def test_a_medium_of_a_run_that_was_killed(supplier: VirtualBox, own_image: Image, place: Path) -> None:
     """A disk that is registered without its machine goes by its label too."""
-    site = site_of(place, own_image, "c4")
+    site = site_of(place, own_image, "c4c4c4c4")
     machine = module._machines(site, SHAPE, VirtualBoxOptions(), "1")[1]
     machine.directory.mkdir()
     line = ("VBoxManage", "createmedium", "disk", "--filename", str(machine.seed_disk), "--size", "1")
     manage.run(line)
     kinds = [(item.kind, item.name) for item in supplier.leftovers()]
-    assert kinds == [("medium", "vtax-c4-worker1.vdi")]
-    supplier.destroy("c4")
+    assert kinds == [("medium", "vtax-c4c4c4c4-worker1.vdi")]
+    supplier.destroy("c4c4c4c4")
     assert supplier.leftovers() == []
     assert not machine.seed_disk.exists()
 
