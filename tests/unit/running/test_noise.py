@@ -25,8 +25,8 @@ def test_every_probe_has_pairs_of_slots_and_nothing_is_left(tmp_path: Path) -> N
     events: list[Event] = []
     cpus, collects = os.sched_getaffinity(0), gc.isenabled()
     began = time.monotonic()
-    reading = noise.measure(tmp_path / "state", events.append, seconds=0.6)
-    assert time.monotonic() - began < 3  # a limit of time, whatever the machine does meanwhile
+    reading = noise.measure(tmp_path / "state", events.append, seconds=1.5)
+    assert time.monotonic() - began < 6  # a limit of time, whatever the machine does meanwhile
     assert [probe.name for probe in reading.probes] == ["CPU", "memory", "disk"]
     sizes = {len(probe.rates) for probe in reading.probes}
     assert all(size % 2 == 0 for size in sizes)
