@@ -254,7 +254,7 @@ def tree(site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
     site.keys.mkdir()
     for name in ("user", "master", "worker1", "worker2"):
         (site.keys / name).write_text(f"secret of {name}")
-        (site.keys / f"{name}.pub").write_text(f"ssh-ed25519 {name} vtax")
+        (site.keys / f"{name}.pub").write_text(f"ssh-ed25519 {name} vtax\n")
     monkeypatch.setattr(cgroup, "find", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(network, "make", lambda commands: None)
