@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,8 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     table = validated(StudyFile, raw, "", mistakes)
     environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
-    entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
+    workload = table is not None and table.image.workload is not None
+    entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes, workload=workload))
     named = raw.get("environments")
     names = list(named) if isinstance(named, dict) else []
     mistakes += _cross_checks(raw, names, entries, nodes)
@@ -169,7 +171,10 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
         yield EnvironmentSpec(name=name, provider=provider, options=own, **selections(table, path, mistakes))
 
 
-def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iterable[BenchmarkSpec]:
+def _benchmarks(
+    raw: Any, nodes: Sequence[str], mistakes: list[Mistake], *, workload: bool
+) -> Iterable[BenchmarkSpec]:
+    """The entries; `workload` says whether the study has an image of its own."""
     known = benchmarks()
     common = set(BenchmarkTable.model_fields)
     for index, entry in enumerate(raw if isinstance(raw, list) else ()):
@@ -197,7 +202,7 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 mistakes.append(Mistake(f"{path}.one_way", 'only scope "pairs" has two directions', "leave it out"))
             if Scope.PROVISIONING in (table.scopes or benchmark.default_scopes):
                 mistakes += _comes_with_clusters(path, table)
-            yield BenchmarkSpec(
+            spec = BenchmarkSpec(
                 name=name,
                 label=table.label or name,
                 scopes=tuple(dict.fromkeys(table.scopes or benchmark.default_scopes)),
@@ -210,6 +215,10 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 exploratory=table.exploratory,
                 params=params.model_dump(mode="json"),
             )
+            if (own_mistakes := getattr(benchmark, "mistakes", None)) is not None:
+                found: Iterable[Mistake] = own_mistakes(params, spec, workload=workload)
+                mistakes += [replace(one, path=f"{path}.{one.path}") for one in found]
+            yield spec
 
 
 def _never_run(path: str, scopes: Sequence[Scope], chosen: Sequence[str]) -> Iterable[Mistake]:
