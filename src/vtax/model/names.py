@@ -13,6 +13,10 @@ from pydantic import Field
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+-]"
 CAMPAIGN_ID = r"^([0-9a-f]{8}|up-[0-9a-f]{8})$"
 STUDY_NAME = r"^[a-z][a-z0-9-]{0,30}$"
+_LOCAL_IMAGE = r"(docker-archive|oci-archive|oci):[^\x00-\x1f\x7f:]+(:[A-Za-z0-9_./-][A-Za-z0-9_./:-]{0,254})?"
+_REPOSITORY = r"([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
+_REMOTE_IMAGE = rf"docker://{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}|@sha256:[0-9a-f]{{64}})?"
+WORKLOAD_SOURCE = rf"^({_LOCAL_IMAGE}|{_REMOTE_IMAGE})$"
 
 CampaignId = Annotated[str, Field(pattern=CAMPAIGN_ID)]  # of a campaign, or the label of one of its clusters
 StudyName = Annotated[str, Field(pattern=STUDY_NAME)]  # what a study file may call things, nodes included
@@ -21,6 +25,8 @@ TrialId = Annotated[str, Field(pattern=rf"^{_WORD}{{0,150}}(/{_WORD}{{0,200}})?$
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9%_][^/\x00-\x1f\x7f]{0,254}$")]  # in one directory, not hidden
 RawFile = Annotated[str, Field(pattern=r"^raw/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$")]  # an imported file's copy
 MountPoint = Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")]  # of the shared file system, on every node
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+WorkloadSource = Annotated[str, Field(pattern=WORKLOAD_SOURCE)]  # where an image comes from: an argument of skopeo
 
 _CAMPAIGN_ID = re.compile(CAMPAIGN_ID.removesuffix("$"))
 
