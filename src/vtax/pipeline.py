@@ -102,7 +102,7 @@ def start(
     refuse_impossible(prepared)
     for sentence in (*prepared.plan.left_out, *prepared.warnings(), *refuse_small_budget(prepared.plan)):
         listener(Notice(sentence))
-    image = image_of(study.image, paths, listener)
+    image = image_of(study, paths, listener)
     about = {
         "id": secrets.token_hex(4),
         "vtax_version": __version__,
@@ -182,7 +182,7 @@ def resume(
     refuse_impossible(prepared)
     for sentence in prepared.warnings():
         listener(Notice(sentence))
-    image = cached_image(plan.study.image, paths)
+    image = cached_image(plan.study, paths)
     began_with = campaign.about()["image"]["digest"]
     if image is None or image.digest != began_with:
         raise NotMatched(

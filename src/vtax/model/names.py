@@ -14,6 +14,10 @@ _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+-]"
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
 CAMPAIGN_ID = r"^([0-9a-f]{8}|up-[0-9a-f]{8})$"
 STUDY_NAME = r"^[a-z][a-z0-9-]{0,30}$"
+_LOCAL_IMAGE = r"(docker-archive|oci-archive|oci):[^\x00-\x1f\x7f:]+(:[A-Za-z0-9_./-][A-Za-z0-9_./:-]{0,254})?"
+_REPOSITORY = r"([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
+_REMOTE_IMAGE = rf"docker://{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}|@sha256:[0-9a-f]{{64}})?"
+WORKLOAD_SOURCE = rf"^({_LOCAL_IMAGE}|{_REMOTE_IMAGE})$"
 
 CampaignId = Annotated[str, Field(pattern=CAMPAIGN_ID)]  # of a campaign, or the label of one of its clusters
 StudyName = Annotated[str, Field(pattern=STUDY_NAME)]  # what a study file may call things, nodes included
@@ -31,6 +35,7 @@ User = Annotated[str, Field(pattern=r"^[a-z_0-9][a-zA-Z0-9_.-]{0,31}(:[a-z_0-9][
 Below = Annotated[str, Field(pattern=rf"^{_PART}(/{_PART}){{0,20}}$", max_length=250)]  # a file in a trial's directory
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]  # in braces, in a command of a study
 Signal = Annotated[str, Field(pattern=r"^SIG(TERM|INT|HUP|QUIT|USR1|USR2|KILL)$")]
+WorkloadSource = Annotated[str, Field(pattern=WORKLOAD_SOURCE)]  # where an image comes from: an argument of skopeo
 
 _CAMPAIGN_ID = re.compile(CAMPAIGN_ID.removesuffix("$"))
 

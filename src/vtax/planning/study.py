@@ -22,6 +22,7 @@ from vtax.model.study import (
     EnvironmentSpec,
     ImageSpec,
     Study,
+    WorkloadSpec,
 )
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
 from vtax.planning.presets import study_text
@@ -41,7 +42,16 @@ def load(path: Path) -> Study:
         text = study_text(path).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
-    return parse(text, str(path))
+    return based(parse(text, str(path)), path.parent)
+
+
+def based(study: Study, directory: Path) -> Study:
+    """The study with a directory that the relative path of its own image starts at."""
+    workload = study.image.workload
+    if workload is None:
+        return study
+    workload = workload.model_copy(update={"base": str(directory.absolute())})
+    return study.model_copy(update={"image": study.image.model_copy(update={"workload": workload})})
 
 
 def parse(text: str, source: str) -> Study:
@@ -110,6 +120,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
             components=tuple(table.image.components),
             extra_packages=tuple(sorted(table.image.extra_packages)),
             kernel=table.image.kernel,
+            workload=WorkloadSpec(source=table.image.workload.source) if table.image.workload else None,
         ),
         benchmarks=entries,
         ladder=tuple(table.ladder),

@@ -46,8 +46,12 @@ static const struct {
   const char *name;
   int number;
 } CAPABILITIES[] = {
-    {"audit_write", CAP_AUDIT_WRITE}, {"net_bind_service", CAP_NET_BIND_SERVICE}, {"setgid", CAP_SETGID},
-    {"setuid", CAP_SETUID},           {"sys_chroot", CAP_SYS_CHROOT},
+    {"audit_write", CAP_AUDIT_WRITE},
+    {"kill", CAP_KILL},
+    {"net_bind_service", CAP_NET_BIND_SERVICE},
+    {"setgid", CAP_SETGID},
+    {"setuid", CAP_SETUID},
+    {"sys_chroot", CAP_SYS_CHROOT},
 };
 static const char *const DEVICES[] = {"null", "zero", "full", "random", "urandom", "tty", NULL};
 static const char *const LINKS[][2] = {{"pts/ptmx", "ptmx"},          {"/proc/self/fd", "fd"},

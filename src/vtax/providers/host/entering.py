@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from itertools import dropwhile
 from pathlib import Path
 
 from vtax.errors import ImageError
@@ -17,7 +18,8 @@ from vtax.transport import process
 
 PROGRAM = "/vtax-enter"  # how its path ends; see its source for what it does
 RUN = "vtax-run"  # becomes another user or enters an image, then gives back what it was lent for that
-LENT = {"--user": ("setgid", "setuid"), "--image": ("setgid", "setuid", "sys_chroot")}
+SUPERVISE = ("vtax-supervise", "--control")  # before it, the latter where it obeys: ends what others' users started
+LENT = {"--user": ("kill", "setgid", "setuid"), "--image": ("kill", "setgid", "setuid", "sys_chroot")}
 LIMIT = ("timeout", "-k")  # begins a command with a time limit: timeout -k SECONDS SECONDS COMMAND
 
 
@@ -65,6 +67,7 @@ def wrapper(
 def lent(argv: Sequence[str]) -> tuple[str, ...]:
     """The capabilities that a command by `vtax-run` needs for its options, marked as those that it must give back."""
     words = tuple(argv[4:] if tuple(argv[:2]) == LIMIT else argv)
+    words = tuple(dropwhile(lambda word: word in SUPERVISE, words))
     if words[:1] != (RUN,):
         return ()
     options = words[1 : words.index("--")] if "--" in words else words[1:]
