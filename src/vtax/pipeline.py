@@ -111,7 +111,7 @@ def start(
         "image": image.model_dump(mode="json"),
         **({"overrides": given} if given else {}),
     }
-    campaign = Campaign.create(directory, study_text, prepared.plan, about)
+    campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
     _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 

@@ -139,6 +139,7 @@ class Study(Record):
     benchmarks: tuple[BenchmarkSpec, ...]
     scores: tuple[ScoreSpec, ...] = ()
     ladder: tuple[str, ...] = ()  # environments, each to be compared with the one before it
+    files: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)  # of its folder, by their hashes
 
     @model_validator(mode="before")
     @classmethod

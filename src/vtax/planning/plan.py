@@ -16,7 +16,7 @@ from vtax.errors import LeftOut, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
-from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Phase, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
 from vtax.planning.interleaving import arranged
@@ -162,7 +162,8 @@ class _Frozen:
     def as_load(self, launcher: Mpirun) -> Load:
         """The same work as a disturbance. Raises UsageError when it is not one command."""
         steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
-        if sum(not step.background for step in steps) != 1:
+        alone = not any(step.service or step.phase is not Phase.RUN for step in steps)
+        if sum(not step.background for step in steps) != 1 or not alone:
             raise UsageError(
                 f"{self.spec.label} cannot be a load: it consists of "
                 + ("several commands in sequence" if steps else "no command"),

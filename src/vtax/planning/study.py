@@ -27,6 +27,7 @@ from vtax.model.study import (
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
 from vtax.planning.presets import study_text
 from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
+from vtax.planning.study_files import with_files
 from vtax.planning.study_tables import BenchmarkTable, StudyFile
 from vtax.planning.weights import score_mistakes
 from vtax.providers import option_models
@@ -42,7 +43,7 @@ def load(path: Path) -> Study:
         text = study_text(path).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
-    return based(parse(text, str(path)), path.parent)
+    return with_files(based(parse(text, str(path)), path.parent), path.parent, str(path))
 
 
 def based(study: Study, directory: Path) -> Study:
@@ -182,9 +183,7 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
         yield EnvironmentSpec(name=name, provider=provider, options=own, **selections(table, path, mistakes))
 
 
-def _benchmarks(
-    raw: Any, nodes: Sequence[str], mistakes: list[Mistake], *, workload: bool
-) -> Iterable[BenchmarkSpec]:
+def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake], *, workload: bool) -> Iterable[BenchmarkSpec]:
     """The entries; `workload` says whether the study has an image of its own."""
     known = benchmarks()
     common = set(BenchmarkTable.model_fields)

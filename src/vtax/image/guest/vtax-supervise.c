@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_S 3
+#define GRACE_S 2
 #define NAMED 8 /* of what was left running */
 #define SEEN 256 /* of it, to count each once */
 #define PAUSE_NS 5000000

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
-from vtax.errors import Mistake, ParseError
+from vtax.errors import Mistake, ParseError, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.metric import Metric
 from vtax.model.nodes import Phase, Scope, Target
@@ -46,6 +46,8 @@ class Command:
     def placed(self, params: CommandParams, around: Around) -> CommandParams:
         """With what depends on the study as a whole: whether there is an image, the port, words that are the same on
         all targets."""
+        if lost := [file.source for file in params.files if not file.sha256]:
+            raise UsageError(f"{lost[0]} was not read", remedy="a study with `files` has to be a file in a folder")
         port = params.port if isinstance(params.port, int) else FIRST_PORT + around.place
         image = around.workload if params.image is None else params.image
         words = {"shared": around.shared_path, "seed": str(around.seed), "port": str(port)}
@@ -65,15 +67,14 @@ class Command:
 
         params = CommandParams.model_validate(dict(record.params))
         done = measured(record)
-        texts = texts_of(record, done)
-        reading = Reading(self.name, ended=True)
+        files = files_of(done)
+        texts = {name: record.texts[file] for name, file in files.items()}
         if reason := unsuccessful(params, texts):
+            reading = Reading(self.name, ended=True)
             reading.refuse(0, "the run", reason)
-        else:
-            found = extract(params.metrics, texts, record.label)
-            reading.values += found.values
-            reading.refusals += found.refusals
-        return (Output(done.stdout, reading),)
+            return (Output(done.stdout, reading),)
+        found = extract(params.metrics, texts, record.label)
+        return tuple(Output(files.get(name, done.stdout), reading) for name, reading in found.readings.items())
 
     def estimate_s(self, params: CommandParams, target: Target) -> float:
         run = params.running
@@ -91,12 +92,10 @@ def measured(record: TrialRecord) -> StepRecord:
     return found[-1]
 
 
-def texts_of(record: TrialRecord, done: StepRecord) -> dict[str, str]:
-    """What a run left: "stdout", "stderr", the files that metrics are read from, and "usage"."""
-    found = {"stdout": record.texts[done.stdout], "stderr": record.texts[done.stderr]}
-    for name, file in done.outputs.items():
-        found["usage" if name == USAGE else name] = record.texts[file]
-    return found
+def files_of(done: StepRecord) -> dict[str, str]:
+    """What a run left, and where it is kept: "stdout", "stderr", the files that metrics are read from, and "usage"."""
+    named = {"usage" if name == USAGE else name: file for name, file in done.outputs.items()}
+    return {**named, "stdout": done.stdout, "stderr": done.stderr}
 
 
 def unsuccessful(params: CommandParams, texts: Mapping[str, str]) -> str:

@@ -103,9 +103,11 @@ def _kinds(params: CommandParams) -> Iterator[Mistake]:
     timed = params.running.seconds is not None
     primary = [metric for metric in declared(params.metrics) if metric.primary]
     if timed and all(metric.name == "wall" for metric in primary):
-        yield Mistake("metrics", "a run for a fixed time takes that time: its wall time decides nothing", "add a metric")
+        why = "a run for a fixed time takes that time: its wall time decides nothing"
+        yield Mistake("metrics", why, "add a metric, or leave `seconds` out of `run` when the work is fixed")
     for index, table in enumerate(params.metrics):
         for kind in {metric.kind for metric in table.metrics}:
             if table.reader is None and kind is (Kind.RATE_FIXED_WORK if timed else Kind.RATE_FIXED_TIME):
                 hint = "leave `seconds` out of `run`" if timed else "say how long in `run`: seconds = 20"
-                yield Mistake(f"metrics[{index}].kind", f'"{kind}" is not what this run does', f"{hint}, or change the kind")
+                why = f'"{kind}" is not what this run does'
+                yield Mistake(f"metrics[{index}].kind", why, f"{hint}, or change the kind")

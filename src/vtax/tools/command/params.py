@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from vtax.model.names import Argument, Below, Program, Sha256, Signal, User, Variable, Word
+from vtax.model.names import Argument, OutputName, Program, Sha256, Signal, User, Variable, Word
 from vtax.model.record import Record
 from vtax.model.study import Package
 from vtax.tools.benchmark import Params
@@ -45,8 +45,8 @@ class FileTable(Record):
 
     model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
 
-    source: Below = Field(alias="from")
-    to: Below | None = None
+    source: OutputName = Field(alias="from")
+    to: OutputName | None = None
     executable: bool = False
     sha256: Sha256 | Literal[""] = ""
     size_bytes: Annotated[int, Field(ge=0, le=LARGEST_FILE)] = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vtax.launchers.mpirun import Mpirun
-
 from vtax.model.nodes import Phase, Target
 from vtax.model.plan import InputFile, Ready, Service, Step
 from vtax.tools.benchmark import GRACE_S
@@ -113,9 +112,12 @@ class Steps:
             *(("--image", WORKLOAD) if inside else ()),
             *(("--user", self.params.user) if self.params.user is not None else ()),
             *(("--directory", directory) if directory else ()),
-            *(word for name, value in self.params.env.items() for word in ("--set", f"{name}={self._filled(value, node)}")),
+            *(word for setting in self.params.env.items() for word in ("--set", self._setting(*setting, node))),
         )
         return (SUPERVISED, *options, ENTERED, *entering, "--", *(self._filled(word, node) for word in words))
+
+    def _setting(self, name: str, value: str, node: str) -> str:
+        return f"{name}={self._filled(value, node)}"
 
     def _filled(self, text: str, node: str) -> str:
         server, client = (

@@ -84,7 +84,7 @@ def of_shape(target: Target) -> dict[str, str]:
 
 
 def address(node: str, target: Target, *, one_machine: bool) -> str:
-    """How a node of a target is reached from its nodes: by its name, and where all are one by the loopback interface."""
+    """How a node of a target is reached from its nodes: by name, or where all are one by the loopback interface."""
     alone = target.scope in (Scope.NODE, Scope.SHARED)
     return ONE_NODE if alone or one_machine else node
 
