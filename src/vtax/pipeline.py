@@ -38,7 +38,7 @@ from vtax.planning.preparation import (
     resolve,
     shape_of,
 )
-from vtax.planning.resuming import refuse_untrusted
+from vtax.planning.resuming import note_made, refuse_untrusted, with_own_code
 from vtax.planning.study import at_any_time
 from vtax.providers import all_providers, provider, runners
 from vtax.providers.base import Provider, WritesCompose
@@ -112,6 +112,8 @@ def start(
         **({"overrides": given} if given else {}),
     }
     campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
+    if with_own_code(prepared.plan):
+        note_made(campaign, paths.state)
     _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 
@@ -169,7 +171,7 @@ def resume(
             f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in plan.environments}
-    refuse_untrusted(campaign, plan, providers, trust=trust)
+    refuse_untrusted(campaign, plan, providers, paths.state, trust=trust)
     room = capacity(host_facts())
     missing = {cpu for node in plan.shape.nodes for cpu in node.cpu_ids} - set(room.cpu_ids)
     if missing:
