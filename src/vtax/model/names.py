@@ -13,6 +13,9 @@ from pydantic import Field
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+-]"
 CAMPAIGN_ID = r"^([0-9a-f]{8}|up-[0-9a-f]{8})$"
 STUDY_NAME = r"^[a-z][a-z0-9-]{0,30}$"
+METRIC_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$"
+UNIT = r"^[A-Za-z0-9%°µμΩ²³/·._^*-]{1,30}$"  # as it is written: "ms", "tokens/s"
+OUTPUT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}){0,4}$"
 
 CampaignId = Annotated[str, Field(pattern=CAMPAIGN_ID)]  # of a campaign, or the label of one of its clusters
 StudyName = Annotated[str, Field(pattern=STUDY_NAME)]  # what a study file may call things, nodes included
@@ -21,6 +24,9 @@ TrialId = Annotated[str, Field(pattern=rf"^{_WORD}{{0,150}}(/{_WORD}{{0,200}})?$
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9%_][^/\x00-\x1f\x7f]{0,254}$")]  # in one directory, not hidden
 RawFile = Annotated[str, Field(pattern=r"^raw/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$")]  # an imported file's copy
 MountPoint = Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")]  # of the shared file system, on every node
+MetricName = Annotated[str, Field(pattern=METRIC_NAME)]  # of a metric of a user's own
+Unit = Annotated[str, Field(pattern=UNIT)]
+OutputName = Annotated[str, Field(pattern=OUTPUT_NAME)]  # a file that a command leaves, below its own directory
 
 _CAMPAIGN_ID = re.compile(CAMPAIGN_ID.removesuffix("$"))
 
