@@ -15,6 +15,48 @@ LARGEST_BYTES = 2**62  # control groups write "no limit" beyond it
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 SHORT = {"byte/s": "B/s", "byte": "B", "1": ""}
+PREFIXED = frozenset({"flop/s", "byte/s", "byte", "bit/s", "update/s", "op/s", "J", "W", "Hz"})  # take a k, M, G or T
+
+
+def _scales() -> dict[str, tuple[str, Fraction]]:
+    """A unit as a person writes it -> the base unit that stored values have, and how many of it one is."""
+    sizes = {"byte": 1} | {unit: size for unit, size in (BINARY | DECIMAL).items() if unit}
+    known = {unit: ("byte", Fraction(size)) for unit, size in sizes.items()}
+    known |= {f"{unit}/s": ("byte/s", Fraction(size)) for unit, size in sizes.items()}
+    times = {"s": 1, "ms": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ns": 10**9}
+    known |= {unit: ("s", Fraction(1, parts)) for unit, parts in times.items()}
+    known |= {"min": ("s", Fraction(60)), "h": ("s", Fraction(3600))}
+    for base in ("bit/s", "flop/s", "update/s", "op/s", "J", "W", "Hz"):
+        for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9), ("T", 10**12)):
+            known[prefix + base] = (base, Fraction(factor))
+    known |= {f"{prefix}{base}": (base, part) for base in "JW" for prefix, part in SMALL_PARTS.items()}
+    return known | {"1/s": ("1/s", Fraction(1)), "1": ("1", Fraction(1)), "%": ("1", Fraction(1, 100))}
+
+
+SMALL_PARTS = {"m": Fraction(1, 10**3), "u": Fraction(1, 10**6), "µ": Fraction(1, 10**6)}
+SCALES = _scales()
+AMBIGUOUS = {  # what some write for a thousand and others for 1024, or for bits and for bytes
+    **dict.fromkeys(("K", "KB"), "kB (1000 bytes) or KiB (1024 bytes)"),
+    **dict.fromkeys(("K/s", "KB/s", "KBps", "kBps"), "kB/s (1000 bytes) or KiB/s (1024 bytes)"),
+    **dict.fromkeys(("MBps", "Mb/s", "Mbps"), "MB/s (bytes) or Mbit/s (bits)"),
+    **dict.fromkeys(("GBps", "Gb/s", "Gbps"), "GB/s (bytes) or Gbit/s (bits)"),
+    **dict.fromkeys(("m", "M", "G"), "a whole unit, such as min, MB or GB"),
+}
+
+
+def base_unit(unit: str) -> tuple[str, Fraction]:
+    """The base unit that values in `unit` are stored in, and the factor. A unit that is not known is its own.
+
+    Raises ValueError for a unit that has two meanings.
+    """
+    if unit in AMBIGUOUS:
+        raise ValueError(f'"{unit}" has more than one meaning; write {AMBIGUOUS[unit]}')
+    return SCALES.get(unit, (unit, Fraction(1)))
+
+
+def in_base_units(value: float, factor: Fraction) -> float:
+    """A value in base units, rounded once: 3 µs are 3e-06 s, not 3.0000000000000005e-06."""
+    return float(Fraction(value) * factor)
 
 
 def parse_bytes(text: str | int) -> int:
@@ -64,7 +106,8 @@ def format_seconds(seconds: float) -> str:
 def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
     """The factor and the scaled unit in which `magnitude` reads well: (1e9, "Gflop/s").
 
-    Rates and sizes take decimal prefixes, durations go down to ns, fractions and plain counts stay as they are.
+    Rates and sizes take decimal prefixes, durations go down to ns; fractions, plain counts and the units of a user's own
+    metrics ("tokens/s") stay as they are.
     """
     size = abs(magnitude)
     short = SHORT.get(unit, unit)
@@ -72,8 +115,8 @@ def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
         return 1.0, short
     if unit == "s":
         factor, prefix = next(((f, p) for f, p in SMALL if size >= f), SMALL[-1])
-    elif unit == "1/s":
-        return 1.0, "1/s"
+    elif unit not in PREFIXED:
+        return 1.0, short
     else:
         factor, prefix = next(((f, p) for f, p in PREFIXES if size >= f), PREFIXES[-1])
     return factor, prefix + short

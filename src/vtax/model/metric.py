@@ -34,20 +34,25 @@ class Direction(StrEnum):
 
 
 LOWER_KINDS = frozenset({Kind.COST, Kind.LATENCY_QUANTILE, Kind.PROPORTION})
+OPEN_KINDS = frozenset({Kind.RATIO, Kind.PROPORTION})  # of a user's own metrics: a loss or a hit rate
 
 
 class Metric(Record):
     """What a benchmark can report under one name. `unit` is a base unit: flop/s, byte/s, bit/s, update/s, 1/s, s, byte,
-    1."""
+    1; or one of a user's own metric that is none of these. `better` is the direction where the kind leaves it open.
+    """
 
     name: str
     unit: str
     kind: Kind
     primary: bool = False
     meaning: str = ""
+    better: Direction | None = None
 
     @property
     def direction(self) -> Direction:
+        if self.better is not None:
+            return self.better
         if self.kind is Kind.COUNT:
             return Direction.NONE
         return Direction.LOWER if self.kind in LOWER_KINDS else Direction.HIGHER

@@ -17,6 +17,9 @@ _LOCAL_IMAGE = r"(docker-archive|oci-archive|oci):[^\x00-\x1f\x7f:]+(:[A-Za-z0-9
 _REPOSITORY = r"([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
 _REMOTE_IMAGE = rf"docker://{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}|@sha256:[0-9a-f]{{64}})?"
 WORKLOAD_SOURCE = rf"^({_LOCAL_IMAGE}|{_REMOTE_IMAGE})$"
+METRIC_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$"
+UNIT = r"^[A-Za-z0-9%°µμΩ²³/·._^*-]{1,30}$"  # as it is written: "ms", "tokens/s"
+OUTPUT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}){0,4}$"
 
 CampaignId = Annotated[str, Field(pattern=CAMPAIGN_ID)]  # of a campaign, or the label of one of its clusters
 StudyName = Annotated[str, Field(pattern=STUDY_NAME)]  # what a study file may call things, nodes included
@@ -34,6 +37,9 @@ User = Annotated[str, Field(pattern=r"^[a-z_0-9][a-zA-Z0-9_.-]{0,31}(:[a-z_0-9][
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]  # in braces, in a command of a study
 Signal = Annotated[str, Field(pattern=r"^SIG(TERM|INT|HUP|QUIT|USR1|USR2|KILL)$")]
 WorkloadSource = Annotated[str, Field(pattern=WORKLOAD_SOURCE)]  # where an image comes from: an argument of skopeo
+MetricName = Annotated[str, Field(pattern=METRIC_NAME)]  # of a metric of a user's own
+Unit = Annotated[str, Field(pattern=UNIT)]
+OutputName = Annotated[str, Field(pattern=OUTPUT_NAME)]  # a file that a command leaves, below its own directory
 
 _CAMPAIGN_ID = re.compile(CAMPAIGN_ID.removesuffix("$"))
 

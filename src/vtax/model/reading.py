@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, JsonValue
 
-from vtax.model.metric import Kind
+from vtax.model.metric import Direction, Kind
 from vtax.model.names import FileName, TrialId
 from vtax.model.record import FORMAT, Labels, Record
 
@@ -26,6 +26,7 @@ class ReadValue(Record):
     unit: str
     kind: Kind
     primary: bool = False
+    better: Direction | None = None  # where the kind leaves it open
     labels: Labels = Field(default_factory=dict)
     file: FileName
     line: int = 0

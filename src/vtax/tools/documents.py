@@ -24,9 +24,12 @@ class Unfit(Exception):
 
 
 class Document:
-    """The JSON object that begins on the first of `lines`. Raises Unfit when it is cut, damaged or another thing."""
+    """The JSON object, or where `lists` may be the list, that begins on the first of `lines`.
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    Raises Unfit when it is cut, damaged or another thing.
+    """
+
+    def __init__(self, lines: Sequence[Line], *, lists: bool = False) -> None:
         self._first = lines[0].number if lines else 1
         self._text = "\n".join(line.text for line in lines)
         try:
@@ -36,8 +39,8 @@ class Document:
             raise Unfit(line, f"not one JSON document: {error.msg}") from error
         except (ValueError, RecursionError) as error:  # the latter from brackets nested by the thousand
             raise Unfit(0, f"not one JSON document: {str(error)[:100]}") from error
-        if not isinstance(self.value, dict):
-            raise Unfit(0, "not one JSON document: not an object")
+        if not isinstance(self.value, (dict, list) if lists else dict):
+            raise Unfit(0, "not one JSON document: not an object" + " and not a list" * lists)
         self.rest = self._text[end:].strip()  # what follows it
 
     def get(self, *path: str | int) -> Any:
@@ -68,8 +71,8 @@ class Document:
         """The line that the value under `path` begins on; 0 when there is none."""
         start = 0
         for depth, key in enumerate(path):
-            members = self._members if depth == 0 else _members(self._text, start)
-            found = [at for name, at in members if name == key]
+            inside = self._members if depth == 0 else members(self._text, start)
+            found = [at for name, at in inside if name == key]
             if not found:
                 return 0
             start = found[-1]  # as json itself: of a key that is there twice the last value
@@ -77,7 +80,7 @@ class Document:
 
     @cached_property
     def _members(self) -> tuple[tuple[str | int, int], ...]:
-        return tuple(_members(self._text, 0))
+        return tuple(members(self._text, 0))
 
     def _line(self, at: int) -> int:
         return self._first + self._text.count("\n", 0, at)
@@ -102,7 +105,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _members(text: str, at: int) -> Iterator[tuple[str | int, int]]:
+def members(text: str, at: int) -> Iterator[tuple[str | int, int]]:
     """Key or index, and where its value starts, of everything in the object or list that begins at `at`."""
     decoder, closed, index = json.JSONDecoder(), {"{": "}", "[": "]"}.get(text[at], ""), 0
     at = _after_space(text, at + 1)

@@ -71,7 +71,7 @@ def measurements_of(
     return tuple(
         Measurement.of(
             record,
-            Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary and not exploratory),
+            Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary and not exploratory, better=v.better),
             v.value,
             v.labels,
             v.file,
@@ -204,6 +204,7 @@ def _value(metric: Metric, value: float, labels: Mapping[str, str], file: str, l
             unit=metric.unit,
             kind=metric.kind,
             primary=metric.primary,
+            better=metric.better,
             labels=dict(labels),
             file=file,
             line=line,
