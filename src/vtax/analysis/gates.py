@@ -120,8 +120,8 @@ def _parsed(text: str) -> Gate:
 def check_gates(gates: Sequence[Gate], study: Study, declared: Declared, *, baseline: bool = False) -> None:
     """Raise UsageError for a name that the study does not have, before anything runs.
 
-    `declared` are the metrics that entries may report, by label. `baseline` allows the baseline too: two campaigns compare it
-    as well.
+    `declared` are the metrics that entries may report, by label. `baseline` allows the baseline too: two campaigns
+    compare it as well.
     """
     known = {
         label: {one.name: one for one in metrics if one.direction is not Direction.NONE}

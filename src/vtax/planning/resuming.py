@@ -55,7 +55,7 @@ def refuse_untrusted(
         )
     if not trust and not was_made(campaign, state) and (entry := next(iter(with_own_code(plan)), None)):
         raise UsageError(
-            f"{campaign.directory} runs commands that its author wrote, such as those of {entry}, and was not made here",
+            f"{campaign.directory} was not made here, and its {entry} runs commands that the study's author wrote",
             detail="its study is code: resuming it does whatever these commands do",
             remedy=f"look at them (plan.json, `vtax plan` of its study.toml); {TRUST}",
         )

@@ -71,7 +71,10 @@ def test_a_database_and_its_client_on_one_node() -> None:
     assert [(step.phase, step.argv) for step in found] == [
         (Phase.SETUP, (*OWN, "--", "chmod", "--", "1777", ".")),
         (Phase.SETUP, (*OWN, *as_user, "initdb", "-D", "/scratch/it.worker1/data")),
-        (Phase.RUN, ("vtax-supervise", "--control", "vtax-run", *as_user, "postgres", "-D", "/scratch/it.worker1/data")),
+        (
+            Phase.RUN,
+            ("vtax-supervise", "--control", "vtax-run", *as_user, "postgres", "-D", "/scratch/it.worker1/data"),
+        ),
         (Phase.PREPARE, (*OWN, *as_user, "pgbench", "-i", "-h", "127.0.0.1")),
         (Phase.RUN, (*OWN, "--report", "usage.json", *as_user, "pgbench", "-h", "127.0.0.1", "-c", "2", "-T", "20")),
         (Phase.CLEANUP, (*OWN, *as_user, "rm", "-f", "left")),
@@ -103,7 +106,10 @@ def test_addresses_are_all_that_depends_on_the_environment() -> None:
 
 
 def test_a_role_and_a_name_of_a_node() -> None:
-    wanted = {"run": {"command": ["a"], "on": "server"}, "prepare": [{"command": ["b"], "on": "client", "timeout": "2 s"}]}
+    wanted = {
+        "run": {"command": ["a"], "on": "server"},
+        "prepare": [{"command": ["b"], "on": "client", "timeout": "2 s"}],
+    }
     prepare, run = steps(wanted, PAIR)
     assert (prepare.nodes, prepare.timeout_s, run.nodes) == (("master",), 2.0, ("worker1",))
     cluster = PAIR.model_copy(update={"scope": Scope.CLUSTER})
@@ -173,7 +179,10 @@ def found(given: Mapping[str, Any], scopes: tuple[Scope, ...] = (Scope.NODE,), l
         ({"command": ["a"], "directory": "{d}"}, "directory: there is no {d}"),
         ({"command": ["a"], "services": [{}]}, "services[0].command: is missing"),
         ({"command": ["a"], "services": [{"command": ["b"], "ready": {"port": "{prt}"}}]}, "did you mean {port}?"),
-        ({"command": ["a"], "services": [{"command": ["b"], "ready": {"command": ["{q}"]}}]}, "ready.command[0]: there"),
+        (
+            {"command": ["a"], "services": [{"command": ["b"], "ready": {"command": ["{q}"]}}]},
+            "ready.command[0]: there",
+        ),
         ({"command": ["a"], "values": {"cpus": 3}}, "values.cpus: {cpus} has a meaning already"),
         ({"command": ["a"], "words": {"cpus": "3"}}, "words: the plan fills it in"),
         ({"command": ["a"], "image": True}, "image: the study has no image of its own"),
@@ -191,7 +200,9 @@ def test_a_mistake_has_its_place_and_a_remedy(given: Mapping[str, Any], says: st
 def test_an_entry_without_mistakes_and_one_without_a_label() -> None:
     assert found(DATABASE) == []
     assert found(DATABASE, (Scope.NODE, Scope.PAIRS)) == []
-    assert found({"command": ["a"]}, label="command") == ["label: is missing (the name of this entry in reports and gates)"]
+    assert found({"command": ["a"]}, label="command") == [
+        "label: is missing (the name of this entry in reports and gates)"
+    ]
 
 
 def test_node_means_nothing_in_a_pair() -> None:
