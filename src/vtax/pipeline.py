@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from vtax import __version__
 from vtax.errors import NotMatched, UsageError
 from vtax.evaluation.evaluate import Evaluation, evaluate
+from vtax.evaluation.machine_cost import machine_cost
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice
 from vtax.facts.clock import measured_clocks
@@ -303,7 +304,9 @@ def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialR
     """All measurements of a campaign, and its trials (failed where their output was refused)."""
     campaign = Campaign.open(directory)
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
-    return tuple(value for one in read for value in one.measurements), tuple(one.record for one in read)
+    trials = tuple(one.record for one in read)
+    cost = machine_cost(campaign.plan(), trials, {one.record.id: one.reading for one in read})
+    return (*(value for one in read for value in one.measurements), *cost), trials
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:

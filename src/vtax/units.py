@@ -15,6 +15,7 @@ LARGEST_BYTES = 2**62  # control groups write "no limit" beyond it
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 SHORT = {"byte/s": "B/s", "byte": "B", "1": ""}
+COSTS = ("s", "J")  # units of what is spent; of so much for each byte or bit, those of 10⁹ of them are shown
 
 
 def parse_bytes(text: str | int) -> int:
@@ -70,7 +71,10 @@ def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
     short = SHORT.get(unit, unit)
     if unit == "1" or size == 0 or not math.isfinite(size):
         return 1.0, short
-    if unit == "s":
+    what, _, of = unit.partition("/")
+    if what in COSTS and of:
+        return 1e-9, f"{what}/G{SHORT.get(of, of)}"
+    if unit in COSTS:
         factor, prefix = next(((f, p) for f, p in SMALL if size >= f), SMALL[-1])
     elif unit == "1/s":
         return 1.0, "1/s"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vtax.errors import UsageError
+from vtax.evaluation.machine_cost import machine_cost
 from vtax.evaluation.readings import Readings
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import AuditReport
@@ -99,15 +100,16 @@ def evaluate(
     records = tuple(t for t in campaign.trials(texts=False) if until is None or t.round <= until)
     read = (readings or Readings(campaign)).all(records)
     trials = tuple(one.record for one in read)
-    measurements = tuple(value for one in read for value in one.measurements)
     by_trial = {one.record.id: one.reading for one in read}
+    printed = tuple(value for one in read for value in one.measurements)
+    measurements = (*printed, *machine_cost(plan, trials, by_trial))
     seal = campaign.seal(trials)
     tables = {} if plan.origin is Origin.IMPORTED else tables_of(plan.study, cache)
     evidence = Evidence(
         plan=plan,
         cells=cells,
         trials=trials,
-        measurements=measurements,
+        measurements=printed,
         readings=by_trial,
         counters={trial.id: trial.counters for trial in trials},
         seal=seal,

@@ -18,6 +18,7 @@ from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Cell, Load, PlannedTrial, Step, Work
 from vtax.model.trial import CommandResult, Pause, Status, StepRecord, TrialRecord
 from vtax.providers.base import Cluster
+from vtax.running.machine_use import counting
 from vtax.transport.base import Background, Transport
 from vtax.transport.parallel import each
 
@@ -50,6 +51,7 @@ def run_trial(
     machine = machine_counters(cpus)
     started, clock = time.time(), time.monotonic()
     records: list[StepRecord] = []
+    used: dict[int, dict[str, float]] = {}
     status, failure = Status.OK, ""
     background: list[BackgroundStep] = []
     load: list[BackgroundStep] = []
@@ -63,7 +65,9 @@ def run_trial(
                 failure = _start(cluster, f"{number}", step, work.target, place, background)
                 status = Status.FAILED if failure else status
             else:
-                ran = _run_step(cluster, number, step, work.target, place)
+                with counting([_transport(cluster, step, node, work.target) for node in step.nodes]) as spent:
+                    ran = _run_step(cluster, number, step, work.target, place)
+                used[number] = spent
                 records += ran
                 status, failure = _judge(step, ran, place)
             if failure:
@@ -86,6 +90,7 @@ def run_trial(
             "elapsed_s": elapsed_s,
             "counters": {node: delta(before[node], after[node]) for node in before if node in after},
             "host_counters": machine,
+            "step_counters": used,
             "pause": pause,
             "steps": tuple(sorted(records, key=lambda record: (record.step, record.node))),
             "load": tuple(sorted(load_records, key=lambda record: (record.step, record.node))),
