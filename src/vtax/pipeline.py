@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from vtax import __version__
 from vtax.errors import NotMatched, UsageError
 from vtax.evaluation.evaluate import Evaluation, evaluate
-from vtax.evaluation.machine_cost import machine_cost
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice
 from vtax.facts.clock import measured_clocks
@@ -301,7 +300,10 @@ def reports(
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
-    """All measurements of a campaign, and its trials (failed where their output was refused)."""
+    """All measurements of a campaign, what its trials cost the machine included, and its trials (failed where their
+    output was refused)."""
+    from vtax.evidence.machine_cost import machine_cost
+
     campaign = Campaign.open(directory)
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
     trials = tuple(one.record for one in read)

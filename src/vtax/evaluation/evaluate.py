@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vtax.errors import UsageError
-from vtax.evaluation.machine_cost import machine_cost
 from vtax.evaluation.readings import Readings
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import AuditReport
@@ -90,6 +89,7 @@ def evaluate(
     from vtax.analysis.prepared import prepare
     from vtax.evaluation.calibration_cache import tables_of
     from vtax.evidence.campaign import Evidence
+    from vtax.evidence.machine_cost import machine_cost
 
     log = campaign.look_log()
     end = until if until is not None else log.looks[-1].rounds if log and _is_over(log) else None

@@ -10,7 +10,7 @@ CPU_TIME, ENERGY = "machine_cpu_time", "machine_energy"
 MACHINE_METRICS = frozenset({CPU_TIME, ENERGY})
 BASE = {CPU_TIME: ("s", "1"), ENERGY: ("J", "W")}  # of a metric: its unit, and that of so much each second
 MEANINGS = {
-    CPU_TIME: "CPU time of the whole machine while the measured command ran, less that of vtax itself, per unit of work",
+    CPU_TIME: "CPU time of the whole machine while the measured command ran, vtax's own left out, per unit of work",
     ENERGY: "energy of all processors and their memory (RAPL) while the measured command ran, per unit of work",
 }
 
@@ -45,5 +45,6 @@ def unit_of_work(rate: str) -> UnitOfWork:
 
 def unit_in(unit: str, metric: str) -> UnitOfWork:
     """The unit of work that the unit of a measured value shows. A run and an operation share theirs."""
-    whole, each_second = BASE[metric]
-    return SECOND if unit == each_second else UnitOfWork("operation", unit.partition("/")[2]) if "/" in unit else RUN
+    _, each_second = BASE[metric]
+    of = unit.partition("/")[2]
+    return SECOND if unit == each_second else UnitOfWork("operation", of) if of else RUN

@@ -1,7 +1,7 @@
 """What trials cost the machine, worked out of the counts in their records and of their own results.
 
-Work for a fixed time: per operation, the rate times the planned seconds. Other work that passes by the clock (ping): per
-second. All else is the same work in every environment: per run.
+Work for a fixed time: per operation, the rate times the planned seconds. Other work that passes by the clock (ping):
+per second. All else is the same work in every environment: per run.
 """
 
 from __future__ import annotations
@@ -81,14 +81,10 @@ def spent_on(trial: TrialRecord, steps: Sequence[int]) -> Spent | None:
         return None
     cpu_s = sum((one["busy_ticks"] - one["steal_ticks"]) / TICKS_S - one["vtax_cpu_s"] for one in counted)
     energy = [one["energy_j"] for one in counted if "energy_j" in one]
-    return Spent(
-        sum(one["seconds"] for one in counted), cpu_s, sum(energy) if len(energy) == len(counted) else None
-    )
+    return Spent(sum(one["seconds"] for one in counted), cpu_s, sum(energy) if len(energy) == len(counted) else None)
 
 
-def _measurements(
-    trial: TrialRecord, planned_s: float, values: Sequence[ReadValue], spent: Spent
-) -> list[Measurement]:
+def _measurements(trial: TrialRecord, planned_s: float, values: Sequence[ReadValue], spent: Spent) -> list[Measurement]:
     unit, amount = work_done(planned_s, values, spent.seconds)
     labels = dict(set.intersection(*(set(one.labels.items()) for one in values)))
     kept = {name: text for name, text in labels.items() if name not in PARTS}
