@@ -10,11 +10,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from vtax.evidence.stolen import TICKS_S
-from vtax.model.machine_cost import CPU_TIME, ENERGY, RUN, SECOND, UnitOfWork, metric_of, unit_of_work
+from vtax.model.capabilities import Capabilities, NodeKind
+from vtax.model.machine_cost import (
+    CPU_TIME,
+    ENERGY,
+    MACHINE_METRICS,
+    NODE_TIME,
+    RUN,
+    SECOND,
+    UnitOfWork,
+    metric_of,
+    unit_of_work,
+)
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind
 from vtax.model.plan import Origin, Plan
 from vtax.model.reading import ReadValue, TrialReading
+from vtax.model.record import Labels
 from vtax.model.trial import Status, TrialRecord
 from vtax.providers.recorded import capabilities_of
 
@@ -36,25 +48,30 @@ def machine_cost(
     """The metrics about the machine of every trial that gave a result, one of each for every unit of work.
 
     None of an entry of which a run was too short to be counted in any environment, and none where nodes are elsewhere.
+    What the nodes count is left out of an entry where any of its runs lacks it.
     """
-    if plan.origin is Origin.IMPORTED or not all(one.shares_machine for one in capabilities_of(plan).values()):
+    known = capabilities_of(plan)
+    if plan.origin is Origin.IMPORTED or not all(one.shares_machine for one in known.values()):
         return ()
-    found: dict[str, list[Measurement]] = {}
-    short = set()
+    found: list[Measurement] = []
+    left_out: set[tuple[str, str]] = set()  # label and metric
     for trial in trials:
         reading = readings.get(trial.id)
         if trial.status is not Status.OK or reading is None or not trial.step_counters:
             continue
         parts = measured_steps(trial, reading)
-        work = plan.work_of(trial.environment, trial.work)
+        planned_s = plan.work_of(trial.environment, trial.work).clocked_s / max(1, len(parts))
+        of_nodes = node_cpu_s(trial, known[trial.environment]) if len(parts) == 1 else None
         for steps, values in parts:
             spent = spent_on(trial, steps)
             if spent is None or spent.seconds < SHORTEST_S:
-                short.add(trial.label)
+                left_out |= {(trial.label, name) for name in MACHINE_METRICS}
                 continue
-            planned_s = work.clocked_s / len(parts)
-            found.setdefault(trial.label, []).extend(_measurements(trial, planned_s, values, spent))
-    return tuple(one for label, several in found.items() if label not in short for one in several)
+            costs = {CPU_TIME: spent.cpu_s, NODE_TIME: of_nodes, ENERGY: spent.energy_j}
+            made = _measurements(trial, work_done(planned_s, values, spent.seconds), _labels(values), costs)
+            left_out |= {(trial.label, name) for name in costs} - {(trial.label, one.metric) for one in made}
+            found += made
+    return tuple(one for one in found if (one.label, one.metric) not in left_out)
 
 
 def measured_steps(trial: TrialRecord, reading: TrialReading) -> list[tuple[tuple[int, ...], tuple[ReadValue, ...]]]:
@@ -84,13 +101,38 @@ def spent_on(trial: TrialRecord, steps: Sequence[int]) -> Spent | None:
     return Spent(sum(one["seconds"] for one in counted), cpu_s, sum(energy) if len(energy) == len(counted) else None)
 
 
-def _measurements(trial: TrialRecord, planned_s: float, values: Sequence[ReadValue], spent: Spent) -> list[Measurement]:
-    unit, amount = work_done(planned_s, values, spent.seconds)
-    labels = dict(set.intersection(*(set(one.labels.items()) for one in values)))
-    kept = {name: text for name, text in labels.items() if name not in PARTS}
-    costs = {CPU_TIME: spent.cpu_s, ENERGY: spent.energy_j}
+def node_cpu_s(trial: TrialRecord, environment: Capabilities) -> float | None:
+    """What the nodes counted as theirs during the trial: guests in their kernels, others in their control groups; None
+    where one of them did not."""
+    used = [_counted_s(counters, environment.kind) for counters in trial.counters.values()]
+    together = environment.kind is NodeKind.HOST and len(used) == 1  # nodes of one machine that are used as one
+    known = [one for one in used if one is not None]
+    if not known or len(known) < len(used) or not (together or len(used) == len(trial.nodes)):
+        return None
+    return sum(known)
+
+
+def _counted_s(counters: Mapping[str, float], kind: NodeKind) -> float | None:
+    if kind is NodeKind.VM:
+        busy, stolen = counters.get("busy_ticks"), counters.get("steal_ticks")
+        return None if busy is None or stolen is None else (busy - stolen) / TICKS_S
+    own = counters.get("node_cpu_s")
+    return counters.get("group_cpu_s") if own is None and kind is NodeKind.CONTAINER else own
+
+
+def _labels(values: Sequence[ReadValue]) -> dict[str, str]:
+    """The labels that all values have, but for those of what ran together."""
+    shared = dict(set.intersection(*(set(one.labels.items()) for one in values)))
+    return {name: text for name, text in shared.items() if name not in PARTS}
+
+
+def _measurements(
+    trial: TrialRecord, done: tuple[UnitOfWork, float], labels: Labels, costs: Mapping[str, float | None]
+) -> list[Measurement]:
+    """The costs by the work that was done; a cost that is not above zero was not seen."""
+    unit, amount = done
     return [
-        Measurement.of(trial, metric_of(name, unit), cost / amount, kept, "record.json")
+        Measurement.of(trial, metric_of(name, unit), cost / amount, labels, "record.json")
         for name, cost in costs.items()
         if cost is not None and cost > 0
     ]

@@ -1,4 +1,4 @@
-"""The two metrics that every tool has: what the whole machine spent on a unit of work."""
+"""The metrics that every tool has: what the whole machine, and the nodes themselves, spent on a unit of work."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from typing import NamedTuple
 
 from vtax.model.metric import Kind, Metric
 
-CPU_TIME, ENERGY = "machine_cpu_time", "machine_energy"
-MACHINE_METRICS = frozenset({CPU_TIME, ENERGY})
-BASE = {CPU_TIME: ("s", "1"), ENERGY: ("J", "W")}  # of a metric: its unit, and that of so much each second
+CPU_TIME, ENERGY, NODE_TIME = "machine_cpu_time", "machine_energy", "node_cpu_time"
+MACHINE_METRICS = frozenset({CPU_TIME, ENERGY, NODE_TIME})
+BASE = {
+    CPU_TIME: ("s", "1"),
+    ENERGY: ("J", "W"),
+    NODE_TIME: ("s", "1"),
+}  # of a metric: its unit, and that of so much each second
 MEANINGS = {
     CPU_TIME: "CPU time of the whole machine while the measured command ran, vtax's own left out, per unit of work",
+    NODE_TIME: "CPU time that control groups of the nodes, or guests, counted in the trial, per unit of work",
     ENERGY: "energy of all processors and their memory (RAPL) while the measured command ran, per unit of work",
 }
 

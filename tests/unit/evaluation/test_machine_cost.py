@@ -10,8 +10,19 @@ import pytest
 
 from builders.small import new_campaign
 from fakes.cluster import FakeProvider
-from vtax.evidence.machine_cost import machine_cost, measured_steps, work_done
-from vtax.model.machine_cost import CPU_TIME, ENERGY, RUN, SECOND, UnitOfWork, metric_of, unit_in, unit_of_work
+from vtax.evidence.machine_cost import machine_cost, measured_steps, node_cpu_s, work_done
+from vtax.model.capabilities import Capabilities, NodeKind
+from vtax.model.machine_cost import (
+    CPU_TIME,
+    ENERGY,
+    NODE_TIME,
+    RUN,
+    SECOND,
+    UnitOfWork,
+    metric_of,
+    unit_in,
+    unit_of_work,
+)
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind
 from vtax.model.plan import Origin, Plan
@@ -206,3 +217,37 @@ def test_units_of_work(rate: str, unit: UnitOfWork, symbol: str) -> None:
     assert metric_of(CPU_TIME, RUN).unit == "s"
     assert unit_in(symbol, CPU_TIME).of == unit.of
     assert (unit_in(symbol, CPU_TIME) == SECOND) is (unit == SECOND)
+
+
+@pytest.mark.parametrize(
+    ("kind", "counters", "used_s"),
+    [
+        (NodeKind.VM, {"worker1": {"busy_ticks": 900.0, "steal_ticks": 100.0, "group_cpu_s": 1.0}}, 8.0),
+        (NodeKind.CONTAINER, {"worker1": {"busy_ticks": 900.0, "steal_ticks": 0.0, "group_cpu_s": 6.0}}, 6.0),
+        (NodeKind.CONTAINER, {"worker1": {"group_cpu_s": 6.0}, "worker2": {"node_cpu_s": 1.5}}, 7.5),
+        (NodeKind.HOST, {"worker1": {"node_cpu_s": 5.0}, "worker2": {"node_cpu_s": 1.0}}, 6.0),
+        (NodeKind.HOST, {"worker1": {"node_cpu_s": 5.0}}, 5.0),  # a group for both nodes
+        (NodeKind.HOST, {"worker1": {"group_cpu_s": 5.0}}, None),  # that of a login, say
+        (NodeKind.CONTAINER, {"worker1": {"group_cpu_s": 5.0}}, None),
+        (NodeKind.CONTAINER, {"worker1": {"group_cpu_s": 5.0}, "worker2": {}}, None),
+        (NodeKind.HOST, {}, None),
+    ],
+)
+def test_what_nodes_count_as_theirs(
+    plan: Plan, kind: NodeKind, counters: Mapping[str, Mapping[str, float]], used_s: float | None
+) -> None:
+    nodes = ("worker1", "worker2") if len(counters) > 1 or used_s in (5.0, None) else ("worker1",)
+    (trial, *_) = trials_of(plan, counters=counters, nodes=nodes)
+    assert node_cpu_s(trial, Capabilities(kind=kind)) == used_s
+
+
+def test_the_cpu_time_of_nodes_is_per_unit_of_work_too(plan: Plan) -> None:
+    plan = clocked(plan, 8.0)
+    kinds = {name: one.model_copy(update={"kind": NodeKind.CONTAINER}) for name, one in plan.capabilities.items()}
+    plan = plan.model_copy(update={"capabilities": kinds})
+    trials = trials_of(plan, counters={"worker1": {"group_cpu_s": 6.0}})
+    machine, nodes = costs(plan, trials, RATE)["host"]
+    assert (machine.metric, nodes.metric, nodes.unit) == (CPU_TIME, NODE_TIME, "s")
+    assert nodes.value == pytest.approx(6 / (500 * 8))
+    trials[0] = trials[0].model_copy(update={"counters": {}})
+    assert {one.metric for several in costs(plan, trials, RATE).values() for one in several} == {CPU_TIME}

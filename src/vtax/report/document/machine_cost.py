@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Level
-from vtax.model.machine_cost import CPU_TIME, ENERGY, MACHINE_METRICS, SECOND, unit_in
+from vtax.model.machine_cost import CPU_TIME, ENERGY, MACHINE_METRICS, NODE_TIME, SECOND, unit_in
 from vtax.report.document.model import Cell, Row, Table
 from vtax.report.document.numbers import labels_text, unit_for
 from vtax.report.document.results import Results, bundles
@@ -14,8 +14,12 @@ from vtax.report.document.tables import COLLAPSE_FROM, columns_of, overview_row,
 from vtax.report.records import ReportInput
 
 TITLE = "What it cost the machine"
-HEADINGS = {CPU_TIME: "CPU time of the whole machine", ENERGY: "Energy of processors and memory"}
-EACH_SECOND = {CPU_TIME: "CPUs in use", ENERGY: "power"}
+HEADINGS = {
+    CPU_TIME: "CPU time of the whole machine",
+    NODE_TIME: "CPU time that the nodes see",
+    ENERGY: "Energy of processors and memory",
+}
+EACH_SECOND = {CPU_TIME: "CPUs in use", NODE_TIME: "CPUs in use", ENERGY: "power"}
 NOTE = (
     "What all CPUs together spent while the measured commands ran, emulators and kernel threads included, vtax itself "
     "not. What else runs on the machine is part of it (C10). Exploratory: above 1 is less than {baseline}, below 1 is "
