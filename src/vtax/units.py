@@ -15,7 +15,8 @@ LARGEST_BYTES = 2**62  # control groups write "no limit" beyond it
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 SHORT = {"byte/s": "B/s", "byte": "B", "1": ""}
-COSTS = ("s", "J")  # units of what is spent; of so much for each byte or bit, those of 10⁹ of them are shown
+SPENT = ("s", "J")  # units of what is spent, on an operation or so: s/byte
+MANY = ("byte", "bit", "flop", "update")  # of these, what 10⁹ cost is shown
 
 
 def parse_bytes(text: str | int) -> int:
@@ -72,9 +73,9 @@ def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
     if unit == "1" or size == 0 or not math.isfinite(size):
         return 1.0, short
     what, _, of = unit.partition("/")
-    if what in COSTS and of:
+    if what in SPENT and of in MANY:
         return 1e-9, f"{what}/G{SHORT.get(of, of)}"
-    if unit in COSTS:
+    if what in SPENT and (of or what == "s" or size < 1):
         factor, prefix = next(((f, p) for f, p in SMALL if size >= f), SMALL[-1])
     elif unit == "1/s":
         return 1.0, "1/s"
