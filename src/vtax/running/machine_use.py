@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import resource
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from vtax.transport.base import Transport
 from vtax.transport.ssh import SshTransport
 
 ROOT = Path("/")
-CONNECTION = re.compile(rb"ssh: \S{1,200}/c-\S{1,200} \[mux\]")  # the title that OpenSSH gives a shared connection
+_connections: dict[tuple[Path, str], Path] = {}  # control socket -> the process in /proc, to be looked for only once
 
 
 @contextlib.contextmanager
@@ -31,8 +30,9 @@ def counting(transports: Sequence[Transport], root: Path = ROOT) -> Iterator[dic
     `transports` are those of the commands that run meanwhile.
     """
     counted: dict[str, float] = {}
-    clients = bool(transports) and all(isinstance(one, SshTransport) for one in transports)
-    connections = connections_of(root / "proc")
+    behind = [one for one in transports if isinstance(one, SshTransport)]
+    clients = bool(transports) and len(behind) == len(transports)
+    connections = [found for one in behind if (found := connection_of(one, root / "proc")) is not None]
     meter = energy.EnergyMeter(root / energy.POWERCAP.relative_to("/"))
     began, own_s, before = time.monotonic(), _own_s(connections, clients=clients), cpu_counters(root)
     try:
@@ -45,21 +45,33 @@ def counting(transports: Sequence[Transport], root: Path = ROOT) -> Iterator[dic
         counted |= {} if used_j is None else {"energy_j": used_j}
 
 
-def connections_of(proc: Path) -> tuple[Path, ...]:
-    """Where the kernel tells what the processes of this user's shared SSH connections have used."""
-    found = []
-    for place in proc.glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone meanwhile
-            if CONNECTION.match((place / "cmdline").read_bytes()) and place.stat().st_uid == os.geteuid():
-                found.append(place / "schedstat")
-    return tuple(found)
+def connection_of(transport: SshTransport, proc: Path) -> Path | None:
+    """The process of this user that holds the shared connection to a node, in `proc`; None where none is seen."""
+    title = f"ssh: {transport.config.parent}/c-{transport.host} [mux]".encode()  # as OpenSSH calls it
+
+    def holds(place: Path) -> bool:
+        try:
+            return (place / "cmdline").read_bytes().startswith(title) and place.stat().st_uid == os.geteuid()
+        except OSError:  # gone meanwhile
+            return False
+
+    key = (transport.config, transport.host)
+    known = _connections.get(key)
+    if known is None or known.parent != proc or not holds(known):
+        _connections.pop(key, None)
+        known = next((place for place in proc.glob("[0-9]*") if holds(place)), None)
+    if known is not None:
+        _connections[key] = known
+    return known
 
 
 def _own_s(connections: Sequence[Path], *, clients: bool) -> float:
     """CPU time of vtax's own processes so far."""
     several = [resource.getrusage(resource.RUSAGE_SELF)]
     several += [resource.getrusage(resource.RUSAGE_CHILDREN)] if clients else []
-    return sum(one.ru_utime + one.ru_stime for one in several) + sum(map(_spent_s, connections))
+    return sum(one.ru_utime + one.ru_stime for one in several) + sum(
+        _spent_s(place / "schedstat") for place in connections
+    )
 
 
 def _spent_s(schedstat: Path) -> float:

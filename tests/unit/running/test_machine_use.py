@@ -10,7 +10,7 @@ import pytest
 
 from fakes.cluster import FakeTransport
 from vtax.running import machine_use
-from vtax.running.machine_use import connections_of, counting
+from vtax.running.machine_use import connection_of, counting
 from vtax.transport.ssh import SshTransport
 
 
@@ -73,17 +73,33 @@ def test_vtax_itself_is_counted_apart(root: Path) -> None:
     assert 0.05 <= counted["vtax_cpu_s"] < 1
 
 
-def test_only_shared_connections_of_vtax_are_its_own(root: Path) -> None:
-    mine = process(root, 10, b"ssh: /root/.local/state/vtax/run/c1/host/c-worker1 [mux]\0", 0)
+NODE = SshTransport(Path("/run/c1/ssh_config"), "worker1")
+TITLE = b"ssh: /run/c1/c-worker1 [mux]\0"
+
+
+def test_the_shared_connection_of_a_node_is_vtax_s_own(root: Path) -> None:
     process(root, 11, b"ssh\0worker1\0true\0", 0)
-    process(root, 12, b"sysbench\0ssh: /x/c-worker1 [mux]\0", 0)
-    (root / "proc/13").mkdir()  # ended meanwhile
-    assert connections_of(root / "proc") == (mine / "schedstat",)
+    process(root, 12, b"sysbench\0ssh: /run/c1/c-worker1 [mux]\0", 0)
+    process(root, 13, b"ssh: /run/c1/c-worker12 [mux]\0", 0)
+    process(root, 14, b"ssh: /run/c2/c-worker1 [mux]\0", 0)
+    (root / "proc/15").mkdir()  # ended meanwhile
+    assert connection_of(NODE, root / "proc") is None
+    mine = process(root, 10, TITLE, 0)
+    assert connection_of(NODE, root / "proc") == mine
 
 
-def test_what_the_connections_used_is_vtax_s_own(root: Path) -> None:
-    place = process(root, 10, b"ssh: /run/c1/c-worker1 [mux]\0", 1_000_000_000)
-    with counting([FakeTransport()], root) as counted:
+def test_another_connection_is_found_when_one_was_lost(root: Path) -> None:
+    first = process(root, 10, TITLE, 0)
+    assert connection_of(NODE, root / "proc") == first
+    (first / "cmdline").write_bytes(b"another program")
+    second = process(root, 20, TITLE, 0)
+    assert connection_of(NODE, root / "proc") == second
+    assert connection_of(NODE, root / "proc") == second
+
+
+def test_what_a_connection_used_is_vtax_s_own(root: Path) -> None:
+    place = process(root, 10, TITLE, 1_000_000_000)
+    with counting([NODE], root) as counted:
         (place / "schedstat").write_text("3500000000 12 7\n")
     assert counted["vtax_cpu_s"] == pytest.approx(2.5, abs=0.2)
 
@@ -104,7 +120,7 @@ def test_children_are_vtax_s_own_only_where_all_nodes_are_behind_ssh(
 
 
 def test_connections_of_other_users_are_not_vtax_s(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    process(root, 10, b"ssh: /run/c1/c-worker1 [mux]\0", 0)
+    process(root, 10, TITLE, 0)
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
-    assert connections_of(root / "proc") == ()
+    assert connection_of(NODE, root / "proc") is None
