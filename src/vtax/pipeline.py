@@ -302,10 +302,15 @@ def reports(
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
-    """All measurements of a campaign, and its trials (failed where their output was refused)."""
+    """All measurements of a campaign, what its trials cost the machine included, and its trials (failed where their
+    output was refused)."""
+    from vtax.evidence.machine_cost import machine_cost
+
     campaign = Campaign.open(directory)
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
-    return tuple(value for one in read for value in one.measurements), tuple(one.record for one in read)
+    trials = tuple(one.record for one in read)
+    cost = machine_cost(campaign.plan(), trials, {one.record.id: one.reading for one in read})
+    return (*(value for one in read for value in one.measurements), *cost), trials
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:
