@@ -1,7 +1,8 @@
 """Regular expressions of users, run by RE2: in time that grows with the text and never with its content.
 
 RE2 has no backreferences and no look-around, so a pattern with one of these is a mistake. `^` and `$` are the beginning
-and the end of a line. A program that no longer fits RE2's memory runs instruction by instruction, so its size is bounded.
+and the end of a line. A program that no longer fits RE2's memory runs instruction by instruction, so its size is
+bounded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One `[[benchmarks.metrics]]` of a command: what a number is called, what it means, and where it is found.
 
-A number is found by exactly one of `regex`, `json`, `csv`, `builtin` and `reader`. `builtin` is measured by vtax itself;
-a ready-made `reader` brings metrics of its own, or takes the one that the table declares.
+A number is found by exactly one of `regex`, `json`, `csv`, `builtin` and `reader`. `builtin` is measured by vtax
+itself; a ready-made `reader` brings metrics of its own, or takes the one that the table declares.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from vtax.units import base_unit
 WAYS = ("regex", "json", "csv", "builtin", "reader")
 DIRECTIONS = {"higher": Direction.HIGHER, "lower": Direction.LOWER}
 RESERVED = ("usage", "usage.json")  # vtax's own account of a command
+TAKEN = ("machine_cpu_time", "machine_energy", "node_cpu_time")  # what vtax computes for every trial
 MOST_METRICS = 100  # of one entry
 
 
@@ -228,6 +229,9 @@ def outputs(tables: Sequence[MetricTable]) -> tuple[str, ...]:
 def _together(tables: list[MetricTable]) -> list[MetricTable]:
     """What must hold of the metrics of one entry."""
     names = [metric.name for metric in declared(tables)]
+    for name in TAKEN:
+        if name in names:
+            raise ValueError(f"vtax itself has a metric {name}; choose another name")
     for name in names:
         if names.count(name) > 1:
             always = name in BUILTINS and BUILTINS[name].always

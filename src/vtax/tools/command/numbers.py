@@ -1,7 +1,8 @@
 """The number in an output that a metric means: by a pattern, by a path into JSON, or in a column of a table. Pure.
 
 A number is taken only where the output leaves no doubt about it: the pattern, path or row is there exactly once, and
-the number is whole. What is missing, there twice, negative, NaN, infinite or cut off has a reason instead, with its line.
+the number is whole. What is missing, there twice, negative, NaN, infinite or cut off has a reason instead,
+with its line.
 """
 
 from __future__ import annotations
