@@ -79,7 +79,7 @@ def main() -> int:
     home = Path.home()
     paths = Paths(home / ".cache" / "vtax", Path(tempfile.mkdtemp(prefix="vb-")))
     try:
-        image = preparation.image_of(ImageSpec(), paths, ignore)
+        image = preparation.base_image(ImageSpec(), paths, ignore)
         shape, _ = cluster_shape(parse(STUDY, "(bench)"), capacity(host_facts()))
         parts: dict[str, Callable[[], list[Result]]] = {
             "command": lambda: start_up(options.repeat),

@@ -38,7 +38,7 @@ from vtax.planning.preparation import (
     resolve,
     shape_of,
 )
-from vtax.planning.resuming import refuse_untrusted
+from vtax.planning.resuming import note_made, refuse_untrusted, with_own_code
 from vtax.planning.study import at_any_time
 from vtax.providers import all_providers, provider, runners
 from vtax.providers.base import Provider, WritesCompose
@@ -102,7 +102,7 @@ def start(
     refuse_impossible(prepared)
     for sentence in (*prepared.plan.left_out, *prepared.warnings(), *refuse_small_budget(prepared.plan)):
         listener(Notice(sentence))
-    image = image_of(study.image, paths, listener)
+    image = image_of(study, paths, listener)
     about = {
         "id": secrets.token_hex(4),
         "vtax_version": __version__,
@@ -111,7 +111,9 @@ def start(
         "image": image.model_dump(mode="json"),
         **({"overrides": given} if given else {}),
     }
-    campaign = Campaign.create(directory, study_text, prepared.plan, about)
+    campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
+    if with_own_code(prepared.plan):
+        note_made(campaign, paths.state)
     _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 
@@ -169,7 +171,7 @@ def resume(
             f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in plan.environments}
-    refuse_untrusted(campaign, plan, providers, trust=trust)
+    refuse_untrusted(campaign, plan, providers, paths.state, trust=trust)
     room = capacity(host_facts())
     missing = {cpu for node in plan.shape.nodes for cpu in node.cpu_ids} - set(room.cpu_ids)
     if missing:
@@ -182,7 +184,7 @@ def resume(
     refuse_impossible(prepared)
     for sentence in prepared.warnings():
         listener(Notice(sentence))
-    image = cached_image(plan.study.image, paths)
+    image = cached_image(plan.study, paths)
     began_with = campaign.about()["image"]["digest"]
     if image is None or image.digest != began_with:
         raise NotMatched(

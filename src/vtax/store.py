@@ -1,6 +1,7 @@
 """The campaign directory: the only database there is. Plain files, each written whole or not at all.
 
 study.toml  plan.json  campaign.json  looks.json
+files/<sha256> that the study's commands find in their directory
 cells/<cell>.<instance>.json, and .<node>.console.log of its machines, .failed-<attempt>.<node>.console.log of attempts
 trials/<trial>/record.json, the raw output that it names, and measurements.json: what was read from it
 analysis.json  audit.json  report/
@@ -34,9 +35,11 @@ from vtax.model.trial import TrialRecord
 
 ALIVE = "alive"
 READING = "measurements.json"
+FILES = "files"  # of the study, by their hashes
 ABOUT_KEYS = {"host", "id", "image"}
 IMAGE_KEYS = {"digest", "recipe", "versions"}
 R = TypeVar("R", bound=Record)
+FILE_BYTES = 16 * 2**20  # of one file of the study
 JSON_BYTES = 256 * 2**20  # of one file of JSON
 OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
 OUTPUT_LINES = 2_000_000  # of one file
@@ -99,11 +102,16 @@ class Campaign:
         self.directory = directory
 
     @classmethod
-    def create(cls, directory: Path, study_text: bytes, plan: Plan, about: Mapping[str, Any]) -> Campaign:
-        """A new directory with study, frozen plan and provenance. Raises UsageError when it is not empty."""
+    def create(
+        cls, directory: Path, study_text: bytes, plan: Plan, about: Mapping[str, Any], kept: Iterable[bytes] = ()
+    ) -> Campaign:
+        """A new directory with study, its files to be `kept`, frozen plan and provenance. Raises UsageError when it is
+        not empty."""
         refuse_occupied(directory)
         campaign = cls(directory)
         campaign._write("study.toml", study_text)
+        for content in kept:
+            campaign._write(f"{FILES}/{hashlib.sha256(content).hexdigest()}", content)
         sealed = {"plan_sha256": plan.sha256} if plan.sha256 else {}
         campaign._save("campaign.json", {**about, **sealed})
         campaign._save("plan.json", plan)
@@ -127,6 +135,17 @@ class Campaign:
                 remedy="remove it if you know what it is; if the campaign is somebody else's, ask for it again",
             ) from error
         return cls(directory)
+
+    def kept(self, sha256: str) -> bytes:
+        """A file of the study. Raises DamagedError for one that is missing or is not what its name says."""
+        path = self.directory / FILES / sha256
+        try:
+            content = files.read(self.directory, f"{FILES}/{sha256}", FILE_BYTES)
+        except OSError as error:
+            raise DamagedError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise DamagedError(f"{path} was changed: its sha256 is another one", remedy="restore the file")
+        return content
 
     def _write(self, name: str, content: bytes, *, flush: bool = True) -> None:
         try:

@@ -71,6 +71,8 @@ class FakeBackground:
     result: CommandResult
     stopped: int = 0
     over: bool = False
+    stubborn: bool = False
+    signals: list[int] = field(default_factory=list)
 
     def ended(self) -> bool:
         return self.over
@@ -82,6 +84,13 @@ class FakeBackground:
         self.stopped += 1
         return self.result
 
+    def finish(self, number: int, grace_s: float) -> CommandResult:
+        """With the exit code that its node answered with, or of what is killed because it ignores signals."""
+        self.stopped += 1
+        self.signals.append(number)
+        late = self.stubborn and not self.over
+        return self.result.model_copy(update={"exit_code": 137 if late else self.result.exit_code, "timed_out": late})
+
 
 @dataclass
 class FakeTransport:
@@ -92,6 +101,8 @@ class FakeTransport:
     calls: list[Call] = field(default_factory=list)
     backgrounds: list[FakeBackground] = field(default_factory=list)
     closed: int = 0
+    dying: set[str] = field(default_factory=set)  # words in commands in the background that end by themselves
+    stubborn: set[str] = field(default_factory=set)  # and in those that ignore signals
 
     def run(
         self,
@@ -99,13 +110,14 @@ class FakeTransport:
         *,
         timeout_s: float,
         directory: str = "/",
-        stdin: str = "",
+        stdin: str | bytes = "",
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
     ) -> CommandResult:
-        self.calls.append(Call(self.node, tuple(argv), stdin, directory, timeout_s))
-        result = result_of(argv, self.answer(tuple(argv), stdin))
+        given = stdin if isinstance(stdin, str) else stdin.decode(errors="replace")
+        self.calls.append(Call(self.node, tuple(argv), given, directory, timeout_s))
+        result = result_of(argv, self.answer(tuple(argv), given))
         if stdout is not None:
             stdout.write_text(result.stdout)
             result = result.model_copy(update={"stdout": ""})
@@ -115,13 +127,21 @@ class FakeTransport:
         return result
 
     def start(
-        self, argv: Sequence[str], *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdout: Path,
+        stderr: Path,
+        control: bool = False,
     ) -> FakeBackground:
         self.calls.append(Call(self.node, tuple(argv), "", directory, timeout_s, background=True))
         result = result_of(argv, self.answer(tuple(argv), ""))
         stdout.write_text(result.stdout)
         stderr.write_text(result.stderr)
-        running = FakeBackground(result)
+        words = set(argv)
+        running = FakeBackground(result, over=bool(words & self.dying), stubborn=bool(words & self.stubborn))
         self.backgrounds.append(running)
         return running
 

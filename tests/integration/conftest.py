@@ -55,7 +55,7 @@ def cache() -> Path:
 
 @pytest.fixture(scope="session")
 def image(cache: Path) -> Image:
-    return preparation.image_of(ImageSpec(), Paths(cache / "vtax", cache / "vtax"), ignore)
+    return preparation.base_image(ImageSpec(), Paths(cache / "vtax", cache / "vtax"), ignore)
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_nothing_is_left(supplier: Provider, places: Paths, image: Image) -> Non
 @pytest.mark.long
 def test_every_network_card_with_the_generic_kernel(supplier: Provider, cache: Path, places: Paths) -> None:
     """The same kernel, from a RAM disk with its modules, drives e1000; what was used stands in the facts."""
-    generic = preparation.image_of(ImageSpec(kernel="generic"), Paths(cache / "vtax", cache / "vtax"), ignore)
+    generic = preparation.base_image(ImageSpec(kernel="generic"), Paths(cache / "vtax", cache / "vtax"), ignore)
     site = site_of(places, generic, "vm5")
     ready = provision(supplier, spec(nic="e1000", prealloc=True), shape(), "/shared", site, [Scope.WORKERS])
     try:

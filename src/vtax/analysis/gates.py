@@ -23,7 +23,7 @@ from vtax.model.metric import Direction
 from vtax.model.study import Study
 
 GRAMMAR = """\
-LABEL.METRIC[@ENVIRONMENT] slower than P%
+LABEL.METRIC[@ENVIRONMENT] slower than P%         (also: LABEL:METRIC)
 LABEL.METRIC[@ENVIRONMENT] faster than P%
 LABEL.METRIC[@ENVIRONMENT] differs by more than P%
 any primary slower than P%       (also: faster, differs by more)
@@ -31,7 +31,7 @@ blocker                          a blocker of the audit
 inconclusive                     a primary metric without a verdict, or another gate that is not resolved
 for example: "hpcc.HPL slower than 5%", "ping.rtt_avg@container slower than 20%\""""
 EFFECT = re.compile(
-    r"^(?:(?P<any>any\s+primary)|(?P<label>[a-z][a-z0-9-]*)\.(?P<metric>[^@\s]+)(?:@(?P<environment>\S+))?)\s+"
+    r"^(?:(?P<any>any\s+primary)|(?P<label>[a-z][a-z0-9-]*)[.:](?P<metric>[^@\s]+)(?:@(?P<environment>\S+))?)\s+"
     r"(?P<claim>slower|faster|differs(?:\s+by\s+more)?)\s+than\s+(?P<percent>\d{1,9}(?:\.\d{1,9})?)\s*%"
 )
 
@@ -120,13 +120,12 @@ def _parsed(text: str) -> Gate:
 def check_gates(gates: Sequence[Gate], study: Study, declared: Declared, *, baseline: bool = False) -> None:
     """Raise UsageError for a name that the study does not have, before anything runs.
 
-    `declared` are the metrics that benchmarks may report. `baseline` allows the baseline too: two campaigns compare it
-    as well.
+    `declared` are the metrics that entries may report, by label. `baseline` allows the baseline too: two campaigns
+    compare it as well.
     """
     known = {
-        spec.label: {m.name: m for m in declared[spec.name] if m.direction is not Direction.NONE}
-        for spec in study.benchmarks
-        if spec.name in declared
+        label: {one.name: one for one in metrics if one.direction is not Direction.NONE}
+        for label, metrics in declared.items()
     }
     places = [spec.name for spec in study.environments if baseline or spec.name != study.baseline]
     for gate in gates:

@@ -91,8 +91,8 @@ def prepare(
 ) -> Prepared:
     """The levels of `measurements`, in an order that does not depend on theirs.
 
-    `declared` are the metrics that benchmarks may report, for entries of which no run succeeded. `tables` saves the
-    simulation of the plan's looks (`calibration_cache`), and changes no bit. Environments that are `emulated` have
+    `declared` are the metrics that entries may report, by label, for those of which no run succeeded. `tables` saves
+    the simulation of the plan's looks (`calibration_cache`), and changes no bit. Environments that are `emulated` have
     levels and are not compared. Unless all rounds `alternated` as planned, whole cells are compared in all of them:
     runs that are not adjacent are not pairs, and what one cell leaves to the next is adjusted for. Raises ParseError,
     naming the file, for numbers that cannot be: a rate of zero, two values for one thing.

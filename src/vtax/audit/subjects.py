@@ -7,7 +7,9 @@ from vtax.model.trial import TrialRecord
 from vtax.tools import benchmarks
 
 MPI = tuple(name for name, one in benchmarks().items() if "mpirun" in one.requires)
-STORAGE = tuple(name for name, one in benchmarks().items() if Scope.SHARED in one.scopes)
+STORAGE = tuple(
+    name for name, one in benchmarks().items() if Scope.SHARED in one.scopes and getattr(one, "about_storage", True)
+)
 SHORT = frozenset(name for name, one in benchmarks().items() if getattr(one, "short_by_nature", False))
 
 

@@ -34,7 +34,7 @@ def check_gates(texts: Sequence[str], junit: Path | None, *studies: Study | None
     gates = rules.parse_gates(texts)
     for study in studies:
         if study is not None:
-            rules.check_gates(gates, study, declared_metrics(), baseline=baseline)
+            rules.check_gates(gates, study, declared_metrics(study.benchmarks), baseline=baseline)
     if junit is not None and (junit.is_dir() or not junit.absolute().parent.is_dir()):
         raise UsageError(f"--junit {junit}: this file cannot be written", remedy="give a file in an existing directory")
 

@@ -22,12 +22,12 @@ def build(
     from vtax.cli.console import paths, say
     from vtax.cli.progress import progress
     from vtax.model.study import ImageSpec
-    from vtax.planning.preparation import image_of
+    from vtax.planning.preparation import base_image, image_of
     from vtax.planning.study import load
 
-    spec = load(study).image if study else ImageSpec()
+    loaded = load(study) if study else None
     with progress() as listener:
-        image = image_of(spec, paths(), listener)
+        image = image_of(loaded, paths(), listener) if loaded else base_image(ImageSpec(), paths(), listener)
     say(f"{image.recipe}  sha256 {image.digest}  {image.directory}")
 
 

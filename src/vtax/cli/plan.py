@@ -11,10 +11,10 @@ import typer
 from vtax.cli.run import STUDY_HELP, Anytime, Budget, Rounds, budget_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from vtax.model.nodes import NodeShape
-    from vtax.model.plan import Plan
+    from vtax.model.plan import Plan, Step
     from vtax.model.study import ImageSpec
     from vtax.planning.preparation import Prepared
 
@@ -61,7 +61,8 @@ def plan(
         say(*lines_of(prepared))
     else:
         built = build.cached(paths().images, recipe.recipe(made.study.image, build.find_machine_mirror())) is not None
-        say(*summary(prepared, built=built), "", f"`vtax run {study}` does it; --commands shows every command in order")
+        say(*summary(prepared, built=built), *own_commands(made), "")
+        say(f"`vtax run {study}` does it; --commands shows every command in order")
     for sentence in prepared.warnings() if json or commands else ():
         warn(f"note: {sentence}")
     for name in prepared.providers:
@@ -78,6 +79,36 @@ def summary(prepared: Prepared, *, built: bool) -> list[str]:
     """The plan in ten seconds: what is compared, how long it takes, what decides, what is left out. `built`: whether
     the root file system is in the cache."""
     return [line for word, text in _summary(prepared, built=built) for line in _filled(word, text)]
+
+
+def own_commands(plan: Plan) -> list[str]:
+    """Every command that the study's author wrote, once: they are code, so a plan is never shown without them."""
+    from vtax.tools import benchmarks
+
+    known, found = benchmarks(), dict[str, None]()
+    for work in plan.work:
+        if getattr(known.get(work.benchmark), "own_code", False):
+            found |= dict.fromkeys(f"  {work.label}: {line}" for step in work.steps for line in _step_lines(step))
+    if not found:
+        return []
+    return ["", "commands of the study's author, which run on the nodes as root unless vtax-run has a --user:", *found]
+
+
+def _step_lines(step: Step) -> Iterator[str]:
+    """What a step does on its nodes, each on one line, whatever its words contain."""
+    nodes = ",".join(step.nodes)
+    for file in step.inputs:
+        if file.sha256:
+            yield f"{nodes}: writes {file.name} (sha256 {file.sha256})"
+    phase = "service" if step.service else step.phase.value
+    yield f"{nodes}: {phase}: {one_line(step.argv)}"
+    if step.service and step.service.ready and step.service.ready.command:
+        yield f"{nodes}: until the service is ready: {one_line(step.service.ready.command)}"
+
+
+def one_line(argv: Sequence[str]) -> str:
+    """A command that cannot look like several lines of a plan."""
+    return shlex.join(argv).replace("\n", "\\n")
 
 
 def _filled(word: str, text: str) -> list[str]:
@@ -261,17 +292,21 @@ def _order(plan: Plan) -> Iterator[str]:
 
 
 def _work_lines(plan: Plan) -> list[str]:
+    from vtax.model.nodes import Phase
+
     lines = ["", "work"]
     for spec in plan.environments:
         for work in plan.work:
             if work.environment != spec.name:
                 continue
-            frozen = " ".join(f"{key}={value}" for key, value in work.params.items() if value is not None)
+            frozen = " ".join(f"{key}={value}" for key, value in work.params.items() if value not in (None, [], {}))
             lines.append(f"  {spec.name}: {work.id} (about {work.estimate_s:g} s): {frozen}")
             for step in work.steps:
                 background = " &" if step.background else ""
-                lines.append(f"    {','.join(step.nodes)}:{work.target.directory}$ {shlex.join(step.argv)}{background}")
+                phase = "" if step.phase is Phase.RUN else f"{step.phase}: "
+                where = f"{phase}{','.join(step.nodes)}:{work.target.directory}"
+                lines.append(f"    {where}$ {one_line(step.argv)}{background}")
             for step in work.load.steps if work.load else ():
                 where = f"{','.join(step.nodes)}:{work.load.target.directory}" if work.load else ""
-                lines.append(f"    load: {where}$ {shlex.join(step.argv)} &")
+                lines.append(f"    load: {where}$ {one_line(step.argv)} &")
     return lines

@@ -113,7 +113,7 @@ def evaluate(
         seal=seal,
         looks=tuple(look.rounds for look in log.looks if look.decision is not Decision.BUDGET) if log else None,
     )
-    declared, emulated = declared_metrics(), evidence.emulated
+    declared, emulated = declared_metrics(plan.study.benchmarks), evidence.emulated
     numbers = prepare(
         measurements,
         plan=plan,

@@ -8,13 +8,41 @@ from typing import Any
 
 from pydantic import Field
 
-from vtax.model.names import Name
+from vtax.model.names import Name, Sha256, WorkloadSource
 from vtax.model.record import FORMAT, Record, Seconds
 from vtax.model.trial import Status
 
 
+class Workload(Record):
+    """A user's own image, unpacked on this machine. Its configuration names its layers; `digest` is its sha256.
+
+    `directory` contains `root/` (the tree), `config` (the image's configuration as options of vtax-run) and `entry`
+    (entry point and command); in both every string is followed by a NUL.
+    """
+
+    source: WorkloadSource  # as the study names it
+    digest: Sha256
+    directory: str
+    architecture: str  # as images name it: amd64, arm64
+    libc: str  # "glibc 2.41", "musl 1.2.5", both, or "none"
+    size_bytes: int
+    entry: tuple[str, ...] = ()  # entry point and command; () where the image has neither
+    environment: tuple[str, ...] = ()  # NAME=VALUE
+    user: str = ""  # "" is root
+    working_directory: str = "/"
+    layers: int = 0
+    unpacked_by: str = ""  # the programs and their versions
+
+    @property
+    def root(self) -> Path:
+        return Path(self.directory) / "root"
+
+
 class Image(Record):
-    """The root file system on this machine; `digest` is the sha256 of the archive that all environments start from."""
+    """The root file system on this machine; `digest` is the sha256 of the archive that all environments start from.
+
+    One with a study's packages is made from another, its `base`. `workload` is the study's own image, where it has one.
+    """
 
     recipe: str
     digest: str
@@ -23,6 +51,9 @@ class Image(Record):
     versions: Mapping[str, str] = Field(default_factory=dict)  # Debian package -> version
     kernel: str = ""  # what virtual machines boot, in the unpacked tree; "" when there is none
     enter_digest: str = ""  # sha256 of `enter`; "" for images of earlier versions, which have none
+    base: str = ""  # the recipe that it was made from by installing `packages`; "" when mmdebstrap made it
+    packages: tuple[str, ...] = ()
+    workload: Workload | None = None
 
     @property
     def enter(self) -> str:

@@ -13,6 +13,10 @@ from pydantic import Field
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+-]"
 CAMPAIGN_ID = r"^([0-9a-f]{8}|up-[0-9a-f]{8})$"
 STUDY_NAME = r"^[a-z][a-z0-9-]{0,30}$"
+_LOCAL_IMAGE = r"(docker-archive|oci-archive|oci):[^\x00-\x1f\x7f:]+(:[A-Za-z0-9_./-][A-Za-z0-9_./:-]{0,254})?"
+_REPOSITORY = r"([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
+_REMOTE_IMAGE = rf"docker://{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}|@sha256:[0-9a-f]{{64}})?"
+WORKLOAD_SOURCE = rf"^({_LOCAL_IMAGE}|{_REMOTE_IMAGE})$"
 METRIC_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$"
 UNIT = r"^[A-Za-z0-9%°µμΩ²³/·._^*-]{1,30}$"  # as it is written: "ms", "tokens/s"
 OUTPUT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}){0,4}$"
@@ -24,6 +28,15 @@ TrialId = Annotated[str, Field(pattern=rf"^{_WORD}{{0,150}}(/{_WORD}{{0,200}})?$
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9%_][^/\x00-\x1f\x7f]{0,254}$")]  # in one directory, not hidden
 RawFile = Annotated[str, Field(pattern=r"^raw/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$")]  # an imported file's copy
 MountPoint = Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")]  # of the shared file system, on every node
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]  # of a command's environment
+# Of a command: any text that can be an argument. It is code of the study's author, never a part of another command.
+Argument = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
+Program = Annotated[str, Field(min_length=1, max_length=4000, pattern=r"^[^\x00-\x1f\x7f-][^\x00-\x1f\x7f]*$")]
+User = Annotated[str, Field(pattern=r"^[a-z_0-9][a-zA-Z0-9_.-]{0,31}(:[a-z_0-9][a-zA-Z0-9_.-]{0,31})?$")]  # or numbers
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]  # in braces, in a command of a study
+Signal = Annotated[str, Field(pattern=r"^SIG(TERM|INT|HUP|QUIT|USR1|USR2|KILL)$")]
+WorkloadSource = Annotated[str, Field(pattern=WORKLOAD_SOURCE)]  # where an image comes from: an argument of skopeo
 MetricName = Annotated[str, Field(pattern=METRIC_NAME)]  # of a metric of a user's own
 Unit = Annotated[str, Field(pattern=UNIT)]
 OutputName = Annotated[str, Field(pattern=OUTPUT_NAME)]  # a file that a command leaves, below its own directory

@@ -1,4 +1,4 @@
-"""Nodes and where work runs on them: shapes that every environment must give, scopes, targets."""
+"""Nodes, and where and when work runs on them: shapes that every environment must give, scopes, phases, targets."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ class Scope(StrEnum):
     PAIRS = "pairs"  # every ordered pair of nodes (client, server)
     SHARED = "shared"  # every worker alone, on the shared file system
     PROVISIONING = "provisioning"  # the cluster itself, once in every cell: nothing runs on it
+
+
+class Phase(StrEnum):
+    """When in a trial a step runs. Between PREPARE and RUN all services are ready; what is measured is RUN alone."""
+
+    SETUP = "setup"  # once for each work of a cluster, in the first trial that needs it
+    PREPARE = "prepare"  # before each run
+    RUN = "run"
+    CLEANUP = "cleanup"  # after each run, however that ended
 
 
 class NodeShape(Record):

@@ -10,16 +10,38 @@ from pydantic import Field, JsonValue
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.names import Name, TrialId
-from vtax.model.nodes import ClusterShape, HostCapacity, Target
+from vtax.model.nodes import ClusterShape, HostCapacity, Phase, Target
 from vtax.model.record import FORMAT, Record
 from vtax.model.study import EnvironmentSpec, Interleave, Study
 
 
 class InputFile(Record):
-    """A file that a step finds in its directory."""
+    """A file that a step finds in its directory: its text, or the hash of one that the campaign keeps."""
 
     name: str
-    content: str
+    content: str = ""
+    sha256: str = ""
+
+
+class Ready(Record):
+    """When a service can be used: a port on which it listens, a line that it prints, or a command that succeeds."""
+
+    port: int | None = None
+    line: str | None = None
+    command: tuple[str, ...] | None = None
+    timeout_s: float = 20.0
+
+
+class Service(Record):
+    """A background step that has to be ready before the next one starts, and to end well when it is stopped.
+
+    `stop` is the signal that ends it; `exits` are the exit codes that are good then, None is 0 and death by `stop`.
+    """
+
+    ready: Ready | None = None
+    stop: str = "SIGTERM"
+    stop_s: float = 20.0  # how long it may take to end; then it is killed, which is a failure
+    exits: tuple[int, ...] | None = None
 
 
 class Step(Record):
@@ -29,6 +51,10 @@ class Step(Record):
     expression that its standard output must match before the next step starts. `outputs` are files that it writes
     into its directory and that belong to the record. `results` are exit codes besides 0 with which the tool tells a
     result instead of a failure, each with the regular expression that its standard output must match then.
+
+    A step without a command only places its `inputs`. `phase` says when it runs. A background step with a `service`
+    must be ready in its way, and is stopped by its signal. `usage` is a file like `outputs`: what the command used, as
+    `vtax-run` counted it. `success` are the exit codes that are good.
     """
 
     nodes: tuple[str, ...]
@@ -39,6 +65,10 @@ class Step(Record):
     background: bool = False
     ready: str | None = None
     results: Mapping[int, str] = Field(default_factory=dict)
+    phase: Phase = Phase.RUN
+    service: Service | None = None
+    usage: str = ""
+    success: tuple[int, ...] = (0,)
 
 
 class Load(Record):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, model_validator
 
-from vtax.model.names import MountPoint, Name
+from vtax.model.names import MountPoint, Name, Sha256, WorkloadSource
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
 
@@ -51,6 +51,18 @@ class EnvironmentSpec(Record):
     control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
 
 
+class WorkloadSpec(Record):
+    """The user's own image. `digest` is the sha256 of its configuration, "" until it is known.
+
+    A source of a registry names a tag until the image is resolved, then the digest of its manifest. `base` is the
+    directory that relative paths of `source` start at: not a part of the plan.
+    """
+
+    source: WorkloadSource
+    digest: Sha256 | Literal[""] = ""
+    base: str = Field(default="", exclude=True)
+
+
 class ImageSpec(Record):
     """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror."""
 
@@ -59,6 +71,7 @@ class ImageSpec(Record):
     components: tuple[Component, ...] = ("main", "non-free")
     extra_packages: tuple[Package, ...] = ()
     kernel: KernelFlavour = "cloud"  # of virtual machines: Debian's small one, or "generic" with more drivers
+    workload: WorkloadSpec | None = None
 
 
 class BenchmarkSpec(Record):
@@ -126,6 +139,7 @@ class Study(Record):
     benchmarks: tuple[BenchmarkSpec, ...]
     scores: tuple[ScoreSpec, ...] = ()
     ladder: tuple[str, ...] = ()  # environments, each to be compared with the one before it
+    files: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)  # of its folder, by their hashes
 
     @model_validator(mode="before")
     @classmethod
@@ -142,6 +156,15 @@ class Study(Record):
     def names_of(self, benchmark: str, label: str) -> tuple[str, ...]:
         """What findings call an entry: its label, and the benchmark's name where no entry has that as its label."""
         return (label,) if any(entry.label == benchmark for entry in self.benchmarks) else (label, benchmark)
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        """What the entries want installed in addition to the root file system of [image]."""
+        found: set[str] = set()
+        for entry in self.benchmarks:
+            names = entry.params.get("packages")
+            found |= {str(name) for name in names} if isinstance(names, list) else set()
+        return tuple(sorted(found))
 
     @property
     def exploratory(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import Field, JsonValue
 
 from vtax.model.names import FileName, Name, RawFile, TrialId
-from vtax.model.nodes import Scope
+from vtax.model.nodes import Phase, Scope
 from vtax.model.record import FORMAT, Record, Seconds
 
 
@@ -25,7 +25,10 @@ class CommandResult(Record):
 
 
 class StepRecord(Record):
-    """What one step did on one node. File names are relative to the trial's directory in the campaign."""
+    """What one step did on one node. File names are relative to the trial's directory in the campaign.
+
+    `left` are the programs that it left running, which were ended with it.
+    """
 
     step: int
     node: str
@@ -38,6 +41,8 @@ class StepRecord(Record):
     stdout: FileName
     stderr: FileName
     outputs: Mapping[str, FileName] = Field(default_factory=dict)  # name in the node -> file
+    phase: Phase = Phase.RUN
+    left: tuple[str, ...] = ()
 
 
 class Status(StrEnum):

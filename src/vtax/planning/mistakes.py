@@ -102,7 +102,10 @@ def _keys_at(model: type[BaseModel], parts: Sequence[Any]) -> list[str]:
 
 
 def _fields(kind: Any) -> Mapping[str, Any]:
-    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+    """The fields of a record, by the name that a file has for them."""
+    if not isinstance(kind, type) or not issubclass(kind, BaseModel):
+        return {}
+    return {field.alias or name: field for name, field in kind.model_fields.items()}
 
 
 def _nearest(word: str, options: Iterable[str]) -> str:

@@ -16,13 +16,14 @@ from vtax.errors import LeftOut, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
-from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Phase, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
 from vtax.planning.interleaving import arranged
 from vtax.planning.selections import selected, unselected
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
+from vtax.tools.benchmark import Around
 from vtax.wording import listed
 
 ORCHESTRATION_S = 0.1  # what vtax itself needs for a trial
@@ -127,14 +128,16 @@ def _provider_problems(
 class _Frozen:
     """One benchmark on one target, its parameters resolved once for all environments; `load` is what disturbs it."""
 
-    def __init__(self, spec: BenchmarkSpec, target: Target, load: _Frozen | None = None) -> None:
+    def __init__(self, spec: BenchmarkSpec, target: Target, around: Around, load: _Frozen | None = None) -> None:
         benchmark = benchmarks()[spec.name]
+        params = benchmark.params.model_validate(dict(spec.params))
+        placed = getattr(benchmark, "placed", None)
         self.spec = spec
         self.target = target
         self.load = load
         self.id = f"{spec.label}.{target.label}"
         self.provisioning = target.scope is Scope.PROVISIONING
-        self.params = benchmark.resolve(benchmark.params.model_validate(dict(spec.params)), target)
+        self.params = benchmark.resolve(params if placed is None else placed(params, around), target)
 
     def work(self, environment: str, provider: Provider, options: Mapping[str, object]) -> Work:
         benchmark = benchmarks()[self.spec.name]
@@ -159,7 +162,8 @@ class _Frozen:
     def as_load(self, launcher: Mpirun) -> Load:
         """The same work as a disturbance. Raises UsageError when it is not one command."""
         steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
-        if sum(not step.background for step in steps) != 1:
+        alone = not any(step.service or step.phase is not Phase.RUN for step in steps)
+        if sum(not step.background for step in steps) != 1 or not alone:
             raise UsageError(
                 f"{self.spec.label} cannot be a load: it consists of "
                 + ("several commands in sequence" if steps else "no command"),
@@ -180,10 +184,11 @@ def _freeze(study: Study, shape: ClusterShape) -> tuple[tuple[_Frozen, ...], lis
 
     def on_targets(spec: BenchmarkSpec, load: _Frozen | None = None) -> list[_Frozen]:
         fit = []
+        around = Around(study.shared_path, study.seed, study.benchmarks.index(spec), study.image.workload is not None)
         for scope in spec.scopes:
             for target in targets(spec, scope, shape, study.shared_path):
                 try:
-                    fit.append(_Frozen(spec, target, load))
+                    fit.append(_Frozen(spec, target, around, load))
                 except LeftOut as error:
                     unfit.setdefault((spec.label, error.message), []).append(target.label)
         return fit

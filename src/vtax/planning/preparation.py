@@ -107,11 +107,16 @@ def refuse_impossible(prepared: Prepared) -> None:
         )
 
 
-def cached_image(spec: ImageSpec, paths: Paths) -> Image | None:
-    """The root file system of a study where it is built already."""
-    return build.cached(paths.images, recipe.recipe(spec, build.find_machine_mirror()))
+def cached_image(study: Study, paths: Paths) -> Image | None:
+    """The root file system of a study, with its packages and its own image, where all of that is in the cache."""
+    return build.cached(paths.images, recipe.recipe(study.image, build.find_machine_mirror()))
 
 
-def image_of(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
-    """The root file system of a study, built when the cache lacks it."""
+def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
+    """The root file system of a study, with its packages and its own image; what the cache lacks is made."""
+    return base_image(study.image, paths, listener)
+
+
+def base_image(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
+    """The root file system that studies with this [image] start from, built when the cache lacks it."""
     return build.ensure(paths.images, recipe.recipe(spec, build.find_machine_mirror()), listener)

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from vtax import __version__
-from vtax.errors import NotMatched, UsageError
+from vtax import __version__, files
+from vtax.errors import NotMatched, StoreError, UsageError
 from vtax.model.plan import Plan
 from vtax.planning.plan import make_plan
 from vtax.providers.base import Provider
 from vtax.store import Campaign, written
+from vtax.tools import benchmarks
 
+MADE = "made"  # below the state directory: a file for each campaign with own commands, by its id
 TRUST = "if you trust whoever wrote it: --trust, which runs the commands in its plan.json as they are"
 
 
-def refuse_untrusted(campaign: Campaign, plan: Plan, providers: Mapping[str, Provider], *, trust: bool) -> None:
-    """Raise unless the plan is what this version of vtax makes of its study, on files of this user.
+def note_made(campaign: Campaign, state: Path) -> None:
+    """Remember, in this user's state directory, which plan a campaign began with."""
+    try:
+        files.write(
+            state, f"{MADE}/{campaign.about()['id']}", hashlib.sha256(campaign.plan_bytes()).hexdigest().encode()
+        )
+    except OSError as error:
+        raise StoreError(f"{state / MADE} cannot be written: {error.strerror}", remedy="free some space") from error
+
+
+def was_made(campaign: Campaign, state: Path) -> bool:
+    """Whether a campaign began with its present plan, by a vtax with this state directory."""
+    try:
+        noted = files.read(state, f"{MADE}/{campaign.about()['id']}", 64)
+    except OSError:
+        return False
+    return noted == hashlib.sha256(campaign.plan_bytes()).hexdigest().encode()
+
+
+def refuse_untrusted(
+    campaign: Campaign, plan: Plan, providers: Mapping[str, Provider], state: Path, *, trust: bool
+) -> None:
+    """Raise unless the plan is what this version of vtax makes of its study, on files of this user. One with commands
+    of its author has to be made by a vtax with this `state` directory.
 
     With `trust`, another version's plan and another user's files are accepted, but never a plan of this version that
     is not the one that it makes. A hash next to the plan would prove nothing: who changes one file changes both.
@@ -27,6 +52,12 @@ def refuse_untrusted(campaign: Campaign, plan: Plan, providers: Mapping[str, Pro
         raise UsageError(
             f"{others[0]} belongs to another user, and resuming runs what it says",
             remedy=f"start a campaign from the study; {TRUST}",
+        )
+    if not trust and not was_made(campaign, state) and (entry := next(iter(with_own_code(plan)), None)):
+        raise UsageError(
+            f"{campaign.directory} was not made here, and its {entry} runs commands that the study's author wrote",
+            detail="its study is code: resuming it does whatever these commands do",
+            remedy=f"look at them (plan.json, `vtax plan` of its study.toml); {TRUST}",
         )
     if plan.vtax_version != __version__:
         if trust:
@@ -43,6 +74,13 @@ def refuse_untrusted(campaign: Campaign, plan: Plan, providers: Mapping[str, Pro
             detail=f"it differs in {', '.join(different) or 'how it is written'}",
             remedy="start a new campaign from the study; when the file was changed by hand, restore it",
         )
+
+
+def with_own_code(plan: Plan) -> tuple[str, ...]:
+    """The entries of a plan whose commands its author wrote."""
+    known = benchmarks()
+    own = (work.label for work in plan.work if getattr(known.get(work.benchmark), "own_code", False))
+    return tuple(dict.fromkeys(own))
 
 
 def made_again(plan: Plan, providers: Mapping[str, Provider]) -> Plan:

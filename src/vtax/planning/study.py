@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ from vtax.model.study import (
     EnvironmentSpec,
     ImageSpec,
     Study,
+    WorkloadSpec,
 )
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
 from vtax.planning.presets import study_text
 from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
+from vtax.planning.study_files import with_files
 from vtax.planning.study_tables import BenchmarkTable, StudyFile
 from vtax.planning.weights import score_mistakes
 from vtax.providers import option_models
@@ -40,7 +43,16 @@ def load(path: Path) -> Study:
         text = study_text(path).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
-    return parse(text, str(path))
+    return with_files(based(parse(text, str(path)), path.parent), path.parent, str(path))
+
+
+def based(study: Study, directory: Path) -> Study:
+    """The study with a directory that the relative path of its own image starts at."""
+    workload = study.image.workload
+    if workload is None:
+        return study
+    workload = workload.model_copy(update={"base": str(directory.absolute())})
+    return study.model_copy(update={"image": study.image.model_copy(update={"workload": workload})})
 
 
 def parse(text: str, source: str) -> Study:
@@ -60,7 +72,8 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     table = validated(StudyFile, raw, "", mistakes)
     environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
-    entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes))
+    workload = table is not None and table.image.workload is not None
+    entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes, workload=workload))
     named = raw.get("environments")
     names = list(named) if isinstance(named, dict) else []
     mistakes += _cross_checks(raw, names, entries, nodes)
@@ -108,6 +121,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
             components=tuple(table.image.components),
             extra_packages=tuple(sorted(table.image.extra_packages)),
             kernel=table.image.kernel,
+            workload=WorkloadSpec(source=table.image.workload.source) if table.image.workload else None,
         ),
         benchmarks=entries,
         ladder=tuple(table.ladder),
@@ -169,7 +183,8 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
         yield EnvironmentSpec(name=name, provider=provider, options=own, **selections(table, path, mistakes))
 
 
-def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iterable[BenchmarkSpec]:
+def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake], *, workload: bool) -> Iterable[BenchmarkSpec]:
+    """The entries; `workload` says whether the study has an image of its own."""
     known = benchmarks()
     common = set(BenchmarkTable.model_fields)
     for index, entry in enumerate(raw if isinstance(raw, list) else ()):
@@ -197,7 +212,7 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 mistakes.append(Mistake(f"{path}.one_way", 'only scope "pairs" has two directions', "leave it out"))
             if Scope.PROVISIONING in (table.scopes or benchmark.default_scopes):
                 mistakes += _comes_with_clusters(path, table)
-            yield BenchmarkSpec(
+            spec = BenchmarkSpec(
                 name=name,
                 label=table.label or name,
                 scopes=tuple(dict.fromkeys(table.scopes or benchmark.default_scopes)),
@@ -210,6 +225,10 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake]) -> Iter
                 exploratory=table.exploratory,
                 params=params.model_dump(mode="json"),
             )
+            if (own_mistakes := getattr(benchmark, "mistakes", None)) is not None:
+                found: Iterable[Mistake] = own_mistakes(params, spec, workload=workload)
+                mistakes += [replace(one, path=f"{path}.{one.path}") for one in found]
+            yield spec
 
 
 def _never_run(path: str, scopes: Sequence[Scope], chosen: Sequence[str]) -> Iterable[Mistake]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vtax.model.names import STUDY_NAME as NAME
-from vtax.model.names import MountPoint
+from vtax.model.names import WORKLOAD_SOURCE, MountPoint
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
 from vtax.model.study import Component, Interleave, KernelFlavour, Mirror, Package, Suite
@@ -27,6 +28,17 @@ def _duration(value: Any) -> Any:
     return parse_seconds(value) if isinstance(value, str) else value
 
 
+def _image(value: str) -> str:
+    if re.fullmatch(WORKLOAD_SOURCE.removesuffix("$"), value) is None:
+        raise ValueError(f"{value!r} is not an image; write {IMAGE_FORMS}")
+    return value
+
+
+IMAGE_FORMS = (
+    '"docker-archive:FILE", "oci-archive:FILE" or "oci:DIRECTORY", with ":TAG" where there are several images, or '
+    '"docker://REGISTRY/NAME" with ":TAG" or "@sha256:DIGEST"; a path has no colon'
+)
+IMAGE_SCHEMA = {"type": "string", "pattern": WORKLOAD_SOURCE, "examples": ["docker-archive:app.tar", "oci:app"]}
 SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "examples": ["512 MiB", "2 GB"]}]}
 DURATION_SCHEMA = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "examples": ["90 s", "10 min"]}]}
 Name = Annotated[str, Field(pattern=NAME)]
@@ -66,15 +78,23 @@ class SharedTable(Table):
     path: MountPoint = "/shared"
 
 
+class WorkloadTable(Table):
+    """The image that entries with `image` run in: `docker-archive:FILE`, `oci:DIR`, `oci-archive:FILE`, each with
+    `:TAG` where there are several, or `docker://REGISTRY/NAME` with a tag or a digest."""
+
+    source: Annotated[str, AfterValidator(_image), WithJsonSchema(IMAGE_SCHEMA)] = Field(alias="from")
+
+
 class ImageTable(Table):
     """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror. Virtual machines boot `kernel`:
-    Debian's small one, or "generic", which has drivers for more devices."""
+    Debian's small one, or "generic", which has drivers for more devices. `workload` is the user's own image."""
 
     suite: Suite = "trixie"
     mirror: Mirror = "auto"
     components: list[Component] = Field(default_factory=lambda: ["main", "non-free"])
     extra_packages: list[Package] = Field(default_factory=list)
     kernel: KernelFlavour = "cloud"
+    workload: WorkloadTable | None = None
 
 
 class SelectionTable(Table):

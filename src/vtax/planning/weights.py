@@ -12,7 +12,7 @@ from vtax.model.metric import Direction, Kind
 from vtax.model.record import Record
 from vtax.model.study import BenchmarkSpec, ScoreSpec
 from vtax.planning.mistakes import unknown_choice
-from vtax.tools import benchmarks
+from vtax.tools import metrics_of
 
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -33,7 +33,7 @@ def score_mistakes(raw: Any, entries: Sequence[BenchmarkSpec]) -> Iterable[Mista
     known = [
         f"{spec.label}.{metric.name}"
         for spec in entries
-        for metric in benchmarks()[spec.name].metrics
+        for metric in metrics_of(spec.name, spec.params)
         if metric.direction is not Direction.NONE and metric.kind is not Kind.PROPORTION and spec.alone
     ]
     seen: set[str] = set()

@@ -20,7 +20,7 @@ from vtax.report.document.model import Document
 from vtax.report.formats import Made
 from vtax.report.records import Reference, ReportInput
 from vtax.store import Campaign
-from vtax.tools import benchmarks
+from vtax.tools import declared_metrics
 
 THREE = 3  # environments from which another baseline shows something new
 
@@ -72,11 +72,12 @@ def _figures(document: Document, formats: Sequence[str]) -> Iterator[tuple[str, 
 
 def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> ReportInput:
     """What the report is made from: the analysis and the campaign's records."""
-    about = campaign.about()
+    about, plan = campaign.about(), campaign.plan()
+    declared = declared_metrics(plan.study.benchmarks)
     return ReportInput(
         analysis=found.analysis,
         against=tuple(found.against(name).analysis for name in other_baselines(found)),
-        plan=campaign.plan(),
+        plan=plan,
         cells=campaign.cells(),
         trials=found.trials,
         readings=found.readings,
@@ -84,7 +85,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         image_sha256=about["image"]["digest"],
         image_recipe=about["image"]["recipe"],
         host_facts=about["host"],
-        meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
+        meanings={label: {m.name: m.meaning for m in known} for label, known in declared.items()},
         references=references() if with_reference else (),
         imports=_imports(campaign),
         plan_frozen=found.seal.frozen,

@@ -43,8 +43,8 @@ class ReportInput(Record):
     """A campaign after its analysis.
 
     `readings` hold, by trial, the time series that figures show; `versions` are of packages in the image;
-    `meanings` maps benchmark -> metric -> what the metric is, in the order in which the benchmark declares its
-    metrics; `references` are shown where they are given; `image_sha256` is of the root file system's archive.
+    `meanings` maps label of an entry -> metric -> what the metric is, in the order in which it declares its metrics;
+    `references` are shown where they are given; `image_sha256` is of the root file system's archive.
     """
 
     analysis: Analysis

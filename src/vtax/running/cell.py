@@ -59,6 +59,7 @@ class CellRun:
         self.pauses: Pauses | None = None
         self.seen: startup.Provisioned | None = None  # of the cluster, where that is to be noted
         self.record: CellRecord | None = None
+        self.set_up: set[str] = set()  # the works whose setup the cluster has
         self.failure = ""  # why there will be no cluster any more
         self.skipped = 0  # trials
         self.others: tuple[str, ...] = ()  # environments whose clusters exist too, paused
@@ -86,6 +87,7 @@ class CellRun:
             self.failure = str(error)  # `provision` has retried transient errors
             return
         self.pauses = Pauses(self.ready.cluster)
+        self.set_up = set()
         self.listener(ClusterReady(self.cell.id, len(self.ready.cluster.nodes), self.ready.elapsed_s))
         self.running.clock.ready(self.cell.id)
         record = self._new_record(began, self.ready.elapsed_s, self.ready, "")
@@ -103,7 +105,9 @@ class CellRun:
         work = self._work(trial)
         self.listener(TrialStarted(trial.id, work.estimate_s))
         with self.campaign.new_trial(trial.id) as place:
-            record = run_trial(cluster, self.cell, trial, work, place, self.plan.sha256, pause)
+            record = run_trial(
+                cluster, self.cell, trial, work, place, self.plan.sha256, pause, self.set_up, self.campaign.kept
+            )
         self.running.readings.of(record)  # now that the raw output is safe
         self._report(trial, record.status, record.failure, record.elapsed_s)
         if record.status is not Status.OK and (lost := _silent_nodes(cluster)):

@@ -90,7 +90,7 @@ def _up(name: str, study: Study, paths: Paths, listener: Listener) -> SavedClust
     )
     prepared = prepare(study, paths)
     refuse_impossible(prepared)
-    image = image_of(study.image, paths, listener)
+    image = image_of(study, paths, listener)
     spec = prepared.plan.environments[0]
     label = f"up-{secrets.token_hex(4)}"
     site = _site(paths, label, name, image)

@@ -1,33 +1,34 @@
-"""One trial on a live cluster: its steps, its raw output on disk, its record. Nothing is parsed here."""
+"""One trial on a live cluster: its phases, its raw output on disk, its record. Nothing is parsed here."""
 
 from __future__ import annotations
 
-import re
-import shlex
 import time
-import urllib.parse
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
 from vtax.facts.counters import counters_script, delta, parse_counters, with_host_clock
 from vtax.facts.machine import machine_counters, machine_delta
-from vtax.model.nodes import Scope, Target
-from vtax.model.plan import Cell, Load, PlannedTrial, Step, Work
-from vtax.model.trial import CommandResult, Pause, Status, StepRecord, TrialRecord
+from vtax.model.nodes import Phase, Scope
+from vtax.model.plan import Cell, PlannedTrial, Step, Work
+from vtax.model.trial import Pause, Status, StepRecord, TrialRecord
 from vtax.providers.base import Cluster
-from vtax.transport.base import Background, Transport
+from vtax.running import steps
+from vtax.running.services import Services
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
-CARRY_S = 60.0  # for moving a file to or from a node
-READY_S = 20.0
-TAIL_LINES = 12
-TAIL_BYTES = 64 * 2**10
-RESULT_CHARS = 64 * 2**20  # of the output in which the proof of a result is looked for: as much as is read of it later
-LOAD = "load"  # begins the names of the files of a load
+PLACE_S = 300.0  # for moving a file of a study to a node
+# What failed halfway goes out of the way, whoever it belongs to; it is removed as far as its owner is root.
+DISCARD = """
+cd / || exit 1
+number=1
+while [ -e "$1.failed$number" ]; do number=$((number + 1)); done
+mv -- "$1" "$1.failed$number" && mkdir -p -- "$1" || exit 1
+rm -rf -- "$1.failed$number" 2>/dev/null
+exit 0
+"""
 
 
 def run_trial(
@@ -38,60 +39,154 @@ def run_trial(
     place: Path,
     plan_sha256: str = "",
     pause: Pause | None = None,
+    done: set[str] | None = None,
+    kept: steps.Kept = steps.nothing_kept,
 ) -> TrialRecord:
     """Run `work` once and write everything into the directory `place`, `record.json` last.
 
-    `plan_sha256` is that of its plan, "" for a trial without one; `pause` is what ended just before.
+    `plan_sha256` is that of its plan, "" for a trial without one; `pause` is what ended just before. `done` names the
+    works whose setup this cluster has; this one is added when its own succeeds. `kept` gives files of the study.
 
     A command that fails or takes too long is a recorded failure, not an exception.
     """
-    before = _counters(cluster, work)
-    cpus = sorted({cpu for node in work.target.nodes for cpu in node.cpu_ids})
-    machine = machine_counters(cpus)
-    started, clock = time.time(), time.monotonic()
-    records: list[StepRecord] = []
-    status, failure = Status.OK, ""
-    background: list[BackgroundStep] = []
-    load: list[BackgroundStep] = []
-    load_records: list[StepRecord] = []
-    try:
-        failure = _start_load(cluster, work.load, place, load) if work.load else ""
-        status = Status.FAILED if failure else status
-        for number, step in enumerate(() if failure else work.steps):
-            _prepare(cluster, step, work.target)
-            if step.background:
-                failure = _start(cluster, f"{number}", step, work.target, place, background)
-                status = Status.FAILED if failure else status
-            else:
-                ran = _run_step(cluster, number, step, work.target, place)
-                records += ran
-                status, failure = _judge(step, ran, place)
-            if failure:
-                break
-        if not failure and (failure := _load_gone(load, place)):
-            status = Status.FAILED
-    except (CommandError, EnvironmentMissing) as error:
-        status, failure = Status.FAILED, str(error)
-    finally:
-        records += [one.stopped() for one in background]
-        load_records += [one.stopped() for one in reversed(load)]  # a client before its server
-    elapsed_s = time.monotonic() - clock
-    machine = machine_delta(machine, machine_counters(cpus))
-    after = _counters(cluster, work)
-    done = _blank(cell, trial, work, plan_sha256).model_copy(
-        update={
-            "status": status,
-            "failure": failure,
+    return _Trial(cluster, work, place, kept).run(
+        _blank(cell, trial, work, plan_sha256).model_copy(update={"pause": pause}), set() if done is None else done
+    )
+
+
+class _Trial:
+    """One trial while it runs: its steps by their numbers, what they left so far, and the first failure."""
+
+    def __init__(self, cluster: Cluster, work: Work, place: Path, kept: steps.Kept) -> None:
+        self.cluster, self.work, self.target, self.place, self.kept = cluster, work, work.target, place, kept
+        self.planned = tuple(enumerate(work.steps))
+        self.services = Services(cluster, work.target, place)
+        self.records: list[StepRecord] = []
+        self.load: list[StepRecord] = []
+        self.status, self.failure = Status.OK, ""
+
+    def run(self, blank: TrialRecord, done: set[str]) -> TrialRecord:
+        measured: dict[str, object] = {"started": time.time()}
+        try:
+            self._set_up(done)
+            self._serve()
+            self._all(Phase.PREPARE)
+            measured = measured if self.failure else self._measured()
+        finally:
+            self._stop_services()
+            self._clean_up()
+        found = {
+            **measured,
+            "status": self.status,
+            "failure": self.failure,
+            "steps": tuple(sorted(self.records, key=lambda record: (record.step, record.node))),
+            "load": tuple(sorted(self.load, key=lambda record: (record.step, record.node))),
+        }
+        return _written(blank.model_copy(update=found), self.place)
+
+    def _fail(self, failure: str, status: Status = Status.FAILED) -> None:
+        """Note why the trial failed; of several reasons the first one decides."""
+        if failure and not self.failure:
+            self.status, self.failure = status, failure
+
+    def _of(self, phase: Phase, *, services: bool = False) -> list[tuple[int, Step]]:
+        return [(n, one) for n, one in self.planned if one.phase is phase and (one.service is not None) == services]
+
+    def _set_up(self, done: set[str]) -> None:
+        """What a work needs once on a cluster. After a failure nothing is left of it: the next trial tries again."""
+        if not self._of(Phase.SETUP) or self.work.id in done:
+            return
+        self._all(Phase.SETUP)
+        if not self.failure:
+            done.add(self.work.id)
+            return
+        for node in self.target.names:
+            with suppress(CommandError, EnvironmentMissing):
+                transport = self.cluster.reach(node, (node,))
+                transport.run(("sh", "-s", self.target.directory), timeout_s=PLACE_S, stdin=DISCARD)
+
+    def _serve(self) -> None:
+        for number, step in self._of(Phase.RUN, services=True):
+            if self.failure or step.service is None:
+                return
+            transport = steps.transport_of(self.cluster, step, step.nodes[0], self.target)
+            with self._recorded():
+                self._fail(self.services.start(number, step, step.service, transport))
+
+    def _all(self, phase: Phase) -> None:
+        """All steps of a phase, until one of them fails."""
+        for number, step in self._of(phase):
+            if self.failure:
+                return
+            with self._recorded():
+                self._step(number, step)
+
+    def _step(self, number: int, step: Step) -> None:
+        steps.prepare(self.cluster, step, self.target, self.kept)
+        ran = steps.run(self.cluster, number, step, self.target, self.place)
+        self.records += ran
+        status, failure = steps.judge(step, ran, self.place)
+        self._fail(f"{step.phase}: {failure}" if failure and step.phase is not Phase.RUN else failure, status)
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """A node that cannot be reached, or a program that is missing, is a failure of the trial."""
+        try:
+            yield
+        except (CommandError, EnvironmentMissing) as error:
+            self._fail(str(error))
+
+    def _measured(self) -> dict[str, object]:
+        """Run what is measured, with what the nodes and the machine count meanwhile."""
+        before = _counters(self.cluster, self.work)
+        cpus = sorted({cpu for node in self.target.nodes for cpu in node.cpu_ids})
+        machine = machine_counters(cpus)
+        started, clock = time.time(), time.monotonic()
+        background: list[steps.BackgroundStep] = []
+        load: list[steps.BackgroundStep] = []
+        try:
+            with self._recorded():
+                self._run_all(background, load)
+        finally:
+            self.records += [one.stopped(self.place) for one in background]
+            self.load += [one.stopped(self.place) for one in reversed(load)]  # a client before its server
+        elapsed_s = time.monotonic() - clock
+        machine = machine_delta(machine, machine_counters(cpus))
+        after = _counters(self.cluster, self.work)
+        return {
             "started": started,
             "elapsed_s": elapsed_s,
             "counters": {node: delta(before[node], after[node]) for node in before if node in after},
             "host_counters": machine,
-            "pause": pause,
-            "steps": tuple(sorted(records, key=lambda record: (record.step, record.node))),
-            "load": tuple(sorted(load_records, key=lambda record: (record.step, record.node))),
         }
-    )
-    return _written(done, place)
+
+    def _run_all(self, background: list[steps.BackgroundStep], load: list[steps.BackgroundStep]) -> None:
+        if self.work.load:
+            self._fail(steps.start_load(self.cluster, self.work.load, self.place, load))
+        for number, step in self._of(Phase.RUN):
+            if self.failure:
+                return
+            if step.background:
+                steps.prepare(self.cluster, step, self.target, self.kept)
+                self._fail(steps.start(self.cluster, f"{number}", step, self.target, self.place, background))
+            else:
+                self._step(number, step)
+        if not self.failure:
+            self._fail(steps.load_gone(load, self.place))
+
+    def _stop_services(self) -> None:
+        """Stop them. When one of them failed, that comes first: it is why others did."""
+        records, failure = self.services.stop()
+        self.records += records
+        if failure:
+            said = f"{failure}\n{self.failure}" if self.failure else failure
+            self.status, self.failure = Status.FAILED if self.status is Status.OK else self.status, said
+
+    def _clean_up(self) -> None:
+        """All of it, whatever failed before."""
+        for number, step in self._of(Phase.CLEANUP):
+            with self._recorded():
+                self._step(number, step)
 
 
 def not_run(
@@ -178,185 +273,3 @@ def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
         return node, with_host_clock(parse_counters(result.stdout), result.started, result.elapsed_s)
 
     return {node: values for node, values in each(ask, asked, abandon=True) if values is not None}
-
-
-def _transport(cluster: Cluster, step: Step, node: str, target: Target) -> Transport:
-    """A step on one node of a parallel target uses all of the target (on one machine: all of its CPUs)."""
-    parallel = target.scope in (Scope.WORKERS, Scope.CLUSTER) and len(step.nodes) == 1
-    return cluster.reach(node, target.names if parallel else (node,))
-
-
-def _prepare(cluster: Cluster, step: Step, target: Target) -> None:
-    """One command per node: write the step's files, and remove its outputs, because trials of one work share their
-    directory: a program may append to a warm-up's file, and one that writes nothing would have an old file fetched."""
-    if not step.inputs and not step.outputs:
-        return
-    removed = f"rm -f -- {shlex.join(step.outputs)}\n" if step.outputs else ""
-    written = "".join(
-        f"printf %s {shlex.quote(file.content)} >{shlex.quote(file.name)}\n" for file in step.inputs
-    )  # not a here-document: it would add a line end, and end at a line of the content
-    for node in step.nodes:
-        transport = _transport(cluster, step, node, target)
-        script = f"set -e\n{removed}{written}"
-        result = transport.run(("sh", "-s"), timeout_s=CARRY_S, directory=target.directory, stdin=script)
-        if result.exit_code != 0:
-            raise CommandError(f"{node}: the files of the trial cannot be written", detail=result.stderr)
-
-
-def _run_step(cluster: Cluster, number: int, step: Step, target: Target, place: Path) -> list[StepRecord]:
-    def one(node: str) -> StepRecord:
-        transport = _transport(cluster, step, node, target)
-        out, err = _names(f"{number}", node)
-        result = transport.run(
-            step.argv,
-            timeout_s=step.timeout_s,
-            directory=target.directory,
-            stdout=place / out,
-            stderr=place / err,
-        )
-        outputs = _fetch(transport, number, node, step.outputs, target.directory, place)
-        return _record(f"{number}", number, node, step, result, outputs)
-
-    return each(one, step.nodes, abandon=True)
-
-
-@dataclass(frozen=True)
-class BackgroundStep:
-    """A step that runs in the background on one node; `name` begins the names of its files."""
-
-    name: str
-    number: int
-    step: Step
-    node: str
-    running: Background
-
-    def stopped(self) -> StepRecord:
-        """Stop it. Returns its record."""
-        return _record(self.name, self.number, self.node, self.step, self.running.stop(), {})
-
-
-def _start(
-    cluster: Cluster, name: str, step: Step, target: Target, place: Path, background: list[BackgroundStep]
-) -> str:
-    """Start a step in the background, on its first node, and wait until it serves. Returns why it does not."""
-    return _start_on(cluster, name, step, step.nodes[0], target, place, background)
-
-
-def _start_on(
-    cluster: Cluster, name: str, step: Step, node: str, target: Target, place: Path, background: list[BackgroundStep]
-) -> str:
-    out, err = _names(name, node)
-    transport = _transport(cluster, step, node, target)
-    running = transport.start(
-        step.argv,
-        timeout_s=step.timeout_s,
-        directory=target.directory,
-        stdout=place / out,
-        stderr=place / err,
-    )
-    background.append(BackgroundStep(name, int(name.removeprefix(LOAD)), step, node, running))
-    limit_s = READY_S * cluster.timeout_factor
-    if step.ready and not running.wait_for(re.compile(step.ready), limit_s):
-        return f"{shlex.join(step.argv)} on {node} was not ready within {limit_s:g} s{_tail(place / out, place / err)}"
-    return ""
-
-
-def _start_load(cluster: Cluster, load: Load, place: Path, started: list[BackgroundStep]) -> str:
-    """Start what disturbs the benchmark, every step of it in the background. Returns why it does not run."""
-    for number, step in enumerate(load.steps):
-        _prepare(cluster, step, load.target)
-        for node in step.nodes:
-            if failure := _start_on(cluster, f"{LOAD}{number}", step, node, load.target, place, started):
-                return f"the load {load.id}: {failure}"
-    return ""
-
-
-def _load_gone(load: Sequence[BackgroundStep], place: Path) -> str:
-    """Why the benchmark was not under its load to the end; "" when it was."""
-    for one in load:
-        if one.running.ended() and not one.step.background:
-            tail = _tail(*(place / name for name in _names(one.name, one.node)))
-            return f"the load ended before the benchmark; make it longer (its time or its problem size){tail}"
-    return ""
-
-
-def _fetch(
-    transport: Transport, number: int, node: str, names: Sequence[str], directory: str, place: Path
-) -> dict[str, str]:
-    """Fetch a step's output files; one that does not exist is not in the record."""
-    outputs = {}
-    for name in names:
-        file = f"{number}.{node}.{_plain(name)}"
-        with suppress(CommandError):
-            result = transport.run(("cat", name), timeout_s=CARRY_S, directory=directory, stdout=place / file)
-            if result.exit_code == 0:
-                outputs[name] = file
-            else:
-                (place / file).unlink(missing_ok=True)
-    return outputs
-
-
-def _plain(name: str) -> str:
-    """A path as one part of a file name, unique for every path; "stdout" and "stderr" are reserved for the step."""
-    return f"%{name}" if name in ("stdout", "stderr") else urllib.parse.quote(name, safe="")
-
-
-def _names(name: str, node: str) -> tuple[str, str]:
-    return f"{name}.{node}.stdout", f"{name}.{node}.stderr"
-
-
-def _record(
-    name: str, number: int, node: str, step: Step, result: CommandResult, outputs: dict[str, str]
-) -> StepRecord:
-    out, err = _names(name, node)
-    return StepRecord(
-        step=number,
-        node=node,
-        argv=step.argv,
-        exit_code=result.exit_code,
-        timed_out=result.timed_out,
-        background=step.background,
-        started=result.started,
-        elapsed_s=result.elapsed_s,
-        stdout=out,
-        stderr=err,
-        outputs=outputs,
-    )
-
-
-def _judge(step: Step, done: Sequence[StepRecord], place: Path) -> tuple[Status, str]:
-    for record in done:
-        tail = _tail(place / record.stdout, place / record.stderr)
-        if record.timed_out:
-            return (
-                Status.TIMED_OUT,
-                f"{record.argv[0]} on {record.node} was stopped after {record.elapsed_s:.0f} s{tail}",
-            )
-        if record.exit_code != 0 and not _is_result(step, record, place):
-            return Status.FAILED, f"{record.argv[0]} on {record.node} ended with exit code {record.exit_code}{tail}"
-    return Status.OK, ""
-
-
-def _is_result(step: Step, record: StepRecord, place: Path) -> bool:
-    """Whether an exit code other than 0 is the tool's way to report what is in its output."""
-    proof = step.results.get(record.exit_code)
-    if proof is None:
-        return False
-    with (place / record.stdout).open(errors="replace") as output:
-        return re.search(proof, output.read(RESULT_CHARS)) is not None
-
-
-def _last(path: Path) -> str:
-    """The end of a log, which may be of any length."""
-    with path.open("rb") as log:
-        log.seek(max(0, path.stat().st_size - TAIL_BYTES))
-        return log.read(TAIL_BYTES).decode(errors="replace")
-
-
-def _tail(*paths: Path) -> str:
-    """The last lines of the first log that has any, each on its own line."""
-    for path in reversed(paths):
-        lines = [line for line in _last(path).splitlines() if line.strip()] if path.exists() else []
-        if lines:
-            return "\n" + "\n".join(line[:300] for line in lines[-TAIL_LINES:])
-    return ""

@@ -55,7 +55,8 @@ class Simulated:
 
     @property
     def analysis(self) -> Analysis:
-        return analyse(self.measurements, plan=self.plan, findings=(), trials=self.trials, declared=declared_metrics())
+        declared = declared_metrics(self.plan.study.benchmarks)
+        return analyse(self.measurements, plan=self.plan, findings=(), trials=self.trials, declared=declared)
 
     @property
     def comparison(self) -> Comparison:

@@ -6,7 +6,7 @@ reported and left out, the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 from vtax.errors import PLUGIN_FAILURES
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from vtax.model.metric import Metric
+    from vtax.model.study import BenchmarkSpec
     from vtax.tools.benchmark import Benchmark
     from vtax.tools.tool import LogFormat, Tool
 
@@ -28,6 +31,7 @@ BUILT_IN = (
     "vtax.tools.ping",
     "vtax.tools.startup",
     "vtax.tools.stream",
+    "vtax.tools.command",
 )
 GROUP = "vtax.tools"
 
@@ -115,9 +119,19 @@ def commands() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for tool in tools() for name in (*tool.programs, *tool.commands)))
 
 
-def declared_metrics() -> dict[str, tuple[Metric, ...]]:
-    """The metrics that each benchmark may report."""
-    return {name: benchmark.metrics for name, benchmark in benchmarks().items()}
+def metrics_of(benchmark: str, params: Mapping[str, JsonValue]) -> tuple[Metric, ...]:
+    """The metrics that an entry with these parameters may report; none of a benchmark that is not known here."""
+    known = benchmarks().get(benchmark)
+    if known is None:
+        return ()
+    by_entry = getattr(known, "metrics_of", None)
+    found: tuple[Metric, ...] = known.metrics if by_entry is None else by_entry(params)
+    return found
+
+
+def declared_metrics(entries: Iterable[BenchmarkSpec]) -> dict[str, tuple[Metric, ...]]:
+    """The metrics that entries of a study may report, by their labels."""
+    return {spec.label: metrics_of(spec.name, spec.params) for spec in entries}
 
 
 def broken_plugins() -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from vtax.errors import ParseError
 from vtax.launchers.mpirun import Mpirun
@@ -20,6 +20,15 @@ class Params(Record):
     """Parameters of a benchmark as a study gives them; "auto" values are filled in by `resolve`, once, in the plan."""
 
 
+class Around(NamedTuple):
+    """What of a study an entry may depend on, besides the nodes that it runs on."""
+
+    shared_path: str
+    seed: int
+    place: int  # of the entry among those of the study, from 0
+    workload: bool  # whether the study has an image of its own
+
+
 ATTRIBUTES = ("name", "requires", "scopes", "default_scopes", "metrics", "params")
 
 
@@ -29,6 +38,12 @@ class Benchmark(Protocol):
     The audit reads what a benchmark declares: one that requires mpirun has ranks, one that may run on the shared file
     system measures storage. `short_by_nature = True` is for those whose result does not depend on the run's length.
     In scope PROVISIONING nothing runs: the campaign writes what it notes of every cluster.
+
+    Some have more: `metrics_of(params)` where the metrics of an entry depend on its parameters, as a study has them;
+    `mistakes(params, spec, workload=...)` for what is wrong with an entry as a whole (paths relative to it; `workload`:
+    whether the study has an image of its own); `placed(params, around)` for parameters that depend on the study.
+    `own_code = True` is for one that runs commands of the study's author. `about_storage = False` is for one that may
+    run on the shared file system and measures something else.
     """
 
     @property

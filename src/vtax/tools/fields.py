@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vtax.model.nodes import Target
-from vtax.units import parse_bytes
+from vtax.units import parse_bytes, parse_seconds
 
 Auto = Literal["auto"]
 
@@ -25,6 +25,19 @@ Bytes = Annotated[
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "examples": ["512 MiB"]}]}),
 ]
 """A size in bytes; a study may write it with a unit."""
+
+
+def _seconds(value: Any) -> Any:
+    return parse_seconds(value) if isinstance(value, str) else value
+
+
+Seconds = Annotated[
+    float,
+    BeforeValidator(_seconds),
+    Field(gt=0, le=1e6),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "examples": ["90 s"]}]}),
+]
+"""A duration in seconds; a study may write it with a unit."""
 
 Threads = Auto | Annotated[int, Field(ge=1, le=4096)]
 """A number of threads or workers on each node, or "auto": one for every CPU."""

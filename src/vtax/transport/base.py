@@ -25,6 +25,11 @@ class Background(Protocol):
         """Stop it, if it has not ended by itself. Returns its result."""
         ...
 
+    def finish(self, number: int, grace_s: float) -> CommandResult:
+        """Have the signal sent to a command that was started with `control`, and wait for its end; when it does not
+        come in time, end it with everything that it started. Returns how it really ended; `timed_out` tells that."""
+        ...
+
 
 class Transport(Protocol):
     """A node's command line and files. A command that outlives `timeout_s` is ended, on the node too."""
@@ -35,7 +40,7 @@ class Transport(Protocol):
         *,
         timeout_s: float,
         directory: str = "/",
-        stdin: str = "",
+        stdin: str | bytes = "",
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
@@ -51,7 +56,11 @@ class Transport(Protocol):
         directory: str = "/",
         stdout: Path,
         stderr: Path,
-    ) -> Background: ...
+        control: bool = False,
+    ) -> Background:
+        """Start it in the background. With `control`, its standard input takes orders, and its end ends the command:
+        of one that runs under `vtax-supervise --control`."""
+        ...
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
         """The command line that runs `argv` on the node for a user, or a login shell; with a terminal if wanted."""

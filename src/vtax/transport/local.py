@@ -30,7 +30,7 @@ class LocalTransport:
         *,
         timeout_s: float,
         directory: str = "/",
-        stdin: str = "",
+        stdin: str | bytes = "",
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
@@ -46,10 +46,17 @@ class LocalTransport:
         return result.model_copy(update={"argv": tuple(argv)})
 
     def start(
-        self, argv: Sequence[str], *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdout: Path,
+        stderr: Path,
+        control: bool = False,
     ) -> process.Running:
-        limited = ("timeout", "-k", "5", f"{timeout_s:g}", *argv)
-        return process.start(self.wrap(directory, limited), stdout=stdout, stderr=stderr, env=ENVIRONMENT)
+        command = self.wrap(directory, ("timeout", "-k", "5", f"{timeout_s:g}", *argv))
+        return process.start(command, stdout=stdout, stderr=stderr, env=ENVIRONMENT, control=control)
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:  # noqa: ARG002  # the node's is this one
         settings = (f"{name}={value}" for name, value in ENVIRONMENT.items())

@@ -107,7 +107,7 @@ def failed(result: CommandResult, remedy: str = "") -> CommandError:
 
 def _spawn(
     argv: Sequence[str],
-    stdin: IO[bytes],
+    stdin: IO[bytes] | int,
     stdout: IO[bytes],
     stderr: IO[bytes],
     env: Mapping[str, str] | None,
@@ -179,6 +179,35 @@ class Running:
     def ended(self) -> bool:
         return self.process.poll() is not None
 
+    def finish(self, number: int, grace_s: float) -> CommandResult:
+        """Send the number of a signal to what obeys its standard input, and wait; then close it, which ends the command
+        with all that it started."""
+        orders, timed_out = self.process.stdin, False
+        assert orders is not None
+        try:
+            if not self.ended():
+                with contextlib.suppress(OSError):  # it ends just now
+                    orders.write(f"{number}\n".encode())
+                    orders.flush()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(grace_s)
+                timed_out = not self.ended()
+        finally:
+            with contextlib.suppress(OSError):
+                orders.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(TERM_GRACE_S)
+            end(self.process)
+        return CommandResult(
+            argv=self.argv,
+            exit_code=self.process.returncode,
+            stdout="",
+            stderr="",
+            started=self.started,
+            elapsed_s=time.monotonic() - self.clock,
+            timed_out=timed_out,
+        )
+
     def stop(self) -> CommandResult:
         ended_itself = self.ended()
         end(self.process)
@@ -193,9 +222,11 @@ class Running:
         )
 
 
-def start(argv: Sequence[str], *, stdout: Path, stderr: Path, env: Mapping[str, str] | None = None) -> Running:
-    """Start `argv` in the background, its output into two files."""
+def start(
+    argv: Sequence[str], *, stdout: Path, stderr: Path, env: Mapping[str, str] | None = None, control: bool = False
+) -> Running:
+    """Start `argv` in the background, its output into two files; with `control`, its standard input is a pipe."""
     with stdout.open("wb") as out, stderr.open("wb") as err, Path(os.devnull).open("rb") as nothing:
         started, clock = time.time(), time.monotonic()
-        process = _spawn(argv, nothing, out, err, env)
+        process = _spawn(argv, subprocess.PIPE if control else nothing, out, err, env)
     return Running(argv=tuple(argv), process=process, stdout=stdout, started=started, clock=clock)

@@ -47,7 +47,7 @@ class SshTransport:
         *,
         timeout_s: float,
         directory: str = "/",
-        stdin: str = "",
+        stdin: str | bytes = "",
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
@@ -61,12 +61,19 @@ class SshTransport:
         return result.model_copy(update={"argv": tuple(argv), "timed_out": expired})
 
     def start(
-        self, argv: Sequence[str], *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        directory: str = "/",
+        stdout: Path,
+        stderr: Path,
+        control: bool = False,
     ) -> process.Running:
-        # A terminal (-tt) makes the node end the command when the connection closes.
         command = list(self.command(argv, timeout_s, directory, {}))
-        command.insert(1, "-tt")
-        return process.start(command, stdout=stdout, stderr=stderr)
+        if not control:
+            command.insert(1, "-tt")  # a terminal makes the node end the command when the connection closes
+        return process.start(command, stdout=stdout, stderr=stderr, control=control)
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
         words = ("--", shlex.join(argv)) if argv else ()

@@ -104,14 +104,21 @@ def test_what_is_no_gate_is_refused_with_the_grammar(text: str) -> None:
 )
 def test_a_name_that_the_study_lacks_is_refused_with_those_that_it_has(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check_gates(parse_gates([text]), study(), declared_metrics())
+        check_gates(parse_gates([text]), study(), declared_metrics(study().benchmarks))
     assert said in caught.value.remedy
 
 
 def test_names_that_the_study_has_are_fine_and_two_campaigns_compare_the_baseline_too() -> None:
-    check_gates(parse_gates(["sysbench-cpu.events_rate@box slower than 5%", "blocker"]), study(), declared_metrics())
     check_gates(
-        parse_gates(["sysbench-cpu.events_rate@host slower than 5%"]), study(), declared_metrics(), baseline=True
+        parse_gates(["sysbench-cpu.events_rate@box slower than 5%", "blocker"]),
+        study(),
+        declared_metrics(study().benchmarks),
+    )
+    check_gates(
+        parse_gates(["sysbench-cpu.events_rate@host slower than 5%"]),
+        study(),
+        declared_metrics(study().benchmarks),
+        baseline=True,
     )
 
 

@@ -348,8 +348,7 @@ def startup(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that measures how nodes start."""
     known = {**benchmarks(), "startup": SimpleNamespace(group="Start-up", metrics=(FIRST, READY, IDLE))}
     monkeypatch.setattr("vtax.report.document.groups.benchmarks", lambda: known)
-    declared = {name: known.metrics for name, known in known.items()}
-    monkeypatch.setattr("vtax.report.document.answer.lines.declared_metrics", lambda: declared)
+    monkeypatch.setattr("vtax.report.document.answer.lines.metrics_of", lambda name, _: known[name].metrics)
 
 
 @pytest.mark.usefixtures("startup")

@@ -20,7 +20,8 @@ from vtax.model.plan import Cell, InputFile, Load, PlannedTrial, Step, Work
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import Status, TrialRecord
 from vtax.providers.base import Site
-from vtax.running.trial import READY_S, not_run, run_trial
+from vtax.running.steps import READY_S
+from vtax.running.trial import not_run, run_trial
 from vtax.tools.ping.benchmark import Ping, PingParams
 
 SHAPE = ClusterShape(nodes=(node_shape("master", (4,)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))

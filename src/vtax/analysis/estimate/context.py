@@ -16,7 +16,7 @@ from vtax.model.plan import Plan
 from vtax.model.study import Study
 from vtax.model.trial import Status, TrialRecord
 
-Declared = Mapping[str, Sequence[Metric]]  # benchmark -> the metrics that it may report
+Declared = Mapping[str, Sequence[Metric]]  # label of an entry -> the metrics that it may report
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,6 @@ def _declared(context: PairingContext, place: Place) -> list[SeriesRecord]:
             primary=label not in context.study.exploratory,
             labels={"target": target},
         )
-        for metric in context.declared.get(benchmark, ())
+        for metric in context.declared.get(label, ())
         if metric.primary
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from itertools import dropwhile
 from pathlib import Path
 
 from vtax.errors import ImageError
@@ -16,6 +17,10 @@ from vtax.providers.base import LABEL
 from vtax.transport import process
 
 PROGRAM = "/vtax-enter"  # how its path ends; see its source for what it does
+RUN = "vtax-run"  # becomes another user or enters an image, then gives back what it was lent for that
+SUPERVISE = ("vtax-supervise", "--control")  # before it, the latter where it obeys: ends what others' users started
+LENT = {"--user": ("kill", "setgid", "setuid"), "--image": ("kill", "setgid", "setuid", "sys_chroot")}
+LIMIT = ("timeout", "-k")  # begins a command with a time limit: timeout -k SECONDS SECONDS COMMAND
 
 
 def verify(image: Image) -> None:
@@ -46,13 +51,24 @@ def wrapper(
     """What runs a command in the root file system on a node's CPUs: by control groups, or else by `taskset`.
 
     `network` is the file of a network namespace, "" makes one with loopback alone for each command; `node` is the host
-    name, "" leaves that of the machine; `keep` are the capabilities that the command has, although it is root.
+    name, "" leaves that of the machine; `keep` are the capabilities that the command has, although it is root; one that
+    enters an image or becomes another user is lent what it needs for that.
     """
     pinned = () if groups else ("taskset", "-c", ",".join(map(str, cpus)))
     enter = (image.enter, f"{LABEL}={campaign}", image.directory, str(site), str(shared), mountpoint)
 
     def wrap(directory: str, argv: Sequence[str]) -> tuple[str, ...]:
-        where = (directory, " ".join(map(str, groups)), network, node, ",".join(keep))
+        where = (directory, " ".join(map(str, groups)), network, node, ",".join((*keep, *lent(argv))))
         return (*pinned, *process.as_root_here(), *enter, *where, *argv)
 
     return wrap
+
+
+def lent(argv: Sequence[str]) -> tuple[str, ...]:
+    """The capabilities that a command by `vtax-run` needs for its options, marked as those that it must give back."""
+    words = tuple(argv[4:] if tuple(argv[:2]) == LIMIT else argv)
+    words = tuple(dropwhile(lambda word: word in SUPERVISE, words))
+    if words[:1] != (RUN,):
+        return ()
+    options = words[1 : words.index("--")] if "--" in words else words[1:]
+    return tuple(sorted({f"+{name}" for option in options[::2] for name in LENT.get(option, ())}))

@@ -44,7 +44,7 @@ def _entry(
     inside = {series for matrix in found for series in matrix.members}
     flat = [series for series in several if series not in inside]
     counted = {series for series in flat if results.first(series).kind is Kind.COUNT}
-    meanings = report.meanings.get(benchmark, {})
+    meanings = report.meanings.get(label, {})
     peak = peak_flops(report, label) if any(has_peak(results.first(series)) for series in several) else None
     names = report.plan.names_of(benchmark, label)
     about = boxes(

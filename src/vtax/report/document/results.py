@@ -89,7 +89,7 @@ def results_of(report: ReportInput) -> Results:
     entries = [spec.label for spec in report.plan.study.benchmarks]
 
     def place(series: Series) -> tuple[object, ...]:
-        declared = list(report.meanings.get(series.benchmark, ()))
+        declared = list(report.meanings.get(series.label, ()))
         metric = declared.index(series.metric) if series.metric in declared else len(declared)
         entry = entries.index(series.label) if series.label in entries else len(entries)
         return (entry, series.label, metric, natural(series.metric), natural(repr(series.labels)))
@@ -104,7 +104,8 @@ def _exploratory(report: ReportInput, several: Iterable[Series]) -> frozenset[Se
     """The series of exploratory entries whose metrics their tools declare as primary, or read as primary (iozone: of
     some operations)."""
     labels = {spec.label for spec in report.plan.study.benchmarks if spec.exploratory}
-    primary = {(name, metric.name) for name, known in declared_metrics().items() for metric in known if metric.primary}
+    declared = declared_metrics(report.plan.study.benchmarks)
+    primary = {(label, metric.name) for label, known in declared.items() for metric in known if metric.primary}
     read = {
         (trial.label, value.metric, frozenset(value.labels.items()))
         for trial in report.trials
@@ -114,7 +115,7 @@ def _exploratory(report: ReportInput, several: Iterable[Series]) -> frozenset[Se
     }
 
     def main(one: Series) -> bool:
-        return (one.benchmark, one.metric) in primary or any(
+        return (one.label, one.metric) in primary or any(
             (label, metric) == (one.label, one.metric) and own <= set(one.labels) for label, metric, own in read
         )
 

@@ -1,1 +1,8 @@
-"""command: a command of a user's own, with metrics read from what it prints."""
+"""command: any command of a study's author, in one node or between nodes, with metrics that the study declares."""
+
+from __future__ import annotations
+
+from vtax.tools.command.benchmark import Command
+from vtax.tools.tool import Tool
+
+TOOL = Tool(name="command", benchmarks=(Command(),), programs=("vtax-run", "vtax-supervise"))

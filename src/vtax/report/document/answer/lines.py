@@ -16,7 +16,7 @@ from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.answer.wording import changes, excluded, sizes, within
 from vtax.report.document.groups import Group, group_of
 from vtax.report.document.numbers import plural
-from vtax.tools import declared_metrics
+from vtax.tools import metrics_of
 from vtax.units import format_quantity
 
 CLAIMS = (Verdict.SLOWER, Verdict.FASTER)
@@ -212,6 +212,6 @@ def _typical(analysis: Analysis, environment: str, unit: str) -> str:
 
 def _declared(level: Level) -> tuple[bool, int]:
     """The place of a metric among those of its tool, primary ones first."""
-    known = declared_metrics().get(level.benchmark, ())
+    known = metrics_of(level.benchmark, {})
     place = next((place for place, metric in enumerate(known) if metric.name == level.metric), len(known))
     return not (place < len(known) and known[place].primary), place

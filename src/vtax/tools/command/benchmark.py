@@ -1,0 +1,109 @@
+"""What vtax runs for an entry with an own command, and what it reads from a run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import JsonValue
+
+from vtax.errors import Mistake, ParseError, UsageError
+from vtax.launchers.mpirun import Mpirun
+from vtax.model.metric import Metric
+from vtax.model.nodes import Phase, Scope, Target
+from vtax.model.plan import Step
+from vtax.model.study import BenchmarkSpec
+from vtax.model.trial import StepRecord, TrialRecord
+from vtax.tools.benchmark import Around, source_of
+from vtax.tools.command import templates
+from vtax.tools.command.checks import mistakes
+from vtax.tools.command.metric_table import declared
+from vtax.tools.command.params import CommandParams
+from vtax.tools.command.steps import ENTERED, SUPERVISED, USAGE, Steps
+from vtax.tools.patterns import compile_pattern
+from vtax.tools.reading import Output, Reading
+
+FIRST_PORT = 21_000  # below those that the kernel gives to clients
+UNKNOWN_S = 5.0  # of work whose duration the study does not say, for estimates only
+
+
+class Command:
+    name = "command"
+    requires = (SUPERVISED, ENTERED)
+    scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER, Scope.PAIRS, Scope.SHARED)
+    default_scopes = (Scope.NODE,)
+    about_storage = False  # its author decides what it is about
+    own_code = True
+    metrics = declared(())
+    params = CommandParams
+
+    def metrics_of(self, params: Mapping[str, JsonValue]) -> tuple[Metric, ...]:
+        """The metrics of an entry with these parameters."""
+        return declared(CommandParams.model_validate(dict(params)).metrics)
+
+    def mistakes(self, params: CommandParams, spec: BenchmarkSpec, *, workload: bool) -> Iterable[Mistake]:
+        return mistakes(params, spec, workload=workload)
+
+    def placed(self, params: CommandParams, around: Around) -> CommandParams:
+        """With what depends on the study as a whole: whether there is an image, the port, words that are the same on
+        all targets."""
+        if lost := [file.source for file in params.files if not file.sha256]:
+            raise UsageError(f"{lost[0]} was not read", remedy="a study with `files` has to be a file in a folder")
+        port = params.port if isinstance(params.port, int) else FIRST_PORT + around.place
+        image = around.workload if params.image is None else params.image
+        words = {"shared": around.shared_path, "seed": str(around.seed), "port": str(port)}
+        return params.model_copy(update={"port": port, "image": image, "words": words})
+
+    def resolve(self, params: CommandParams, target: Target) -> CommandParams:
+        seconds = params.running.seconds
+        timed = {} if seconds is None else {"seconds": f"{seconds:g}"}
+        own = {name: templates.text_of(value) for name, value in params.values.items()}
+        return params.model_copy(update={"words": {**params.words, **templates.of_shape(target), **timed, **own}})
+
+    def steps(self, params: CommandParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+        return Steps(params, target, launcher).all()
+
+    def read(self, record: TrialRecord) -> tuple[Output, ...]:
+        from vtax.tools.command.extract import extract
+
+        params = CommandParams.model_validate(dict(record.params))
+        done = measured(record)
+        files = files_of(done)
+        texts = {name: record.texts[file] for name, file in files.items()}
+        if reason := unsuccessful(params, texts):
+            reading = Reading(self.name, ended=True)
+            reading.refuse(0, "the run", reason)
+            return (Output(done.stdout, reading),)
+        found = extract(params.metrics, texts, record.label)
+        return tuple(Output(files.get(name, done.stdout), reading) for name, reading in found.readings.items())
+
+    def estimate_s(self, params: CommandParams, target: Target) -> float:
+        run = params.running
+        return run.estimate or run.seconds or UNKNOWN_S
+
+    def clocked_s(self, params: CommandParams, target: Target) -> float:
+        return params.running.seconds or 0.0
+
+
+def measured(record: TrialRecord) -> StepRecord:
+    """The step that is measured. Raises ParseError for a trial without one."""
+    found = [done for done in record.steps if done.phase is Phase.RUN and not done.background]
+    if not found:
+        raise ParseError(f"{source_of(record)}: the command did not run", remedy="look at the trial's failure")
+    return found[-1]
+
+
+def files_of(done: StepRecord) -> dict[str, str]:
+    """What a run left, and where it is kept: "stdout", "stderr", the files that metrics are read from, and "usage"."""
+    named = {"usage" if name == USAGE else name: file for name, file in done.outputs.items()}
+    return {**named, "stdout": done.stdout, "stderr": done.stderr}
+
+
+def unsuccessful(params: CommandParams, texts: Mapping[str, str]) -> str:
+    """Why a run did not succeed by the patterns of its study; "" when it did."""
+    success = params.running.success
+    printed = (texts["stdout"], texts["stderr"])
+    if success.match and not any(compile_pattern(success.match).found(text) for text in printed):
+        return f"nothing in its output matches {success.match!r}, as `success.match` demands"
+    if success.refuse and any(compile_pattern(success.refuse).found(text) for text in printed):
+        return f"its output matches {success.refuse!r}, which `success.refuse` forbids"
+    return ""
