@@ -108,8 +108,8 @@ def format_seconds(seconds: float) -> str:
 def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
     """The factor and the scaled unit in which `magnitude` reads well: (1e9, "Gflop/s").
 
-    Rates and sizes take decimal prefixes, durations go down to ns; fractions, plain counts and the units of a user's own
-    metrics ("tokens/s") stay as they are.
+    Rates and sizes take decimal prefixes, durations go down to ns; fractions, plain counts and the units of a user's
+    own metrics ("tokens/s") stay as they are.
     """
     size = abs(magnitude)
     short = SHORT.get(unit, unit)

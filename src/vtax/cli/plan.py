@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vtax.cli.run import STUDY_HELP, Anytime, Budget, Rounds, budget_of
+from vtax.cli.sample import HELP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from vtax.model.nodes import NodeShape
     from vtax.model.plan import Plan, Step
-    from vtax.model.study import ImageSpec
+    from vtax.model.study import ImageSpec, Study
     from vtax.planning.preparation import Prepared
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
@@ -35,6 +36,7 @@ def plan(
     check: Annotated[
         bool, typer.Option(help="Exit with code 2 or 3 when `vtax run` would refuse the study here.")
     ] = False,
+    sample: Annotated[list[str] | None, typer.Option("--sample", metavar="[LABEL[/OUTPUT]=]FILE", help=HELP)] = None,
 ) -> None:
     """Show what a study compares here, how long it takes, what decides and what is left out. Starts nothing.
 
@@ -44,6 +46,7 @@ def plan(
     \b
     Example:  vtax plan quick
     Example:  vtax plan standard --rounds 10 --commands
+    Example:  vtax plan mine.toml --sample pgbench=output.txt
     """
     from vtax.cli.console import paths, print_json, say, warn
     from vtax.image import build, recipe
@@ -52,6 +55,9 @@ def plan(
     from vtax.planning.preparation import prepare, refuse_impossible
     from vtax.planning.study import load
 
+    if sample:
+        _try(load(study), sample, json=json)
+        return
     overrides = Overrides(rounds, budget_of(budget), anytime)
     prepared = prepare(overrides.of(load(study)), paths(), only_available=available)
     made = prepared.plan
@@ -73,6 +79,20 @@ def plan(
         warn(f"note: `vtax run` would refuse this study on this machine: {message}")
     if check:
         refuse_impossible(prepared)
+
+
+def _try(study: Study, samples: list[str], *, json: bool) -> None:
+    """Print what the study's own metrics find in samples. Exits with code 2 where one finds nothing."""
+    from vtax.cli.console import print_json, say
+    from vtax.cli.sample import as_json, fits, lines_of, try_samples
+
+    entries = try_samples(study, samples)
+    if json:
+        print_json(as_json(entries))
+    else:
+        say(*lines_of(entries))
+    if not fits(entries):
+        raise typer.Exit(2)
 
 
 def summary(prepared: Prepared, *, built: bool) -> list[str]:
