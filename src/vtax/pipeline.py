@@ -37,6 +37,7 @@ from vtax.planning.preparation import (
     refuse_impossible,
     resolve,
     shape_of,
+    with_own_image,
 )
 from vtax.planning.resuming import refuse_untrusted
 from vtax.planning.study import at_any_time
@@ -98,11 +99,11 @@ def start(
         ).encode()
         + study_text
     )
-    prepared = prepare(study, paths, only_available=available)
+    prepared = prepare(with_own_image(study, paths, freeze=True), paths, only_available=available)
     refuse_impossible(prepared)
     for sentence in (*prepared.plan.left_out, *prepared.warnings(), *refuse_small_budget(prepared.plan)):
         listener(Notice(sentence))
-    image = image_of(study, paths, listener)
+    image = image_of(prepared.plan.study, paths, listener)
     about = {
         "id": secrets.token_hex(4),
         "vtax_version": __version__,
