@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vtax.errors import EnvironmentMissing, UsageError
+from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, derived, recipe
 from vtax.image.workload import cache as workloads
-from vtax.model.cluster import Image
+from vtax.model.cluster import Image, Workload
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.plan import Plan
@@ -115,7 +115,7 @@ def cached_image(study: Study, paths: Paths) -> Image | None:
     image = derived.cached(paths.images, made, study.packages)
     if image is None or study.image.workload is None:
         return image
-    own = workloads.cached(paths.workloads, study.image.workload)
+    own = own_image(study, paths)
     return image.model_copy(update={"workload": own}) if own else None
 
 
@@ -143,3 +143,34 @@ def with_own_image(study: Study, paths: Paths, *, freeze: bool = False) -> Study
         return study
     found = workloads.frozen(paths.workloads, spec) if freeze else workloads.looked_up(paths.workloads, spec)
     return study.model_copy(update={"image": study.image.model_copy(update={"workload": found})})
+
+
+def own_image(study: Study, paths: Paths) -> Workload | None:
+    """The study's own image where it is in the cache."""
+    spec = study.image.workload
+    return workloads.cached(paths.workloads, spec) if spec else None
+
+
+def refuse_missing_own_image(study: Study, paths: Paths) -> None:
+    """Raise NotMatched where the own image that a campaign was started with is no longer in the cache."""
+    spec = study.image.workload
+    if spec is not None and own_image(study, paths) is None:
+        raise NotMatched(
+            "the study's own image is no longer in the cache",
+            detail=f"{spec.source}, sha256 {spec.digest}",
+            remedy="`vtax image build` with the study unpacks it again, if it is still the same image",
+        )
+
+
+def to_make(study: Study, paths: Paths) -> dict[str, float]:
+    """What of a study's root file system the cache lacks, with about how many seconds it takes."""
+    made = recipe.recipe(study.image, build.find_machine_mirror())
+    lacking = {}
+    if derived.cached(paths.images, made, study.packages) is None:
+        if build.cached(paths.images, made) is None:
+            lacking["build the root file system"] = build.ESTIMATE_S
+        if derived.additional(made, study.packages):
+            lacking["install its packages"] = derived.ESTIMATE_S
+    if study.image.workload is not None and own_image(study, paths) is None:
+        lacking["unpack your own image"] = workloads.ESTIMATE_S
+    return lacking

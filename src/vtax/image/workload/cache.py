@@ -106,10 +106,11 @@ def ensure(cache: Path, spec: WorkloadSpec, listener: Listener) -> Workload:
 
 
 def remove(cache: Path, digest: str) -> None:
-    """Delete an own image from the cache."""
+    """Delete an own image from the cache, and the disk that virtual machines have it on."""
     (cache / digest / MANIFEST).unlink()
     delete(cache / digest)
-    (cache / f"{digest}.lock").unlink(missing_ok=True)
+    for place in (cache / f"{digest}.lock", *cache.glob(f"{digest}.disk*")):
+        place.unlink(missing_ok=True)
 
 
 def _unpack(cache: Path, found: Identity, listener: Listener) -> Workload:

@@ -77,7 +77,16 @@ def identify(spec: WorkloadSpec) -> Identity:
             return Identity.of(argument, spec.source, _docker_configuration(_small_files(path), tag, spec.source))
         read = _directory(path) if transport == "oci" else _member(_small_files(path))
         return Identity.of(argument, spec.source, _oci_configuration(read, tag, spec.source))
-    except (OSError, EOFError, tarfile.TarError, ValueError, LookupError, TypeError, RecursionError) as error:
+    except (
+        OSError,
+        EOFError,
+        tarfile.TarError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise UsageError(
             f"{spec.source} cannot be read as an image: {printable(_why(error))}", remedy=DAMAGED
         ) from error
@@ -214,7 +223,7 @@ def _of_registry(source: str) -> Identity:
     try:
         manifest = _chosen(_json(raw), lambda digest: _inspect(f"{_untagged(source)}@{digest}"), source)
         wanted = manifest["config"]["digest"]
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{source}: its manifest is damaged: {printable(_why(error))}", remedy="push it again"
         ) from error

@@ -13,6 +13,10 @@ from vtax.transport import process
 from vtax.wording import listed, printable
 
 MOUNT_POINTS = ("dev", "proc", "scratch", "shared", "sys")  # of every node, in every image
+MOUNTED = {  # what they have to be, where an image has them: as `find` names it, and in words
+    **dict.fromkeys((*MOUNT_POINTS, "etc"), ("d", "a directory")),
+    "etc/hosts": ("f", "a file"),
+}
 LIST_S = 300.0
 LINKS = 40  # in one path, as in Linux
 GLIBC = re.compile(r"(?:usr/)?lib(?:32|64|x32)?/(?:[^/]{1,60}/)?libc\.so\.6")
@@ -66,12 +70,12 @@ def refuse_links_out(tree: Tree, source: str) -> None:
                 f"{source} has a symbolic link out of the image: {printable(path)!r} to {printable(entry.link)!r}",
                 remedy="use an image that you trust, or make it again",
             )
-    wrong = [f"/{name}" for name in MOUNT_POINTS if name in tree and tree[name].kind != "d"]
-    if wrong:
-        raise UsageError(
-            f"{source}: {listed(wrong)} is not a directory in the image, and every node mounts something there",
-            remedy="make it a directory in the image",
-        )
+    for name, (kind, what) in MOUNTED.items():
+        if name in tree and tree[name].kind != kind:
+            raise UsageError(
+                f"{source}: /{name} is not {what} in the image, and every node mounts something there",
+                remedy=f"make it {what}, or leave it out of the image",
+            )
 
 
 def resolve(tree: Tree, path: str) -> str | None:
