@@ -26,10 +26,11 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import cgroup, network
+from vtax.providers import cgroup, network, overlay
 from vtax.providers.base import (
     LABEL,
     SCRATCH,
+    WORKLOAD,
     Cluster,
     Commands,
     Creation,
@@ -84,14 +85,20 @@ class Host(Provider):
             return Mpirun(interface=network.INTERFACE, transport=options.mpi_transport)
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
-        image = Image(recipe="", digest="", directory="ROOTFS", archive="")
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+    ) -> Commands:
+        own = overlay.PLANNED if workload else None
+        image = Image(recipe="", digest="", directory="ROOTFS", archive="", workload=own)
         return self._commands(spec, shape, shared_path, Site("CAMPAIGN", Path("CAMPAIGN"), image, Path("KEYS")))
 
     def _commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Commands:
-        """What makes the network and starts the servers, and how a command enters a node."""
+        """What mounts the study's own image, makes the network and starts the servers, and how a command enters a
+        node."""
         wraps = {name: self._wrapper(spec, name, nodes, shared_path, site) for name, nodes in _sets(spec, shape)}
-        made = tuple(command for part in _networks(spec, shape, site) for command in part)
+        sets = _sets(spec, shape) if site.image.workload else ()
+        mounts = tuple(overlay.command(site.directory / name, site.campaign, self.name) for name, _ in sets)
+        made = (*mounts, *(command for part in _networks(spec, shape, site) for command in part))
         first = shape.workers[0].name
         served = self._server(spec, shape.workers[0], shared_path, site)
         servers = (served,) if _bridged(spec) else ()
@@ -103,6 +110,12 @@ class Host(Provider):
             return [Problem.blocker(reason, self.install_hint)]
         nothing = 'or network = "none", in which no benchmark between nodes runs'
         return list(network.refused('network = "bridge"', nothing, *DEVICES)) if _bridged(spec) else []
+
+    def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
+        if os.geteuid() == 0:
+            return ()
+        reason = "on the host, an image of the study's own needs root: it is mounted for every node"
+        return [Problem.blocker(reason, "run vtax as root, or leave [image.workload] or this environment out")]
 
     def unavailable(self) -> str:
         root = os.geteuid() == 0
@@ -127,9 +140,13 @@ class Host(Provider):
             for part in ("scratch", "tmp", "run"):
                 (site.directory / name / part).mkdir(parents=True, exist_ok=True)
             self._limit(site.campaign, name, nodes)
+            if site.image.workload:
+                overlay.make(site.directory / name, site.campaign, self.name, site.image.workload, shared_path)
         (site.directory / "shared").mkdir(exist_ok=True)
         for place in (SCRATCH, shared_path):
             (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
+        if site.image.workload:
+            (Path(site.image.directory) / WORKLOAD.lstrip("/")).mkdir(exist_ok=True)
         between, *of_nodes = _networks(spec, shape, site)
         network.make(between)
         each(network.make, of_nodes)
@@ -186,6 +203,7 @@ class Host(Provider):
             shared_path=shared_path,
             commands=self._commands(spec, shape, shared_path, site),
             shared_transports=shared,
+            facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=cgroup.GroupPausing(self.groups, site.campaign),
         )
 
@@ -219,6 +237,7 @@ class Host(Provider):
         if self.groups:
             cgroup.remove(self.groups, campaign)
         network.remove(campaign)
+        overlay.remove(self.runtime, campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
         groups = cgroup.campaigns(self.groups) if self.groups else ()
@@ -233,6 +252,7 @@ class Host(Provider):
                 for one in _labelled_processes()
             ),
             *network.leftovers(self.name, self.runtime, parts=True),
+            *overlay.leftovers(self.name, self.runtime),
         ]
 
     def remove_image(self, image: Image) -> None:
