@@ -200,7 +200,8 @@ def lines_of(prepared: Prepared) -> list[str]:
         options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
         control = f" (control: repeats {spec.control_of})" if spec.control_of else ""
         lines.append(f"  {spec.name}{control}: {spec.provider} {options}".rstrip())
-        made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path, plan.study.image.kernel)
+        image, own = plan.study.image, {"workload": True} if plan.study.image.workload else {}
+        made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path, image.kernel, **own)
         lines += [f"    $ {shlex.join(command)}" for command in made]
     lines += _work_lines(plan)
     lines += ["", "order", *_order(plan)]

@@ -58,6 +58,8 @@ try sed '/ - \\(cgroup\\|nfs\\|nfs4\\) /!s/ - \\([^ ]* [^ ]*\\) .*/ - \\1/' /pro
 section filesystems
 try stat -f -c %n:%T / "$scratch"
 limited stat -f -c %n:%T "$shared"
+section workload
+try cat /workload/workload.json
 section limits
 ulimit -Sn; ulimit -Hn
 section process
@@ -99,6 +101,7 @@ SPACE = re.compile(r"^\S+ +([0-9]{1,15}) +[0-9]+ +([0-9]{1,15}) +[0-9]+% (/.*)$"
 BLOCK = re.compile(r"/sys/block/([^/]+)/(?:[^/]+/)?dev")
 PHYSICAL = re.compile(r"^physical /sys/class/net/([^/\n]+)/device$", re.MULTILINE)
 SECCOMP = {"0": "disabled", "1": "strict", "2": "filter"}
+WORKLOAD_ROOT = "/workload/root"  # where a node has the study's own image
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities/"
 
 
@@ -128,6 +131,7 @@ def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/share
         **limit_values(parts),
         **filesystem_values(parts, scratch, shared),
         **program_values(parts),
+        **workload_values(parts),
         "libc": parts.get("libc"),
         "interfaces": interfaces(parts.get("network", ""), files),
         "virtualization": virtualization(parts, files),
@@ -250,6 +254,25 @@ def filesystem_values(parts: Mapping[str, str], scratch: str, shared: str) -> di
     exists = {path for path, name in by_statfs.items() if name}
     names = {"root_filesystem": "/", "scratch_filesystem": scratch, "shared_filesystem": shared}
     return {name: (mounted(path, table) or by_statfs[path]) if path in exists else None for name, path in names.items()}
+
+
+def workload_values(parts: Mapping[str, str]) -> dict[str, object]:
+    """The study's own image, where the node has one: what it is, and what is mounted for it."""
+    try:
+        described = json.loads(parts.get("workload", ""))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(described, dict):
+        return {}
+    words = {name: described.get(name) for name in ("digest", "libc", "architecture")}
+    table = mounts(parts.get("mounts", ""))
+    return {
+        **{f"workload_{name}": word for name, word in words.items() if isinstance(word, str)},
+        "workload_filesystem": next((kind for point, kind in reversed(table) if point == WORKLOAD_ROOT), None),
+        "workload_mounts": sorted(
+            {point.removeprefix(WORKLOAD_ROOT) for point, _ in table if point.startswith(f"{WORKLOAD_ROOT}/")}
+        ),
+    }
 
 
 def mounted(path: str, table: tuple[tuple[str, str], ...]) -> str:

@@ -48,7 +48,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
     study = study.model_copy(update={"environments": tuple(environments)})
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in environments}
     shape = shape_of(study, room, providers)
-    problems = {spec.name: tuple(providers[spec.name].check(spec, shape, room)) for spec in environments}
+    problems = {spec.name: checked(providers[spec.name], spec, shape, room, study.image) for spec in environments}
     left_out = []
     if only_available:
         for spec in environments:
@@ -58,12 +58,11 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
                 del providers[spec.name]
         if shape_of(study, room, providers) != shape:  # fewer environments share the memory
             shape = shape_of(study, room, providers)
-            again = {
-                spec.name: providers[spec.name].check(spec, shape, room)
+            problems |= {
+                spec.name: checked(providers[spec.name], spec, shape, room, study.image)
                 for spec in environments
                 if spec.name in providers
             }
-            problems |= {name: tuple(found) for name, found in again.items()}
     repeated = {spec.name for spec in environments if spec.control_of}
     if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(environments) - len(repeated)):
         lost = study.baseline not in providers
@@ -75,6 +74,14 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             remedy="run `vtax doctor` to see what is missing and how to fix it",
         )
     return Prepared(make_plan(study, room, providers, left_out=left_out), providers, problems)
+
+
+def checked(
+    one: Provider, spec: EnvironmentSpec, shape: ClusterShape, room: HostCapacity, image: ImageSpec
+) -> tuple[Problem, ...]:
+    """Everything that keeps an environment from working here with this [image]."""
+    own = one.workload_problems(spec) if image.workload else ()
+    return (*one.check(spec, shape, room), *own)
 
 
 def shape_of(study: Study, room: HostCapacity, providers: Mapping[str, Provider]) -> ClusterShape:

@@ -80,7 +80,7 @@ def make(place: Path, label: str, provider: str, image: Workload, shared_path: s
 
 def refuse_unfit(image: Workload, shared_path: str) -> None:
     """Raise ImageError for an image in which a mount of the node would end up somewhere else, or nowhere."""
-    wanted = {name: stat.S_ISDIR for name in (*OWN, shared_path, str(Path(HOSTS).parent))} | {HOSTS: stat.S_ISREG}
+    wanted = dict.fromkeys((*OWN, shared_path, str(Path(HOSTS).parent)), stat.S_ISDIR) | {HOSTS: stat.S_ISREG}
     for name, right in wanted.items():
         try:
             mode = Path(image.root, name.lstrip("/")).lstat().st_mode
