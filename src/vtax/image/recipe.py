@@ -45,6 +45,7 @@ PROGRAMS = (  # besides those of the tools
     "vtax-boot",
     "vtax-enter",
     "vtax-rank",
+    "vtax-run",
     "node-init",
     "vm-init",
     "exportfs",
@@ -59,7 +60,7 @@ MODULES = (  # of the kernel, that nodes load
 )
 GUEST = (
     *("build.sh", "node-init", "unpack-kernel", "vm-init"),
-    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "vtax-stream.c", "xhpl.c"),
+    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "vtax-run.c", "vtax-stream.c", "xhpl.c"),
 )
 LEAN = (
     "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded

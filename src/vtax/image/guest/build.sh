@@ -39,6 +39,8 @@ sed '/^$/q' STREAM/stream.c >/usr/local/share/doc/stream/copyright
 
 gcc -O2 "$here/vtax-blas.c" -lopenblas -o /usr/local/bin/vtax-blas
 gcc -O2 "$here/vtax-rank.c" -o /usr/local/bin/vtax-rank
+# Static: it runs programs inside images that have other libraries, or none.
+gcc -O2 -static "$here/vtax-run.c" -o /usr/local/bin/vtax-run
 # Static: the host environment runs it outside of this file system.
 gcc -O2 -static "$here/vtax-enter.c" -o /usr/local/bin/vtax-enter
 # Static: an initial RAM disk holds it and no libraries.

@@ -2,11 +2,14 @@
  *
  * Runs COMMAND in DIRECTORY inside the root file system at ROOT, on this machine, without virtualization: in a mount,
  * process and IPC namespace of its own, so nothing stays mounted or running when it ends. ROOT is read-only; SITE holds
- * the node's own scratch, tmp and run directories, what replaces ROOT's etc/hosts, etc/ssh and root on this node, and
- * the study's own image in workload/root, inside which /proc, /dev and others of the node are mounted too; SHARED appears at MOUNTPOINT; GROUPS are control groups to enter, separated by spaces ("" is none). NETWORK is the file
- * of a network namespace to enter ("" makes one with nothing but loopback, which ends with the command), NODE the host
- * name ("" keeps that of the machine). KEEP are the capabilities that COMMAND has, separated by commas ("" is none); no
- * program that it starts can get others. LABEL makes the process easy to find. Exits as COMMAND does, 128 + n for signal n.
+ * the node's own scratch, tmp and run directories, what replaces ROOT's etc/hosts, etc/ssh and root on this node, and the
+ * study's own image in workload/root, where /proc, /dev and more of the node appear too; SHARED appears at MOUNTPOINT;
+ * GROUPS are control groups to enter, separated by spaces ("" is none). NETWORK is the file of a network namespace to
+ * enter ("" makes one with nothing but loopback, which ends with the command), NODE the host name ("" keeps that of the
+ * machine). KEEP are the capabilities that COMMAND has, separated by commas ("" is none); no program that it starts can
+ * get others. Those with a plus sign are lent: inheritable, but outside the bounding set, by which vtax-run recognises
+ * what it must give back before it starts a program. LABEL makes the process easy to find. Exits as COMMAND does,
+ * 128 + n for signal n.
  *
  * COMMAND is root without the power of root: it sees ROOT and nothing else of the machine's files (pivot_root, because
  * chroot can be left), harmless devices, and kernel settings that it cannot write.
@@ -22,6 +25,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,28 +218,38 @@ static void leave_machine(const char *root) {
   if (umount2(".", MNT_DETACH) != 0 || chdir("/") != 0) fail("cannot leave what is outside", root);
 }
 
-static uint64_t capabilities(char *words) {
-  uint64_t kept = 0;
-  for (char *word = strtok(words, ","); word; word = strtok(NULL, ",")) {
-    size_t i = 0, count = sizeof CAPABILITIES / sizeof CAPABILITIES[0];
-    while (i < count && strcmp(CAPABILITIES[i].name, word) != 0) i++;
-    if (i == count) {
-      errno = EINVAL;
-      fail("cannot keep the capability", word);
-    }
-    kept |= UINT64_C(1) << CAPABILITIES[i].number;
+static int capability(const char *word) {
+  size_t i = 0, count = sizeof CAPABILITIES / sizeof CAPABILITIES[0];
+  while (i < count && strcmp(CAPABILITIES[i].name, word) != 0) i++;
+  if (i == count) {
+    errno = EINVAL;
+    fail("cannot keep the capability", word);
   }
-  return kept;
+  return CAPABILITIES[i].number;
 }
 
-/* Not only now: what is missing in the bounding set cannot be gained by executing anything. */
-static void drop_all_but(uint64_t kept) {
+static void set_capabilities(uint64_t permitted, uint64_t inheritable) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct sets[2];
+  for (int i = 0; i < 2; i++) {
+    sets[i].effective = sets[i].permitted = (uint32_t)(permitted >> 32 * i);
+    sets[i].inheritable = (uint32_t)(inheritable >> 32 * i);
+  }
+  if (syscall(SYS_capset, &header, sets) != 0) fail("cannot give up", "capabilities");
+}
+
+/* Not only now: what is missing in the bounding set cannot be gained by executing anything, and what is inheritable
+ * must be in it at first. */
+static void drop_all_but(char *words) {
+  uint64_t kept = 0, lent = 0;
+  for (char *word = strtok(words, ","); word; word = strtok(NULL, ",")) {
+    bool borrowed = *word == '+';
+    *(borrowed ? &lent : &kept) |= UINT64_C(1) << capability(word + borrowed);
+  }
+  set_capabilities(kept | lent | UINT64_C(1) << CAP_SETPCAP, lent);
   for (int number = 0; prctl(PR_CAPBSET_READ, number) >= 0; number++)
     if (!(kept >> number & 1) && prctl(PR_CAPBSET_DROP, number) != 0) fail("cannot give up", "capabilities");
-  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-  struct __user_cap_data_struct sets[2] = {{.effective = (uint32_t)kept, .permitted = (uint32_t)kept},
-                                           {.effective = kept >> 32, .permitted = kept >> 32}};
-  if (syscall(SYS_capset, &header, sets) != 0) fail("cannot give up", "capabilities");
+  set_capabilities(kept | lent, lent);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("cannot give up", "new privileges");
 }
 
@@ -266,7 +280,6 @@ static void end_with_parent(int alive) {
 static int first_process(char **argv, int alive) {
   const char *root = argv[2], *site = argv[3];
   char **command = argv + 11;
-  uint64_t kept = capabilities(argv[10]);
   end_with_parent(alive);
   if (unshare(CLONE_NEWNS | CLONE_NEWIPC) != 0) fail("cannot make namespaces for", command[0]);
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) fail("cannot make private", "/");
@@ -285,7 +298,7 @@ static int first_process(char **argv, int alive) {
   leave_machine(root);
   make_all_read_only();
   show_in_workload(argv[5]);
-  drop_all_but(kept);
+  drop_all_but(argv[10]);
   go_to(argv[6]);
   pid_t child = fork();
   if (child < 0) fail("cannot fork for", command[0]);

@@ -16,6 +16,9 @@ from vtax.providers.base import LABEL
 from vtax.transport import process
 
 PROGRAM = "/vtax-enter"  # how its path ends; see its source for what it does
+RUN = "vtax-run"  # becomes another user or enters an image, then gives back what it was lent for that
+LENT = {"--user": ("setgid", "setuid"), "--image": ("setgid", "setuid", "sys_chroot")}
+LIMIT = ("timeout", "-k")  # begins a command with a time limit: timeout -k SECONDS SECONDS COMMAND
 
 
 def verify(image: Image) -> None:
@@ -46,13 +49,23 @@ def wrapper(
     """What runs a command in the root file system on a node's CPUs: by control groups, or else by `taskset`.
 
     `network` is the file of a network namespace, "" makes one with loopback alone for each command; `node` is the host
-    name, "" leaves that of the machine; `keep` are the capabilities that the command has, although it is root.
+    name, "" leaves that of the machine; `keep` are the capabilities that the command has, although it is root; one that
+    enters an image or becomes another user is lent what it needs for that.
     """
     pinned = () if groups else ("taskset", "-c", ",".join(map(str, cpus)))
     enter = (image.enter, f"{LABEL}={campaign}", image.directory, str(site), str(shared), mountpoint)
 
     def wrap(directory: str, argv: Sequence[str]) -> tuple[str, ...]:
-        where = (directory, " ".join(map(str, groups)), network, node, ",".join(keep))
+        where = (directory, " ".join(map(str, groups)), network, node, ",".join((*keep, *lent(argv))))
         return (*pinned, *process.as_root_here(), *enter, *where, *argv)
 
     return wrap
+
+
+def lent(argv: Sequence[str]) -> tuple[str, ...]:
+    """The capabilities that a command by `vtax-run` needs for its options, marked as those that it must give back."""
+    words = tuple(argv[4:] if tuple(argv[:2]) == LIMIT else argv)
+    if words[:1] != (RUN,):
+        return ()
+    options = words[1 : words.index("--")] if "--" in words else words[1:]
+    return tuple(sorted({f"+{name}" for option in options[::2] for name in LENT.get(option, ())}))
