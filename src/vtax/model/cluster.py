@@ -14,7 +14,7 @@ from vtax.model.trial import Status
 
 
 class Workload(Record):
-    """A user's own image, unpacked on this machine. Its configuration names its layers, and `digest` is the sha256 of it.
+    """A user's own image, unpacked on this machine. Its configuration names its layers; `digest` is its sha256.
 
     `directory` contains `root/` (the tree), `config` (the image's configuration as options of vtax-run) and `entry`
     (entry point and command); in both every string is followed by a NUL.
