@@ -134,7 +134,9 @@ def test_wall_time_has_nanoseconds(place: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("report", [True, False])
-@pytest.mark.parametrize(("script", "status"), [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", -15), ("kill -9 $$", -9)])
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", -15), ("kill -9 $$", -9)]
+)
 def test_it_ends_as_the_command_does(place: Path, tmp_path: Path, report: bool, script: str, status: int) -> None:
     words = ("--report", str(tmp_path / "usage")) if report else ()
     assert run(place, *words, "--", "sh", "-c", script).returncode == status
@@ -293,8 +295,18 @@ def test_users_are_those_of_the_image(
 
 
 def test_another_user_of_the_node(place: Path, tmp_path: Path) -> None:
-    done = run(place, "--report", str(tmp_path / "usage"), "--user", "nobody", "--", "sh", "-c", "id -un; echo $HOME $A",
-               env={**os.environ, "HOME": "/root", "A": "kept"})
+    done = run(
+        place,
+        "--report",
+        str(tmp_path / "usage"),
+        "--user",
+        "nobody",
+        "--",
+        "sh",
+        "-c",
+        "id -un; echo $HOME $A",
+        env={**os.environ, "HOME": "/root", "A": "kept"},
+    )
     assert done.stdout.split() == ["nobody", "/nonexistent", "kept"]
     assert json.loads((tmp_path / "usage").read_text())["status"] == 0
 
@@ -315,7 +327,9 @@ def children(pid: int) -> bytes:
 
 
 def test_the_environment_of_an_image_is_its_own(place: Path, image: Path) -> None:
-    configured(image, "--set", "PATH=/usr/bin:/opt/tools", "--set", "LANG=C", "--set", "A=image", "--directory", "/new/place")
+    configured(
+        image, "--set", "PATH=/usr/bin:/opt/tools", "--set", "LANG=C", "--set", "A=image", "--directory", "/new/place"
+    )
     done = run(place, "--image", str(image), "--set", "A=study", "--", "probe", env={"LEAK": "1", "PATH": "/bin"})
     assert sorted(told(done.stdout, "variable")) == ["A=study", "HOME=/root", "LANG=C", "PATH=/usr/bin:/opt/tools"]
     assert told(done.stdout, "directory") == ["/new/place"]  # /usr/bin/probe is no program: the search goes on
@@ -369,7 +383,10 @@ def test_it_works_without_capabilities(place: Path, tmp_path: Path, report: bool
 def test_becoming_another_user_needs_them(place: Path) -> None:
     command = [*BARE, str(place / "vtax-run"), "--user", "nobody", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (125, "vtax-run: cannot set the groups of nobody: Operation not permitted\n")
+    assert (done.returncode, done.stderr) == (
+        125,
+        "vtax-run: cannot set the groups of nobody: Operation not permitted\n",
+    )
 
 
 @pytest.mark.parametrize("user", ["root", "nobody"])
