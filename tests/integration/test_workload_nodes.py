@@ -81,7 +81,8 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Workload:
     source.write_text(APP)
     subprocess.run(["gcc", "-static", "-O1", "-o", str(root / "bin/app"), str(source)], check=True, timeout=60)
     (root / "bin/same").hardlink_to(root / "bin/app")
-    (root / "bin/app").chmod(0o4755)
+    shutil.copyfile(root / "bin/app", root / "bin/elevated")
+    (root / "bin/elevated").chmod(0o4711)
     (root / "tmp").chmod(0o1777)
     os.chown(root / "data", 1234, 1234)
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/app\nworker:x:1234:1234::/data:/bin/app\n")
@@ -118,7 +119,7 @@ def case(name: str, places: Paths, image: Image) -> tuple[Provider, EnvironmentS
 
 
 def mounts_of(site: Site) -> list[str]:
-    return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if site.campaign in line]
+    return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if f" vtax-{site.campaign}." in line]
 
 
 @pytest.mark.parametrize("name", ["host", "host-bridge", "docker", "podman", "qemu"])
@@ -149,6 +150,7 @@ def test_an_image_with_one_program_on_every_node(
     assert site.campaign in out
     assert mounts_of(site) == []
     assert not site.directory.exists()
+    supplier.destroy(site.campaign)  # twice is fine
 
 
 def listed(workload: Workload) -> list[tuple[object, ...]]:
@@ -171,6 +173,15 @@ def checked(ready: Ready, workload: Workload) -> None:
 def what_is_the_node_s(cluster: Cluster, node: str) -> None:
     """Inside the image are the node's processes, names, devices, disk and shared directory."""
     transport = cluster.node(node).transport
+    words = ("stat", "-c", "%n %a %u %g %h", "app", "same", "elevated", "../data", "../tmp")
+    seen = transport.run(words, timeout_s=60, directory="/workload/root/bin").stdout.splitlines()
+    assert seen == [
+        "app 755 0 0 2",
+        "same 755 0 0 2",
+        "elevated 4711 0 0 1",
+        "../data 755 1234 1234 2",
+        "../tmp 1777 0 0 2",
+    ]
     hostname = transport.run(("cat", "/proc/sys/kernel/hostname"), timeout_s=60).stdout
     assert in_image(cluster, node, "app", "cat", "/proc/sys/kernel/hostname").stdout == hostname
     assert "localhost" in in_image(cluster, node, "app", "cat", "/etc/hosts").stdout

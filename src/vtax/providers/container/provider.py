@@ -395,7 +395,7 @@ class Container(Provider):
     def leftovers(self) -> Sequence[Leftover]:
         found = overlay.leftovers(self.name, self.runtime)
         if self.unavailable():
-            return found
+            return tuple(found)
         for kind, words in LISTED.items():
             for name in self._must((self.name, *words, "--quiet", "--filter", f"label={LABEL}")).stdout.split():
                 answer = self._run((kind, "inspect", name))
