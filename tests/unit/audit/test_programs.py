@@ -283,8 +283,8 @@ def in_image(*, words: tuple[str, ...] = ("--image", "/workload"), **container: 
     """A campaign of two environments with an image each; `container` replaces facts of the second."""
     made = evidence({"host": OWN, "container": {**OWN, **container}})
     steps = [trial.steps[0].model_copy(update={"argv": ("vtax-run", *words, "--", "app")}) for trial in made.trials]
-    trials = [trial.model_copy(update={"steps": (step,)}) for trial, step in zip(made.trials, steps, strict=True)]
-    return replace(made, trials=trials)
+    trials = (trial.model_copy(update={"steps": (step,)}) for trial, step in zip(made.trials, steps, strict=True))
+    return replace(made, trials=tuple(trials))
 
 
 def test_t10_the_same_image_everywhere() -> None:

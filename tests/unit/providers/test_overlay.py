@@ -63,7 +63,11 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], No
     """Writes the mount table."""
     path = tmp_path / "mountinfo"
     monkeypatch.setattr(overlay, "TABLE", path)
-    return lambda text: path.write_text(text) and None
+
+    def write(text: str) -> None:
+        path.write_text(text)
+
+    return write
 
 
 def mount(point: Path | str, source: str, kind: str = "overlay") -> str:
