@@ -83,6 +83,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         versions=about["image"]["versions"],
         image_sha256=about["image"]["digest"],
         image_recipe=about["image"]["recipe"],
+        workload=campaign.workload(),
         host_facts=about["host"],
         meanings={name: {m.name: m.meaning for m in known.metrics} for name, known in benchmarks().items()},
         references=references() if with_reference else (),
