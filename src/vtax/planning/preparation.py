@@ -18,7 +18,7 @@ from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.paths import Paths
 from vtax.planning.interleaving import arranged
 from vtax.planning.plan import make_plan
-from vtax.providers import provider, resolved
+from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import Provider
 
 
@@ -130,6 +130,8 @@ def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
     """The root file system of a study, with its packages and its own image; what the cache lacks is made."""
     spec = study.image.workload
     own = workloads.ensure(paths.workloads, spec, listener) if spec else None  # sooner wrong than a root file system
+    if own:
+        overlay.refuse_unfit(own, study.shared_path)
     made = recipe.recipe(study.image, build.find_machine_mirror())
     image = derived.ensure(paths.images, made, study.packages, listener)
     return image.model_copy(update={"workload": own})

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vtax.errors import ImageError, ProvisionError
+from vtax.errors import ProvisionError, UsageError
 from vtax.facts.node import mounted, mounts
 from vtax.model.cluster import Workload
 from vtax.model.trial import CommandResult
@@ -52,7 +52,7 @@ def command(place: Path, label: str, provider: str) -> tuple[str, ...]:
 
 
 def make(place: Path, label: str, provider: str, image: Workload, shared_path: str) -> None:
-    """Mount the image for the node with this directory. Raises ImageError or ProvisionError; `remove` then removes what
+    """Mount the image for the node with this directory. Raises UsageError or ProvisionError; `remove` then removes what
     was made."""
     refuse_unfit(image, shared_path)
     seen, layer = place / "workload", place / "layer"
@@ -79,7 +79,7 @@ def make(place: Path, label: str, provider: str, image: Workload, shared_path: s
 
 
 def refuse_unfit(image: Workload, shared_path: str) -> None:
-    """Raise ImageError for an image in which a mount of the node would end up somewhere else, or nowhere."""
+    """Raise UsageError for an image in which a mount of the node would end up somewhere else, or nowhere."""
     wanted = dict.fromkeys((*OWN, shared_path, str(Path(HOSTS).parent)), stat.S_ISDIR) | {HOSTS: stat.S_ISREG}
     for name, right in wanted.items():
         try:
@@ -88,7 +88,7 @@ def refuse_unfit(image: Workload, shared_path: str) -> None:
             continue
         if not right(mode):
             kind = "file" if name == HOSTS else "directory"
-            raise ImageError(
+            raise UsageError(
                 f"{name} in the image {image.source} is not a {kind}",
                 detail=f"it is {stat.filemode(mode)}",
                 remedy=f"every node has its own {name} there: make it a {kind} in the image, or remove it",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fakes.cluster import node_shape, result_of
-from vtax.errors import CommandError, ImageError, ProvisionError
+from vtax.errors import CommandError, ProvisionError, UsageError
 from vtax.model.cluster import Image, Workload
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
@@ -138,7 +138,7 @@ def test_a_link_where_a_node_mounts_its_own(tmp_path: Path, image: Workload, nam
     at.parent.mkdir(exist_ok=True)
     at.symlink_to("/etc")
     kind = "file" if name == "etc/hosts" else "directory"
-    with pytest.raises(ImageError, match=f"/{name} in the image oci:app is not a {kind}"):
+    with pytest.raises(UsageError, match=f"/{name} in the image oci:app is not a {kind}"):
         overlay.make(tmp_path / "worker1", LABEL, "host", image, "/data")
     assert not (tmp_path / "worker1").exists()
 
