@@ -19,8 +19,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vtax.model.cluster import Image
 from vtax.model.nodes import NodeShape
-from vtax.providers import overlay
-from vtax.providers.base import LABEL, RUNTIME_LABEL, WORKLOAD, Options
+from vtax.providers.base import LABEL, RUNTIME_LABEL, Options
+from vtax.providers.container import own_image
 from vtax.units import parse_bytes
 
 PERIOD_US = 100_000
@@ -170,23 +170,9 @@ def create_node(
         *("--shm-size", str(options.shm)),
         *CONFINED,
         *("--volume", f"{network_name(owner.campaign)}:{shared_path}"),
-        *(own_image(workload) if workload else ()),
+        *(own_image.flags(workload) if workload else ()),
         image,
     )
-
-
-def own_image(workload: Path) -> tuple[str, ...]:
-    """What makes the study's own image appear in a node: its mounted tree to be written, the rest to be read."""
-    tree = _mount(workload / overlay.ROOT, f"{WORKLOAD}/{overlay.ROOT}")
-    described = (_mount(workload / name, f"{WORKLOAD}/{name}", ",readonly") for name in overlay.FILES)
-    return (*tree, *(word for words in described for word in words))
-
-
-def _mount(source: Path, target: str, more: str = "") -> tuple[str, str]:
-    """A mount as engines read it: a line of CSV."""
-    place = f"source={source}"
-    quoted = '"' + place.replace('"', '""') + '"' if set(place) & set(',"') else place
-    return "--mount", f"type=bind,{quoted},target={target}{more}"
 
 
 def first_line(log: str) -> float | None:

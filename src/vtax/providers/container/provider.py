@@ -44,6 +44,7 @@ from vtax.providers.base import (
     elsewhere,
 )
 from vtax.providers.container import engine as lines
+from vtax.providers.container import own_image
 from vtax.providers.container.engine import ContainerOptions, Owner
 from vtax.providers.container.pausing import ContainerPausing
 from vtax.providers.freezer import Freezer, of_process
@@ -58,7 +59,6 @@ IMPORT_S = 900.0
 SUBNET_ATTEMPTS = 20
 SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # in messages of the engines
 LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
-PROCESS_RUNTIMES = ("runc", "crun")  # under which every process of a container is one of this machine
 GONE = ("no such", "not found", "is not running")
 
 
@@ -136,15 +136,7 @@ class Container(Provider):
         return [*self.limit_problems(), *exposed(spec.name, _options(spec))]
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
-        reason, remedy = "", "leave [image.workload] or this environment out"
-        if os.geteuid() != 0:
-            reason = f"{self.name} needs root for an image of the study's own: it is mounted for every node"
-            remedy = f"run vtax as root, or {remedy}"
-        elif (runtime := _options(spec).runtime) not in (None, *PROCESS_RUNTIMES):
-            reason = f"{self.name} cannot show an image of the study's own to nodes under {runtime}, which hides mounts"
-        elif changed := self.changed_ids():
-            reason = f"{self.name} cannot show an image of the study's own as it is: {changed}"
-        return [Problem.blocker(reason, remedy)] if reason else ()
+        return own_image.problems(self.name, _options(spec).runtime, self.changed_ids)
 
     def changed_ids(self) -> str:
         """Why users in a node are not those of this machine; "" when they are."""
@@ -256,7 +248,7 @@ class Container(Provider):
         runtime = _options(spec).runtime
 
         def freezers() -> tuple[Freezer, ...]:
-            if runtime not in (None, *PROCESS_RUNTIMES):
+            if runtime not in (None, *own_image.PROCESS_RUNTIMES):
                 raise PauseError(f"processes under {runtime} may not all be in the container's control group")
             if os.geteuid() != 0:
                 raise PauseError("only root may freeze control groups")
