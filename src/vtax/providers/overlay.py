@@ -24,8 +24,9 @@ from vtax.transport import process
 ROOT, FILES = "root", ("config", "entry", "workload.json")  # of an unpacked image
 HOSTS = "/etc/hosts"
 OWN = ("/proc", "/sys", "/dev", SCRATCH)  # that a node has instead of the image's
-# What kernels differ in is said: the node of a virtual machine has another one.
-OPTIONS = "index=off,metacopy=off,redirect_dir=off"
+# What kernels have different defaults for is said: a virtual machine has another one.
+LAYERS = "lowerdir=lower,upperdir=layer/upper,workdir=layer/work"  # below the directory of a node
+MOUNT_OPTIONS = f"nodev,{LAYERS},index=off,metacopy=off,redirect_dir=nofollow"
 COMMAND_S = 20.0
 TABLE = Path("/proc/self/mountinfo")
 MOUNT = re.compile(r"^[0-9]+ [0-9]+ [0-9:]+ \S+ (\S+) .*? - (?:overlay|tmpfs) vtax-([^ .]+)\.([a-z]+) ", re.MULTILINE)
@@ -46,23 +47,15 @@ class Mount(NamedTuple):
 def command(place: Path, label: str, provider: str) -> tuple[str, ...]:
     """What mounts the image for the node with this directory. Its words are relative: the options of an overlay have
     characters that paths may have too."""
-    layers = "lowerdir=lower,upperdir=layer/upper,workdir=layer/work"
-    words = ("mount", "-t", "overlay", "-o", f"nodev,{layers},{OPTIONS}", _source(label, provider), f"workload/{ROOT}")
+    words = ("mount", "-t", "overlay", "-o", MOUNT_OPTIONS, _source(label, provider), f"workload/{ROOT}")
     return ("env", f"--chdir={place}", *words)
 
 
 def make(place: Path, label: str, provider: str, image: Workload, shared_path: str) -> None:
     """Mount the image for the node with this directory. Raises UsageError or ProvisionError; `remove` then removes what
     was made."""
-    refuse_unfit(image, shared_path)
+    prepare(place, image, shared_path)
     seen, layer = place / "workload", place / "layer"
-    (seen / ROOT).mkdir(parents=True)
-    layer.mkdir()
-    (place / "lower").symlink_to(image.root)
-    for name in FILES:
-        shutil.copyfile(Path(image.directory, name), seen / name)
-        (seen / name).chmod(0o444)
-    _layers(layer, image)
     first = _run(command(place, label, provider))
     if first.exit_code != 0:  # not every file system can hold what an overlay writes; another overlay cannot
         _run(("mount", "-t", "tmpfs", "-o", "mode=0700", _source(label, provider), str(layer)))
@@ -76,6 +69,19 @@ def make(place: Path, label: str, provider: str, image: Workload, shared_path: s
     for name in (*OWN, shared_path, str(Path(HOSTS).parent)):
         Path(seen / ROOT, name.lstrip("/")).mkdir(exist_ok=True)
     Path(seen / ROOT, HOSTS.lstrip("/")).touch()
+
+
+def prepare(place: Path, image: Workload, shared_path: str) -> None:
+    """Everything for the node with this directory but the mount. Raises UsageError."""
+    refuse_unfit(image, shared_path)
+    seen, layer = place / "workload", place / "layer"
+    (seen / ROOT).mkdir(parents=True)
+    layer.mkdir()
+    (place / "lower").symlink_to(image.root)
+    for name in FILES:
+        shutil.copyfile(Path(image.directory, name), seen / name)
+        (seen / name).chmod(0o444)
+    _layers(layer, image)
 
 
 def refuse_unfit(image: Workload, shared_path: str) -> None:

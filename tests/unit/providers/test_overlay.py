@@ -24,7 +24,7 @@ from vtax.providers.virtualbox.provider import VirtualBox
 from vtax.transport import process
 
 LABEL = "c1c1c1c1"
-LAYERS = "lowerdir=lower,upperdir=layer/upper,workdir=layer/work,index=off,metacopy=off,redirect_dir=off"
+LAYERS = "lowerdir=lower,upperdir=layer/upper,workdir=layer/work,index=off,metacopy=off,redirect_dir=nofollow"
 Answer = Callable[[tuple[str, ...]], int]
 SHAPE = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (1,))))
 

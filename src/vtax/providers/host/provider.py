@@ -41,7 +41,7 @@ from vtax.providers.base import (
     Site,
     elsewhere,
 )
-from vtax.providers.host import entering, ssh_nodes
+from vtax.providers.host import entering, own_image, ssh_nodes
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 from vtax.transport.parallel import each
@@ -96,8 +96,7 @@ class Host(Provider):
         """What mounts the study's own image, makes the network and starts the servers, and how a command enters a
         node."""
         wraps = {name: self._wrapper(spec, name, nodes, shared_path, site) for name, nodes in _sets(spec, shape)}
-        sets = _sets(spec, shape) if site.image.workload else ()
-        mounts = tuple(overlay.command(site.directory / name, site.campaign, self.name) for name, _ in sets)
+        mounts = own_image.commands(site, self.name, list(wraps), shared_path) if site.image.workload else ()
         made = (*mounts, *(command for part in _networks(spec, shape, site) for command in part))
         first = shape.workers[0].name
         served = self._server(spec, shape.workers[0], shared_path, site)
@@ -112,10 +111,7 @@ class Host(Provider):
         return list(network.refused('network = "bridge"', nothing, *DEVICES)) if _bridged(spec) else []
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
-        if os.geteuid() == 0:
-            return ()
-        reason = "on the host, an image of the study's own needs root: it is mounted for every node"
-        return [Problem.blocker(reason, "run vtax as root, or leave [image.workload] or this environment out")]
+        return own_image.problems()
 
     def unavailable(self) -> str:
         root = os.geteuid() == 0
@@ -140,13 +136,12 @@ class Host(Provider):
             for part in ("scratch", "tmp", "run"):
                 (site.directory / name / part).mkdir(parents=True, exist_ok=True)
             self._limit(site.campaign, name, nodes)
-            if site.image.workload:
-                overlay.make(site.directory / name, site.campaign, self.name, site.image.workload, shared_path)
-        (site.directory / "shared").mkdir(exist_ok=True)
-        for place in (SCRATCH, shared_path):
-            (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
         if site.image.workload:
-            (Path(site.image.directory) / WORKLOAD.lstrip("/")).mkdir(exist_ok=True)
+            names = [name for name, _ in _sets(spec, shape)]
+            own_image.make(site, site.image.workload, self.name, names, shared_path, _holder)
+        (site.directory / "shared").mkdir(exist_ok=True)
+        for place in (SCRATCH, shared_path, *((WORKLOAD,) if site.image.workload else ())):
+            (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
         between, *of_nodes = _networks(spec, shape, site)
         network.make(between)
         each(network.make, of_nodes)
@@ -190,7 +185,9 @@ class Host(Provider):
         options = _options(spec)
         places = network.addresses([node.name for node in shape.nodes]) if _bridged(spec) else {}
         sets = _sets(spec, shape)
-        transports = {name: LocalTransport(self._wrapper(spec, name, nodes, shared_path, site)) for name, nodes in sets}
+        holder = _holder(site) if site.image.workload and os.geteuid() != 0 else None
+        wraps = {name: self._wrapper(spec, name, nodes, shared_path, site, holder=holder) for name, nodes in sets}
+        transports = {name: LocalTransport(wrap) for name, wrap in wraps.items()}
         shared = {frozenset(node.name for node in nodes): transports[name] for name, nodes in sets if len(nodes) > 1}
         return Cluster(
             environment=spec,
@@ -215,6 +212,7 @@ class Host(Provider):
         shared_path: str,
         site: Site,
         keep: Sequence[str] = (),
+        holder: int | None = None,
     ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
         top = f"{cgroup.PREFIX}{site.campaign}"
         return entering.wrapper(
@@ -228,6 +226,7 @@ class Host(Provider):
             network=_entrance(spec, site.campaign, name),
             node=name if _bridged(spec) else "",
             keep=keep,
+            namespaces=own_image.entered(holder) if site.image.workload and os.geteuid() != 0 else (),
         )
 
     def destroy(self, campaign: str) -> None:
@@ -344,6 +343,12 @@ def _first_process(site: Site, node: str) -> int | None:
     """The process of this machine that entered a node first; None where it is not to be seen."""
     inside = [one.pid for one in _labelled_processes() if one.site == str(site.directory / node)]
     return next((pid for pid in inside if parent_of(pid) not in inside), None)
+
+
+def _holder(site: Site) -> int | None:
+    """The process that holds the mounts of an ordinary user's cluster."""
+    mine = (site.campaign, str(site.directory))
+    return next((one.pid for one in _labelled_processes() if (one.campaign, one.site) == mine), None)
 
 
 def _is_mine(process_: Path, root: str) -> bool:
