@@ -33,6 +33,7 @@ from vtax.paths import Paths
 from vtax.planning.preparation import (
     Prepared,
     cached_image,
+    checked,
     image_of,
     prepare,
     refuse_impossible,
@@ -185,7 +186,9 @@ def resume(
             f"the plan uses CPUs {sorted(missing)}, which this process may not use now",
             remedy="resume on the machine, and with the CPUs, that the campaign was started with",
         )
-    problems = {spec.name: tuple(providers[spec.name].check(spec, plan.shape, room)) for spec in plan.environments}
+    problems = {
+        spec.name: checked(providers[spec.name], spec, plan.shape, room, plan.study.image) for spec in plan.environments
+    }
     prepared = Prepared(plan, providers, problems)
     refuse_impossible(prepared)
     for sentence in prepared.warnings():

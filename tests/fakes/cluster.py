@@ -345,9 +345,12 @@ class FakeProvider:
         return Mpirun(interface="eth0") if separate else Mpirun(interface="lo", one_machine=True)
 
     def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> tuple[tuple[str, ...], ...]:
         return tuple((self.name, "create", "CAMPAIGN", node.name) for node in shape.nodes)
+
+    def workload_problems(self, spec: EnvironmentSpec) -> tuple[Problem, ...]:
+        return ()
 
     def status_note(self) -> str:
         return ""

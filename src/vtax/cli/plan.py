@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from vtax.model.cluster import Workload
     from vtax.model.nodes import NodeShape
     from vtax.model.plan import Plan
-    from vtax.model.study import Study, WorkloadSpec
+    from vtax.model.study import EnvironmentSpec, Study, WorkloadSpec
     from vtax.planning.preparation import Prepared
+    from vtax.providers.base import Commands
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
 WIDTH, COLUMN = 100, 13  # of the summary, and of the words to the left of it
@@ -225,8 +226,7 @@ def lines_of(prepared: Prepared, own: Workload | None = None) -> list[str]:
         options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
         control = f" (control: repeats {spec.control_of})" if spec.control_of else ""
         lines.append(f"  {spec.name}{control}: {spec.provider} {options}".rstrip())
-        made = prepared.providers[spec.name].commands(spec, plan.shape, plan.study.shared_path, plan.study.image.kernel)
-        lines += [f"    $ {shlex.join(command)}" for command in made]
+        lines += [f"    $ {shlex.join(command)}" for command in _commands(prepared, spec)]
     lines += _work_lines(plan)
     lines += ["", "order", *_order(plan)]
     if plan.left_out:
@@ -235,6 +235,15 @@ def lines_of(prepared: Prepared, own: Workload | None = None) -> list[str]:
         lines += ["", "problems"]
         lines += [f"  {problem.severity}: {problem.message}; {problem.remedy}" for problem in plan.problems]
     return lines
+
+
+def _commands(prepared: Prepared, spec: EnvironmentSpec) -> Commands:
+    """What makes the clusters of an environment. A provider that refuses own images need not know of them."""
+    plan, one = prepared.plan, prepared.providers[spec.name]
+    image, shared_path = plan.study.image, plan.study.shared_path
+    if image.workload is None or one.workload_problems(spec):
+        return one.commands(spec, plan.shape, shared_path, image.kernel)
+    return one.commands(spec, plan.shape, shared_path, image.kernel, workload=True)
 
 
 def _own_image(spec: WorkloadSpec, own: Workload | None) -> list[str]:

@@ -18,7 +18,7 @@ from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.paths import Paths
 from vtax.planning.interleaving import arranged
 from vtax.planning.plan import make_plan
-from vtax.providers import provider, resolved
+from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import Provider
 
 
@@ -50,7 +50,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
     study = study.model_copy(update={"environments": tuple(environments)})
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in environments}
     shape = shape_of(study, room, providers)
-    problems = {spec.name: tuple(providers[spec.name].check(spec, shape, room)) for spec in environments}
+    problems = {spec.name: checked(providers[spec.name], spec, shape, room, study.image) for spec in environments}
     left_out = []
     if only_available:
         for spec in environments:
@@ -60,12 +60,11 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
                 del providers[spec.name]
         if shape_of(study, room, providers) != shape:  # fewer environments share the memory
             shape = shape_of(study, room, providers)
-            again = {
-                spec.name: providers[spec.name].check(spec, shape, room)
+            problems |= {
+                spec.name: checked(providers[spec.name], spec, shape, room, study.image)
                 for spec in environments
                 if spec.name in providers
             }
-            problems |= {name: tuple(found) for name, found in again.items()}
     repeated = {spec.name for spec in environments if spec.control_of}
     if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(environments) - len(repeated)):
         lost = study.baseline not in providers
@@ -77,6 +76,14 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             remedy="run `vtax doctor` to see what is missing and how to fix it",
         )
     return Prepared(make_plan(study, room, providers, left_out=left_out), providers, problems)
+
+
+def checked(
+    one: Provider, spec: EnvironmentSpec, shape: ClusterShape, room: HostCapacity, image: ImageSpec
+) -> tuple[Problem, ...]:
+    """Everything that keeps an environment from working here with this [image]."""
+    own = one.workload_problems(spec) if image.workload else ()
+    return (*one.check(spec, shape, room), *own)
 
 
 def shape_of(study: Study, room: HostCapacity, providers: Mapping[str, Provider]) -> ClusterShape:
@@ -123,6 +130,8 @@ def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
     """The root file system of a study, with its packages and its own image; what the cache lacks is made."""
     spec = study.image.workload
     own = workloads.ensure(paths.workloads, spec, listener) if spec else None  # sooner wrong than a root file system
+    if own:
+        overlay.refuse_unfit(own, study.shared_path)
     made = recipe.recipe(study.image, build.find_machine_mirror())
     image = derived.ensure(paths.images, made, study.packages, listener)
     return image.model_copy(update={"workload": own})

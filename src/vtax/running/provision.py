@@ -94,7 +94,7 @@ def _attempt(
     site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         cluster = provider.create(spec, shape, shared_path, site)
-        seen, checks = verify(cluster, parallel_targets(cluster, scopes))
+        seen, checks = verify(cluster, parallel_targets(cluster, scopes), site.image.workload)
         facts = tuple(
             NodeFacts(node=one.node, values={**one.values, **cluster.facts.get(one.node, {})}) for one in seen
         )
