@@ -28,6 +28,7 @@ from vtax.providers.host import provider as host
 from vtax.providers.qemu import kvm, qmp
 from vtax.providers.qemu.provider import Qemu
 from vtax.providers.virtualbox import manage
+from vtax.transport import process
 
 GIB = 2**30
 EQUAL = ClusterShape(nodes=(node_shape("master", (4, 5)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
@@ -105,6 +106,24 @@ def test_the_commands_of_the_plan_are_pure(name: str, made: Provider, shape: Clu
     assert commands == made.commands(spec_of(name), shape, "/shared", "cloud")
     assert commands == provider(name, tmp_path / "elsewhere").commands(spec_of(name), shape, "/shared", "cloud")
     assert list(tmp_path.iterdir()) == []
+
+
+@of_every_provider
+def test_an_image_of_the_study_is_in_the_commands_or_refused(
+    name: str, made: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(process, "run", lambda argv, **_: result_of(argv, (0, "[]", "")))
+    spec = spec_of(name)
+    plain, given = (made.commands(spec, EQUAL, "/shared", "cloud", workload=own) for own in (False, True))
+    words = {word for line in given for word in line} - {word for line in plain for word in line}
+    if problems := made.workload_problems(spec):
+        assert [problem.severity for problem in problems] == [Severity.BLOCKER]
+        assert repr(name) in problems[0].message
+    else:
+        own = made.capabilities.own_kernel
+        places = ["IMAGE.disk"] if own else [f"{node.name}" for node in EQUAL.nodes]
+        assert all(any(place in word for word in words) for place in places)
 
 
 @on_every_shape

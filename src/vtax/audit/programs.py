@@ -1,4 +1,4 @@
-"""T01: whether every environment ran the same programs."""
+"""T01 and T10: whether every environment ran the same programs, of the root file system and of a study's own image."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from vtax.evidence.row import Failed, Result, row
 from vtax.facts.blas import AVX2_CORES, AVX512_CORES, OTHER_CORES
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
+from vtax.model.trial import TrialRecord
+from vtax.providers.base import WORKLOAD
 from vtax.tools import tools
 from vtax.tools.tool import Build
 
@@ -157,3 +159,50 @@ def brief(value: object) -> str:
     """A hash by its beginning."""
     text = str(value)
     return f"{text[:12]}…" if len(text) >= 64 else text
+
+
+def entered(trial: TrialRecord) -> bool:
+    """Whether a command of a trial ran in the study's own image."""
+    return any(WORKLOAD in step.argv for step in trial.steps)
+
+
+def has_own_image(evidence: Evidence) -> str:
+    return "" if any(map(entered, evidence.trials)) else "no command ran in an image of the study's own"
+
+
+@row(
+    "T10",
+    Severity.BLOCKER,
+    "the study's own image differs, or what is written into it is on another kind of storage",
+    short="unequal own images",
+    why="then images are compared, not virtualization; and files in memory are not files on a disk",
+    remedy="run all environments with the same image; keep the state directory of vtax, where the host and containers "
+    "write, on a file system that can hold the upper layer of an overlay (ext4, xfs, btrfs)",
+    source="the description of the image on every node, and the mount table of the machine",
+    needs=Needs("the study's own image on its nodes", node=("workload_digest",), origin=Origin.RUN),
+    applies=has_own_image,
+    about=entered,
+    note="a warning where only the storage differs: figures of what is written into the image, not of /scratch and the "
+    "shared directory, are then of two kinds of storage",
+)
+def own_image(evidence: Evidence) -> Iterator[Result]:
+    """T10: the image that commands ran in, and where its upper layer is."""
+    for one in differences(evidence, "workload_digest"):
+        message = f"the image in {one.environment} has sha256 {shown(one.theirs)}, in {one.base} {shown(one.reference)}"
+        yield Failed(message, one.environment, against=one.base)
+    for one in differences(evidence, "workload_layer"):
+        theirs, ours = ({kind == "tmpfs" for kind in kinds} for kinds in (one.theirs, one.reference))
+        if theirs != ours:
+            message = (
+                f"what is written into the image is on {shown(one.theirs)} in {one.environment}, on "
+                f"{shown(one.reference)} in {one.base}"
+            )
+            yield Failed(message, one.environment, severity=Severity.WARNING, against=one.base)
+    for environment in evidence.environments:
+        found = {
+            fact: sorted({str(value) for each in values_of(evidence, environment, fact).values() for value in each})
+            for fact in ("workload_digest", "workload_libc", "workload_layer")
+        }
+        if found["workload_digest"]:
+            digest, libc, layer = (shown(values) or "unknown" for values in found.values())
+            yield f"{environment}: sha256 {digest}, libc {libc}, written to {layer}"

@@ -21,6 +21,7 @@ from vtax.model.cluster import NodeFacts
 PACKAGES = ("openmpi-bin", "libopenblas0-pthread", "libc6")  # besides those of the tools
 LIBRARY_HEAD_BYTES = 2**20  # holds the build id, and costs 1/40 of the whole library
 
+WORKLOAD, WORKLOAD_ROOT = "/workload/workload.json", "/workload/root"  # of the study's own image, where there is one
 OVERRIDES = "^((OPENBLAS|GOTO|OMP|GOMP|KMP|MALLOC)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH|GLIBC_TUNABLES)="
 
 KERNEL_FILES = (  # that `kernel_values` reads, on nodes and on the host
@@ -37,7 +38,7 @@ section files
 try grep -as '' {" ".join(KERNEL_FILES)} \\
   /sys/class/dmi/id/product_name /sys/class/dmi/id/sys_vendor /sys/hypervisor/type /run/systemd/container \\
   {" ".join(TOPOLOGY_FILES)} /sys/devices/system/node/node[0-9]*/cpulist \\
-  /sys/block/*/dev /sys/block/*/*/dev /sys/block/*/queue/scheduler /sys/class/net/*/speed
+  /sys/block/*/dev /sys/block/*/*/dev /sys/block/*/queue/scheduler /sys/class/net/*/speed {WORKLOAD}
 section status
 try grep -aE '^(Cpus_allowed_list|CapEff|Seccomp):' /proc/self/status
 section memory
@@ -128,6 +129,7 @@ def parse(node: str, text: str, scratch: str = "/scratch", shared: str = "/share
         **limit_values(parts),
         **filesystem_values(parts, scratch, shared),
         **program_values(parts),
+        **workload_values(parts, files),
         "libc": parts.get("libc"),
         "interfaces": interfaces(parts.get("network", ""), files),
         "virtualization": virtualization(parts, files),
@@ -250,6 +252,25 @@ def filesystem_values(parts: Mapping[str, str], scratch: str, shared: str) -> di
     exists = {path for path, name in by_statfs.items() if name}
     names = {"root_filesystem": "/", "scratch_filesystem": scratch, "shared_filesystem": shared}
     return {name: (mounted(path, table) or by_statfs[path]) if path in exists else None for name, path in names.items()}
+
+
+def workload_values(parts: Mapping[str, str], files: Mapping[str, str]) -> dict[str, object]:
+    """The study's own image, where the node has one: what it is, and what is mounted for it."""
+    try:
+        described = json.loads(files.get(WORKLOAD, ""))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(described, dict):
+        return {}
+    words = {name: described.get(name) for name in ("digest", "libc", "architecture")}
+    table = mounts(parts.get("mounts", ""))
+    return {
+        **{f"workload_{name}": word for name, word in words.items() if isinstance(word, str)},
+        "workload_filesystem": next((kind for point, kind in reversed(table) if point == WORKLOAD_ROOT), None),
+        "workload_mounts": sorted(
+            {point.removeprefix(WORKLOAD_ROOT) for point, _ in table if point.startswith(f"{WORKLOAD_ROOT}/")}
+        ),
+    }
 
 
 def mounted(path: str, table: tuple[tuple[str, str], ...]) -> str:

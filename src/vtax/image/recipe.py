@@ -56,7 +56,7 @@ PROGRAMS = (  # besides those of the tools
     "rpc.nfsd",
 )
 MODULES = (  # of the kernel, that nodes load
-    *("qemu_fw_cfg", "virtio_pci", "virtio_net", "virtio_blk", "e1000", "vmxnet3"),
+    *("qemu_fw_cfg", "virtio_pci", "virtio_net", "virtio_blk", "e1000", "vmxnet3", "overlay"),
     *("nfsd", "nfsv4", "nf_tables", "nft_chain_nat", "nft_masq"),
 )
 GUEST = (

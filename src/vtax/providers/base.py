@@ -24,6 +24,7 @@ LABEL = "vtax.campaign"  # on everything that is created; its value is the campa
 RUNTIME_LABEL = "vtax.runtime"  # on what has labels: the run-time directory of the vtax that made it
 Commands = tuple[tuple[str, ...], ...]
 SCRATCH = "/scratch"  # every node's own disk, the directory of trials that use local storage
+WORKLOAD = "/workload"  # the study's own image, on every node where it has one
 
 
 class Options(Record):
@@ -179,9 +180,11 @@ class Provider(Protocol):
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
         ...
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
-        """What `create` runs, for the plan, with CAMPAIGN in place of the id, for nodes with this `kernel` of [image].
-        Creates nothing."""
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+    ) -> Commands:
+        """What `create` runs, for the plan, with CAMPAIGN in place of the id, for nodes with this `kernel` of [image],
+        and with the study's own image where it has one (`workload`). Creates nothing."""
         ...
 
     def unavailable(self) -> str:
@@ -200,9 +203,23 @@ class Provider(Protocol):
         """Everything that keeps this environment from working here, at once. Changes nothing."""
         ...
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        """Make of the root file system what all clusters of this environment start from, where it is not there: an
+        engine's image, a disk. `create` does it too; done before, it is done for several environments at once."""
+
+    def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
+        """Everything that keeps nodes of this environment from having the study's own image at WORKLOAD. Changes
+        nothing."""
+        return [
+            Problem.blocker(
+                f"nodes of provider {self.name!r} cannot have an image of the study's own",
+                "use another provider for this environment, or leave [image.workload] out",
+            )
+        ]
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
-        """A cluster whose nodes answer. Everything it creates carries the label; after a failure the caller destroys
-        what is there by then."""
+        """A cluster whose nodes answer, and have the workload of the site's image at WORKLOAD. Everything it creates
+        carries the label; after a failure the caller destroys what is there by then."""
         ...
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:

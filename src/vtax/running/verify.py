@@ -9,7 +9,7 @@ import re
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from vtax import tools
@@ -18,9 +18,10 @@ from vtax.facts import node as node_facts
 from vtax.facts.memory import kernel_keeps
 from vtax.facts.sections import MARK
 from vtax.launchers.mpirun import ranks_for
-from vtax.model.cluster import NodeFacts
+from vtax.model.cluster import NodeFacts, Workload
 from vtax.model.nodes import NodeShape, Scope, Target
-from vtax.providers.base import SCRATCH, Cluster
+from vtax.providers import overlay
+from vtax.providers.base import SCRATCH, WORKLOAD, Cluster
 from vtax.transport.parallel import each
 from vtax.units import format_bytes
 
@@ -37,13 +38,18 @@ PRINT_RANK = (  # with no process besides the shell: there may be many ranks, an
 )
 
 
-def verify(cluster: Cluster, targets: Sequence[Target]) -> tuple[tuple[NodeFacts, ...], tuple[str, ...]]:
-    """The facts of every node and the checks that passed. `targets` are the node sets of parallel programs.
+def verify(
+    cluster: Cluster, targets: Sequence[Target], workload: Workload | None = None
+) -> tuple[tuple[NodeFacts, ...], tuple[str, ...]]:
+    """The facts of every node and the checks that passed. `targets` are the node sets of parallel programs, `workload`
+    is the study's own image.
 
     Raises NotMatched with everything that differs from the plan.
     """
     facts, peers = _examined(cluster)
     outcomes = [_limits(cluster, facts), peers]
+    if workload is not None:
+        outcomes.append(_own_image(cluster, facts, workload))
     _refuse(cluster, outcomes)
     # Only now, because these write files, and the nodes had to be empty.
     checks: list[Callable[[], Outcome]] = [partial(_shared, cluster)]
@@ -199,6 +205,31 @@ def peers_differ(name: str, addresses: Mapping[str, str], text: str) -> list[str
         if found is None or found[1] != address:
             wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
     return wrong
+
+
+def _own_image(cluster: Cluster, facts: Sequence[NodeFacts], workload: Workload) -> Outcome:
+    """Every node has the study's own image, with what is the node's own inside."""
+    inside = {*overlay.OWN, overlay.HOSTS, cluster.shared_path}
+    wrong = [f"{one.node}: {line}" for one in facts for line in image_differs(one, workload, inside)]
+    kinds = sorted({str(cluster.facts.get(one.node, {}).get("workload_layer", "unknown")) for one in facts})
+    passed = (
+        f"{WORKLOAD} is the image {workload.source}, sha256 {workload.digest[:12]}, on all {len(facts)} nodes; "
+        f"what they write into it is on {'/'.join(kinds)}"
+    )
+    return ([] if wrong else [passed]), wrong
+
+
+def image_differs(facts: NodeFacts, workload: Workload, inside: Collection[str]) -> list[str]:
+    """What is wrong with the study's own image on a node. Nothing in it is run for that: it may have no shell."""
+    seen = facts.values.get("workload_digest")
+    if seen is None:
+        return [f"{WORKLOAD} does not have the image {workload.source}"]
+    if seen != workload.digest:
+        return [f"{WORKLOAD} is the image with sha256 {seen}, but the plan has {workload.digest}"]
+    kind = facts.values.get("workload_filesystem", "no file system")
+    wrong = [] if kind == "overlay" else [f"{WORKLOAD}/{overlay.ROOT} is {kind}, not an overlay"]
+    lost = sorted(set(inside) - set(facts.values.get("workload_mounts", ())))
+    return [*wrong, *([f"{', '.join(lost)} in the image is not that of the node"] if lost else [])]
 
 
 def _shared(cluster: Cluster) -> Outcome:

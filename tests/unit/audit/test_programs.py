@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from builders.audit_cases import FACTS, FLAGS, evidence, only, passed, unknown
+from builders.audit_cases import FACTS, FLAGS, evidence, failed, only, passed, unknown
 from vtax.audit import audit, disk, environment, findings_of, programs
 from vtax.evidence.campaign import Evidence
 from vtax.model.finding import Outcome, Severity
@@ -274,3 +274,48 @@ def test_what_was_seen_and_is_right_is_reported() -> None:
     assert passed(environment.nested, campaign)
     assert passed(disk.shared_filesystem, campaign) == ("nfs4 in host, nfs4 in container",)
     assert passed(disk.host_cache, disks("none")) == ("container: cache=none, default disk, default format",)
+
+
+OWN = {"workload_digest": "5e" * 32, "workload_libc": "musl 1.2.5", "workload_layer": "ext4"}
+
+
+def in_image(*, words: tuple[str, ...] = ("--image", "/workload"), **container: str) -> Evidence:
+    """A campaign of two environments with an image each; `container` replaces facts of the second."""
+    made = evidence({"host": OWN, "container": {**OWN, **container}})
+    steps = [trial.steps[0].model_copy(update={"argv": ("vtax-run", *words, "--", "app")}) for trial in made.trials]
+    trials = (trial.model_copy(update={"steps": (step,)}) for trial, step in zip(made.trials, steps, strict=True))
+    return replace(made, trials=tuple(trials))
+
+
+def test_t10_the_same_image_everywhere() -> None:
+    seen = passed(programs.own_image, in_image())
+    assert seen == tuple(
+        f"{name}: sha256 {'5e' * 32}, libc musl 1.2.5, written to ext4" for name in ("host", "container")
+    )
+    assert programs.own_image(evidence({"host": OWN, "container": OWN})) == ()
+    look = programs.own_image.look(in_image(words=()))
+    assert look.outcome is Outcome.NOT_APPLICABLE
+
+
+def test_t10_another_image() -> None:
+    found = only(failed(programs.own_image, in_image(workload_digest="6f" * 32)))
+    assert (found.severity, found.environment) == (Severity.BLOCKER, "container")
+    assert f"the image in container has sha256 {'6f' * 32}, in host {'5e' * 32}" in found.message
+
+
+@pytest.mark.parametrize(("layer", "severity"), [("tmpfs", Severity.WARNING), ("xfs", None)])
+def test_t10_what_is_written_into_the_image_is_in_memory(layer: str, severity: Severity | None) -> None:
+    campaign = in_image(workload_layer=layer)
+    if severity is None:
+        assert passed(programs.own_image, campaign)
+        return
+    found = only(failed(programs.own_image, campaign))
+    assert (found.severity, found.environment) == (severity, "container")
+    assert "what is written into the image is on tmpfs in container, on ext4 in host" in found.message
+
+
+def test_t10_an_image_that_was_not_recorded() -> None:
+    made = in_image()
+    bare = evidence()
+    found = unknown(programs.own_image, replace(bare, trials=made.trials))
+    assert "not recorded: the study's own image on its nodes" in found.message

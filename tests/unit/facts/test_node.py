@@ -143,6 +143,36 @@ def test_cores_and_caches_behind_the_allowed_cpus() -> None:
     assert (values["cores"], values["numa_nodes"], values["last_cache_bytes"]) == (2, 2, 2 * 16 * 2**20)
 
 
+def test_the_image_of_the_study() -> None:
+    """A later mount covers an earlier one: a virtual machine has the image's disk below its own layer."""
+    values = {"digest": "5e" * 32, "libc": "musl 1.2.5", "architecture": "amd64", "entry": ["app"]}
+    described = json.dumps(values, indent=1)
+    table = "".join(
+        f"{number} 1 0:{number} / {point} rw - {kind} {kind}\n"
+        for number, (point, kind) in enumerate(
+            [
+                ("/", "ext4"),
+                ("/workload", "ext4"),
+                ("/workload/root", "overlay"),
+                ("/workload/root/proc", "proc"),
+                ("/workload/rootless", "tmpfs"),
+            ]
+        )
+    )
+    lines = "\n".join(f"/workload/workload.json:{line}" for line in described.splitlines())
+    text = f"\n{MARK} files\n{lines}\n{MARK} mounts\n{table}\n{MARK} end\n"
+    assert {name: value for name, value in node.parse("n", text).values.items() if "workload" in name} == {
+        "workload_digest": "5e" * 32,
+        "workload_libc": "musl 1.2.5",
+        "workload_architecture": "amd64",
+        "workload_filesystem": "overlay",
+        "workload_mounts": ["/proc"],
+    }
+    for other in ("", "[]", '"x"', "[" * 100_000, '{"digest": 1}'):
+        text = f"\n{MARK} files\n/workload/workload.json:{other}\n{MARK} end\n"
+        assert "workload_digest" not in node.parse("n", text).values
+
+
 def test_the_disk_below_scratch() -> None:
     text = "\n".join(
         [

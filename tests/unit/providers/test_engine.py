@@ -18,6 +18,7 @@ from fakes.cluster import node_shape, result_of
 from vtax.model.cluster import Image
 from vtax.model.finding import Severity
 from vtax.model.trial import CommandResult
+from vtax.providers import overlay
 from vtax.providers.container import engine, provider
 from vtax.providers.container.engine import ContainerOptions, first_line
 from vtax.providers.docker.provider import Docker
@@ -47,6 +48,22 @@ def test_a_node_with_its_own_cpus(program: str) -> None:
         f"{program} {HEAD} {NETWORK} --publish 127.0.0.1::22 --cpuset-cpus 2,3 --cpu-period 100000 --cpu-quota 250000 "
         f"{MEMORY} --shm-size 268435456 {CONFINED} {TAIL}"
     )
+
+
+@pytest.mark.parametrize(
+    ("place", "source"), [("/run/c1/worker1/workload", "source={}"), ('/a,b"c', '"source=/a,b""c/{}"')]
+)
+def test_a_node_with_an_image_of_the_study(place: str, source: str) -> None:
+    words = engine.create_node("podman", OWNER, WORKER, ContainerOptions(), TAG, PLACES, "/shared", Path(place))
+    found = [words[number + 1] for number, word in enumerate(words) if word == "--mount"]
+    sources = [source.format(f"{place}/{name}" if "," not in place else name) for name in ("root", *overlay.FILES)]
+    assert found == [
+        f"type=bind,{sources[0]},target=/workload/root",
+        f"type=bind,{sources[1]},target=/workload/config,readonly",
+        f"type=bind,{sources[2]},target=/workload/entry,readonly",
+        f"type=bind,{sources[3]},target=/workload/workload.json,readonly",
+    ]
+    assert words[-1] == TAG
 
 
 def test_a_node_with_an_exact_quota() -> None:

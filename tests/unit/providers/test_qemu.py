@@ -20,9 +20,9 @@ from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
-from vtax.providers import network
+from vtax.providers import network, overlay
 from vtax.providers.base import LABEL, UNKNOWN, Site
-from vtax.providers.guest import console
+from vtax.providers.guest import console, disk
 from vtax.providers.network import Namespace, addresses
 from vtax.providers.qemu import boot, command, kvm, machines, problems, processes, qmp
 from vtax.providers.qemu import provider as module
@@ -157,6 +157,44 @@ def test_a_ram_disk_only_where_the_kernel_needs_one() -> None:
     given = replace(machine(1), initrd=Path("/cache/initrd-nvme.cpio"))
     made = " ".join(command.argv(given, QemuOptions(), "tcg", (7, 2)))
     assert "-kernel /cache/vmlinuz -initrd /cache/initrd-nvme.cpio -append console=ttyS0 " in made
+
+
+def test_an_image_of_the_study_is_a_disk_that_is_only_read() -> None:
+    given = replace(machine(1), workload=Path("/cache/a,b/5e5e.disk"))
+    made = " ".join(command.argv(given, QemuOptions(), "tcg", (7, 2)))
+    own = (
+        "-drive id=workload,file=/cache/a,,b/5e5e.disk,format=raw,cache=writeback,if=none,readonly=on,rerror=report "
+        "-device virtio-blk-pci,drive=workload,serial=workload"
+    )
+    assert f"{system('worker1')} {own} {inner(1)}" in made
+    assert "id=workload" not in line(1)
+    assert "WORKLOAD='workload'\n" in command.guest_config(given, PLACES, "/shared", QemuOptions())
+    assert "WORKLOAD=''\n" in command.guest_config(machine(1), PLACES, "/shared", QemuOptions())
+    assert command.facts(given, QemuOptions(), "tcg", (7, 2))["workload_layer"] == "ext4"
+    assert "workload_layer" not in command.facts(machine(1), QemuOptions(), "tcg", (7, 2))
+
+
+def test_the_disk_of_an_image_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As large as all files with a block more each, a sixteenth, and 32 MiB: 600 MB in 10 000 files take 683 MiB."""
+    counted = {"--apparent-size": "600000000\t/x\n", "--inodes": "10000\t/x\n"}
+    ran: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], **_: object) -> CommandResult:
+        ran.append(tuple(argv))
+        if "mke2fs" in argv:
+            Path(argv[-2]).touch()
+        return result_of(argv, (0, next((text for word, text in counted.items() if word in argv), ""), ""))
+
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(process, "as_root_here", tuple)
+    workload = overlay.PLANNED.model_copy(update={"directory": str(tmp_path / "5e5e")})
+    assert disk.own_image(workload) == tmp_path / "5e5e.disk"
+    assert disk.own_image(workload).exists()
+    (made,) = (argv for argv in ran if "mke2fs" in argv)
+    assert made[:7] == ("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0")
+    assert made[-4:-2] == ("-d", str(tmp_path / "5e5e"))
+    assert (made[made.index("-N") + 1], made[-1]) == ("10064", "682M")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["5e5e.disk", "5e5e.disk.lock"]
 
 
 def test_memory_that_is_taken_before_the_guest_starts() -> None:
@@ -337,7 +375,7 @@ def test_the_seed_of_a_worker(keys: Path) -> None:
         "NODE='worker1'\nADDRESS='10.214.0.11'\nMAC='52:54:00:76:00:01'\nDRIVERS='virtio_pci virtio_net'\n"
         "GATEWAY='10.214.0.10'\nOUTER_MAC=''\n"
         "OUTER_ADDRESS='10.0.2.15'\nOUTER_GATEWAY='10.0.2.2'\nNETWORK='10.214.0.0/24'\nSHARED='/shared'\n"
-        "SERVER='10.214.0.10'\nDATA_DISK=''\n"
+        "SERVER='10.214.0.10'\nDATA_DISK=''\nWORKLOAD=''\n"
     )
     assert held["etc/ssh/ssh_host_ed25519_key"] == (0o600, "secret of worker1\n")
 

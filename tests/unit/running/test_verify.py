@@ -12,9 +12,18 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image, NodeFacts
 from vtax.model.nodes import ClusterShape, NodeShape, Scope
 from vtax.model.study import EnvironmentSpec
+from vtax.providers import overlay
 from vtax.providers.base import Cluster, Site
 from vtax.running.provision import destroy, provision
-from vtax.running.verify import cpus_differ, memory_differs, parallel_targets, peers_differ, quota_differs, verify
+from vtax.running.verify import (
+    cpus_differ,
+    image_differs,
+    memory_differs,
+    parallel_targets,
+    peers_differ,
+    quota_differs,
+    verify,
+)
 
 GIB = 2**30
 SHAPE = ClusterShape(nodes=(node_shape("master", (4,)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
@@ -45,6 +54,42 @@ def wrong(made: Cluster) -> list[str]:
         verify(made, parallel_targets(made, BOTH))
     assert caught.value.exit_code == 3
     return caught.value.detail.splitlines()
+
+
+# --- an image of the study's own -------------------------------------------------------------------------------------
+
+OWN = overlay.PLANNED.model_copy(update={"digest": "5e" * 32, "source": "oci:app"})
+INSIDE = ("/dev", "/etc/hosts", "/proc", "/scratch", "/shared", "/sys")
+SEEN = {"workload_digest": OWN.digest, "workload_filesystem": "overlay", "workload_mounts": [*INSIDE, "/proc/sys"]}
+
+
+@pytest.mark.parametrize(
+    ("seen", "mistakes"),
+    [
+        (SEEN, []),
+        ({}, ["/workload does not have the image oci:app"]),
+        (
+            {**SEEN, "workload_digest": "6f" * 32},
+            [f"/workload is the image with sha256 {'6f' * 32}, but the plan has {'5e' * 32}"],
+        ),
+        ({**SEEN, "workload_filesystem": "ext4"}, ["/workload/root is ext4, not an overlay"]),
+        (
+            {**SEEN, "workload_mounts": ["/dev", "/proc", "/scratch", "/shared"]},
+            ["/etc/hosts, /sys in the image is not that of the node"],
+        ),
+    ],
+)
+def test_an_image_of_the_study(seen: dict[str, object], mistakes: list[str]) -> None:
+    assert image_differs(NodeFacts(node="worker1", values=seen), OWN, INSIDE) == mistakes
+
+
+def test_an_image_that_a_node_lacks_is_told(tmp_path: Path) -> None:
+    made = cluster(tmp_path)
+    with pytest.raises(NotMatched) as caught:
+        verify(made, (), OWN)
+    assert caught.value.detail.splitlines() == [
+        f"{name}: /workload does not have the image oci:app" for name in ("master", "worker1", "worker2")
+    ]
 
 
 # --- as planned ----------------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ echo "vtax: setting up nodes"
 # The kernel mounts its root file system without help: no initial RAM disk, nor links to one.
 rm -f /boot/initrd.img-* /initrd.img* /vmlinuz*
 mkdir -p /boot /usr/lib/modules
-mkdir -p /scratch /shared /root/.ssh /run/sshd /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery
+mkdir -p /scratch /shared /workload /root/.ssh /run/sshd /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery
 # What the first process of a virtual machine mounts, and the links that it makes in /dev.
 cat >/usr/local/lib/vtax/vm-mounts <<'MOUNTS'
 sysfs /sys sysfs defaults 0 0

@@ -2,13 +2,14 @@
  *
  * Runs COMMAND in DIRECTORY inside the root file system at ROOT, on this machine, without virtualization: in a mount,
  * process and IPC namespace of its own, so nothing stays mounted or running when it ends. ROOT is read-only; SITE holds
- * the node's own scratch, tmp and run directories, and what replaces ROOT's etc/hosts, etc/ssh and root on this node;
- * SHARED appears at MOUNTPOINT; GROUPS are control groups to enter, separated by spaces ("" is none). NETWORK is the file
- * of a network namespace to enter ("" makes one with nothing but loopback, which ends with the command), NODE the host
- * name ("" keeps that of the machine). KEEP are the capabilities that COMMAND has, separated by commas ("" is none); no
- * program that it starts can get others. Those with a plus sign are lent: inheritable, but outside the bounding set, by
- * which vtax-run recognises what it must give back before it starts a program. LABEL makes the process easy to find.
- * Exits as COMMAND does, 128 + n for signal n.
+ * the node's own scratch, tmp and run directories, what replaces ROOT's etc/hosts, etc/ssh and root on this node, and the
+ * study's own image in workload/root, where /proc, /dev and more of the node appear too; SHARED appears at MOUNTPOINT;
+ * GROUPS are control groups to enter, separated by spaces ("" is none). NETWORK is the file of a network namespace to
+ * enter ("" makes one with nothing but loopback, which ends with the command), NODE the host name ("" keeps that of the
+ * machine). KEEP are the capabilities that COMMAND has, separated by commas ("" is none); no program that it starts can
+ * get others. Those with a plus sign are lent: inheritable, but outside the bounding set, by which vtax-run recognises
+ * what it must give back before it starts a program. LABEL makes the process easy to find. Exits as COMMAND does,
+ * 128 + n for signal n.
  *
  * COMMAND is root without the power of root: it sees ROOT and nothing else of the machine's files (pivot_root, because
  * chroot can be left), harmless devices, and kernel settings that it cannot write.
@@ -94,7 +95,7 @@ static void bind_part(const char *site, const char *root, const char *part) {
 static void bind_if_there(const char *site, const char *root, const char *part) {
   char from[PATH_MAX];
   join(from, site, part);
-  if (access(from, F_OK) == 0) bind_over(from, root, part, 0);
+  if (access(from, F_OK) == 0) bind_over(from, root, part, MS_REC);
 }
 
 static void enter_groups(char *groups) {
@@ -193,7 +194,7 @@ static void make_read_only(const char *place) {
   if (mount(NULL, place, NULL, flags, NULL) != 0) fail("cannot make read-only", place);
 }
 
-/* The root file system, the settings in /proc, and all of /sys, which has mounts below it. */
+/* The root file system, the settings in /proc, all of /sys, which has mounts below it, and what describes the image. */
 static void make_all_read_only(void) {
   static char line[4 * PATH_MAX];
   char place[PATH_MAX];
@@ -202,10 +203,17 @@ static void make_all_read_only(void) {
   while (fgets(line, sizeof line, mounts)) {
     if (sscanf(line, "%*s %*s %*s %*s %4095s", place) != 1) continue;
     if (strcmp(place, "/") == 0 || strcmp(place, "/sys") == 0 || strncmp(place, "/sys/", 5) == 0 ||
-        strncmp(place, "/proc/", 6) == 0)
+        strncmp(place, "/proc/", 6) == 0 || strcmp(place, "/workload") == 0)
       make_read_only(place);
   }
   fclose(mounts);
+}
+
+/* Copies of mounts that are read-only, or hide something, do so too. */
+static void show_in_workload(const char *shared) {
+  const char *const places[] = {"/proc", "/sys", "/dev", "/scratch", "/etc/hosts", shared, NULL};
+  if (access("/workload/root", F_OK) != 0) return;
+  for (int i = 0; places[i]; i++) bind_over(places[i], "/workload/root", places[i], MS_REC);
 }
 
 /* ROOT becomes the only root that there is: the machine's own is no longer mounted in this namespace. */
@@ -290,8 +298,10 @@ static int first_process(char **argv, int alive) {
   bind_if_there(site, root, "/etc/ssh");
   bind_if_there(site, root, "/root");
   bind_over(argv[4], root, argv[5], 0);
+  bind_if_there(site, root, "/workload");
   leave_machine(root);
   make_all_read_only();
+  show_in_workload(argv[5]);
   drop_all_but(argv[10]);
   go_to(argv[6]);
   pid_t child = fork();

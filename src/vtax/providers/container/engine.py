@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from vtax.model.cluster import Image
 from vtax.model.nodes import NodeShape
 from vtax.providers.base import LABEL, RUNTIME_LABEL, Options
+from vtax.providers.container import own_image
 from vtax.units import parse_bytes
 
 PERIOD_US = 100_000
@@ -146,8 +147,10 @@ def create_node(
     image: str,
     places: Mapping[str, str],
     shared_path: str,
+    workload: Path | None = None,
 ) -> tuple[str, ...]:
-    """One node, not started: its limits, its address, the names of all nodes, SSH on a loopback port or address."""
+    """One node, not started: its limits, its address, the names of all nodes, SSH on a loopback port or address, and
+    the directory with the study's own image where it has one."""
     others = [
         word for name, address in places.items() if name != node.name for word in ("--add-host", f"{name}:{address}")
     ]
@@ -167,6 +170,7 @@ def create_node(
         *("--shm-size", str(options.shm)),
         *CONFINED,
         *("--volume", f"{network_name(owner.campaign)}:{shared_path}"),
+        *(own_image.flags(workload) if workload else ()),
         image,
     )
 

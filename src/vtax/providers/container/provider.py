@@ -26,10 +26,11 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
-from vtax.model.nodes import ClusterShape, HostCapacity
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
 from vtax.paths import replacing
+from vtax.providers import overlay
 from vtax.providers.base import (
     LABEL,
     RUNTIME_LABEL,
@@ -43,6 +44,7 @@ from vtax.providers.base import (
     elsewhere,
 )
 from vtax.providers.container import engine as lines
+from vtax.providers.container import own_image
 from vtax.providers.container.engine import ContainerOptions, Owner
 from vtax.providers.container.pausing import ContainerPausing
 from vtax.providers.freezer import Freezer, of_process
@@ -57,7 +59,6 @@ IMPORT_S = 900.0
 SUBNET_ATTEMPTS = 20
 SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # in messages of the engines
 LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
-PROCESS_RUNTIMES = ("runc", "crun")  # under which every process of a container is one of this machine
 GONE = ("no such", "not found", "is not running")
 
 
@@ -94,19 +95,38 @@ class Container(Provider):
         interface = "lo" if options.host_network else "eth0"
         return Mpirun(interface=interface, transport=options.mpi_transport)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
-        owner = Owner("CAMPAIGN", "RUNTIME")
-        return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST")
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+    ) -> Commands:
+        owner, place = Owner("CAMPAIGN", "RUNTIME"), Path("SITE") if workload else None
+        return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST", place)
 
     def _commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, owner: Owner, prefix: str, image: str
+        self,
+        spec: EnvironmentSpec,
+        shape: ClusterShape,
+        shared_path: str,
+        owner: Owner,
+        prefix: str,
+        image: str,
+        site: Path | None,
     ) -> Commands:
+        """What makes the cluster, the nodes last; `site` is the directory of its files where it has the study's own
+        image."""
         options = _options(spec)
-        places = lines.addresses(prefix, tuple(node.name for node in shape.nodes))
+        names = tuple(node.name for node in shape.nodes)
+        places = lines.addresses(prefix, names)
+        mounts = [overlay.command(site / name, owner.campaign, self.name) for name in names] if site else []
+
+        def create(node: NodeShape) -> tuple[str, ...]:
+            own = site / node.name / "workload" if site else None
+            return lines.create_node(self.name, owner, node, options, image, places, shared_path, own)
+
         return (
+            *mounts,
             *(() if options.host_network else (lines.create_network(self.name, owner, prefix),)),
             lines.create_volume(self.name, owner),
-            *(lines.create_node(self.name, owner, node, options, image, places, shared_path) for node in shape.nodes),
+            *map(create, shape.nodes),
         )
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
@@ -114,6 +134,13 @@ class Container(Provider):
         if reason:
             return [Problem.blocker(reason, self.install_hint)]
         return [*self.limit_problems(), *exposed(spec.name, _options(spec))]
+
+    def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
+        return own_image.problems(self.name, _options(spec).runtime, self.changed_ids)
+
+    def changed_ids(self) -> str:
+        """Why users in a node are not those of this machine; "" when they are."""
+        return ""
 
     def limit_problems(self) -> Sequence[Problem]:
         """Why nodes cannot be limited for this user."""
@@ -130,19 +157,26 @@ class Container(Provider):
             return f"{self.name} does not answer: {lines_[-1] if lines_ else 'no message'}"
         return ""
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        self.ensure_image(image)
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         deadline = time.monotonic() + READY_S
         bridge = not _options(spec).host_network
         names = tuple(node.name for node in shape.nodes)
-        image = self.ensure_image(site.image)
+        image, own = self.ensure_image(site.image), site.image.workload
         owner = self._owner(site.campaign)
+        if own:
+            for name in names:
+                overlay.make(site.directory / name, site.campaign, self.name, own, shared_path)
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
             volume = pool.submit(self._must, lines.create_volume(self.name, owner))
             prefix, port = (self._network(owner), SSH) if bridge else free_loopback(site.campaign, names)
             volume.result()
             keys.result()
-            commands = self._commands(spec, shape, shared_path, owner, prefix, image)
+            place = site.directory if own else None
+            commands = self._commands(spec, shape, shared_path, owner, prefix, image, place)
             places = lines.addresses(prefix, names)
             slots = {node.name: node.cpus for node in shape.nodes}
 
@@ -157,6 +191,8 @@ class Container(Provider):
                 )
 
             started = dict(zip(names, each(start, range(len(names))), strict=True))
+        if own:
+            each(lambda name: self._bind_inside(lines.name_of(site.campaign, name), shared_path), names)
         ports = {name: reached for name, (reached, _) in started.items()}
         write_ssh_config(site.directory, site.keys, ports, at=at, paused=site.paused)
         (site.directory / "commands.json").write_text(json.dumps(commands))
@@ -187,6 +223,12 @@ class Container(Provider):
         first = self._first_line(container, ordered)
         return reached, Creation(ordered, first, answered, runner_of(described, self.runners))
 
+    def _bind_inside(self, container: str, shared_path: str) -> None:
+        """Mount inside the study's own image what the node has of its own: from outside, because it may not mount."""
+        process_id = int(self._described(container)["State"]["Pid"])
+        words = overlay.bind_inside(process_id, shared_path)
+        process.run(words, timeout_s=COMMAND_S, env=process.system_environment(), check=True)
+
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         commands = tuple(tuple(line) for line in json.loads((site.directory / "commands.json").read_text()))
         places = json.loads((site.directory / "places.json").read_text())
@@ -201,6 +243,7 @@ class Container(Provider):
             launcher=self.launcher(_options(spec)),
             shared_path=shared_path,
             commands=commands,
+            facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=self._pausing(spec, [lines.name_of(site.campaign, node.name) for node in shape.nodes]),
         )
 
@@ -208,7 +251,7 @@ class Container(Provider):
         runtime = _options(spec).runtime
 
         def freezers() -> tuple[Freezer, ...]:
-            if runtime not in (None, *PROCESS_RUNTIMES):
+            if runtime not in (None, *own_image.PROCESS_RUNTIMES):
                 raise PauseError(f"processes under {runtime} may not all be in the container's control group")
             if os.geteuid() != 0:
                 raise PauseError("only root may freeze control groups")
@@ -291,6 +334,12 @@ class Container(Provider):
                 "addresses",
                 remedy='choose one with network = "bridge"; `vtax up` creates this one',
             )
+        if image and image.workload:
+            raise UsageError(
+                f"the study of environment {spec.name!r} has an image of its own, which a Compose file cannot show to "
+                "nodes as vtax does",
+                remedy="leave [image.workload] out; `vtax up` creates this one",
+            )
         load = shlex.join(lines.import_image(self.name, image)) if image else lines.NOT_BUILT
         return lines.compose(name, shape.nodes, options, load, lines.subnet(name, 0), shared_path)
 
@@ -319,6 +368,7 @@ class Container(Provider):
 
     def destroy(self, campaign: str) -> None:
         if self.unavailable():
+            overlay.remove(self.runtime, campaign)
             return  # nothing can be running
         chosen = ("--filter", f"label={LABEL}={campaign}", "--format", "{{.Names}}")
         listed = self._must((self.name, "ps", "--all", *chosen)).stdout.split()
@@ -329,6 +379,7 @@ class Container(Provider):
             self._remove((self.name, "rm", "--force", *self.force, "--volumes", "--", *containers))
         for kind in ("network", "volume"):  # by name: a volume that an engine creates implicitly has no label
             self._remove((self.name, kind, "rm", "--", lines.network_name(campaign)))
+        overlay.remove(self.runtime, campaign)
 
     def _remove(self, argv: Sequence[str]) -> None:
         """Removing what is already gone is a success."""
@@ -337,9 +388,9 @@ class Container(Provider):
             raise process.failed(result)
 
     def leftovers(self) -> Sequence[Leftover]:
+        found = overlay.leftovers(self.name, self.runtime)
         if self.unavailable():
-            return ()
-        found = []
+            return tuple(found)
         for kind, words in LISTED.items():
             for name in self._must((self.name, *words, "--quiet", "--filter", f"label={LABEL}")).stdout.split():
                 answer = self._run((kind, "inspect", name))

@@ -12,3 +12,8 @@ class Docker(Container):
         "as root: apt-get install docker.io openssh-client, then start dockerd; a user needs the group docker"
     )
     version_format = "{{json .}}"
+
+    def changed_ids(self) -> str:
+        said = self._run(("info", "--format", "{{json .SecurityOptions}}"))
+        found = [word for word in ("userns", "rootless") if f"name={word}" in said.stdout]
+        return f"its daemon maps users to others (it runs with {found[0]})" if found else ""

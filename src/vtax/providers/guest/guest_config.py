@@ -32,9 +32,11 @@ def guest_config(
     outer_mac: str,
     data_disk: str = "",
     drivers: str = VIRTIO,
+    workload: str = "",
 ) -> str:
     """`NAME=value`, a line each. `mac` and `outer_mac` are of its cards, the second the master's only, and `drivers`
-    the kernel modules for them; `data_disk` holds /scratch and /shared where the system's disk does not."""
+    the kernel modules for them; `data_disk` holds /scratch and /shared where the system's disk does not; `workload` is
+    the serial number of the disk with the study's own image where there is one."""
     server = next(iter(places.values()))
     values = {
         "NODE": node.name,
@@ -48,5 +50,6 @@ def guest_config(
         "SHARED": shared_path,
         "SERVER": server,
         "DATA_DISK": data_disk,
+        "WORKLOAD": workload,
     }
     return "".join(f"{name}='{value}'\n" for name, value in values.items())

@@ -47,19 +47,21 @@ def wrapper(
     network: str,
     node: str,
     keep: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
 ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
     """What runs a command in the root file system on a node's CPUs: by control groups, or else by `taskset`.
 
     `network` is the file of a network namespace, "" makes one with loopback alone for each command; `node` is the host
-    name, "" leaves that of the machine; `keep` are the capabilities that the command has, although it is root; one that
-    enters an image or becomes another user is lent what it needs for that.
+    name, "" leaves that of the machine; `keep` are the capabilities that the command has, although it is root; one
+    that enters an image or becomes another user is lent what it needs for that. `namespaces` enters those that hold
+    mounts of an ordinary user; without it, each command gets its own.
     """
     pinned = () if groups else ("taskset", "-c", ",".join(map(str, cpus)))
     enter = (image.enter, f"{LABEL}={campaign}", image.directory, str(site), str(shared), mountpoint)
 
     def wrap(directory: str, argv: Sequence[str]) -> tuple[str, ...]:
         where = (directory, " ".join(map(str, groups)), network, node, ",".join((*keep, *lent(argv))))
-        return (*pinned, *process.as_root_here(), *enter, *where, *argv)
+        return (*pinned, *(namespaces or process.as_root_here()), *enter, *where, *argv)
 
     return wrap
 

@@ -26,10 +26,11 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import cgroup, network
+from vtax.providers import cgroup, network, overlay
 from vtax.providers.base import (
     LABEL,
     SCRATCH,
+    WORKLOAD,
     Cluster,
     Commands,
     Creation,
@@ -40,7 +41,7 @@ from vtax.providers.base import (
     Site,
     elsewhere,
 )
-from vtax.providers.host import entering, ssh_nodes
+from vtax.providers.host import entering, own_image, ssh_nodes
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 from vtax.transport.parallel import each
@@ -84,14 +85,19 @@ class Host(Provider):
             return Mpirun(interface=network.INTERFACE, transport=options.mpi_transport)
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
-        image = Image(recipe="", digest="", directory="ROOTFS", archive="")
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+    ) -> Commands:
+        own = overlay.PLANNED if workload else None
+        image = Image(recipe="", digest="", directory="ROOTFS", archive="", workload=own)
         return self._commands(spec, shape, shared_path, Site("CAMPAIGN", Path("CAMPAIGN"), image, Path("KEYS")))
 
     def _commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Commands:
-        """What makes the network and starts the servers, and how a command enters a node."""
+        """What mounts the study's own image, makes the network and starts the servers, and how a command enters a
+        node."""
         wraps = {name: self._wrapper(spec, name, nodes, shared_path, site) for name, nodes in _sets(spec, shape)}
-        made = tuple(command for part in _networks(spec, shape, site) for command in part)
+        mounts = own_image.commands(site, self.name, list(wraps), shared_path) if site.image.workload else ()
+        made = (*mounts, *(command for part in _networks(spec, shape, site) for command in part))
         first = shape.workers[0].name
         served = self._server(spec, shape.workers[0], shared_path, site)
         servers = (served,) if _bridged(spec) else ()
@@ -103,6 +109,9 @@ class Host(Provider):
             return [Problem.blocker(reason, self.install_hint)]
         nothing = 'or network = "none", in which no benchmark between nodes runs'
         return list(network.refused('network = "bridge"', nothing, *DEVICES)) if _bridged(spec) else []
+
+    def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
+        return own_image.problems()
 
     def unavailable(self) -> str:
         root = os.geteuid() == 0
@@ -127,8 +136,11 @@ class Host(Provider):
             for part in ("scratch", "tmp", "run"):
                 (site.directory / name / part).mkdir(parents=True, exist_ok=True)
             self._limit(site.campaign, name, nodes)
+        if site.image.workload:
+            names = [name for name, _ in _sets(spec, shape)]
+            own_image.make(site, site.image.workload, self.name, names, shared_path, _holder)
         (site.directory / "shared").mkdir(exist_ok=True)
-        for place in (SCRATCH, shared_path):
+        for place in (SCRATCH, shared_path, *((WORKLOAD,) if site.image.workload else ())):
             (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
         between, *of_nodes = _networks(spec, shape, site)
         network.make(between)
@@ -173,7 +185,9 @@ class Host(Provider):
         options = _options(spec)
         places = network.addresses([node.name for node in shape.nodes]) if _bridged(spec) else {}
         sets = _sets(spec, shape)
-        transports = {name: LocalTransport(self._wrapper(spec, name, nodes, shared_path, site)) for name, nodes in sets}
+        holder = _holder(site) if site.image.workload and os.geteuid() != 0 else None
+        wraps = {name: self._wrapper(spec, name, nodes, shared_path, site, holder=holder) for name, nodes in sets}
+        transports = {name: LocalTransport(wrap) for name, wrap in wraps.items()}
         shared = {frozenset(node.name for node in nodes): transports[name] for name, nodes in sets if len(nodes) > 1}
         return Cluster(
             environment=spec,
@@ -186,6 +200,7 @@ class Host(Provider):
             shared_path=shared_path,
             commands=self._commands(spec, shape, shared_path, site),
             shared_transports=shared,
+            facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=cgroup.GroupPausing(self.groups, site.campaign),
         )
 
@@ -197,6 +212,7 @@ class Host(Provider):
         shared_path: str,
         site: Site,
         keep: Sequence[str] = (),
+        holder: int | None = None,
     ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
         top = f"{cgroup.PREFIX}{site.campaign}"
         return entering.wrapper(
@@ -210,6 +226,7 @@ class Host(Provider):
             network=_entrance(spec, site.campaign, name),
             node=name if _bridged(spec) else "",
             keep=keep,
+            namespaces=own_image.entered(holder) if site.image.workload and os.geteuid() != 0 else (),
         )
 
     def destroy(self, campaign: str) -> None:
@@ -219,6 +236,7 @@ class Host(Provider):
         if self.groups:
             cgroup.remove(self.groups, campaign)
         network.remove(campaign)
+        overlay.remove(self.runtime, campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
         groups = cgroup.campaigns(self.groups) if self.groups else ()
@@ -233,6 +251,7 @@ class Host(Provider):
                 for one in _labelled_processes()
             ),
             *network.leftovers(self.name, self.runtime, parts=True),
+            *overlay.leftovers(self.name, self.runtime),
         ]
 
     def remove_image(self, image: Image) -> None:
@@ -324,6 +343,12 @@ def _first_process(site: Site, node: str) -> int | None:
     """The process of this machine that entered a node first; None where it is not to be seen."""
     inside = [one.pid for one in _labelled_processes() if one.site == str(site.directory / node)]
     return next((pid for pid in inside if parent_of(pid) not in inside), None)
+
+
+def _holder(site: Site) -> int | None:
+    """The process that holds the mounts of an ordinary user's cluster."""
+    mine = (site.campaign, str(site.directory))
+    return next((one.pid for one in _labelled_processes() if (one.campaign, one.site) == mine), None)
 
 
 def _is_mine(process_: Path, root: str) -> bool:

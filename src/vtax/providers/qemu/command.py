@@ -28,6 +28,7 @@ MIB = 2**20
 HUGE_PAGE = 2 * MIB  # the size that is asked for, whatever the host's default
 SLOW_EMULATED = "-erms,-fsrm"  # with them guests copy and clear memory by byte instructions, at half the speed and less
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check"  # a busy host delays the timer that it checks
+WORKLOAD_SERIAL = "workload"  # of the disk with the study's own image, by which the guest finds it
 TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
 # What a guest that takes over QEMU does not have: other programs, other users, other priorities. `-daemonize` and
 # `-runas` do not work with it.
@@ -82,6 +83,7 @@ class Machine:
     vhost: bool = False  # whether the kernel carries the frames of a tap
     numa_nodes: tuple[int, ...] = ()  # of the host, that its CPUs are of
     near: tuple[int, ...] = ()  # the CPUs it starts on, so that its memory is local to them; none: any CPU
+    workload: Path | None = None  # the disk with the study's own image, where it has one
 
 
 def version(text: str) -> Version | None:
@@ -115,7 +117,8 @@ def guest_config(machine: Machine, places: Mapping[str, str], shared_path: str, 
     """The configuration that the first process of the guest reads."""
     data_disk = "/dev/vda" if options.disk == "virtio-blk" else ""
     macs = inner_mac(machine.number), OUTER_MAC
-    return guest.guest_config(machine.node, places, shared_path, *macs, data_disk, DRIVERS[options.nic])
+    own = WORKLOAD_SERIAL if machine.workload else ""
+    return guest.guest_config(machine.node, places, shared_path, *macs, data_disk, DRIVERS[options.nic], own)
 
 
 def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
@@ -146,6 +149,7 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
         # The request to power off comes through a second serial port: that works when the network does not.
         *("-chardev", f"socket,id=orders,path={place / 'orders'},server=on,wait=off", "-serial", "chardev:orders"),
         *_disks(place, options),
+        *_own_image(machine.workload),
         *_network(machine, options),
         *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
         *("-kernel", machine.kernel),
@@ -176,6 +180,7 @@ def facts(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Vers
         "vm_disk_format": options.format,
         "vm_initrd": machine.initrd is not None,
         "vm_numa_nodes": list(machine.numa_nodes),
+        **({"workload_layer": "ext4"} if machine.workload else {}),  # the node's own disk
     }
 
 
@@ -197,6 +202,15 @@ def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
     if options.disk == "nvme":
         return system
     return (*system, "-drive", f"id=data,file={place / 'data'},{words}", "-device", "virtio-blk-pci,drive=data")
+
+
+def _own_image(disk: Path | None) -> tuple[str, ...]:
+    """The study's own image: one disk for all machines, which none of them writes. A comma in a path is doubled."""
+    if disk is None:
+        return ()
+    place = str(disk).replace(",", ",,")
+    drive = f"id=workload,file={place},format=raw,cache=writeback,if=none,readonly=on,rerror=report"
+    return ("-drive", drive, "-device", f"virtio-blk-pci,drive=workload,serial={WORKLOAD_SERIAL}")
 
 
 def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:

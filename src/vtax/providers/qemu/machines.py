@@ -35,6 +35,7 @@ def machines_of(
             vhost=vhost,
             numa_nodes=numa.holding(node.cpu_ids, known) if options.pin else (),
             near=numa.near(node.cpu_ids, known, usable) if options.pin else (),
+            workload=disk.own_image_path(site.image.workload) if site.image.workload else None,
         )
         for number, node in enumerate(shape.nodes)
     )
@@ -74,7 +75,10 @@ def ram_disk(image: Image) -> Path | None:
 
 
 def bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str, dict[str, Path]]:
-    """For every node the common disks that its own disks are layers of; each kind is made once."""
+    """For every node the common disks that its own disks are layers of; each kind is made once. So is the disk of the
+    study's own image, which has no layers."""
+    if image.workload:
+        disk.own_image(image.workload)
     found = {}
     for node in shape.nodes:
         found[node.name] = {"system": disk.system(image, node.disk_bytes)}

@@ -23,7 +23,7 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import network
+from vtax.providers import network, overlay
 from vtax.providers.base import Cluster, Commands, Creation, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
 from vtax.providers.guest.shutdown import power_off
@@ -86,8 +86,11 @@ class Qemu(Provider):
         """A new answer, for `vtax doctor`."""
         return kvm.probe(self.runtime, again=True)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
-        image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+    ) -> Commands:
+        own = overlay.PLANNED if workload else None
+        image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz", workload=own)
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = _options(spec)
         accel = self.accelerator(options)
@@ -108,6 +111,9 @@ class Qemu(Provider):
             *problems.huge_pages(shape, options),
             *(numa.spanned(shape, numa.nodes()) if options.pin else ()),
         ]
+
+    def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
+        return ()  # a disk, which needs no rights
 
     def _broken(self, options: QemuOptions) -> kvm.Answer:
         """Why KVM does not work here, where the study wants it."""
@@ -136,6 +142,10 @@ class Qemu(Provider):
             return None
         return lines.version(process.run((lines.QEMU, "--version"), timeout_s=20).stdout)
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        ram_disk(image)
+        bases(image, shape, _options(spec))
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = _options(spec)
         timeout_factor = self.slowdown(options)
@@ -144,6 +154,8 @@ class Qemu(Provider):
                 "the root file system has no kernel for virtual machines",
                 remedy=f"`vtax image remove {site.image.recipe}`, then `vtax image build`",
             )
+        if site.image.workload:
+            overlay.refuse_unfit(site.image.workload, shared_path)
         names = tuple(node.name for node in shape.nodes)
         places = network.addresses(names)
         accel, version = self.accelerator(options), self._version() or lines.OLDEST

@@ -68,7 +68,9 @@ class VirtualBox(Provider):
     def launcher(self, options: VirtualBoxOptions) -> Mpirun:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
-    def commands(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str) -> Commands:
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+    ) -> Commands:
         image = Image(recipe="", digest="DIGEST", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz")
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = VirtualBoxOptions.model_validate(dict(spec.options))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import Phase, Target
 from vtax.model.plan import InputFile, Ready, Service, Step
+from vtax.providers.base import WORKLOAD
 from vtax.tools.benchmark import GRACE_S
 from vtax.tools.command import templates
 from vtax.tools.command.metric_table import outputs
@@ -16,7 +17,6 @@ from vtax.tools.command.places import Places
 USAGE = "usage.json"  # what vtax-run counted
 SUPERVISED = "vtax-supervise"
 ENTERED = "vtax-run"
-WORKLOAD = "/workload"  # where every node has the study's own image
 SETUP_S, PREPARE_S, RUN_S = 1800.0, 600.0, 600.0  # time limits where the study has none
 OPEN, CLOSED = "1777", "0755"  # rights of a directory in which another user writes, or root alone
 
