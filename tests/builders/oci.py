@@ -52,6 +52,11 @@ def layer(members: Iterable[tuple[tarfile.TarInfo, bytes]]) -> bytes:
     return buffer.getvalue()
 
 
+def packed(content: bytes) -> bytes:
+    """The same bytes for the same content."""
+    return gzip.compress(content, 1, mtime=0)
+
+
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
@@ -109,11 +114,9 @@ class Layout:
         (self.path / "blobs/sha256" / sha256(content)).write_bytes(content)
         return {"mediaType": kind, "digest": f"sha256:{sha256(content)}", "size": len(content)}
 
-    def image(self, config: bytes, layers: Sequence[bytes], *, packed: bool = True) -> dict[str, Any]:
+    def image(self, config: bytes, layers: Sequence[bytes], *, pack: bool = True) -> dict[str, Any]:
         """The descriptor of an image, not yet named."""
-        stored = [
-            self.blob(gzip.compress(one, 1), f"{LAYER}+gzip") if packed else self.blob(one, LAYER) for one in layers
-        ]
+        stored = [self.blob(packed(one), f"{LAYER}+gzip") if pack else self.blob(one, LAYER) for one in layers]
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": self.blob(config, CONFIG), "layers": stored}
         return self.blob(json.dumps(manifest).encode(), MANIFEST)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import http.server
 import os
 import shutil
@@ -15,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from builders import oci
 from builders.oci import Layout, configuration, directory, docker_archive, file, hard_link, layer, link, sha256
 from vtax.errors import EnvironmentMissing, ImageError, UsageError, VtaxError
 from vtax.events import ignore
 from vtax.image import build, derived, recipe
 from vtax.image.workload import cache as workloads
+from vtax.image.workload import layers
 from vtax.model.cluster import Image, Workload
 from vtax.model.study import ImageSpec, WorkloadSpec
 from vtax.transport import process
@@ -120,15 +121,56 @@ def test_an_image_is_unpacked_once_with_all_that_its_layers_say(tmp_path: Path) 
     assert remains(tmp_path) == []
 
 
+def test_what_docker_saves(tmp_path: Path) -> None:
+    (tmp_path / "layer.tar").write_bytes(LOWER)
+    name = f"vtax-test-own-{os.getpid()}:1"
+    made = (
+        "docker",
+        "import",
+        "--change",
+        'CMD ["/bin/app"]',
+        "--change",
+        "ENV A=1",
+        str(tmp_path / "layer.tar"),
+        name,
+    )
+    process.run(made, timeout_s=60, check=True)
+    try:
+        inspected = process.run(("docker", "image", "inspect", "--format", "{{.Id}}", name), timeout_s=30, check=True)
+        process.run(("docker", "save", "-o", str(tmp_path / "app.tar"), name), timeout_s=60, check=True)
+    finally:
+        process.run(("docker", "image", "rm", name), timeout_s=60, check=True)
+    own = ensure(f"docker-archive:app.tar:{name}", tmp_path)
+    assert f"sha256:{own.digest}" == inspected.stdout.strip(), "the id that Docker shows"
+    assert (own.entry, own.variables) == (("/bin/app",), ("PATH", "A"))
+    assert (own.root / "secret").stat().st_uid == 1234
+
+
 @pytest.mark.parametrize("form", ["oci", "oci-archive"])
 @pytest.mark.parametrize("packed", [True, False])
 def test_oci_layouts(form: str, packed: bool, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "app")
-    layout.add(layout.image(CONFIG, [LOWER, UPPER], packed=packed), "1.0")
+    layout.add(layout.image(CONFIG, [LOWER, UPPER], pack=packed), "1.0")
     if form == "oci-archive":
         with tarfile.open(tmp_path / "app.tar", "w") as archive:
             archive.add(tmp_path / "app", ".")
     check(ensure("oci:app:1.0" if form == "oci" else "oci-archive:app.tar", tmp_path))
+
+
+def test_layers_packed_by_zstd(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "app")
+    layout.add(layout.image(CONFIG, [LOWER, UPPER]), "1")
+    copy = (
+        "skopeo",
+        "copy",
+        "--quiet",
+        "--dest-compress-format=zstd",
+        f"oci:{tmp_path}/app:1",
+        f"oci:{tmp_path}/zstd:1",
+    )
+    process.run(copy, timeout_s=60, check=True)
+    assert layers.has_zstd(tmp_path / "zstd")
+    check(ensure("oci:zstd", tmp_path))
 
 
 HOSTILE = {
@@ -165,7 +207,7 @@ def test_writing_through_a_link_stays_in_the_image(tmp_path: Path) -> None:
 def test_damaged_layers_and_archives(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "app")
     layout.add(layout.image(CONFIG, [LOWER, UPPER]))
-    blob = tmp_path / "app/blobs/sha256" / sha256(gzip.compress(LOWER, 1))
+    blob = tmp_path / "app/blobs/sha256" / sha256(oci.packed(LOWER))
     whole = blob.read_bytes()
     blob.write_bytes(whole[:-30] + bytes(30))
     assert "oci:app cannot be copied" in refused(UsageError, "oci:app", tmp_path)

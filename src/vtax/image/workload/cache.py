@@ -137,7 +137,7 @@ def _unpack(cache: Path, found: Identity, listener: Listener) -> Workload:
             libc=tree.libc_of(listing, _reader(work), configuration.architecture, found.source),
             size_bytes=tree.size_of(listing),
             entry=configuration.entry,
-            environment=configuration.environment,
+            variables=tuple(one.partition("=")[0] for one in configuration.environment),
             user=configuration.user,
             working_directory=configuration.working_directory,
             layers=len(layout.layers),
@@ -156,16 +156,24 @@ def _unpack(cache: Path, found: Identity, listener: Listener) -> Workload:
 
 def _copied(work: Path, found: Identity) -> layers.Layout:
     """The image alone in an OCI layout of vtax's own. Its layers are those that the configuration names."""
-    (work / "tmp").mkdir()
     _demand_space(work, _packed_bytes(found))
-    argv = ("skopeo", "copy", "--quiet", "--dest-oci-accept-uncompressed-layers", found.argument, "oci:oci:image")
-    result = process.run(argv, timeout_s=TIMEOUT_S, directory=work, env={**os.environ, "TMPDIR": str(work / "tmp")})
-    _refuse_failed(result, f"{found.source} cannot be copied", "make or copy the image again; was it complete?")
-    shutil.rmtree(work / "tmp")
+    _skopeo(work, found, "--dest-oci-accept-uncompressed-layers")  # to compress them takes longer than all the rest
+    if layers.has_zstd(work / "oci"):
+        shutil.rmtree(work / "oci")
+        _skopeo(work, found, "--dest-compress-format=gzip")
     layout = layers.read(work / "oci")
     if layout.contents != found.configuration.layers:
         raise UsageError(f"{found.source} changed while it was read", remedy="try again when nothing writes it")
     return layout
+
+
+def _skopeo(work: Path, found: Identity, how: str) -> None:
+    temporary = work / "tmp"
+    temporary.mkdir()
+    argv = ("skopeo", "copy", "--quiet", how, found.argument, "oci:oci:image")
+    result = process.run(argv, timeout_s=TIMEOUT_S, directory=work, env={**os.environ, "TMPDIR": str(temporary)})
+    _refuse_failed(result, f"{found.source} cannot be copied", "make or copy the image again; was it complete?")
+    shutil.rmtree(temporary)
 
 
 def _packed_bytes(found: Identity) -> int:

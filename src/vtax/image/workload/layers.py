@@ -14,9 +14,9 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from vtax.errors import ImageError, UsageError
+from vtax.errors import UsageError
 from vtax.units import format_bytes
 from vtax.wording import printable
 
@@ -42,18 +42,13 @@ class Layout:
 
 
 def read(directory: Path) -> Layout:
-    """What skopeo copied. Layers that are not compressed are named so, which skopeo 1.9 forgets and umoci needs.
-
-    Raises ImageError for layers that umoci cannot unpack.
-    """
-    index = json.loads((directory / "index.json").read_bytes())
+    """What skopeo copied. Layers that are not compressed are named so, which skopeo 1.9 forgets and umoci needs."""
+    index, manifest = _manifest(directory)
     entry = index["manifests"][0]
-    manifest = json.loads(_blob(directory, entry["digest"]).read_bytes())
     content = json.loads(_blob(directory, manifest["config"]["digest"]).read_bytes())
     layers = tuple(_blob(directory, layer["digest"]) for layer in manifest["layers"])
-    kinds = [_media_type(layer) for layer in layers]
-    for layer, kind in zip(manifest["layers"], kinds, strict=True):
-        layer["mediaType"] = kind
+    for layer, file in zip(manifest["layers"], layers, strict=True):
+        layer["mediaType"] = f"{LAYER}+gzip" if _starts(file, GZIP) else LAYER
     text = json.dumps(manifest).encode()
     entry |= {"digest": f"sha256:{hashlib.sha256(text).hexdigest()}", "size": len(text)}
     _blob(directory, entry["digest"]).write_bytes(text)
@@ -61,19 +56,25 @@ def read(directory: Path) -> Layout:
     return Layout(directory, layers, tuple(content["rootfs"]["diff_ids"]))
 
 
+def has_zstd(directory: Path) -> bool:
+    """Whether a layer is compressed with zstd, which umoci 0.4 cannot unpack."""
+    _, manifest = _manifest(directory)
+    return any(_starts(_blob(directory, layer["digest"]), ZSTD) for layer in manifest["layers"])
+
+
+def _manifest(directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The index of a layout and the manifest of its only image."""
+    index = json.loads((directory / "index.json").read_bytes())
+    return index, json.loads(_blob(directory, index["manifests"][0]["digest"]).read_bytes())
+
+
 def _blob(directory: Path, digest: str) -> Path:
     return directory / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
 
-def _media_type(layer: Path) -> str:
+def _starts(layer: Path, mark: bytes) -> bool:
     with layer.open("rb") as stream:
-        start = stream.read(4)
-    if start == ZSTD:
-        raise ImageError(
-            "the image's layers are compressed with zstd, which umoci cannot unpack",
-            remedy="convert it: skopeo copy --dest-compress-format gzip --dest-force-compress-format FROM oci:NEW:TAG",
-        )
-    return f"{LAYER}+gzip" if start.startswith(GZIP) else LAYER
+        return stream.read(len(mark)) == mark
 
 
 def examine(layout: Layout, source: str) -> int:
@@ -102,9 +103,7 @@ def examine(layout: Layout, source: str) -> int:
 
 def _members(layer: Path) -> Iterable[tarfile.TarInfo]:
     with layer.open("rb") as stream:
-        packed = stream.read(2) == GZIP
-        stream.seek(0)
-        content = gzip.GzipFile(fileobj=stream) if packed else stream
+        content = gzip.GzipFile(fileobj=stream) if _starts(layer, GZIP) else stream
         with tarfile.open(fileobj=_Bounded(content), mode="r:") as archive:  # type: ignore[call-overload]
             for member in archive:
                 yield member
