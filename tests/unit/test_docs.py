@@ -134,9 +134,11 @@ ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\ncommand = ["true"]\n'
 
 
 def whole(text: str) -> str:
-    """A study of which `text` is all, or an entry, or metrics of an entry."""
-    if text.startswith("[[benchmarks.metrics]]"):
-        return FRAME + ENTRY + text
+    """A study of which `text` is all, or an entry, or metrics or packages of an entry, or the image."""
+    if text.startswith(("[[benchmarks.metrics]]", "packages")):
+        return FRAME + ENTRY + ("run = { seconds = 20 }\n" if "fixed time" in text else "") + text
+    if text.startswith("[image"):
+        return FRAME + text + ENTRY
     return FRAME + text if text.startswith("[[benchmarks]]") else text
 
 
