@@ -150,3 +150,13 @@ def test_an_entry_elsewhere_says_nothing_about_a_line(plain: Campaign, labels: M
     compute = line_of(analysis, Group.COMPUTE)
     several = [item.model_copy(update={"labels": {**item.labels, **labels}}) for item in compute.comparisons]
     assert machine_words(analysis, several) == ""
+
+
+def test_what_ran_only_in_emulation_has_no_row() -> None:
+    made = costing(quick(), sysbench_cpu=1.38)
+    only = [one for one in made.measurements if one.metric != CPU_TIME or one.environment == "vm"]
+    assert any(one.metric == CPU_TIME for one in only)
+    made = replace(made, measurements=tuple(only))
+    report = report_input(made, quick_analysis(made))
+    assert report.analysis.emulated == ("vm",)
+    assert document_of(report).machine_cost.rows == ()

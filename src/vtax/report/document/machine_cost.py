@@ -33,7 +33,8 @@ def machine_table(report: ReportInput) -> Table:
     timed = {work.label for work in report.plan.work if work.clocked_s > 0}
     rows: list[Row] = []
     for metric, heading in HEADINGS.items():
-        own = [series for series in results.levels if series.metric == metric]
+        measured = [series for series, levels in results.levels.items() if set(levels) & set(results.compared)]
+        own = [series for series in measured if series.metric == metric]
         rows += [Row((Cell(heading),), heading=True)] if own else []
         for several in bundles(own):
             if len(several) >= COLLAPSE_FROM:
@@ -50,7 +51,7 @@ def _title(results: Results, several: Sequence[Series], timed: bool) -> Cell:
     """`sysbench-cpu` over `per operation, µs; target worker1`."""
     first = several[0]
     every = [level for series in several for level in results.levels[series].values()]
-    _, unit = unit_for([level for level in every if level.environment in results.compared] or every)
+    _, unit = unit_for([level for level in every if level.environment in results.compared])
     of = unit_in(every[0].unit, first.metric)
     if of == SECOND:
         what = f"{EACH_SECOND[first.metric]}{f', {unit}' if unit else ''}"
