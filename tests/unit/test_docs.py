@@ -130,7 +130,7 @@ def test_studies_in_the_documentation_are_valid() -> None:
 
 
 FRAME = 'name = "x"\nbaseline = "host"\n[environments.host]\nprovider = "host"\n'
-ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\ncommand = ["true"]\n'
+ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\nrun = { command = ["true"], seconds = 20 }\n'
 
 
 def whole(text: str) -> str:
