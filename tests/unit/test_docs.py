@@ -130,13 +130,13 @@ def test_studies_in_the_documentation_are_valid() -> None:
 
 
 FRAME = 'name = "x"\nbaseline = "host"\n[environments.host]\nprovider = "host"\n'
-ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\nrun = { command = ["true"], seconds = 20 }\n'
+ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\nrun = {{ command = ["true"]{} }}\n'
 
 
 def whole(text: str) -> str:
     """A study of which `text` is all, or an entry, or metrics of an entry."""
     if text.startswith("[[benchmarks.metrics]]"):
-        return FRAME + ENTRY + text
+        return FRAME + ENTRY.format(", seconds = 20" if "fixed time" in text else "") + text
     return FRAME + text if text.startswith("[[benchmarks]]") else text
 
 
