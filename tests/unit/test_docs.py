@@ -134,10 +134,13 @@ ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\nrun = {{ command = ["t
 
 
 def whole(text: str) -> str:
-    """A study of which `text` is all, or an entry, or metrics of an entry."""
-    if text.startswith("[[benchmarks.metrics]]"):
-        return FRAME + ENTRY.format(", seconds = 20" if "fixed time" in text else "") + text
-    return FRAME + text if text.startswith("[[benchmarks]]") else text
+    """A study of which `text` is all, or a part: keys or metrics of an entry, entries, or tables besides them."""
+    if re.search(r"^baseline = ", text, re.MULTILINE):
+        return text
+    entry = ENTRY.format(", seconds = 20" if "fixed time" in text else "")
+    if text.startswith("[[benchmarks.metrics]]") or not text.startswith("["):
+        return FRAME + entry + text
+    return FRAME + text if "[[benchmarks]]" in text else FRAME + text + entry
 
 
 def table_of(text: str, heading: str) -> dict[str, str]:
