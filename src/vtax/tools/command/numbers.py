@@ -27,6 +27,7 @@ from vtax.wording import listed
 MOST_NUMBERS = 10_000  # that an aggregate may have
 SHOWN = 5  # lines that a refusal names
 LONGEST_SHOWN = 100  # characters of a line or a number
+MOST_WORK = 2 * 10**9  # instructions of a pattern x bytes of the text: 17 s at worst for one search
 SEARCH_S = 20.0  # of processor time, for one pattern: checked after every match
 AGGREGATES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "median": median,
@@ -115,6 +116,8 @@ def combined(table: MetricTable, numbers: Sequence[Number]) -> float:
 def _by_regex(table: MetricTable, text: str, output: Output) -> list[Number]:
     """The numbers in a pattern's group, one of each match."""
     data, pattern = output.data, compile_pattern(text)
+    if pattern.size * len(data) > MOST_WORK:
+        raise NoNumber(0, f"{text} is too large a pattern for {len(data):,} bytes: use smaller repetitions, such as x*")
     several, began = table.count == "all", time.process_time()
     matches: list[Match] = []
     for match in pattern.matches(data):

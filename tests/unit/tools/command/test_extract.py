@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -104,6 +105,20 @@ def test_too_many_numbers_are_refused() -> None:
 def test_too_much_output_is_refused() -> None:
     told = refusal("x" * (extraction.LARGEST_TEXT + 1), **TPS)
     assert told.reason == "stdout has 16,777,217 characters; metrics are read from 16,777,216 at most"
+
+
+def test_a_search_that_starts_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each match looks through all the rest for an exclamation mark: quadratic, with any engine."""
+    monkeypatch.setattr(numbers, "SEARCH_S", 0.2)
+    began = time.process_time()
+    told = refusal("1 " * 500_000, **{**TPS, "regex": "(?s)(1)(?:.*!)?"}, count="all", aggregate="sum")
+    assert "each match searches all the rest again" in told.reason
+    assert time.process_time() - began < 5
+
+
+def test_a_large_pattern_is_not_tried_on_a_large_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "MOST_WORK", 5000)
+    assert "too large a pattern for 1,000 bytes" in refusal("x" * 1000, **TPS).reason
 
 
 ANY = {**TPS, "regex": "n = (.*?)(?:$|;)"}
