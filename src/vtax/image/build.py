@@ -1,8 +1,9 @@
 """Build, find, list and remove cached root file systems.
 
 Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree, kernel included), `rootfs.tar` (without kernel),
-`vtax-enter` and `image.json`; providers of virtual machines put their disks next to them. A build happens in a
-temporary directory that is renamed when complete, so a half-built image is never seen. All of it is private.
+`vtax-enter`, `tree.sha256` and `image.json`; providers of virtual machines put their disks next to them. A build
+happens in a temporary directory that is renamed when complete, so a half-built image is never seen. All of it is
+private.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from vtax.errors import EnvironmentMissing, ImageError, UsageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
+from vtax.image import integrity
 from vtax.image.recipe import KERNEL_PLACES, Recipe, command, guest_files, machine_mirror
 from vtax.model.cluster import Image
 from vtax.transport import process
@@ -66,11 +68,16 @@ def _read(manifest: Path) -> Image:
 
 
 def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
-    """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log."""
+    """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log, or when what
+    the cache has was changed."""
     cache.mkdir(parents=True, exist_ok=True)
     cache.chmod(0o700)  # the tree has setuid programs of the day of the build
     with _locked(cache / f"{made.key}.lock"):
-        return cached(cache, made) or _build(cache, made, listener)
+        found = cached(cache, made)
+        if found is None:
+            return _build(cache, made, listener)
+        integrity.verify(found)
+        return found
 
 
 def remove(cache: Path, key: str) -> None:
@@ -135,6 +142,7 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         )
         shutil.rmtree(work / "guest")
         (work / "recipe.json").write_text(json.dumps(made.model_dump(mode="json"), indent=1, sort_keys=True))
+        integrity.note(work)
         (work / "image.json").write_text(image.model_dump_json(indent=1))
         work.rename(cache / made.key)
     except BaseException:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.events import Listener
 from vtax.facts.host import capacity, host_facts
-from vtax.image import build, recipe
+from vtax.image import build, integrity, recipe
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity
@@ -108,8 +108,11 @@ def refuse_impossible(prepared: Prepared) -> None:
 
 
 def cached_image(spec: ImageSpec, paths: Paths) -> Image | None:
-    """The root file system of a study where it is built already."""
-    return build.cached(paths.images, recipe.recipe(spec, build.find_machine_mirror()))
+    """The root file system of a study when it is in the cache. Raises ImageError when it was changed there."""
+    found = build.cached(paths.images, recipe.recipe(spec, build.find_machine_mirror()))
+    if found is not None:
+        integrity.verify(found)
+    return found
 
 
 def image_of(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:

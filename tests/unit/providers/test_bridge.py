@@ -19,7 +19,7 @@ ON = QemuOptions(network="tap")
 def test_a_node_starts_through_its_tap() -> None:
     made = bridge.through("c1", "worker1", ("qemu", "-m", "1"))
     assert made[1:] == ("-I", "-S", str(bridge.SCRIPT), "/run/netns/vtax-c1", "bridge", "worker1", "qemu", "-m", "1")
-    assert tap.DESCRIPTOR == Number.TAP == 3
+    assert tap.DESCRIPTOR == int(Number.TAP) == 3
 
 
 def test_the_kernels_request_has_forty_bytes() -> None:
