@@ -122,7 +122,17 @@ def test_a_command_line_alone_makes_no_process_ours(tmp_path: Path, monkeypatch:
     proc = tmp_path / "proc"
     monkeypatch.setattr(provider, "Path", lambda place: proc if place == "/proc" else Path(place))
     assert sorted(one.pid for one in provider._labelled_processes()) == [1, 2]
-    assert sorted(provider._processes("c1c1c1c1", runtime)) == [1, 2]
+    mine = provider._processes("c1c1c1c1", runtime)
+    assert sorted(one.pid for one in mine) == [1, 2]
+    signals: list[object] = []
+    monkeypatch.setattr(os, "pidfd_open", lambda pid: os.open(os.devnull, os.O_RDONLY))
+    monkeypatch.setattr("signal.pidfd_send_signal", lambda held, number: signals.append(number))
+    monkeypatch.setattr(provider, "_labelled", lambda place: mine[0] if place.name == str(mine[0].pid) else None)
+    for one in mine:
+        one.kill()
+    assert signals == [9], "the other number is no longer that process's"
+    monkeypatch.undo()
+    monkeypatch.setattr(provider, "Path", lambda place: proc if place == "/proc" else Path(place))
     assert provider._processes("c1c1c1c1", tmp_path / "elsewhere") == []
     uid = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
