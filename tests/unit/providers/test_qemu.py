@@ -582,7 +582,7 @@ def monitor(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What monitors are asked: node and command. That of worker2 does not answer."""
     asked: list[tuple[str, str]] = []
 
-    def ask(path: Path, word: str) -> object:
+    def ask(path: Path, word: str, *, answer_s: float) -> object:
         if path.parent.name == "worker2":
             raise ProvisionError(f"QEMU's monitor {path} does not answer: gone", remedy="has QEMU ended?")
         asked.append((path.parent.name, word))
@@ -647,10 +647,11 @@ def test_a_machine_that_does_not_end_does_not_stop_the_rest(monkeypatch: pytest.
 
     killed: list[int] = []
     removed: list[str] = []
+    limits: list[float] = []
     nodes = [Waiting(pid, "c1", node, SITE / node) for pid, node in enumerate((*NAMES, ""), 2**22)]
     monkeypatch.setattr(module, "processes", lambda: nodes)
     monkeypatch.setattr(module, "power_off", lambda *_: None)
-    monkeypatch.setattr(qmp, "ask", lambda *_: None)
+    monkeypatch.setattr(qmp, "ask", lambda *_, answer_s: limits.append(answer_s))
     monkeypatch.setattr(processes, "END_S", 0.02)
     monkeypatch.setattr(network, "remove", removed.append)
     with pytest.raises(ProvisionError, match=r"after 0\.02 s: worker1 \(4194305\)") as raised:
@@ -658,6 +659,7 @@ def test_a_machine_that_does_not_end_does_not_stop_the_rest(monkeypatch: pytest.
     assert "state D" in raised.value.remedy
     assert set(killed) == {one.pid for one in nodes}
     assert removed == ["c1"]
+    assert set(limits) == {module.OFF_S}, "one that does not answer is not waited for as during a trial"
 
 
 class Foreground:

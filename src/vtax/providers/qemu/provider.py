@@ -215,7 +215,7 @@ class Qemu(Provider):
         network last. Raises ProvisionError when a process does not end even so."""
         machines = [one for one in processes() if one.campaign == campaign and one.node]
         with suppress(PauseError):  # a paused guest could not power off; one that does not answer is killed
-            MonitorPausing([one.place for one in machines]).resume()
+            MonitorPausing([one.place for one in machines], OFF_S).resume()
         workers = [one for one in machines if one.node != Role.MASTER]
         for group in (workers, [one for one in machines if one not in workers]):
             each(lambda one: power_off(one.place / "orders", one.alive, OFF_S), group)
