@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from builders.small import IMAGE
+from fakes.cluster import result_of
 from vtax.errors import ImageError
 from vtax.events import ignore
 from vtax.image import build, integrity
 from vtax.image.recipe import recipe
 from vtax.model.cluster import Image
 from vtax.model.study import ImageSpec
+from vtax.model.trial import CommandResult
 
 
 def test_the_cache_is_private_to_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,6 +27,19 @@ def test_the_cache_is_private_to_its_owner(tmp_path: Path, monkeypatch: pytest.M
     assert build.ensure(cache, recipe(ImageSpec(), ""), ignore) == IMAGE
     assert cache.stat().st_mode & 0o777 == 0o700
     assert verified == [IMAGE]
+
+
+def test_a_program_of_the_tree_that_is_asked_about_this_cpu_is_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], **_: object) -> CommandResult:
+        asked.append(argv)
+        return result_of(argv, (0, "Haswell\n", ""))
+
+    monkeypatch.setattr("vtax.transport.process.run", run)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert build.blas_core(IMAGE) == "Haswell"
+    assert asked[0][:3] == ("chroot", "--userspec=65534:65534", "--groups=65534")
 
 
 LISTED = (

@@ -31,6 +31,7 @@ ESTIMATE_S = 90.0
 TIMEOUT_S = 3600.0
 POLL_S = 0.2
 NEEDED_BYTES = 5 * 2**30
+NOBODY = 65534
 
 
 def find_machine_mirror() -> str:
@@ -233,8 +234,10 @@ def _versions(listing: Path) -> dict[str, str]:
 
 
 def blas_core(image: Image) -> str:
-    """The kernel that OpenBLAS chooses on this CPU, as the image's own OpenBLAS reports it; "" when it cannot run."""
-    command = (*process.as_root_here(), "chroot", image.directory, "/usr/local/bin/vtax-blas")
+    """The kernel that OpenBLAS chooses on this CPU, as the image's own OpenBLAS reports it to a user without rights;
+    "" when it cannot run."""
+    enter = ("chroot", f"--userspec={NOBODY}:{NOBODY}", f"--groups={NOBODY}", image.directory)
+    command = (*process.as_root_here(), *enter, "/usr/local/bin/vtax-blas")
     clean = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     result = process.run(command, timeout_s=10, env=clean)
     return result.stdout.splitlines()[0] if result.exit_code == 0 and result.stdout else ""
