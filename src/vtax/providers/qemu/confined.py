@@ -20,8 +20,10 @@ import fcntl
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+
+TYPE_CHECKING = False  # typing's, whose import takes longer than all that is done here
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 KEEP = "-"  # no other user
 UNUSED = 100  # descriptors from here on are in the way of none that is asked for
@@ -98,7 +100,9 @@ def become(user: str) -> None:
 def main(user: str, pid: str, *words: str) -> None:
     """Open the files, become the user, become the program."""
     end = words.index("--")
-    Path(pid).write_text(f"{os.getpid()}\n")
+    note = os.open(pid, NEW | os.O_TRUNC, 0o644)
+    os.write(note, b"%d\n" % os.getpid())
+    os.close(note)
     open_all(words[:end])
     become(user)
     os.execvp(words[end + 1], words[end + 1 :])

@@ -139,7 +139,7 @@ class Qemu(Provider):
 
     def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
         ram_disk(image)
-        bases(image, shape, _options(spec))
+        make_bases(image, shape, _options(spec))
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = _options(spec)
