@@ -175,6 +175,23 @@ def test_what_not_everybody_may_read_is_shared_as_a_copy(tmp_path: Path, mode: i
         os.close(descriptor)
 
 
+def test_the_program_is_found_before_the_user_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Afterwards Python cannot even import a module, where it is installed in a home directory."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "qemu").touch(mode=0o755)
+    (tmp_path / "bin" / "other").touch(mode=0o644)
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path / 'bin'}")
+    done: list[object] = []
+    monkeypatch.setattr(confined, "become", done.append)
+    monkeypatch.setattr(os, "execv", lambda path, words: done.append((path, words)))
+    confined.main("77", str(tmp_path / "pid"), "--", "qemu", "-S")
+    assert done == ["77", (str(tmp_path / "bin" / "qemu"), ("qemu", "-S"))]
+    assert (tmp_path / "pid").read_text() == f"{os.getpid()}\n"
+    with pytest.raises(FileNotFoundError, match="other"):
+        confined.main("77", str(tmp_path / "pid"), "--", "other")
+    assert len(done) == 2, "who cannot start the program stays who it is"
+
+
 def test_another_user_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, object]] = []
     for name in ("setgroups", "setresgid", "setresuid"):

@@ -86,6 +86,15 @@ def open_all(words: Sequence[str]) -> None:
         os.dup2(descriptor, wanted)
 
 
+def find(program: str) -> str:
+    """The file of a program. Raises FileNotFoundError."""
+    for place in os.get_exec_path():
+        path = os.path.join(place, program)  # noqa: PTH118 (pathlib is slow to import)
+        if os.access(path, os.X_OK):
+            return path
+    raise FileNotFoundError(program)
+
+
 def become(user: str) -> None:
     """Be another user for good, with no group but the one that is named. Raises OSError."""
     if user == KEEP:
@@ -104,8 +113,9 @@ def main(user: str, pid: str, *words: str) -> None:
     os.write(note, b"%d\n" % os.getpid())
     os.close(note)
     open_all(words[:end])
-    become(user)
-    os.execvp(words[end + 1], words[end + 1 :])
+    program = find(words[end + 1])
+    become(user)  # from here on not even Python's own modules can be read
+    os.execv(program, words[end + 1 :])
 
 
 if __name__ == "__main__":
