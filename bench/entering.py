@@ -4,6 +4,8 @@ The other arm is a mount and a process namespace, and `chroot`, with all capabil
 what `vtax-enter` did before it gave anything up. Both take turns in the order A B B A, so that a machine that drifts
 does so for both. Work is counted per second of processor time, so that other programs disturb it less; a third arm is
 the first one again, to show what such a comparison cannot tell apart. Needs root, and a cached root file system.
+
+    python bench/entering.py [ROUNDS]
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ WORK: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
     ),
     "stress-ng matrix": (
         ("stress-ng", "--matrix", "1", "--timeout", "1", "--metrics-brief", "--temp-path", "/tmp"),
-        re.compile(r"matrix +(\d+)"),
+        re.compile(r"matrix +\d+ +\S+ +\S+ +\S+ +\S+ +(?P<rate>[\d.]+)"),
     ),
 }
 Wrap = Callable[[Sequence[str]], tuple[str, ...]]
@@ -66,7 +68,7 @@ def arms(image: Image, top: Path) -> tuple[Wrap, Wrap]:
 
 
 def rate(argv: Sequence[str], pattern: re.Pattern[str]) -> float:
-    """Work per second of processor time."""
+    """Work per second of processor time: as the tool itself says, or counted by it, for the whole command."""
     before = os.times()
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     after = os.times()
@@ -74,7 +76,7 @@ def rate(argv: Sequence[str], pattern: re.Pattern[str]) -> float:
     found = pattern.search(done.stdout + done.stderr)
     if found is None:
         raise SystemExit(f"no number in: {done.stdout}{done.stderr}")
-    return int(found[1]) / used
+    return float(found["rate"]) if "rate" in pattern.groupindex else int(found[1]) / used
 
 
 def compared(first: Callable[[], float], second: Callable[[], float], rounds: int) -> tuple[float, float, float]:
@@ -100,6 +102,7 @@ def main() -> None:
         sys.exit("needs root")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vtax"
     image = image_of(ImageSpec(), Paths(cache, cache), ignore)
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     with tempfile.TemporaryDirectory() as top:
         confined, plain = arms(image, Path(top))
         nothing = statistics.quantiles([entered(lambda argv: tuple(argv)) for _ in range(ENTRIES)], n=4)
@@ -113,7 +116,7 @@ def main() -> None:
                 ratio, low, high = compared(
                     lambda a=a, pattern=pattern: rate(a, pattern),
                     lambda other=other, pattern=pattern: rate(other, pattern),
-                    ROUNDS,
+                    rounds,
                 )
                 print(f"{name}, relative to {what}: {ratio:.4f} [{low:.4f}, {high:.4f}]", flush=True)
 
