@@ -222,7 +222,7 @@ class Machine:
         self.tell(words[0], nodes)
         return result_of(words, (0, "", ""))
 
-    def monitor(self, path: Path, command: str, arguments: object = None) -> object:
+    def monitor(self, path: Path, command: str, *, answer_s: float) -> object:
         self.tell(command, [path.parent.name])
         return {}
 

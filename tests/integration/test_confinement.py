@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from vtax.errors import ImageError
+from vtax.image import integrity
 from vtax.model.cluster import Image
 from vtax.model.nodes import Scope
 from vtax.model.trial import CommandResult
@@ -73,6 +76,59 @@ def test_root_without_its_power(cluster: Cluster, image: Image) -> None:
     ):
         assert shell(cluster, refused).exit_code != 0, refused
     assert (Path(image.directory) / "usr/local/bin/vtax-enter").exists()
+
+
+CHANGES = (  # each of which root could do to its own files
+    "echo changed >>/usr/local/bin/vtax-rank",
+    "truncate -s 0 /etc/passwd",
+    "touch -d 2000-01-01 /etc/passwd",
+    "chmod u+s /usr/bin/sysbench",
+    "chown 1000 /usr/bin/sysbench",
+    "mv /usr/bin/sysbench /usr/bin/sysbench-2",
+    "rm -f /etc/debian_version",
+    "mkdir /usr/lib/new",
+    "ln /etc/passwd /etc/passwd-2",
+    "ln -s /tmp/x /usr/local/bin/x",
+    "mkfifo /etc/pipe",
+    "echo changed >>/proc/self/root/etc/passwd",
+    "echo changed >>/proc/1/root/etc/passwd",
+    "cd /proc/1/cwd && echo changed >>etc/passwd",
+    "exec 3</etc/passwd && echo changed >>/proc/self/fd/3",
+    "mount -o remount,bind,rw / && touch /etc/new",
+    "mount --bind / /mnt && mount -o remount,bind,rw /mnt && touch /mnt/etc/new",
+    "unshare --mount sh -c 'mount -o remount,bind,rw / && touch /etc/new'",
+    "unshare --user --map-root-user --mount sh -c 'mount -o remount,bind,rw / && touch /etc/new'",
+    "mknod /tmp/disk b 254 0 && echo x >/tmp/disk",
+)
+
+
+def test_nothing_that_runs_in_it_changes_the_cached_tree(cluster: Cluster, image: Image) -> None:
+    """Everything that root tries from inside, directly and by way of a login, which keeps some capabilities."""
+    place = Path(image.directory).parent
+    integrity.verify(image)
+    before = integrity.found(place)
+    for change in CHANGES:
+        assert shell(cluster, change).exit_code != 0, change
+        if logged_in(cluster):
+            assert ask(cluster, *LOGIN, change).exit_code != 0, change
+    assert integrity.found(place) == before
+
+
+def test_the_judge_sees_every_change_of_a_tree(tmp_path: Path) -> None:
+    tree = tmp_path / "rootfs"
+    (tree / "etc").mkdir(parents=True)
+    (tmp_path / "rootfs.tar").write_bytes(b"x")
+    (tree / "etc" / "passwd").write_text("root")
+    image = Image(recipe="r", digest="", directory=str(tree), archive="")
+    integrity.note(tmp_path)
+    integrity.verify(image)
+    (tree / "scratch").mkdir()  # as a cluster does, to mount its own there
+    integrity.verify(image)
+    before = (tree / "etc" / "passwd").stat()
+    (tree / "etc" / "passwd").write_text("evil")
+    os.utime(tree / "etc" / "passwd", ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(ImageError, match="has been changed since it was built"):
+        integrity.verify(image)
 
 
 def test_nothing_of_the_machine_but_harmless_devices(cluster: Cluster, image: Image) -> None:

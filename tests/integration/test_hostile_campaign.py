@@ -1,8 +1,8 @@
 """A campaign made to do harm, and every command that reads campaigns, with strace as the judge.
 
-Each trick is its own copy of a good campaign, so that a refusal of one does not hide another. Whatever a command says,
-it opens nothing for writing, renames, removes, connects to and executes nothing but what is listed here, and it ends.
-That no file of the reader is even read, fanotify confirms.
+Each trick is its own copy of a good campaign, so that a refusal of one does not hide another; one copy has them all.
+Whatever a command says, it opens, renames, removes, connects to and executes nothing but what is listed here, and it
+ends. fanotify is a second judge: of what is written and executed anywhere, and of every look at the reader's own files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ from builders.small import PRINTED, new_campaign, planned, store
 from fakes.cluster import FakeProvider
 from vtax.export import parquet
 from vtax.export.tables import COLUMNS
+
+from .conftest import CPU, study
 
 pytestmark = pytest.mark.integration
 VTAX = Path(sys.executable).with_name("vtax")
@@ -45,7 +50,7 @@ CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+)")
 PATHS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 WRITING = re.compile(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)")
 BASE = re.compile(r"^(?:AT_FDCWD|\d+)<([^>]*)>")
-READ = ("audit", "report", "export", "watch", "compare", "serve", "resume")
+READ = ("analyse", "audit", "report", "export", "watch", "compare", "serve", "resume")
 
 
 def changed(path: Path, change: Callable[[Any], object]) -> None:
@@ -100,7 +105,22 @@ TRICKS: dict[str, Callable[[Path, Path], object]] = {
     "escapes": lambda campaign, home: changed(
         record_of(campaign), lambda record: record.update(status="failed", failure=ESCAPES)
     ),
+    "everything": lambda campaign, home: everything(campaign, home),
 }
+
+
+def everything(campaign: Path, home: Path) -> None:
+    """All of them, each on a trial of its own."""
+    outputs = sorted(campaign.glob("trials/*/*/*.stdout"))
+    records = [output.with_name("record.json") for output in outputs]
+    for name in ("an id", "a command", "a report elsewhere", "a lock elsewhere", "temporary files"):
+        TRICKS[name](campaign, home)
+    changed(records[0], lambda record: record["steps"][0].update(stdout=str(home / "precious")))
+    replaced(outputs[1], lambda path: path.symlink_to(home / "precious"))
+    replaced(outputs[2], lambda path: path.symlink_to("/dev/zero"))
+    replaced(outputs[3], os.mkfifo)
+    outputs[4].write_text(PRINTED + "1" * 20_000_000)
+    changed(records[5], lambda record: record.update(status="failed", failure=ESCAPES))
 
 
 @pytest.fixture(scope="module")
@@ -115,17 +135,14 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Watched:
     """What fanotify reports of a directory: a second judge, which does not depend on a list of system calls."""
 
-    ANY = 0x1 | 0x2 | 0x8 | 0x20  # accessed, modified, closed after writing, opened
-    ON_CHILDREN = 0x08000000
+    ANY = 0x1 | 0x2 | 0x8 | 0x20 | 0x08000000  # accessed, modified, closed after writing, opened; files in it
     NON_BLOCKING, ADD, HERE = 0x2, 0x1, -100
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, kind: int = ANY, how: int = ADD, flags: int = NON_BLOCKING) -> None:
         library = ctypes.CDLL(None, use_errno=True)
         library.fanotify_mark.argtypes = [ctypes.c_int, ctypes.c_uint, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p]
-        self.group = library.fanotify_init(self.NON_BLOCKING, os.O_RDONLY)
-        marked = library.fanotify_mark(
-            self.group, self.ADD, self.ANY | self.ON_CHILDREN, self.HERE, os.fsencode(directory)
-        )
+        self.group = library.fanotify_init(flags, os.O_RDONLY)
+        marked = library.fanotify_mark(self.group, how, kind, self.HERE, os.fsencode(directory))
         assert (self.group >= 0, marked) == (True, 0), os.strerror(ctypes.get_errno())
 
     def events(self) -> int:
@@ -135,6 +152,45 @@ class Watched:
             return len(os.read(self.group, 2**16))
         except BlockingIOError:
             return 0
+
+
+class Machine(Watched):
+    """What all processes of this machine write and execute on the file system of a directory, while it is entered."""
+
+    WRITTEN, EXECUTED, OVERFLOW = 0x8, 0x1000, 0x4000
+    MOUNT, UNLIMITED = 0x10, 0x10
+    EVENT = struct.Struct("=IBBHQii")
+
+    def __init__(self, directory: Path) -> None:
+        everything = self.ADD | self.MOUNT
+        super().__init__(directory, self.WRITTEN | self.EXECUTED, everything, self.NON_BLOCKING | self.UNLIMITED)
+        self.seen: list[tuple[int, str, str]] = []  # process, call, path
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.follow)
+
+    def __enter__(self) -> Machine:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+        self.note()
+        os.close(self.group)
+
+    def follow(self) -> None:
+        while not self.over.wait(0.01):
+            self.note()
+
+    def note(self) -> None:
+        with suppress(BlockingIOError):
+            while events := os.read(self.group, 2**16):
+                for _, _, _, _, mask, descriptor, process in self.EVENT.iter_unpack(events):
+                    assert not mask & self.OVERFLOW
+                    path = str(Path(f"/proc/self/fd/{descriptor}").readlink()).removesuffix(" (deleted)")
+                    os.close(descriptor)
+                    call = "execve" if mask & self.EXECUTED else "open"
+                    self.seen.append((process, call, path))
 
 
 class Reader:
@@ -148,6 +204,7 @@ class Reader:
         self.good = top / "good"
         shutil.copytree(good, self.good)
         self.printed = self.page = ""
+        self.confirmed: list[tuple[str, str]] = []  # by fanotify: what was written and executed
         self.watched = Watched(self.home)
 
     def command(self, name: str) -> tuple[str, ...]:
@@ -157,6 +214,10 @@ class Reader:
             "compare": ("compare", str(self.good), here),
             "export": ("export", here, "-o", str(self.top / "asked.csv")),
             "resume": ("run", "--resume", here),
+            "plan": ("plan", str(self.top / "study.toml")),
+            "run": ("run", str(self.top / "study.toml"), "-o", str(self.top / "asked")),
+            "image": ("image", "build", str(self.top / "study.toml")),
+            "compose": ("compose", str(self.top / "study.toml"), "host"),
             "import": ("import", str(self.top / "logs"), "-e", "vm", "--into", str(self.top / "asked")),
         }.get(name, (name, here))
 
@@ -183,16 +244,18 @@ class Reader:
         )
         argv = (*trace, sys.executable, str(VTAX), *self.command(name))
         said = self.top / "said.txt"
-        with said.open("wb") as output:
+        with Machine(self.top) as machine, said.open("wb") as output:
             process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env, cwd=self.top
             )
-        try:
-            if name == "serve":
-                self.visit(process, said)
-            process.wait(LIMIT_S)
-        finally:
-            process.kill()
+            try:
+                if name == "serve":
+                    self.visit(process, said)
+                process.wait(LIMIT_S)
+            finally:
+                process.kill()
+        traced = {int(log.suffix[1:]) for log in logs.iterdir()}
+        self.confirmed = [(call, path) for pid, call, path in machine.seen if pid in traced]
         self.printed = said.read_text(errors="replace")
         lines = [line for log in sorted(logs.iterdir()) for line in log.read_text(errors="replace").splitlines()]
         return [found for line in lines if (found := effect(line))]
@@ -215,9 +278,12 @@ class Reader:
         os.kill(int(children[0]), signal.SIGINT)
 
     def allowed(self, call: str, what: str) -> bool:
-        """The campaigns' own files, the output that was asked for, caches, and what asking for facts starts."""
+        """The campaigns' own files, the output that was asked for, caches, and what asking for facts starts; to be
+        read, also the interpreter, its modules and libraries, and what the kernel and the system say of themselves."""
         if call == "execve":
             return what in (sys.executable, os.path.realpath(sys.executable)) or Path(what).name in FACTS
+        if call == "read" and any(Path(what).is_relative_to(one) for one in (*SYSTEM, self.top)):
+            return not Path(what).is_relative_to(self.home)
         if call == "connect":
             return what in ("/var/run/docker.sock", "/run/docker.sock") or "nscd" in what
         mine = (
@@ -234,6 +300,11 @@ class Reader:
 
 
 FACTS = ("docker", "podman", "ssh", "qemu-system-x86_64", "unshare", "taskset", "uname", "ldconfig", "ldconfig.real")
+SYSTEM = (
+    *(Path(one).resolve() for one in (sys.prefix, sys.base_prefix, *filter(None, sys.path))),
+    Path(sys.prefix),
+    *map(Path, ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")),
+)
 
 
 def effect(line: str) -> tuple[str, str] | None:
@@ -242,14 +313,13 @@ def effect(line: str) -> tuple[str, str] | None:
     if found is None or int(found[3]) < 0:
         return None
     call, arguments = found[1], found[2]
-    if call in ("open", "openat", "openat2") and WRITING.search(arguments) is None:
-        return None
+    reading = call in ("open", "openat", "openat2") and WRITING.search(arguments) is None
     paths = PATHS.findall(arguments)
     if not paths:
         return None if call == "connect" else (call, arguments)  # a netlink or other nameless socket
     base = BASE.match(arguments)
     path = paths[-1] if call.startswith(("rename", "link", "symlink")) else paths[0]
-    return call, os.path.normpath(Path(base[1] if base else "/") / path)
+    return "read" if reading else call, os.path.normpath(Path(base[1] if base else "/") / path)
 
 
 def test_the_judge_sees_what_a_command_does(tmp_path: Path, good: Path) -> None:
@@ -268,10 +338,18 @@ def test_the_judge_sees_what_a_command_does(tmp_path: Path, good: Path) -> None:
     assert not reader.allowed("execve", "/bin/sh")
     away = f'openat(7<{reader.home}>, "precious", O_WRONLY|O_CLOEXEC) = 8<{reader.home}/precious>'
     assert effect(away) == ("openat", str(reader.home / "precious"))
-    assert effect(away.replace("O_WRONLY", "O_RDONLY")) is None
+    assert effect(away.replace("O_WRONLY", "O_RDONLY")) == ("read", str(reader.home / "precious"))
+    assert not reader.allowed("read", str(reader.home / "precious"))
+    assert not reader.allowed("read", "/root/.ssh/id_ed25519")
+    assert not reader.allowed("open", "/etc/passwd"), "what may be read is not written"
+    with Machine(tmp_path) as machine:
+        (tmp_path / "made").write_text("")
+        subprocess.run(["true"], check=True)
+    made = {(call, Path(path).name) for pid, call, path in machine.seen if pid == os.getpid() or call == "execve"}
+    assert {("open", "made"), ("execve", "true")} <= made
 
 
-SHORT = ("an id", "a command", "a report elsewhere", "a pipe", "escapes")  # one of each sort
+SHORT = ("an id", "a command", "a report elsewhere", "a pipe", "escapes", "everything")  # one of each sort
 
 
 @pytest.mark.parametrize(
@@ -291,11 +369,17 @@ def judge(reader: Reader, name: str) -> None:
     assert ("execve", sys.executable) in done  # strace has seen it
     assert reader.watched.events() == 0, f"{name} touched a file that is not the campaign's"
     assert [one for one in dict.fromkeys(done) if not reader.allowed(*one)] == [], name
+    known = [("execve", name) for name in LOADERS]  # which the kernel starts with every program
+    confirmed = [one for one in dict.fromkeys(reader.confirmed) if (one[0], Path(one[1]).name) not in known]
+    assert [one for one in confirmed if not reader.allowed(*one)] == [], f"{name}: fanotify"
     for shown in (reader.printed, reader.page):
         assert SECRET not in shown, name
         assert "\x1b" not in shown, name
     assert "Traceback" not in reader.printed, f"{name}: {reader.printed[-2000:]}"
     assert "internal" not in reader.printed, f"{name}: {reader.printed[-2000:]}"
+
+
+LOADERS = tuple(path.resolve().name for path in Path("/lib64").glob("ld-linux*"))
 
 
 def judge_files(reader: Reader, written: Path) -> None:
@@ -358,3 +442,34 @@ def test_importing_hostile_logs_does_nothing_else(tmp_path: Path, good: Path) ->
     for name in ("import", "report", "export"):
         judge(reader, name)
     judge_files(reader, reader.campaign)
+
+
+STUDIES = {
+    "an option": "--setup-hook=touch /tmp/owned",
+    "no signatures": "deb [trusted=yes] http://127.0.0.1:9/evil trixie main",
+}
+
+
+def write_study(reader: Reader, mirror: str) -> None:
+    text = study(["host"], CPU.format(seconds=1)) + f'[image]\nmirror = "{mirror}"\n'
+    (reader.top / "study.toml").write_text(text)
+
+
+@pytest.mark.parametrize("trick", STUDIES)
+def test_a_hostile_study_runs_nothing(trick: str, tmp_path: Path, good: Path) -> None:
+    """Finding 1 of the first review: the mirror was an option of mmdebstrap, and so a shell command as root."""
+    reader = Reader(tmp_path, good)
+    write_study(reader, STUDIES[trick])
+    for name in ("plan", "run", "image", "compose"):
+        judge(reader, name)
+        assert "image.mirror: " in reader.printed
+    assert not Path("/tmp/owned").exists()
+
+
+def test_a_plan_shows_where_the_root_file_system_comes_from(tmp_path: Path, good: Path) -> None:
+    """It asks this machine what works here, and does nothing to it."""
+    reader = Reader(tmp_path, good)
+    write_study(reader, "http://127.0.0.1:9/debian")
+    done = reader.traced("plan")
+    assert "from http://127.0.0.1:9/debian" in reader.printed
+    assert not {Path(what).name for call, what in done if call == "execve"} & {"mmdebstrap", "apt-get", "chroot"}

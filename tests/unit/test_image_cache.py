@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from builders.small import IMAGE
+from fakes.cluster import result_of
+from vtax.errors import ImageError
 from vtax.events import ignore
-from vtax.image import build
+from vtax.image import build, integrity
 from vtax.image.recipe import recipe
+from vtax.model.cluster import Image
 from vtax.model.study import ImageSpec
+from vtax.model.trial import CommandResult
 
 
 def test_the_cache_is_private_to_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,5 +22,80 @@ def test_the_cache_is_private_to_its_owner(tmp_path: Path, monkeypatch: pytest.M
     cache = tmp_path / "images"
     cache.mkdir(mode=0o755)
     monkeypatch.setattr(build, "cached", lambda *_: IMAGE)
+    verified: list[Image] = []
+    monkeypatch.setattr(integrity, "verify", verified.append)
     assert build.ensure(cache, recipe(ImageSpec(), ""), ignore) == IMAGE
     assert cache.stat().st_mode & 0o777 == 0o700
+    assert verified == [IMAGE]
+
+
+def test_a_program_of_the_tree_that_is_asked_about_this_cpu_is_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], **_: object) -> CommandResult:
+        asked.append(argv)
+        return result_of(argv, (0, "Haswell\n", ""))
+
+    monkeypatch.setattr("vtax.transport.process.run", run)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert build.blas_core(IMAGE) == "Haswell"
+    assert asked[0][:3] == ("chroot", "--userspec=65534:65534", "--groups=65534")
+
+
+LISTED = (
+    "rootfs\td 0755 0 0 4096 1.5 1.5 ",
+    "rootfs/bin\td 0755 0 0 4096 1.5 1.5 ",
+    "rootfs/bin/a b\tf 0755 0 0 7 1.5 2.5 ",
+    "rootfs/link\tl 0777 0 0 5 1.5 2.5 bin/a",
+    "rootfs/scratch\td 0755 0 0 4096 1.5 1.5 ",
+    "rootfs.tar\tf 0644 0 0 70 1.5 2.5 ",
+)
+
+
+def listing(*entries: str) -> str:
+    return "".join(f"{entry}\0" for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("7 1.5 2.5", "7 1.5 2.6"),
+        ("f 0755", "f 04755"),
+        ("bin/a\0", "bin/b\0"),
+        ("rootfs/bin\td 0755", "rootfs/bin\td 0777"),
+        ("rootfs/bin\td 0755 0", "rootfs/bin\td 0755 9"),
+        ("rootfs.tar\tf 0644 0 0 70", "rootfs.tar\tf 0644 0 0 71"),
+        ("rootfs/scratch\td", "rootfs/scratch\tf"),
+    ],
+)
+def test_any_change_of_a_tree_changes_its_hash(before: str, after: str) -> None:
+    whole = listing(*LISTED)
+    assert before in whole
+    assert integrity.digest(whole.replace(before, after)) != integrity.digest(whole)
+
+
+def test_neither_order_nor_empty_directories_change_the_hash() -> None:
+    known = integrity.digest(listing(*LISTED))
+    assert integrity.digest(listing(*reversed(LISTED))) == known
+    assert integrity.digest(listing(*LISTED, "rootfs/mnt/shared\td 0700 0 0 4096 9.5 9.5 ")) == known
+    assert integrity.digest(listing(*LISTED).replace("4096 1.5 1.5", "4096 9.5 9.5")) == known
+    assert integrity.digest(listing(*LISTED, "rootfs/new\tf 0644 0 0 0 9.5 9.5 ")) != known
+
+
+@pytest.mark.parametrize(
+    ("noted", "message"),
+    [(None, "it is not known what .* contained"), ("other", "has been changed since it was built"), ("same", "")],
+)
+def test_a_tree_that_was_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: str | None, message: str
+) -> None:
+    monkeypatch.setattr(integrity, "found", lambda place: {tmp_path: "same"}[place])
+    image = IMAGE.model_copy(update={"directory": str(tmp_path / "rootfs"), "recipe": "12ab"})
+    if noted is not None:
+        (tmp_path / integrity.FILE).write_text(noted)
+    if not message:
+        integrity.verify(image)
+        return
+    with pytest.raises(ImageError, match=message) as refused:
+        integrity.verify(image)
+    assert refused.value.remedy == "`vtax image remove 12ab`, then `vtax image build`"

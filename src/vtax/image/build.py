@@ -1,8 +1,9 @@
 """Build, find, list and remove cached root file systems.
 
 Layout of the cache: `images/<key>/` with `rootfs/` (the unpacked tree, kernel included), `rootfs.tar` (without kernel),
-`vtax-enter` and `image.json`; providers of virtual machines put their disks next to them. A build happens in a
-temporary directory that is renamed when complete, so a half-built image is never seen. All of it is private.
+`vtax-enter`, `tree.sha256` and `image.json`; providers of virtual machines put their disks next to them. A build
+happens in a temporary directory that is renamed when complete, so a half-built image is never seen. All of it is
+private.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from vtax.errors import EnvironmentMissing, ImageError, UsageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
+from vtax.image import integrity
 from vtax.image.recipe import KERNEL_PLACES, Recipe, command, guest_files, machine_mirror
 from vtax.model.cluster import Image
 from vtax.transport import process
@@ -29,6 +31,7 @@ ESTIMATE_S = 90.0
 TIMEOUT_S = 3600.0
 POLL_S = 0.2
 NEEDED_BYTES = 5 * 2**30
+NOBODY = 65534
 
 
 def find_machine_mirror() -> str:
@@ -71,11 +74,16 @@ def _read(manifest: Path) -> Image:
 
 
 def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
-    """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log."""
+    """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log, or when what
+    the cache has was changed."""
     cache.mkdir(parents=True, exist_ok=True)
     cache.chmod(0o700)  # the tree has setuid programs of the day of the build
     with locked(cache / f"{made.key}.lock"):
-        return cached(cache, made) or _build(cache, made, listener)
+        found = cached(cache, made)
+        if found is None:
+            return _build(cache, made, listener)
+        integrity.verify(found)
+        return found
 
 
 def remove(cache: Path, key: str) -> None:
@@ -141,6 +149,7 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         )
         shutil.rmtree(work / "guest")
         (work / "recipe.json").write_text(json.dumps(made.model_dump(mode="json"), indent=1, sort_keys=True))
+        integrity.note(work)
         (work / "image.json").write_text(image.model_dump_json(indent=1))
         work.rename(cache / made.key)
     except BaseException:
@@ -233,8 +242,10 @@ def versions(listing: Path) -> dict[str, str]:
 
 
 def blas_core(image: Image) -> str:
-    """The kernel that OpenBLAS chooses on this CPU, as the image's own OpenBLAS reports it; "" when it cannot run."""
-    command = (*process.as_root_here(), "chroot", image.directory, "/usr/local/bin/vtax-blas")
+    """The kernel that OpenBLAS chooses on this CPU, as the image's own OpenBLAS reports it to a user without rights;
+    "" when it cannot run."""
+    enter = ("chroot", f"--userspec={NOBODY}:{NOBODY}", f"--groups={NOBODY}", image.directory)
+    command = (*process.as_root_here(), *enter, "/usr/local/bin/vtax-blas")
     clean = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     result = process.run(command, timeout_s=10, env=clean)
     return result.stdout.splitlines()[0] if result.exit_code == 0 and result.stdout else ""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from vtax.errors import ImageError, UsageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
-from vtax.image import build
+from vtax.image import build, integrity
 from vtax.image.recipe import KERNEL_PLACES, Recipe
 from vtax.model.cluster import Image
 from vtax.transport import process
@@ -58,13 +58,15 @@ def cached(cache: Path, made: Recipe, packages: Sequence[str]) -> Image | None:
 def ensure(cache: Path, made: Recipe, packages: Sequence[str], listener: Listener) -> Image:
     """The image of a recipe with these packages, made when the cache lacks it, from its base, built likewise.
 
-    Raises UsageError that names a package that does not exist, ImageError with the end of what apt printed.
+    Raises UsageError that names a package that does not exist, ImageError with the end of what apt printed, or when
+    what the cache has was changed.
     """
     wanted = additional(made, packages)
     if not wanted:
         return build.ensure(cache, made, listener)
     name = key(made, wanted)
     if known := build.read(cache, name):
+        integrity.verify(known)
         return known
     base = build.ensure(cache, made, listener)
     with build.locked(cache / f"{name}.lock"):
@@ -104,6 +106,7 @@ def _install(cache: Path, name: str, base: Image, packages: tuple[str, ...], lis
             base=base.recipe,
             packages=packages,
         )
+        integrity.note(work)
         (work / "image.json").write_text(image.model_dump_json(indent=1))
         work.rename(cache / name)
     except BaseException:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener
 from vtax.facts.host import capacity, host_facts
-from vtax.image import build, derived, recipe
+from vtax.image import build, derived, integrity, recipe
 from vtax.image.workload import cache as workloads
 from vtax.model.cluster import Image, Workload
 from vtax.model.finding import Problem, Severity
@@ -117,9 +117,12 @@ def refuse_impossible(prepared: Prepared) -> None:
 
 
 def cached_image(study: Study, paths: Paths) -> Image | None:
-    """The root file system of a study, with its packages and its own image, where all of that is in the cache."""
+    """The root file system of a study, with its packages and its own image, where all of that is in the cache. Raises
+    ImageError when it was changed there."""
     made = recipe.recipe(study.image, build.find_machine_mirror())
     image = derived.cached(paths.images, made, study.packages)
+    if image is not None:
+        integrity.verify(image)
     if image is None or study.image.workload is None:
         return image
     own = own_image(study, paths)

@@ -10,7 +10,8 @@ import pytest
 from vtax.model.finding import Severity
 from vtax.providers import network
 from vtax.providers.qemu import bridge, tap
-from vtax.providers.qemu.command import TAP, QemuOptions
+from vtax.providers.qemu.command import QemuOptions
+from vtax.providers.qemu.descriptors import Number
 
 ON = QemuOptions(network="tap")
 
@@ -18,7 +19,7 @@ ON = QemuOptions(network="tap")
 def test_a_node_starts_through_its_tap() -> None:
     made = bridge.through("c1", "worker1", ("qemu", "-m", "1"))
     assert made[1:] == ("-I", "-S", str(bridge.SCRIPT), "/run/netns/vtax-c1", "bridge", "worker1", "qemu", "-m", "1")
-    assert tap.DESCRIPTOR == TAP == 3
+    assert tap.DESCRIPTOR == int(Number.TAP) == 3
 
 
 def test_the_kernels_request_has_forty_bytes() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from builders.small import IMAGE
 from vtax.cluster.keys import make_keys
-from vtax.image import build
+from vtax.image import build, integrity
 from vtax.image.recipe import recipe
 from vtax.model.study import ImageSpec
 from vtax.transport import process
@@ -49,6 +49,7 @@ def test_the_cache_is_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "images").mkdir(mode=0o755)
     (tmp_path / "images").chmod(0o755)
     monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(integrity, "verify", lambda image: None)
     monkeypatch.setattr(build, "cached", lambda cache, made: IMAGE)
     assert build.ensure(tmp_path / "images", recipe(ImageSpec(), ""), lambda event: None) == IMAGE
     assert (tmp_path / "images").stat().st_mode & 0o777 == 0o700

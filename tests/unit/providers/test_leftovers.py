@@ -122,7 +122,17 @@ def test_a_command_line_alone_makes_no_process_ours(tmp_path: Path, monkeypatch:
     proc = tmp_path / "proc"
     monkeypatch.setattr(provider, "Path", lambda place: proc if place == "/proc" else Path(place))
     assert sorted(one.pid for one in provider._labelled_processes()) == [1, 2]
-    assert sorted(provider._processes("c1c1c1c1", runtime)) == [1, 2]
+    mine = provider._processes("c1c1c1c1", runtime)
+    assert sorted(one.pid for one in mine) == [1, 2]
+    signals: list[object] = []
+    monkeypatch.setattr(os, "pidfd_open", lambda pid: os.open(os.devnull, os.O_RDONLY))
+    monkeypatch.setattr("signal.pidfd_send_signal", lambda held, number: signals.append(number))
+    monkeypatch.setattr(provider, "_labelled", lambda place: mine[0] if place.name == str(mine[0].pid) else None)
+    for one in mine:
+        one.kill()
+    assert signals == [9], "the other number is no longer that process's"
+    monkeypatch.undo()
+    monkeypatch.setattr(provider, "Path", lambda place: proc if place == "/proc" else Path(place))
     assert provider._processes("c1c1c1c1", tmp_path / "elsewhere") == []
     uid = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
@@ -152,6 +162,43 @@ def test_processes_and_control_groups_of_others_are_told_apart(tmp_path: Path, m
         ("process", "8", "/b/run"),
         ("network namespace", "vtax-c1c1c1c1.worker1", ""),
     ]
+
+
+@pytest.mark.parametrize("forged", ["", ".", "..", "/etc", "../../..", "c1c1c1c1/..", "C1C1C1C1", "--all"])
+def test_labels_that_vtax_does_not_give_are_left_alone(
+    forged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither removed nor looked up: as a path, some of them are directories that exist."""
+    paths = Paths(tmp_path / "cache", tmp_path / "state")
+    paths.runtime.mkdir(parents=True)
+    destroyed: list[str] = []
+    provider_ = FakeProvider("docker", tmp_path)
+    monkeypatch.setattr(provider_, "destroy", destroyed.append)
+    monkeypatch.setattr(provider_, "leftovers", lambda: [Leftover("docker", "container", "vtax-x", forged)])
+    monkeypatch.setattr(leftovers, "all_providers", lambda runtime: {"docker": provider_})
+    found = leftovers.leftovers(paths, everything=True)
+    assert found == []
+    leftovers.clean(found, paths)
+    assert destroyed == []
+    assert elsewhere(paths.runtime, forged, None) == UNKNOWN
+
+
+def test_a_link_in_the_run_time_directory_is_not_followed_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = Paths(tmp_path / "cache", tmp_path / "state")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("kept")
+    (paths.runtime / "c2c2c2c2" / "docker").mkdir(parents=True)
+    (paths.runtime / "c1c1c1c1").symlink_to(tmp_path / "precious")
+    (paths.runtime / "c2c2c2c2" / "docker" / "link").symlink_to(tmp_path / "precious")
+    (paths.runtime / "notes").mkdir()  # not vtax's
+    monkeypatch.setattr(leftovers, "all_providers", lambda runtime: {})
+    found = leftovers.leftovers(paths, everything=True)
+    assert [item.campaign for item in found] == ["c2c2c2c2"]
+    leftovers.clean(found, paths)
+    assert sorted(place.name for place in paths.runtime.iterdir()) == ["c1c1c1c1", "notes"]
+    assert (tmp_path / "precious" / "file").read_text() == "kept"
 
 
 def test_clean_tells_of_others_and_leaves_them(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +43,8 @@ SLOTS = {"master": 1, "worker1": 1, "worker2": 1}
 
 def machine(number: int, cpu_ids: tuple[int, ...] = (2, 3)) -> Machine:
     name = NAMES[number]
-    return Machine("c1", node_shape(name, cpu_ids), number, SITE / name, SITE / "switch", "/cache/vmlinuz")
+    bases = {"system": Path("/cache/system.raw"), "data": Path("/cache/data.raw")}
+    return Machine("c1", node_shape(name, cpu_ids), number, SITE / name, SITE / "switch", "/cache/vmlinuz", None, bases)
 
 
 def line(number: int, accel: command.Accelerator = "tcg", **options: object) -> str:
@@ -52,29 +54,37 @@ def line(number: int, accel: command.Accelerator = "tcg", **options: object) -> 
 def start(name: str) -> str:
     return (
         f"qemu-system-x86_64 -name vtax-c1-{name},debug-threads=on -nodefaults -no-user-config -no-reboot "
-        f"-display none {SANDBOX} -pidfile /run/c1/vm/{name}/pid"
+        f"-display none {SANDBOX}"
     )
 
 
 def serial(name: str) -> str:
     return (
-        f"-qmp unix:/run/c1/vm/{name}/qmp,server=on,wait=off "
-        f"-chardev file,id=console,path=/run/c1/vm/{name}/console.log -serial chardev:console "
-        f"-chardev socket,id=orders,path=/run/c1/vm/{name}/orders,server=on,wait=off -serial chardev:orders"
+        "-chardev socket,id=monitor,fd=6,server=on,wait=off -mon monitor,mode=control "
+        f"-add-fd fd=5,set=5,opaque=/run/c1/vm/{name}/console.log "
+        "-chardev file,id=console,path=/dev/fdset/5 -serial chardev:console "
+        "-chardev socket,id=orders,fd=7,server=on,wait=off -serial chardev:orders"
     )
 
 
 def end(name: str) -> str:
     return (
-        f"-fw_cfg name=opt/vtax/seed,file=/run/c1/vm/{name}/seed.tar -kernel /cache/vmlinuz "
+        "-fw_cfg name=opt/vtax/seed,file=/proc/self/fd/9 -kernel /proc/self/fd/10 "
         "-append console=ttyS0 quiet panic=-1 oops=panic no_timer_check rw root=/dev/nvme0n1 rootfstype=ext4 "
         "init=/usr/local/bin/vm-init"
     )
 
 
 def system(name: str, cache: str = "none", kind: str = "qcow2") -> str:
+    files = {12: f"/run/c1/vm/{name}/system", 13: f"/run/c1/vm/{name}/system", 14: "/cache/system.raw"}
+    layered = kind == "qcow2"
+    given = [
+        (f"fd={fd},set={12 if fd == 13 else fd},opaque={path}") for fd, path in files.items() if layered or fd < 14
+    ]
+    below = ",backing.driver=raw,backing.file.driver=file,backing.file.filename=/dev/fdset/14" if layered else ""
     return (
-        f"-drive id=system,file=/run/c1/vm/{name}/system,format={kind},cache={cache}"
+        f"{' '.join(f'-add-fd {one}' for one in given)} "
+        f"-drive id=system,file=/dev/fdset/12{below},format={kind},cache={cache}"
         f"{',backing.cache.direct=off' if kind == 'qcow2' else ''},if=none,discard=unmap,werror=report,rerror=report "
         "-device nvme,drive=system,serial=system"
     )
@@ -82,7 +92,7 @@ def system(name: str, cache: str = "none", kind: str = "qcow2") -> str:
 
 def inner(number: int, nic: str = "virtio-net-pci") -> str:
     return (
-        "-netdev stream,id=inner,server=off,addr.type=unix,addr.path=/run/c1/vm/switch "
+        "-netdev stream,id=inner,server=off,addr.type=fd,addr.str=8 "
         f"-device {nic},netdev=inner,mac=52:54:00:76:00:0{number},romfile="
     )
 
@@ -131,7 +141,10 @@ def test_a_tap_is_open_when_the_machine_starts() -> None:
     assert f"-netdev tap,id=inner,fd=3,vhost=off {device.format(0)} {OUTER} " in made
     assert "stream" not in made
     carried = replace(machine(1), vhost=True)
-    assert "fd=3,vhost=on " in " ".join(command.argv(carried, QemuOptions(network="tap"), "kvm", (7, 2)))
+    assert "fd=3,vhost=on,vhostfd=4 " in " ".join(command.argv(carried, QemuOptions(network="tap"), "kvm", (7, 2)))
+    opened = [file.word for file in command.files(carried, QemuOptions(network="tap"))]
+    assert "write:4:/dev/vhost-net" in opened
+    assert not any(word.startswith("connect:") for word in opened), "there is no switch"
 
 
 def test_every_card_has_its_device_and_its_driver() -> None:
@@ -156,7 +169,8 @@ def test_a_ram_disk_only_where_the_kernel_needs_one() -> None:
     assert "-initrd" not in line(1)
     given = replace(machine(1), initrd=Path("/cache/initrd-nvme.cpio"))
     made = " ".join(command.argv(given, QemuOptions(), "tcg", (7, 2)))
-    assert "-kernel /cache/vmlinuz -initrd /cache/initrd-nvme.cpio -append console=ttyS0 " in made
+    assert "-kernel /proc/self/fd/10 -initrd /proc/self/fd/11 -append console=ttyS0 " in made
+    assert "share:11:/cache/initrd-nvme.cpio" in [file.word for file in command.files(given, QemuOptions())]
 
 
 def test_an_image_of_the_study_is_a_disk_that_is_only_read() -> None:
@@ -229,9 +243,10 @@ def test_a_node_starts_near_its_cpus() -> None:
     """Where that is a choice: memory is taken where the CPU is that touches it first."""
     far = replace(machine(1), numa_nodes=(1,), near=(2, 3, 6))
     made = command.started(far, QemuOptions(), "kvm", (7, 2))
-    assert made == ("taskset", "-c", "2,3,6", *command.argv(far, QemuOptions(), "kvm", (7, 2)))
+    assert made[:3] == ("taskset", "-c", "2,3,6")
+    assert made[made.index("--") + 1 :] == command.argv(far, QemuOptions(), "kvm", (7, 2))
     assert command.facts(far, QemuOptions(), "kvm", (7, 2))["vm_numa_nodes"] == [1]
-    assert command.started(machine(1), QemuOptions(), "kvm", (7, 2))[0] == "qemu-system-x86_64"
+    assert command.started(machine(1), QemuOptions(), "kvm", (7, 2))[0] == sys.executable
 
 
 def huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, *mebibytes: int) -> list[str]:
@@ -262,13 +277,16 @@ def test_the_plan_shows_what_will_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert " -cpu max,-erms,-fsrm -smp" in planned((8, 0), "cloud")
     assert " -cpu max,-erms,-fsrm,-cx16 -smp" in planned((7, 2), "cloud")
     assert " -cpu max,-erms,-fsrm,-cx16 -smp" in planned(None, "cloud")
-    assert "-kernel ROOTFS/boot/vmlinuz -append" in planned((8, 0), "cloud")
-    assert "-kernel ROOTFS/boot/vmlinuz -initrd INITRD -append" in planned((8, 0), "generic")
+    assert " share:10:CACHE/rootfs/boot/vmlinuz -- " in planned((8, 0), "cloud")
+    assert " share:10:CACHE/rootfs/boot/vmlinuz share:11:INITRD -- " in planned((8, 0), "generic")
+    assert " read:14:CACHE/system-" in planned((8, 0), "cloud")
 
 
 def test_a_virtio_disk_is_a_second_one() -> None:
     data = (
-        "-drive id=data,file=/run/c1/vm/worker1/data,format=qcow2,cache=none,"
+        "-add-fd fd=15,set=15,opaque=/run/c1/vm/worker1/data -add-fd fd=16,set=15,opaque=/run/c1/vm/worker1/data "
+        "-add-fd fd=17,set=17,opaque=/cache/data.raw -drive id=data,file=/dev/fdset/15,backing.driver=raw,"
+        "backing.file.driver=file,backing.file.filename=/dev/fdset/17,format=qcow2,cache=none,"
         "backing.cache.direct=off,if=none,discard=unmap,werror=report,rerror=report -device virtio-blk-pci,drive=data"
     )
     assert f"{system('worker1')} {data} {inner(1)}" in line(1, disk="virtio-blk")
@@ -602,7 +620,7 @@ def monitor(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What monitors are asked: node and command. That of worker2 does not answer."""
     asked: list[tuple[str, str]] = []
 
-    def ask(path: Path, word: str) -> object:
+    def ask(path: Path, word: str, *, answer_s: float) -> object:
         if path.parent.name == "worker2":
             raise ProvisionError(f"QEMU's monitor {path} does not answer: gone", remedy="has QEMU ended?")
         asked.append((path.parent.name, word))
@@ -667,10 +685,11 @@ def test_a_machine_that_does_not_end_does_not_stop_the_rest(monkeypatch: pytest.
 
     killed: list[int] = []
     removed: list[str] = []
+    limits: list[float] = []
     nodes = [Waiting(pid, "c1", node, SITE / node) for pid, node in enumerate((*NAMES, ""), 2**22)]
     monkeypatch.setattr(module, "processes", lambda: nodes)
     monkeypatch.setattr(module, "power_off", lambda *_: None)
-    monkeypatch.setattr(qmp, "ask", lambda *_: None)
+    monkeypatch.setattr(qmp, "ask", lambda *_, answer_s: limits.append(answer_s))
     monkeypatch.setattr(processes, "END_S", 0.02)
     monkeypatch.setattr(network, "remove", removed.append)
     with pytest.raises(ProvisionError, match=r"after 0\.02 s: worker1 \(4194305\)") as raised:
@@ -678,6 +697,7 @@ def test_a_machine_that_does_not_end_does_not_stop_the_rest(monkeypatch: pytest.
     assert "state D" in raised.value.remedy
     assert set(killed) == {one.pid for one in nodes}
     assert removed == ["c1"]
+    assert set(limits) == {module.OFF_S}, "one that does not answer is not waited for as during a trial"
 
 
 class Foreground:
@@ -734,9 +754,10 @@ def test_whose_process_it_is() -> None:
     "words",
     [
         ("",),
-        ("qemu-system-x86_64", "-name", "mine", "-pidfile", "/x/pid"),
+        ("qemu-system-x86_64", "-name", "mine", "-add-fd", "fd=5,set=5,opaque=/x/console.log"),
         ("qemu-system-x86_64", "-name", "vtax-c1-worker1"),
-        ("vi", "-name", "vtax-c1-worker1", "-pidfile", "/x/pid"),
+        ("qemu-system-x86_64", "-name", "vtax-c1-worker1", "-add-fd", "fd=5,set=5,opaque=/x/other.log"),
+        ("vi", "-name", "vtax-c1-worker1", "-add-fd", "fd=5,set=5,opaque=/x/console.log"),
         ("python3", "-I", "-S", "/x/switch.py", "other=c1", "/x/switch", ""),
         ("python3", "switch.py"),
     ],
@@ -776,7 +797,7 @@ def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monk
 
     def bases(*_: object) -> dict[str, dict[str, Path]]:
         now[0] += 900
-        return {"master": {}}
+        return {}
 
     def wait(site: Site, machines: object, places: object, timeout_factor: float, deadline: float) -> None:
         deadlines.append(deadline)
@@ -784,7 +805,7 @@ def test_the_time_to_come_up_begins_when_the_disks_are_made(tmp_path: Path, monk
 
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     monkeypatch.setattr(kvm, "probe", lambda _: kvm.Answer())
-    monkeypatch.setattr(module, "bases", bases)
+    monkeypatch.setattr(module, "make_bases", bases)
     monkeypatch.setattr(module, "wait_until_ready", wait)
     for place, name in (
         (module, "make_keys"),

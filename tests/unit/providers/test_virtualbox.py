@@ -68,7 +68,8 @@ def test_a_worker() -> None:
 
 def test_the_master_has_the_outside_and_ssh_on_loopback() -> None:
     assert (
-        "--nic1 nat --nictype1 virtio --macaddress1 080027d0f680 --natpf1 ssh,tcp,127.0.0.1,2201,10.0.2.15,22 "
+        "--nic1 nat --nictype1 virtio --macaddress1 080027d0f680 --nat-localhostreachable1 off"
+        " --natpf1 ssh,tcp,127.0.0.1,2201,10.0.2.15,22 "
         "--nic2 intnet --intnet2 vtax-c1 --nictype2 virtio --macaddress2 080027d0f600"
     ) in modified(0)
 

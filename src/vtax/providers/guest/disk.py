@@ -24,12 +24,23 @@ FORMAT = ("mke2fs", "-q", "-F", "-t", "ext4", "-m", "0")
 def system(image: Image, size_bytes: int) -> Path:
     """The root file system as a disk of this size, next to the cached image; made when it is not there."""
     words = ("-E", EXTENDED, "-L", "vtax-system", "-d", image.directory)
-    return _formatted(image, f"system-{size_bytes // MIB}.raw", words, size_bytes)
+    return _formatted(image, system_path(image, size_bytes).name, words, size_bytes)
 
 
 def data(image: Image, size_bytes: int) -> Path:
     """An empty disk of this size, next to the cached image."""
-    return _formatted(image, f"data-{size_bytes // MIB}.raw", ("-E", EXTENDED, "-L", "vtax-data"), size_bytes)
+    name = data_path(image, size_bytes).name
+    return _formatted(image, name, ("-E", EXTENDED, "-L", "vtax-data"), size_bytes)
+
+
+def system_path(image: Image, size_bytes: int) -> Path:
+    """Where the disk with the root file system is, or will be."""
+    return cache_of(image) / f"system-{size_bytes // MIB}.raw"
+
+
+def data_path(image: Image, size_bytes: int) -> Path:
+    """Where the empty disk is, or will be."""
+    return cache_of(image) / f"data-{size_bytes // MIB}.raw"
 
 
 def own_image_path(image: Workload) -> Path:

@@ -230,9 +230,8 @@ class Host(Provider):
         )
 
     def destroy(self, campaign: str) -> None:
-        for pid in _processes(campaign, self.runtime):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for one in _processes(campaign, self.runtime):
+            one.kill()
         if self.groups:
             cgroup.remove(self.groups, campaign)
         network.remove(campaign)
@@ -318,25 +317,36 @@ class _Process(NamedTuple):
     def elsewhere(self, runtime: Path) -> str:
         return elsewhere(runtime, self.campaign, Path(self.site))
 
+    def kill(self) -> None:
+        """Send SIGKILL, unless the number is another process's by now."""
+        with suppress(ProcessLookupError):
+            held = os.pidfd_open(self.pid)
+            try:
+                if _labelled(Path(f"/proc/{self.pid}")) == self:
+                    signal.pidfd_send_signal(held, signal.SIGKILL)
+            finally:
+                os.close(held)
+
 
 def _labelled_processes() -> list[_Process]:
-    """This user's processes inside host environments: their command lines contain the label, then root and site.
+    """This user's processes inside host environments."""
+    found = (_labelled(place) for place in Path("/proc").glob("[0-9]*"))
+    return [one for one in found if one is not None]
 
-    A command line is what a program wants it to be, so the process must also belong to this user and have this
-    machine's root directory or the root that it names.
-    """
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = place.read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue  # gone meanwhile
-        labels = [number for number, word in enumerate(words) if word.startswith(f"{LABEL}=")]
-        if labels and len(words) > labels[0] + 2 and any(word.endswith(entering.PROGRAM) for word in words):
-            campaign = words[labels[0]].partition("=")[2]
-            if _is_mine(place.parent, words[labels[0] + 1]):
-                found.append(_Process(int(place.parent.name), campaign, words[labels[0] + 2]))
-    return found
+
+def _labelled(place: Path) -> _Process | None:
+    """The process with this directory, if it is one of a host environment: its command line contains the label, then
+    root and site. A command line is what a program wants it to be, so the process must also belong to this user and
+    have this machine's root directory or the root that it names."""
+    try:
+        words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return None  # gone meanwhile
+    labels = [number for number, word in enumerate(words) if word.startswith(f"{LABEL}=")]
+    if not labels or len(words) <= labels[0] + 2 or not any(word.endswith(entering.PROGRAM) for word in words):
+        return None
+    campaign, root, site = words[labels[0]].partition("=")[2], *words[labels[0] + 1 : labels[0] + 3]
+    return _Process(int(place.name), campaign, site) if _is_mine(place, root) else None
 
 
 def _first_process(site: Site, node: str) -> int | None:
@@ -358,6 +368,6 @@ def _is_mine(process_: Path, root: str) -> bool:
     return False
 
 
-def _processes(campaign: str, runtime: Path) -> list[int]:
+def _processes(campaign: str, runtime: Path) -> list[_Process]:
     """Those of a campaign with this run-time directory."""
-    return [one.pid for one in _labelled_processes() if one.campaign == campaign and not one.elsewhere(runtime)]
+    return [one for one in _labelled_processes() if one.campaign == campaign and not one.elsewhere(runtime)]

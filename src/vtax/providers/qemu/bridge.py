@@ -11,9 +11,9 @@ from vtax.model.finding import Problem
 from vtax.providers import network
 from vtax.providers.qemu import tap
 from vtax.providers.qemu.command import Accelerator, QemuOptions
+from vtax.providers.qemu.descriptors import VHOST
 
 TUN = Path("/dev/net/tun")
-VHOST = Path("/dev/vhost-net")
 SCRIPT = Path(tap.__file__)
 
 

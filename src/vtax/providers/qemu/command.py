@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,6 +18,8 @@ from pydantic import Field
 from vtax.model.nodes import NodeShape, Role
 from vtax.providers.base import Options
 from vtax.providers.guest import guest_config as guest
+from vtax.providers.qemu import descriptors
+from vtax.providers.qemu.descriptors import Disk, Number, Open
 
 QEMU = "qemu-system-x86_64"
 OLDEST = (7, 2)  # `-netdev stream`
@@ -29,7 +31,6 @@ HUGE_PAGE = 2 * MIB  # the size that is asked for, whatever the host's default
 SLOW_EMULATED = "-erms,-fsrm"  # with them guests copy and clear memory by byte instructions, at half the speed and less
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 oops=panic no_timer_check"  # a busy host delays the timer that it checks
 WORKLOAD_SERIAL = "workload"  # of the disk with the study's own image, by which the guest finds it
-TAP = 3  # the file descriptor of a node's tap on the bridge, which is open when QEMU starts
 # What a guest that takes over QEMU does not have: other programs, other users, other priorities. `-daemonize` and
 # `-runas` do not work with it.
 SANDBOX = ("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
@@ -80,6 +81,8 @@ class Machine:
     switch: Path  # the socket of the cluster's switch
     kernel: str
     initrd: Path | None = None  # the initial RAM disk, where the kernel needs one
+    bases: Mapping[str, Path] = field(default_factory=dict)  # disk -> the common one that it is made from
+    user: str = ""  # that QEMU runs as, where that is not this one
     vhost: bool = False  # whether the kernel carries the frames of a tap
     numa_nodes: tuple[int, ...] = ()  # of the host, that its CPUs are of
     near: tuple[int, ...] = ()  # the CPUs it starts on, so that its memory is local to them; none: any CPU
@@ -128,32 +131,54 @@ def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
     return ("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(disk))
 
 
+def files(machine: Machine, options: QemuOptions) -> tuple[Open, ...]:
+    """What is open when QEMU starts: all that it needs of this machine's files, but for what everybody may read."""
+    place = machine.directory
+    kernel = (Open("share", Number.KERNEL, Path(machine.kernel)),)
+    initrd = (Open("share", Number.INITRD, machine.initrd),) if machine.initrd else ()
+    switch = () if options.network == "tap" else (Open("connect", Number.SWITCH, machine.switch),)
+    vhost = (Open("write", Number.VHOST, descriptors.VHOST),) if machine.vhost else ()
+    own = _workload(machine)
+    return (
+        _console(place),
+        Open("listen", Number.MONITOR, place / "qmp"),
+        Open("listen", Number.ORDERS, place / "orders"),
+        *(file for disk in _disks(machine, options) for file in disk.files),
+        *((own,) if own else ()),
+        *(*switch, *vhost, Open("share", Number.SEED, place / "seed.tar"), *kernel, *initrd),
+    )
+
+
+def _console(place: Path) -> Open:
+    return Open("log", Number.CONSOLE, place / descriptors.LOG)
+
+
 def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> tuple[str, ...]:
-    """One node, in the foreground."""
-    node, place = machine.node, machine.directory
+    """One node, in the foreground, with its files open."""
+    node = machine.node
     memory = node.memory_bytes // MIB
     return (
         QEMU,
         *("-name", f"{guest.name_of(machine.campaign, node.name)},debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *SANDBOX,
-        *("-pidfile", str(place / "pid")),
         *("-machine", "q35" + (",memory-backend=memory" if options.hugepages or options.prealloc else "")),
         *("-accel", "tcg,thread=multi" if accel == "tcg" else "kvm"),
         *("-cpu", cpu_model(options, accel, qemu)),
         *("-smp", f"{node.cpus},sockets=1,cores={node.cpus},threads=1"),
         *("-m", f"{memory}M"),
         *_memory(memory, options),
-        *("-qmp", f"unix:{place / 'qmp'},server=on,wait=off"),
-        *("-chardev", f"file,id=console,path={place / 'console.log'}", "-serial", "chardev:console"),
+        *("-chardev", f"socket,id=monitor,fd={Number.MONITOR:d},server=on,wait=off", "-mon", "monitor,mode=control"),
+        *_console(machine.directory).given,
+        *("-chardev", f"file,id=console,path={descriptors.place(Number.CONSOLE)}", "-serial", "chardev:console"),
         # The request to power off comes through a second serial port: that works when the network does not.
-        *("-chardev", f"socket,id=orders,path={place / 'orders'},server=on,wait=off", "-serial", "chardev:orders"),
-        *_disks(place, options),
-        *_own_image(machine.workload),
+        *("-chardev", f"socket,id=orders,fd={Number.ORDERS:d},server=on,wait=off", "-serial", "chardev:orders"),
+        *_drives(machine, options),
+        *_own_image(machine),
         *_network(machine, options),
-        *("-fw_cfg", f"name=opt/vtax/seed,file={place / 'seed.tar'}"),
-        *("-kernel", machine.kernel),
-        *(("-initrd", str(machine.initrd)) if machine.initrd else ()),
+        *("-fw_cfg", f"name=opt/vtax/seed,file={descriptors.again(Number.SEED)}"),
+        *("-kernel", descriptors.again(Number.KERNEL)),
+        *(("-initrd", descriptors.again(Number.INITRD)) if machine.initrd else ()),
         *("-append", f"{KERNEL_WORDS} rw root=/dev/nvme0n1 rootfstype=ext4 init={guest.INIT}"),
     )
 
@@ -161,7 +186,8 @@ def argv(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Versi
 def started(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> tuple[str, ...]:
     """What starts one node: on CPUs near its own, because memory is taken where the CPU is that touches it first."""
     where = ("taskset", "-c", ",".join(map(str, machine.near))) if machine.near else ()
-    return (*where, *argv(machine, options, accel, qemu))
+    command = argv(machine, options, accel, qemu)
+    return (*where, *descriptors.started(machine.user, machine.directory, files(machine, options), command))
 
 
 def facts(machine: Machine, options: QemuOptions, accel: Accelerator, qemu: Version) -> dict[str, Any]:
@@ -191,34 +217,50 @@ def _memory(mebibytes: int, options: QemuOptions) -> tuple[str, ...]:
     return ("-object", f"memory-backend-ram,id=memory,size={mebibytes}M,prealloc=on") if options.prealloc else ()
 
 
-def _disks(place: Path, options: QemuOptions) -> tuple[str, ...]:
-    """The system is always on NVMe; with "virtio-blk", /scratch and /shared are on an additional disk of that kind.
+def _disks(machine: Machine, options: QemuOptions) -> tuple[Disk, ...]:
+    """The system is always on NVMe; with "virtio-blk", /scratch and /shared are on an additional disk of that kind."""
+    numbers = {"system": Number.SYSTEM, **({"data": Number.DATA} if options.disk == "virtio-blk" else {})}
+    bases = machine.bases if options.format == "qcow2" else {}
+    return tuple(Disk(name, number, machine.directory / name, bases.get(name)) for name, number in numbers.items())
 
-    The common disk below a node's layer is never written, so the host may keep it in memory whatever `cache` says."""
+
+def _drives(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
+    """The common disk below a node's layer is never written, so the host may keep it in memory whatever `cache` is."""
     common = ",backing.cache.direct=off" if options.format == "qcow2" else ""
     # The guest must see errors of the host's disk: by default QEMU would stop it until a user continues it.
     words = f"format={options.format},cache={options.cache}{common},if=none,discard=unmap,werror=report,rerror=report"
-    system = ("-drive", f"id=system,file={place / 'system'},{words}", "-device", "nvme,drive=system,serial=system")
-    if options.disk == "nvme":
-        return system
-    return (*system, "-drive", f"id=data,file={place / 'data'},{words}", "-device", "virtio-blk-pci,drive=data")
+    devices = {"system": "nvme,drive=system,serial=system", "data": "virtio-blk-pci,drive=data"}
+    return tuple(
+        word
+        for disk in _disks(machine, options)
+        for word in (
+            *(part for file in disk.files for part in file.given),
+            *("-drive", f"{disk.drive},{words}", "-device", devices[disk.name]),
+        )
+    )
 
 
-def _own_image(disk: Path | None) -> tuple[str, ...]:
-    """The study's own image: one disk for all machines, which none of them writes. A comma in a path is doubled."""
-    if disk is None:
+def _own_image(machine: Machine) -> tuple[str, ...]:
+    """The study's own image: one disk for all machines, which none of them writes."""
+    file = _workload(machine)
+    if file is None:
         return ()
-    place = str(disk).replace(",", ",,")
-    drive = f"id=workload,file={place},format=raw,cache=writeback,if=none,readonly=on,rerror=report"
-    return ("-drive", drive, "-device", f"virtio-blk-pci,drive=workload,serial={WORKLOAD_SERIAL}")
+    words = f"id=workload,file={descriptors.place(file.number)},format=raw,cache=writeback,if=none"
+    device = f"virtio-blk-pci,drive=workload,serial={WORKLOAD_SERIAL}"
+    return (*file.given, "-drive", f"{words},readonly=on,rerror=report", "-device", device)
+
+
+def _workload(machine: Machine) -> Open | None:
+    return Open("read", Number.WORKLOAD, machine.workload) if machine.workload else None
 
 
 def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
     """The cluster's own network; and for the master a way in, SSH on a loopback port that the system chooses. There is
     no way out: QEMU's NAT would lead guests to what listens on this machine's loopback."""
     nic = NICS[options.nic]
-    stream = f"stream,id=inner,server=off,addr.type=unix,addr.path={machine.switch}"
-    tap = f"tap,id=inner,fd={TAP},vhost={'on' if machine.vhost else 'off'}"
+    stream = f"stream,id=inner,server=off,addr.type=fd,addr.str={Number.SWITCH:d}"
+    vhost = f"vhost=on,vhostfd={Number.VHOST:d}" if machine.vhost else "vhost=off"
+    tap = f"tap,id=inner,fd={Number.TAP:d},{vhost}"
     inner = (
         *("-netdev", tap if options.network == "tap" else stream),
         *("-device", f"{nic},netdev=inner,mac={inner_mac(machine.number)},romfile="),

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vtax.model.cluster import Image
-from vtax.model.nodes import ClusterShape
+from vtax.model.nodes import ClusterShape, NodeShape
 from vtax.paths import replacing
 from vtax.providers import network
 from vtax.providers.base import LABEL, Commands, Site
 from vtax.providers.guest import disk, numa
 from vtax.providers.guest import initrd as guest_initrd
-from vtax.providers.qemu import bridge, switch
+from vtax.providers.qemu import bridge, confined, switch, user
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version, started
 
 
@@ -32,6 +32,8 @@ def machines_of(
             switch=site.directory / "switch",
             kernel=_kernel(site.image),
             initrd=initrd,
+            bases=bases_of(site.image, node, options),
+            user=user.words(site.campaign, accel),
             vhost=vhost,
             numa_nodes=numa.holding(node.cpu_ids, known) if options.pin else (),
             near=numa.near(node.cpu_ids, known, usable) if options.pin else (),
@@ -50,7 +52,8 @@ def parts(
         between = network.bridge(site.campaign, site.directory)
         return between, *((bridge.through(site.campaign, name, command),) for name, command in commands)
     path = str(site.directory / "switch")
-    between = ((sys.executable, "-I", "-S", switch.__file__, f"{LABEL}={site.campaign}", path),)
+    whose = user.words(site.campaign, "tcg").partition(":")[0] or confined.KEEP
+    between = ((sys.executable, "-I", "-S", switch.__file__, f"{LABEL}={site.campaign}", path, whose),)
     return between, *((command,) for _, command in commands)
 
 
@@ -74,14 +77,17 @@ def ram_disk(image: Image) -> Path | None:
     return path
 
 
-def bases(image: Image, shape: ClusterShape, options: QemuOptions) -> dict[str, dict[str, Path]]:
-    """For every node the common disks that its own disks are layers of; each kind is made once. So is the disk of the
-    study's own image, which has no layers."""
+def bases_of(image: Image, node: NodeShape, options: QemuOptions) -> dict[str, Path]:
+    """The common disks that a node's own disks are made from, whether they are there or not."""
+    kinds = {"system": disk.system_path, **({"data": disk.data_path} if options.disk == "virtio-blk" else {})}
+    return {name: path(image, node.disk_bytes) for name, path in kinds.items()}
+
+
+def make_bases(image: Image, shape: ClusterShape, options: QemuOptions) -> None:
+    """The common disks of all nodes; each kind is made once. So is the disk of the study's own image."""
     if image.workload:
         disk.own_image(image.workload)
-    found = {}
     for node in shape.nodes:
-        found[node.name] = {"system": disk.system(image, node.disk_bytes)}
+        disk.system(image, node.disk_bytes)
         if options.disk == "virtio-blk":
-            found[node.name]["data"] = disk.data(image, node.disk_bytes)
-    return found
+            disk.data(image, node.disk_bytes)

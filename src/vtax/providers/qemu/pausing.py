@@ -13,12 +13,12 @@ STOP, CONTINUE = "stop", "cont"
 
 
 class MonitorPausing:
-    """`places` are the directories of the nodes, with their monitor sockets."""
+    """`places` are the directories of the nodes, with their monitor sockets, which have so long to answer."""
 
     reason = ""
 
-    def __init__(self, places: Sequence[Path]) -> None:
-        self.places = tuple(places)
+    def __init__(self, places: Sequence[Path], answer_s: float = qmp.ANSWER_S) -> None:
+        self.places, self.answer_s = tuple(places), answer_s
 
     def pause(self) -> str:
         self._ask(STOP)
@@ -30,7 +30,7 @@ class MonitorPausing:
     def _ask(self, command: str) -> None:
         def one(place: Path) -> None:
             try:
-                qmp.ask(place / "qmp", command)
+                qmp.ask(place / "qmp", command, answer_s=self.answer_s)
             except ProvisionError as error:
                 raise PauseError(f"{place.name}: {error.message}", remedy=error.remedy) from error
 

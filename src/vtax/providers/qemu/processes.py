@@ -12,8 +12,9 @@ from pathlib import Path
 from vtax.errors import ProvisionError
 from vtax.providers.base import LABEL
 from vtax.providers.guest.guest_config import NAME
-from vtax.providers.qemu import switch
+from vtax.providers.qemu import switch, user
 from vtax.providers.qemu.command import QEMU, Machine
+from vtax.providers.qemu.descriptors import home
 
 POLL_S = 0.01
 END_S = 10.0  # for a process that was killed; freeing many GiB of memory takes a second
@@ -77,30 +78,30 @@ def ended(machine: Machine) -> str:
 
 
 def processes() -> list[Process]:
-    """All processes of this user that run nodes or switches, whichever vtax instance started them.
+    """All processes of this user, or of one that only this user's vtax gives a cluster, that run nodes or switches,
+    whichever vtax instance started them.
 
     Not those with another root directory: they belong to a vtax in a container, whose files cannot be seen from here.
     """
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if entry.stat().st_uid != os.geteuid() or not (entry.parent / "root").samefile("/"):
+            if not (entry.parent / "root").samefile("/"):
                 continue
-            words = entry.read_bytes().decode(errors="replace").split("\0")
+            owner = owner_of(entry.read_bytes().decode(errors="replace").split("\0"))
+            if owner is not None and user.is_ours(owner[0], entry.stat().st_uid):
+                found.append(Process(int(entry.parent.name), *owner))
         except OSError:
-            continue  # gone meanwhile
-        owner = owner_of(words)
-        if owner is not None:
-            found.append(Process(int(entry.parent.name), *owner))
+            continue  # gone meanwhile, or not this user's to look at
     return found
 
 
 def owner_of(words: Sequence[str]) -> tuple[str, str, Path] | None:
     """Campaign, node and directory of a node or switch by its command line; None for any other process."""
-    if Path(words[0]).name == QEMU and "-name" in words and "-pidfile" in words:
+    if Path(words[0]).name == QEMU and "-name" in words:
         name = NAME.match(words[words.index("-name") + 1].partition(",")[0])
-        place = Path(words[words.index("-pidfile") + 1]).parent
-        return (name[1], name[2], place) if name else None
+        place = home(words)
+        return (name[1], name[2], place) if name and place else None
     if len(words) > 5 and Path(words[3]).name == SWITCH.name:
         label, _, campaign = words[4].partition("=")
         return (campaign, "", Path(words[5]).parent) if label == LABEL else None

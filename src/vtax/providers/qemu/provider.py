@@ -27,11 +27,11 @@ from vtax.providers import network, overlay
 from vtax.providers.base import Cluster, Commands, Creation, Leftover, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
 from vtax.providers.guest.shutdown import power_off
-from vtax.providers.qemu import bridge, kvm, problems
+from vtax.providers.qemu import bridge, kvm, problems, user
 from vtax.providers.qemu import command as lines
 from vtax.providers.qemu.boot import READY_S, wait_until_ready
 from vtax.providers.qemu.command import Accelerator, Machine, QemuOptions, Version
-from vtax.providers.qemu.machines import bases, machines_of, parts, ram_disk
+from vtax.providers.qemu.machines import machines_of, make_bases, parts, ram_disk
 from vtax.providers.qemu.pausing import MonitorPausing
 from vtax.providers.qemu.placement import pin, pin_switch
 from vtax.providers.qemu.processes import end, processes, unkillable
@@ -90,7 +90,7 @@ class Qemu(Provider):
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> Commands:
         own = overlay.PLANNED if workload else None
-        image = Image(recipe="", digest="", directory="ROOTFS", archive="", kernel="ROOTFS/boot/vmlinuz", workload=own)
+        image = Image(recipe="", digest="", directory="CACHE/rootfs", archive="", kernel="CACHE/rootfs/boot/vmlinuz", workload=own)
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = _options(spec)
         accel = self.accelerator(options)
@@ -106,6 +106,7 @@ class Qemu(Provider):
         return [
             *problems.emulation(spec.name, options, self.accelerator(options), self._broken(options)),
             *problems.cpu(options, self.accelerator(options)),
+            *user.problems(spec.name, self.accelerator(options)),
             *bridge.refused(options),
             *disk.too_small(shape),
             *problems.huge_pages(shape, options),
@@ -144,7 +145,7 @@ class Qemu(Provider):
 
     def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
         ram_disk(image)
-        bases(image, shape, _options(spec))
+        make_bases(image, shape, _options(spec))
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = _options(spec)
@@ -165,7 +166,7 @@ class Qemu(Provider):
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
             made = pool.submit(network.make, between)
-            disks = bases(site.image, shape, options)
+            make_bases(site.image, shape, options)
             keys.result()
             made.result()
 
@@ -178,7 +179,7 @@ class Qemu(Provider):
             place.mkdir(mode=0o700)
             config = lines.guest_config(machine, places, shared_path, options)
             _write_secret(place / "seed.tar", seed(site.keys, machine.node.name, places, slots, config))
-            for name, base in disks[machine.node.name].items():
+            for name, base in machine.bases.items():
                 process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
             children.append(start_machine(nodes[machine.number][0], machine.directory, COMMAND_S))
 
@@ -188,7 +189,8 @@ class Qemu(Provider):
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [pin(machine, options) for machine in machines]
         pinned_switch, switched = pin_switch(site.campaign, shape, options)
-        notes = [self._acceleration(options), *(note for note, _ in pinned), *pinned_switch]
+        about = (self._acceleration(options), user.sentence(site.campaign, accel))
+        notes = [*about, *(note for note, _ in pinned), *pinned_switch]
         facts = {
             machine.node.name: {**lines.facts(machine, options, accel, version), **where, **switched}
             for machine, (_, where) in zip(machines, pinned, strict=True)
@@ -221,7 +223,7 @@ class Qemu(Provider):
         network last. Raises ProvisionError when a process does not end even so."""
         machines = [one for one in processes() if one.campaign == campaign and one.node]
         with suppress(PauseError):  # a paused guest could not power off; one that does not answer is killed
-            MonitorPausing([one.place for one in machines]).resume()
+            MonitorPausing([one.place for one in machines], OFF_S).resume()
         workers = [one for one in machines if one.node != Role.MASTER]
         for group in (workers, [one for one in machines if one not in workers]):
             each(lambda one: power_off(one.place / "orders", one.alive, OFF_S), group)

@@ -15,11 +15,11 @@ ANSWER_S = 20.0
 FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s")
 
 
-def ask(path: Path, command: str, arguments: Mapping[str, Any] | None = None) -> Any:
+def ask(path: Path, command: str, arguments: Mapping[str, Any] | None = None, *, answer_s: float = ANSWER_S) -> Any:
     """The answer to one command. Raises ProvisionError when QEMU is gone or refuses."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(ANSWER_S)
+            connection.settimeout(answer_s)
             connection.connect(str(path))
             with connection.makefile("rw") as stream:
                 for line in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": dict(arguments or {})}):

@@ -1,10 +1,11 @@
 """A learning Ethernet switch in user space: the cluster's own network, without any right on this machine.
 
-    python switch.py vtax.campaign=CAMPAIGN SOCKET
+    python switch.py vtax.campaign=CAMPAIGN SOCKET USER
 
-QEMU's `-netdev stream` sends every frame over a Unix socket with its length before it (four bytes, big end first). The
-socket belongs to one user alone. The switch returns when it listens, continues in the background, and ends with its
-last client, so that it never outlives its cluster. It imports nothing of vtax: starting it is part of every cell.
+USER is the number of a user to become, or "-". QEMU's `-netdev stream` sends every frame over a Unix socket with its
+length before it (four bytes, big end first). The socket belongs to one user alone. The switch returns when it listens,
+continues in the background, and ends with its last client, so that it never outlives its cluster. It imports nothing of
+vtax: starting it is part of every cell.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import os
 import selectors
 import socket
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 LENGTH = 4
 LARGEST = 2**17  # of a frame, with offloads; more means that the stream is out of step
 READ = 2**18
 BACKLOG = 2**22  # bytes that wait for a client that does not read; then frames are dropped, as switches do
+KEEP = "-"  # no other user
 NOBODY_S = 60.0  # how long it waits for a first client
 
 
@@ -140,22 +141,22 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
-def main(path: Path) -> None:
-    """Listen, go to the background, serve."""
+def main(path: Path, user: str) -> None:
+    """Listen, go to the background, serve, as a user who can do nothing else. The socket's file stays."""
     listener = listen(path)
     if os.fork() > 0:
         os._exit(0)
     os.setsid()
+    if user != KEEP:
+        os.setgroups([])
+        os.setresgid(int(user), int(user), int(user))
+        os.setresuid(int(user), int(user), int(user))
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
     os.chdir("/")
-    try:
-        Switch(listener).serve()
-    finally:
-        with suppress(OSError):
-            path.unlink()
+    Switch(listener).serve()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[2]))  # the first argument is there to be seen in the list of processes
+    main(Path(sys.argv[2]), sys.argv[3])  # the first argument is there to be seen in the list of processes

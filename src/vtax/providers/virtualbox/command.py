@@ -198,6 +198,7 @@ def _network(machine: Machine, options: VirtualBoxOptions) -> Command:
     return (
         *("--nic1", "nat", "--nictype1", NICS[options.nic]),
         *("--macaddress1", mac(machine.campaign, machine.number, outer=True)),
+        *("--nat-localhostreachable1", "off"),  # else guests connect to what listens on this machine's loopback
         # With the guest's address, which is static: VirtualBox knows only those that its DHCP server has assigned.
         *("--natpf1", f"ssh,tcp,127.0.0.1,{machine.port},{guest.OUTER['OUTER_ADDRESS']},22"),
         *inner,
