@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vtax.model.names import STUDY_NAME as NAME
 from vtax.model.names import MountPoint
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
-from vtax.model.study import Component, Interleave, KernelFlavour, Mirror, Package, Suite
+from vtax.model.study import (
+    Component,
+    Interleave,
+    KernelFlavour,
+    Mirror,
+    Package,
+    Snapshot,
+    Suite,
+    refuse_lost_place,
+)
 from vtax.planning.weights import ScoreTable
 from vtax.units import parse_bytes, parse_seconds
 
@@ -68,14 +77,21 @@ class SharedTable(Table):
 
 
 class ImageTable(Table):
-    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror. Virtual machines boot `kernel`:
-    Debian's small one, or "generic", which has drivers for more devices."""
+    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror, or with a `snapshot` of the Debian
+    archive the archive of those. Virtual machines boot `kernel`: Debian's small one, or "generic", which has drivers for
+    more devices."""
 
     suite: Suite = "trixie"
     mirror: Mirror = "auto"
+    snapshot: Snapshot = ""
     components: list[Component] = Field(default_factory=lambda: ["main", "non-free"])
     extra_packages: list[Package] = Field(default_factory=list)
     kernel: KernelFlavour = "cloud"
+
+    @model_validator(mode="after")
+    def _place(self) -> Self:
+        refuse_lost_place(self.mirror, self.snapshot)
+        return self
 
 
 class SelectionTable(Table):

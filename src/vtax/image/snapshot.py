@@ -1,0 +1,50 @@
+"""A root file system of a day: the Debian archive as it was then, and a build that does not depend on when and where. Pure.
+
+With `SOURCE_DATE_EPOCH` mmdebstrap writes a reproducible archive (sorted, with numeric owners, without later times), and
+packages and compilers record that moment instead of the present one. What is left is which packages there are.
+"""
+
+from __future__ import annotations
+
+from vtax.model.study import SNAPSHOT_PLACE as PLACE
+from vtax.model.study import moment
+
+ARCHIVE = f"http://snapshot.debian.org/archive/debian/{PLACE}/"  # what `mirror = "auto"` is with a snapshot
+
+# The Release file of a day in the past may have expired (unstable, updates), which apt takes for an attack. Here it is the
+# intention, so that check is off, for this one source. The signature is checked as always.
+_EXPIRED = r"""
+list="$1/etc/apt/sources.list"
+sed -i -e 's/^deb \[/deb [check-valid-until=no /' -e t -e 's/^deb /deb [check-valid-until=no] /' "$list"
+grep -q '^deb \[check-valid-until=no' "$list"
+"""
+# A mirror that goes on changing has a newer Release file as soon as anything changed in the suite after the snapshot.
+_NOT_NEWER = r"""
+for release in "$1"/var/lib/apt/lists/*Release; do
+  made=$(sed -n 's/^Date: //p' "$release")
+  [ -n "$made" ] && [ "$(date -d "$made" +%s)" -le "$SOURCE_DATE_EPOCH" ] || {
+    echo "E: the mirror is of ${made:-an unknown date}, which is after the snapshot" >&2
+    exit 1
+  }
+done
+"""
+# Where apt of this machine does not know the suite's keys, mmdebstrap names their file, which is the usual one anyway.
+_SAME_SOURCE = r"""
+sed -i 's/ signed-by="[^"]*"//' "$1/etc/apt/sources.list"
+"""
+HOOKS = (
+    f"--setup-hook=set -eu{_EXPIRED}",
+    f"--extract-hook=set -eu{_NOT_NEWER}",
+    f"--customize-hook=set -eu{_SAME_SOURCE}",
+)
+
+
+def stamp(day_or_time: str) -> str:
+    """The time stamp by which archives of snapshots name a moment; "" for none."""
+    return moment(day_or_time).strftime("%Y%m%dT%H%M%SZ") if day_or_time else ""
+
+
+def environment(stamp: str) -> dict[str, str]:
+    """What a build finds in its environment besides the machine's: for a snapshot the moment that it takes for today."""
+    fixed = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    return fixed | ({"SOURCE_DATE_EPOCH": str(int(moment(stamp).timestamp()))} if stamp else {})
