@@ -122,7 +122,7 @@ def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
     usual = snapshot.ARCHIVE if stamp else machine_mirror
     return Recipe(
         suite=spec.suite,
-        mirror=(usual if spec.mirror == "auto" else spec.mirror).replace(snapshot.PLACE, stamp),
+        mirror=snapshot.address(usual if spec.mirror == "auto" else spec.mirror, stamp),
         snapshot=stamp,
         components=spec.components,
         packages=tuple(sorted({*PACKAGES, *tools.packages(), *kernel, *spec.extra_packages})),

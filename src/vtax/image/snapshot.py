@@ -1,18 +1,17 @@
-"""A root file system of a day: the Debian archive as it was then, and a build that does not depend on when and where. Pure.
+"""A root file system of a day: Debian's archive as it was then, and a build that does not depend on when and where.
 
-With `SOURCE_DATE_EPOCH` mmdebstrap writes a reproducible archive (sorted, with numeric owners, without later times), and
-packages and compilers record that moment instead of the present one. What is left is which packages there are.
+With `SOURCE_DATE_EPOCH` mmdebstrap writes a reproducible archive (sorted, numeric owners, no later times), and
+packages record that moment instead of the present one. All of this module is pure.
 """
 
 from __future__ import annotations
 
-from vtax.model.study import SNAPSHOT_PLACE as PLACE
-from vtax.model.study import moment
+from vtax.model.study import SNAPSHOT_PLACE, moment
 
-ARCHIVE = f"http://snapshot.debian.org/archive/debian/{PLACE}/"  # what `mirror = "auto"` is with a snapshot
+ARCHIVE = f"http://snapshot.debian.org/archive/debian/{SNAPSHOT_PLACE}/"  # what `mirror = "auto"` is with a snapshot
 
-# The Release file of a day in the past may have expired (unstable, updates), which apt takes for an attack. Here it is the
-# intention, so that check is off, for this one source. The signature is checked as always.
+# The Release file of a day in the past may have expired (unstable, updates), which apt takes for an attack. Here that
+# is the intention, so the check is off, for this one source. The signature is checked as always.
 _EXPIRED = r"""
 list="$1/etc/apt/sources.list"
 sed -i -e 's/^deb \[/deb [check-valid-until=no /' -e t -e 's/^deb /deb [check-valid-until=no] /' "$list"
@@ -39,12 +38,17 @@ HOOKS = (
 )
 
 
+def address(mirror: str, stamp: str) -> str:
+    """The address of a mirror, with the snapshot's time stamp where it belongs."""
+    return mirror.replace(SNAPSHOT_PLACE, stamp)
+
+
 def stamp(day_or_time: str) -> str:
     """The time stamp by which archives of snapshots name a moment; "" for none."""
     return moment(day_or_time).strftime("%Y%m%dT%H%M%SZ") if day_or_time else ""
 
 
 def environment(stamp: str) -> dict[str, str]:
-    """What a build finds in its environment besides the machine's: for a snapshot the moment that it takes for today."""
+    """What a build finds in its environment besides the machine's: for a snapshot the moment to take for today."""
     fixed = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
     return fixed | ({"SOURCE_DATE_EPOCH": str(int(moment(stamp).timestamp()))} if stamp else {})

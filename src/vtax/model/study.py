@@ -87,8 +87,8 @@ class EnvironmentSpec(Record):
 
 
 class ImageSpec(Record):
-    """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror, or with a `snapshot` Debian's
-    archive of snapshots."""
+    """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror; with a `snapshot` it is
+    Debian's archive of snapshots."""
 
     suite: Suite = "trixie"
     mirror: Mirror = "auto"

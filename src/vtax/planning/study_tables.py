@@ -77,9 +77,9 @@ class SharedTable(Table):
 
 
 class ImageTable(Table):
-    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror, or with a `snapshot` of the Debian
-    archive the archive of those. Virtual machines boot `kernel`: Debian's small one, or "generic", which has drivers for
-    more devices."""
+    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror; with a `snapshot`, the state of a
+    day, it is Debian's archive of those. Virtual machines boot `kernel`: Debian's small one, or "generic", which has
+    drivers for more devices."""
 
     suite: Suite = "trixie"
     mirror: Mirror = "auto"

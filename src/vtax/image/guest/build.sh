@@ -116,6 +116,7 @@ printf '[nfsd]\nvers3=n\nthreads=4\n' >/etc/nfs.conf.d/vtax.conf # version 4 alo
 printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' >/etc/hosts
 : >/etc/machine-id
 # What mmdebstrap took from the machine that builds; nodes get theirs from what starts them.
+rm -f /etc/resolv.conf /etc/hostname
 : >/etc/resolv.conf
 echo localhost >/etc/hostname
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/log/*.log /var/log/apt
