@@ -126,9 +126,7 @@ def test_what_is_in_a_tree(tree: Path) -> None:
         Package("hpcc", "1.5.0-4+b1", "amd64", "hpcc", "1.5.0-4+b1", "", ()),  # a link out of the tree
         Package("linked", "2.1", "all", "prose", "2.1", "", ("BSD-3-clause", "GPL-2+", "Zlib")),
         Package("prose", "2.0", "all", "prose", "2.0", "A & B", ()),
-        Package(
-            "zlib1g", f"{version}+b1", "amd64", "zlib", version, "Mark Brown", ("BSD-3-clause", "GPL-2+", "Zlib")
-        ),
+        Package("zlib1g", f"{version}+b1", "amd64", "zlib", version, "Mark Brown", ("BSD-3-clause", "GPL-2+", "Zlib")),
     )
     own, compiled = (
         hashlib.sha256(f"compiled from {what}".encode()).hexdigest() for what in ("vtax's own file", "hpcc")
