@@ -1,4 +1,4 @@
-"""The wheel installs and runs alone, with guest programs, presets and templates. The same source gives the same file."""
+"""The wheel installs and runs alone, with guest programs, presets and templates. The same source is the same wheel."""
 
 from __future__ import annotations
 

@@ -152,8 +152,10 @@ def test_a_snapshot_s_command() -> None:
     plain = command(made(), "/tmp/guest", "/tmp/kernel", "root")
     dated = command(made().model_copy(update={"snapshot": "20261101T000000Z"}), "/tmp/guest", "/tmp/kernel", "root")
     place = plain.index('--customize-hook=mkdir -p "$1/usr/local/lib/vtax"')
-    assert dated == (*plain[:place], *snapshot.HOOKS, *plain[place:])
-    assert [hook.partition("=")[0] for hook in snapshot.HOOKS] == ["--setup-hook", "--extract-hook", "--customize-hook"]
+    assert dated == (*plain[:place], *snapshot.OPTIONS, *plain[place:])
+    assert [option.partition("=")[0] for option in snapshot.OPTIONS] == [
+        *("--skip", "--setup-hook", "--extract-hook", "--customize-hook"),
+    ]
     assert not [word for word in dated if "trusted" in word or "allow-insecure" in word or "Check-Valid-Until" in word]
 
 
@@ -175,16 +177,24 @@ def test_a_snapshot_is_of_a_moment_and_has_its_address(given: str, mirror: str, 
         OTHER: OTHER,
     }
     assert found.mirror == addresses.get(mirror, f"https://mirror.example/{stamp}/debian")
-    assert snapshot.environment(found.snapshot)["SOURCE_DATE_EPOCH"] == str(seconds)
+    assert snapshot.environment(found.snapshot, {})["SOURCE_DATE_EPOCH"] == str(seconds)
 
 
 def test_without_a_snapshot_a_recipe_is_what_it_was() -> None:
     """The key of a root file system in the cache does not change because recipes may have more fields."""
     plain = recipe(ImageSpec(), MIRROR)
     assert plain.recorded.keys() == {"suite", "mirror", "components", "packages", "build_packages", "guest"}
-    assert "SOURCE_DATE_EPOCH" not in snapshot.environment(plain.snapshot)
+    assert snapshot.environment("", {"A": "b", "LC_ALL": "de_DE"}) == {"A": "b", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     day, time = (recipe(ImageSpec(snapshot=given), MIRROR) for given in ("2026-11-01", "20261101T000000Z"))
     assert day.key == time.key != plain.key
+
+
+def test_a_snapshot_s_build_does_not_see_the_environment_of_the_user() -> None:
+    own = {"PATH": "/bin", "HOME": "/root", "http_proxy": "http://proxy.example", "LANG": "de_DE", "TERM": "xterm"}
+    assert snapshot.environment("20261101T000000Z", own) == {
+        **{"PATH": "/bin", "HOME": "/root", "http_proxy": "http://proxy.example"},
+        **{"LC_ALL": "C.UTF-8", "TZ": "UTC", "SOURCE_DATE_EPOCH": "1793491200"},
+    }
 
 
 def test_without_a_mirror_mmdebstrap_chooses() -> None:

@@ -178,10 +178,10 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
     root = os.geteuid() == 0
     temporary = work / "tmp"
     temporary.mkdir()
-    variables = dict(os.environ) | ({"TMPDIR": str(temporary)} if root else {}) | snapshot.environment(made.snapshot)
+    own = {**os.environ, "TMPDIR": str(temporary)} if root else os.environ
     (work / "kernel").mkdir()
     argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
-    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=variables)
+    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=snapshot.environment(made.snapshot, own))
     reported = 0
     try:
         while running.process.poll() is None and time.monotonic() - running.clock < TIMEOUT_S:

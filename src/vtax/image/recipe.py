@@ -152,7 +152,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
         *LEAN,
         NO_RAM_DISK,
         f"--include={','.join((*made.packages, *made.build_packages))}",
-        *(snapshot.HOOKS if made.snapshot else ()),
+        *(snapshot.OPTIONS if made.snapshot else ()),
         f'--customize-hook=mkdir -p "$1{place}"',
         f"--customize-hook=copy-in {guest_directory} {place}",
         f'--customize-hook={settings} chroot "$1" sh {place}/guest/build.sh',

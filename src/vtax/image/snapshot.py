@@ -6,9 +6,12 @@ packages record that moment instead of the present one. All of this module is pu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from vtax.model.study import SNAPSHOT_PLACE, moment
 
 ARCHIVE = f"http://snapshot.debian.org/archive/debian/{SNAPSHOT_PLACE}/"  # what `mirror = "auto"` is with a snapshot
+KEPT = ("APT_CONFIG", "HOME", "PATH", "TMPDIR")  # of the environment: where programs, mirrors and files are
 
 # The Release file of a day in the past may have expired (unstable, updates), which apt takes for an attack. Here that
 # is the intention, so the check is off, for this one source. The signature is checked as always.
@@ -31,7 +34,8 @@ done
 _SAME_SOURCE = r"""
 sed -i 's/ signed-by="[^"]*"//' "$1/etc/apt/sources.list"
 """
-HOOKS = (
+OPTIONS = (  # of mmdebstrap, besides those of every build
+    "--skip=cleanup/apt/lists",  # build.sh removes them; an empty directory of another owner would be left instead
     f"--setup-hook=set -eu{_EXPIRED}",
     f"--extract-hook=set -eu{_NOT_NEWER}",
     f"--customize-hook=set -eu{_SAME_SOURCE}",
@@ -48,7 +52,11 @@ def stamp(day_or_time: str) -> str:
     return moment(day_or_time).strftime("%Y%m%dT%H%M%SZ") if day_or_time else ""
 
 
-def environment(stamp: str) -> dict[str, str]:
-    """What a build finds in its environment besides the machine's: for a snapshot the moment to take for today."""
+def environment(stamp: str, own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a build: this process's `own`; for a snapshot only what a build needs of it, and the moment
+    that it takes for today."""
     fixed = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
-    return fixed | ({"SOURCE_DATE_EPOCH": str(int(moment(stamp).timestamp()))} if stamp else {})
+    if not stamp:
+        return {**own, **fixed}
+    kept = {name: value for name, value in own.items() if name in KEPT or name.lower().endswith("_proxy")}
+    return {**kept, **fixed, "SOURCE_DATE_EPOCH": str(int(moment(stamp).timestamp()))}

@@ -115,10 +115,12 @@ mkdir -p /etc/nfs.conf.d
 printf '[nfsd]\nvers3=n\nthreads=4\n' >/etc/nfs.conf.d/vtax.conf # version 4 alone needs no port mapper
 printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' >/etc/hosts
 : >/etc/machine-id
-# What mmdebstrap took from the machine that builds; nodes get theirs from what starts them.
-rm -f /etc/resolv.conf /etc/hostname
+# What came from the machine that builds, and from the user who does; nodes get theirs from what starts them.
+chown -R 0:0 "$here"
+rm -f /etc/resolv.conf /etc/hostname /var/cache/debconf/*-old
 : >/etc/resolv.conf
 echo localhost >/etc/hostname
+sed -i '/^Flags: seen$/d' /var/cache/debconf/config.dat # set or not, depending on what asked
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/log/*.log /var/log/apt
 for program in $VTAX_PROGRAMS; do
   command -v "$program" >/dev/null || { echo "vtax: $program is not there after the build" >&2; exit 1; }
