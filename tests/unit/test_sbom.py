@@ -97,7 +97,7 @@ def tree(tmp_path: Path) -> Path:
         "usr/share/doc/prose/copyright": "It is free software.\n\nLicense: none of this is a field\n",
         "usr/local/bin/xhpl": "compiled from hpcc",
         "usr/local/bin/vtax-rank": "compiled from vtax's own file",
-        "usr/local/lib/vtax/sources": f"{SOURCE}  hpcc_1.5.0.orig.tar.gz\n",
+        "usr/local/lib/vtax/sources": f"{SOURCE}  hpcc_1.5.0.orig.tar.gz  stream xhpl\n",
         "usr/local/lib/vtax/packages": "zlib1g 1:1.3.dfsg+really1.3.1-1+b1\n",
     }
     for name, text in texts.items():
@@ -137,8 +137,12 @@ def test_what_is_in_a_tree(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["var/lib/dpkg/status", "etc/os-release", "usr/local/lib/vtax/sources"])
-def test_a_tree_of_another_kind_is_an_error(tree: Path, name: str) -> None:
-    (tree / name).unlink()
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_tree_of_another_kind_is_an_error(tree: Path, name: str, empty: bool) -> None:
+    if empty:
+        (tree / name).write_text("")
+    else:
+        (tree / name).unlink()
     with pytest.raises(ImageError, match="is not a root file system that this version of vtax built"):
         inventory(tree)
 

@@ -14,8 +14,9 @@ from vtax.errors import ImageError
 STATUS = "var/lib/dpkg/status"
 PROGRAMS = "usr/local/bin"  # Debian leaves it to others
 LISTING = "usr/local/lib/vtax/packages"  # what the build writes last
-SOURCES = "usr/local/lib/vtax/sources"  # sha256 and name of each file that programs were compiled from
-COMPILED = {"stream": "hpcc", "xhpl": "hpcc"}  # program -> the source besides vtax's own files
+SOURCES = "usr/local/lib/vtax/sources"  # of each file that programs were compiled from: sha256, name, the programs
+SOURCE = re.compile(r"^([0-9a-f]{64})  ([A-Za-z0-9][\w.+~-]{0,100})  ([\w -]{1,200})$", re.MULTILINE)
+FIELD = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}:")
 MOST_BYTES = 2**24  # of a file of copyrights
 SHORT_NAME = re.compile(r"[!-~][ -~]{0,99}")
 
@@ -62,7 +63,7 @@ def inventory(tree: Path) -> Inventory:
             written=datetime.fromtimestamp(int((tree / LISTING).stat().st_mtime), UTC),
             packages=_packages(tree),
             programs=_programs(tree),
-            sources=tuple(File(name, sha256) for sha256, name in _sources(tree)),
+            sources=tuple(File(name, sha256) for sha256, name, _ in _sources(tree)),
         )
     except (OSError, KeyError) as error:
         raise ImageError(
@@ -90,6 +91,8 @@ def _packages(tree: Path) -> tuple[Package, ...]:
                 licences=_licences(tree, name),
             )
         )
+    if not found:
+        raise KeyError(f"a package in {STATUS}")
     return tuple(sorted(found, key=lambda one: (one.name, one.architecture)))
 
 
@@ -108,21 +111,24 @@ def _licences(tree: Path, package: str) -> tuple[str, ...]:
 def paragraphs(text: str) -> Iterator[Mapping[str, str]]:
     """The paragraphs of a Debian control file: each field's first line."""
     for block in re.split(r"\n[ \t]*\n", text):
-        fields = dict(line.partition(":")[::2] for line in block.splitlines() if re.match(r"[A-Za-z][\w-]*:", line))
+        fields = dict(line.partition(":")[::2] for line in block.splitlines() if FIELD.match(line))
         if fields:
             yield {name: value.strip() for name, value in fields.items()}
 
 
 def _programs(tree: Path) -> tuple[File, ...]:
-    versions = {name.partition("_")[0]: name for _, name in _sources(tree)}
+    compiled = {program: name for _, name, programs in _sources(tree) for program in programs.split()}
     found = []
     for path in sorted((tree / PROGRAMS).iterdir()):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            found.append(File(path.name, digest, versions[COMPILED[path.name]] if path.name in COMPILED else ""))
+            found.append(File(path.name, digest, compiled.get(path.name, "")))
     return tuple(found)
 
 
-def _sources(tree: Path) -> list[tuple[str, str]]:
-    return re.findall(r"^([0-9a-f]{64})  ([A-Za-z0-9][\w.+~-]*)$", (tree / SOURCES).read_text(), re.MULTILINE)
+def _sources(tree: Path) -> list[tuple[str, str, str]]:
+    found = SOURCE.findall((tree / SOURCES).read_text())
+    if not found:
+        raise KeyError(f"a source in {SOURCES}")
+    return found

@@ -14,7 +14,7 @@ apt-get -qq update
 # Only the upstream archive is needed; mirrors that lack the packaging files still have it. apt checks its hash.
 apt-get -qq source --download-only hpcc || true
 rm /etc/apt/sources.list.d/vtax-source.list
-sha256sum hpcc_*.orig.tar.gz >/usr/local/lib/vtax/sources
+echo "$(sha256sum hpcc_*.orig.tar.gz)  stream xhpl" >/usr/local/lib/vtax/sources # and what is compiled from it
 tar -xzf hpcc_*.orig.tar.gz
 cd hpcc-*/
 
