@@ -35,7 +35,7 @@ _SAME_SOURCE = r"""
 sed -i 's/ signed-by="[^"]*"//' "$1/etc/apt/sources.list"
 """
 OPTIONS = (  # of mmdebstrap, besides those of every build
-    "--skip=cleanup/apt/lists",  # build.sh removes them; an empty directory of another owner would be left instead
+    "--skip=cleanup/apt",  # build.sh does it; apt would leave a directory, with an owner that depends on the user
     f"--setup-hook=set -eu{_EXPIRED}",
     f"--extract-hook=set -eu{_NOT_NEWER}",
     f"--customize-hook=set -eu{_SAME_SOURCE}",

@@ -121,7 +121,7 @@ rm -f /etc/resolv.conf /etc/hostname /var/cache/debconf/*-old
 : >/etc/resolv.conf
 echo localhost >/etc/hostname
 sed -i '/^Flags: seen$/d' /var/cache/debconf/config.dat # set or not, depending on what asked
-rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/log/*.log /var/log/apt
+rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/* /var/log/*.log /var/log/apt
 for program in $VTAX_PROGRAMS; do
   command -v "$program" >/dev/null || { echo "vtax: $program is not there after the build" >&2; exit 1; }
 done
