@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import pwd
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cyclonedx.schema import OutputFormat, SchemaVersion
+from cyclonedx.validation import make_schemabased_validator
 
+from vtax.events import ignore
+from vtax.image import build
+from vtax.model.study import ImageSpec
+from vtax.paths import Paths
+from vtax.planning import preparation
 from vtax.store import Campaign
 
 from .conftest import CPU, PING, study
@@ -66,6 +76,63 @@ def as_user(home: Path, *words: str, timeout_s: float = 600) -> subprocess.Compl
         timeout=timeout_s,
         check=False,
     )
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Iterator[Path]:
+    """A directory for some gigabytes, which pytest would keep."""
+    place = tmp_path / "a-path-of-another-length"
+    yield place
+    shutil.rmtree(place)
+
+
+def test_a_snapshot_is_the_same_file_whoever_builds_it(home: Path, large: Path) -> None:
+    """Root, and a user with another umask, another directory and another environment: the same, byte for byte.
+
+    The mirror of this machine stands for an archive of snapshots: what it has now is what it had a minute ago.
+    """
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() - 60))
+    mirror = build.find_machine_mirror()
+    image = f'[image]\nsnapshot = "{stamp}"\nmirror = "{mirror}"\n'
+    (home / "snapshot.toml").write_text(study(["host"], PING) + image)
+    before = os.umask(0o077)
+    try:
+        spec = ImageSpec(snapshot=stamp, mirror=mirror)
+        made = preparation.image_of(spec, Paths(large, large), ignore)
+    finally:
+        os.umask(before)
+    built = as_user(home, "image", "build", "snapshot.toml")
+    assert built.returncode == 0, built.stderr
+    key, _, digest, directory = built.stdout.split()[:4]
+    assert key == made.recipe
+    theirs = Path(directory).with_name("rootfs.tar")
+    assert differing(Path(made.archive), theirs) == []
+    assert digest == made.digest
+    etc = Path(made.directory) / "etc"
+    assert ((etc / "hostname").read_text(), (etc / "resolv.conf").read_text()) == ("localhost\n", "")
+    bill = as_user(home, "image", "sbom", "snapshot.toml")
+    assert bill.returncode == 0, bill.stderr
+    assert make_schemabased_validator(OutputFormat.JSON, SchemaVersion.V1_6).validate_str(bill.stdout) is None
+    bom = json.loads(bill.stdout)
+    assert bom["metadata"]["component"]["version"] == f"sha256:{digest}"
+    named = {one["name"]: one["version"] for one in bom["components"]}
+    assert made.versions.items() <= named.items()
+    assert named["/usr/local/bin/vtax-enter"] == f"sha256:{made.enter_digest}"
+
+
+def differing(one: Path, other: Path) -> list[str]:
+    """Members of two archives that are not the same, so that a failure says which."""
+
+    def members(path: Path) -> dict[str, tuple[object, ...]]:
+        with tarfile.open(path) as archive:
+            return {member.name: (*member.get_info().values(), content(archive, member)) for member in archive}
+
+    def content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:
+        stream = archive.extractfile(member) if member.isreg() else None
+        return hashlib.sha256(stream.read()).hexdigest() if stream else ""
+
+    first, second = members(one), members(other)
+    return sorted(name for name in first | second if first.get(name) != second.get(name))
 
 
 def test_a_bridge_is_refused_before_anything_is_made(home: Path) -> None:

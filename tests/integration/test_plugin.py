@@ -51,7 +51,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkout = SOURCE.parents[1]
     uv = shutil.which("uv") or str(checkout / ".tools" / "bin" / "uv")
     source = shutil.copytree(SOURCE, place / "source", ignore=shutil.ignore_patterns("__pycache__"))
-    words = (uv, "-q", "pip", "install", "--python", sys.executable, "--no-deps", "--target", place / "lib", source)
+    alone = ("--no-deps", "--no-build-isolation")  # by the locked build backend that is in this environment
+    words = (uv, "-q", "pip", "install", "--python", sys.executable, *alone, "--target", place / "lib", source)
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return place / "lib"

@@ -1,4 +1,4 @@
-"""The wheel installs and runs alone: guest programs, presets and templates are in it."""
+"""The wheel installs and runs alone, with guest programs, presets and templates. The same source is the same wheel."""
 
 from __future__ import annotations
 
@@ -20,12 +20,32 @@ def run(*words: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+def built(place: Path, kind: str) -> Path:
+    """A wheel or sdist, built as a release builds it: by the locked hatchling."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", place, cwd=SOURCE)
+    return next(place.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_the_same_source_gives_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1793491200")
+    first, second = (built(tmp_path / name, kind) for name in ("first", "second"))
+    assert first.name == second.name
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_release_is_of_its_tag() -> None:
+    done = subprocess.run(["scripts/release", "v99.0.0"], cwd=SOURCE, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("release: the tag is v99.0.0, but vtax is version")
+
+
 def test_the_wheel_works_alone(tmp_path: Path) -> None:
     uv = shutil.which("uv") or str(SOURCE / ".tools" / "bin" / "uv")
-    run(uv, "build", "--wheel", "-o", tmp_path / "dist", cwd=SOURCE)
-    wheel = next((tmp_path / "dist").glob("*.whl"))
+    wheel = built(tmp_path / "dist", "wheel")
     run(uv, "venv", "--python", sys.executable, tmp_path / "venv", cwd=tmp_path)
-    run(uv, "pip", "install", "--python", tmp_path / "venv" / "bin" / "python", wheel, cwd=tmp_path)
+    locked = ("--constraint", SOURCE / "requirements.lock")
+    run(uv, "pip", "install", "--python", tmp_path / "venv" / "bin" / "python", *locked, wheel, cwd=tmp_path)
     vtax = tmp_path / "venv" / "bin" / "vtax"
     assert run(vtax, "--version", cwd=tmp_path).startswith("vtax ")
     assert "Commands:" in run(vtax, "--help", cwd=tmp_path)

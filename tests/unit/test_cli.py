@@ -411,6 +411,23 @@ def test_a_plan_shows_where_the_root_file_system_comes_from(run: Run, tmp_path: 
     assert "packages Debian trixie (main non-free) from http://mirror.example/debian, cloud kernel; extra" in words
 
 
+def test_a_plan_shows_of_which_day_the_root_file_system_is(run: Run, tmp_path: Path) -> None:
+    name = study(tmp_path)
+    with Path(name).open("a", encoding="utf-8") as stream:
+        stream.write('[image]\nsnapshot = "2026-11-01"\n')
+    code, out, _ = run("plan", name)
+    assert code == 0
+    words = "Debian trixie of 2026-11-01 (main non-free) from Debian's archive of snapshots, cloud kernel"
+    assert words in " ".join(out.split())
+
+
+def test_a_bill_of_materials_needs_a_root_file_system(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("image", "sbom", study(tmp_path), "--format", "xml")
+    assert (code, out) == (2, "")
+    assert "is not built" in err
+    assert "next: run `vtax image build mine.toml` first\n" in err
+
+
 def test_a_short_plan_leaves_out_the_packages_that_vtax_chose(run: Run, tmp_path: Path) -> None:
     assert "packages" not in run("plan", study(tmp_path))[1]
 

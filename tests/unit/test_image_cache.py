@@ -8,7 +8,7 @@ import pytest
 
 from builders.small import IMAGE
 from fakes.cluster import result_of
-from vtax.errors import ImageError
+from vtax.errors import ImageError, UsageError
 from vtax.events import ignore
 from vtax.image import build, integrity
 from vtax.image.recipe import recipe
@@ -99,3 +99,10 @@ def test_a_tree_that_was_changed_is_refused(
     with pytest.raises(ImageError, match=message) as refused:
         integrity.verify(image)
     assert refused.value.remedy == "`vtax image remove 12ab`, then `vtax image build`"
+
+
+def test_a_snapshot_of_the_future_is_refused(tmp_path: Path) -> None:
+    """Archives answer with their newest state then, so tomorrow's build would be another one."""
+    with pytest.raises(UsageError, match="20990101T000000Z is in the future") as caught:
+        build.ensure(tmp_path / "images", recipe(ImageSpec(snapshot="2099-01-01"), ""), ignore)
+    assert "up to today" in caught.value.remedy

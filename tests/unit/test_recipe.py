@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from vtax.image import recipe as module
+from vtax.image import snapshot
 from vtax.image.recipe import GUEST, MODULES, Recipe, command, guest_files, machine_mirror, programs, recipe
 from vtax.model.study import ImageSpec
 
@@ -84,6 +85,7 @@ def test_the_key_is_of_the_content() -> None:
         {"build_packages": ("gcc",)},
         {"guest": {"build.sh": "bb"}},
         {"guest": {"build.sh": "aa", "more.sh": "aa"}},
+        {"snapshot": "20261101T000000Z"},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -145,6 +147,56 @@ def test_the_command() -> None:
     )
 
 
+def test_a_snapshot_s_command() -> None:
+    """The rest is as without one: the hooks alone are new."""
+    plain = command(made(), "/tmp/guest", "/tmp/kernel", "root")
+    dated = command(made().model_copy(update={"snapshot": "20261101T000000Z"}), "/tmp/guest", "/tmp/kernel", "root")
+    place = plain.index('--customize-hook=mkdir -p "$1/usr/local/lib/vtax"')
+    assert dated == (*plain[:place], *snapshot.OPTIONS, *plain[place:])
+    assert [option.partition("=")[0] for option in snapshot.OPTIONS] == [
+        *("--skip", "--setup-hook", "--extract-hook", "--customize-hook"),
+    ]
+    assert not [word for word in dated if "trusted" in word or "allow-insecure" in word or "Check-Valid-Until" in word]
+
+
+@pytest.mark.parametrize(
+    ("given", "mirror", "seconds"),
+    [
+        pytest.param("2026-11-01", "auto", 1793491200, id="a day"),  # date -u -d 2026-11-01 +%s
+        pytest.param("20261101T120000Z", "auto", 1793534400, id="a time"),
+        pytest.param("2026-11-01", "https://mirror.example/{snapshot}/debian", 1793491200, id="one's own"),
+        pytest.param("2026-11-01", OTHER, 1793491200, id="a mirror that does not change"),
+    ],
+)
+def test_a_snapshot_is_of_a_moment_and_has_its_address(given: str, mirror: str, seconds: int) -> None:
+    found = recipe(ImageSpec(snapshot=given, mirror=mirror), MIRROR)
+    stamp = "20261101T120000Z" if "T" in given else "20261101T000000Z"
+    assert found.snapshot == stamp
+    addresses = {
+        "auto": f"http://snapshot.debian.org/archive/debian/{stamp}/",
+        OTHER: OTHER,
+    }
+    assert found.mirror == addresses.get(mirror, f"https://mirror.example/{stamp}/debian")
+    assert snapshot.environment(found.snapshot, {})["SOURCE_DATE_EPOCH"] == str(seconds)
+
+
+def test_without_a_snapshot_a_recipe_is_what_it_was() -> None:
+    """The key of a root file system in the cache does not change because recipes may have more fields."""
+    plain = recipe(ImageSpec(), MIRROR)
+    assert plain.recorded.keys() == {"suite", "mirror", "components", "packages", "build_packages", "guest"}
+    assert snapshot.environment("", {"A": "b", "LC_ALL": "de_DE"}) == {"A": "b", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    day, time = (recipe(ImageSpec(snapshot=given), MIRROR) for given in ("2026-11-01", "20261101T000000Z"))
+    assert day.key == time.key != plain.key
+
+
+def test_a_snapshot_s_build_does_not_see_the_environment_of_the_user() -> None:
+    own = {"PATH": "/bin", "HOME": "/root", "http_proxy": "http://proxy.example", "LANG": "de_DE", "TERM": "xterm"}
+    assert snapshot.environment("20261101T000000Z", own) == {
+        **{"PATH": "/bin", "HOME": "/root", "http_proxy": "http://proxy.example"},
+        **{"LC_ALL": "C.UTF-8", "TZ": "UTC", "SOURCE_DATE_EPOCH": "1793491200"},
+    }
+
+
 def test_without_a_mirror_mmdebstrap_chooses() -> None:
     assert command(made().model_copy(update={"mirror": ""}), "/tmp/guest", "/tmp/kernel", "root")[-3:] == (
         "--",
@@ -172,9 +224,20 @@ def test_a_mirror_is_an_address(kept: str) -> None:
         ("extra_packages", ("vim,--setup-hook=id",)),
         ("extra_packages", ("./own.deb",)),
         ("kernel", "own"),
+        ("snapshot", "2026-11-01'; id; '"),
+        ("snapshot", "2026-11-01\n"),
+        ("snapshot", "2026-02-30"),
+        ("snapshot", "20261101T246000Z"),
+        ("snapshot", "yesterday"),
+        ("snapshot", "1999-01-01"),
     ],
 )
 def test_a_recipe_from_a_plan_holds_no_option_and_no_line_of_apt(field: str, value: object) -> None:
     """A resumed campaign brings its recipe in plan.json, so the record refuses it, not only the study file."""
     with pytest.raises(ValidationError, match=field):
         ImageSpec.model_validate({field: value})
+
+
+def test_a_place_for_a_snapshot_needs_one() -> None:
+    with pytest.raises(ValidationError, match="there is no `snapshot`"):
+        ImageSpec(mirror="https://mirror.example/{snapshot}/debian")

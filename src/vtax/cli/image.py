@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from vtax.model.cluster import Image, Workload
 
 app = typer.Typer(
-    help="Build, list and remove root file systems and own images.", no_args_is_help=True, rich_markup_mode=None
+    help="Build, describe, list and remove root file systems and own images.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -92,3 +93,45 @@ def remove(keys: Annotated[list[str], typer.Argument(help="Keys, as `vtax image 
     for key in keys:
         remove_image(key, paths())
         say(f"{key} removed")
+
+
+@app.command()
+def sbom(
+    study: Annotated[Path | None, typer.Argument(help="The study whose [image] it is [the default image].")] = None,
+    format: Annotated[str, typer.Option("--format", "-f", help="json or xml.")] = "json",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write [standard output].")] = None,
+) -> None:
+    """Write the software bill of materials of a root file system in the cache, in CycloneDX.
+
+    It names every Debian package, vtax's own programs and the source that some of them are compiled from.
+
+    \b
+    Example:  vtax image sbom quick -o rootfs.cdx.json
+    """
+    from vtax.cli.console import paths
+    from vtax.errors import StoreError, UsageError
+    from vtax.image import build, recipe
+    from vtax.image.sbom import FORMATS
+    from vtax.image.sbom import sbom as text_of
+    from vtax.model.study import ImageSpec
+    from vtax.planning.study import load
+
+    if format not in FORMATS:
+        raise UsageError(f"there is no format {format!r}", remedy=f"choose one of {', '.join(FORMATS)}")
+    spec = load(study).image if study else ImageSpec()
+    made = recipe.recipe(spec, build.find_machine_mirror())
+    image = build.cached(paths().images, made)
+    if image is None:
+        words = f" {study}" if study else ""
+        raise UsageError(
+            f"the root file system {made.key} is not built, so its packages are unknown",
+            remedy=f"run `vtax image build{words}` first",
+        )
+    text = text_of(image, made, format)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{output} cannot be written: {error.strerror}", remedy="choose another place") from error

@@ -266,10 +266,12 @@ def _own_image(spec: WorkloadSpec, own: Workload | None) -> list[str]:
 def _packages(study: Study) -> list[str]:
     """What the root file system is made of, and where that comes from."""
     image = study.image
-    mirror = "this machine's own mirror" if image.mirror == "auto" else image.mirror
+    usual = "Debian's archive of snapshots" if image.snapshot else "this machine's own mirror"
+    mirror = usual if image.mirror == "auto" else image.mirror
+    day = f" of {image.snapshot}" if image.snapshot else ""
     extra = [f"extra packages: {' '.join(image.extra_packages)}"] if image.extra_packages else []
     extra += [f"packages of its entries: {' '.join(study.packages)}"] if study.packages else []
-    return [f"Debian {image.suite} ({' '.join(image.components)}) from {mirror}, {image.kernel} kernel", *extra]
+    return [f"Debian {image.suite}{day} ({' '.join(image.components)}) from {mirror}, {image.kernel} kernel", *extra]
 
 
 def _ending(plan: Plan) -> list[str]:

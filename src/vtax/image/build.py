@@ -21,9 +21,10 @@ from pathlib import Path
 
 from vtax.errors import EnvironmentMissing, ImageError, UsageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
-from vtax.image import integrity
+from vtax.image import integrity, snapshot
 from vtax.image.recipe import KERNEL_PLACES, Recipe, command, guest_files, machine_mirror
 from vtax.model.cluster import Image
+from vtax.model.study import moment
 from vtax.transport import process
 
 STAGE = "root file system"
@@ -124,7 +125,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
-    _demand(cache)
+    _demand(cache, made)
     clock = time.monotonic()
     listener(StageStarted(STAGE, ESTIMATE_S))
     work = Path(tempfile.mkdtemp(prefix=f".building-{made.key}-", dir=cache))
@@ -148,7 +149,7 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
             enter_digest=sha256(enter),
         )
         shutil.rmtree(work / "guest")
-        (work / "recipe.json").write_text(json.dumps(made.model_dump(mode="json"), indent=1, sort_keys=True))
+        (work / "recipe.json").write_text(json.dumps(made.recorded, indent=1, sort_keys=True))
         integrity.note(work)
         (work / "image.json").write_text(image.model_dump_json(indent=1))
         work.rename(cache / made.key)
@@ -159,7 +160,12 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
     return image
 
 
-def _demand(cache: Path) -> None:
+def _demand(cache: Path, made: Recipe) -> None:
+    if made.snapshot and moment(made.snapshot).timestamp() > time.time():
+        raise UsageError(
+            f"the snapshot {made.snapshot} is in the future, so what is in it is not known yet",
+            remedy="choose a day up to today as `snapshot` in [image]",
+        )
     reason = missing()
     if reason:
         raise EnvironmentMissing(
@@ -178,17 +184,18 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
     """mmdebstrap into `rootfs.tar`, its steps passed on as events."""
     guest = work / "guest"
     guest.mkdir()
+    guest.chmod(0o755)
     for name, content in guest_files().items():
         (guest / name).write_bytes(content)
+        (guest / name).chmod(0o644)  # they are in the archive, and this user's umask should not be
     log = work / "log"
     root = os.geteuid() == 0
     temporary = work / "tmp"
     temporary.mkdir()
-    environment = {**os.environ, "TMPDIR": str(temporary)} if root else dict(os.environ)
-    environment |= {"LC_ALL": "C.UTF-8"}
+    own = {**os.environ, "TMPDIR": str(temporary)} if root else os.environ
     (work / "kernel").mkdir()
     argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
-    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment)
+    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=snapshot.environment(made.snapshot, own))
     reported = 0
     try:
         while running.process.poll() is None and time.monotonic() - running.clock < TIMEOUT_S:
@@ -201,7 +208,7 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
         raise ImageError(
             f"the root file system could not be built: mmdebstrap ended with exit code {result.exit_code}",
             detail="\n".join(tail),
-            remedy="is the mirror reachable and the suite spelled correctly? [image] in the study sets both",
+            remedy="is the mirror reachable, and are suite and snapshot what it has? [image] in the study sets them",
         )
     log.unlink()
     delete(temporary)

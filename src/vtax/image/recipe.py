@@ -8,10 +8,12 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from typing import Any
 
 from vtax import tools
+from vtax.image import snapshot
 from vtax.model.record import Record
-from vtax.model.study import ImageSpec
+from vtax.model.study import ImageSpec, Snapshot
 
 PACKAGES = (  # besides those of the tools
     "ca-certificates",
@@ -87,10 +89,16 @@ class Recipe(Record):
     packages: tuple[str, ...]
     build_packages: tuple[str, ...]
     guest: Mapping[str, str]  # name -> sha256 of vtax's own files in it
+    snapshot: Snapshot = ""  # time stamp; "" is the mirror's present state
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What is written down of it. A field at its default is not, so a new one leaves the keys of others alone."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     @property
     def key(self) -> str:
-        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        content = json.dumps(self.recorded, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -111,11 +119,14 @@ def efi_packages(machine: str) -> tuple[str, ...]:
 
 
 def recipe(spec: ImageSpec, machine_mirror: str) -> Recipe:
-    """The recipe for a study's image; `machine_mirror` replaces mirror "auto"."""
+    """The recipe for a study's image; `machine_mirror` replaces mirror "auto", but for a snapshot."""
     kernel = kernel_packages(platform.machine(), spec.kernel)
+    stamp = snapshot.stamp(spec.snapshot)
+    usual = snapshot.ARCHIVE if stamp else machine_mirror
     return Recipe(
         suite=spec.suite,
-        mirror=machine_mirror if spec.mirror == "auto" else spec.mirror,
+        mirror=snapshot.address(usual if spec.mirror == "auto" else spec.mirror, stamp),
+        snapshot=stamp,
         components=spec.components,
         packages=tuple(sorted({*PACKAGES, *tools.packages(), *kernel, *spec.extra_packages})),
         build_packages=(*BUILD_PACKAGES, *efi_packages(platform.machine())),
@@ -144,6 +155,7 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
         *LEAN,
         NO_RAM_DISK,
         f"--include={','.join((*made.packages, *made.build_packages))}",
+        *(snapshot.OPTIONS if made.snapshot else ()),
         f'--customize-hook=mkdir -p "$1{place}"',
         f"--customize-hook=copy-in {guest_directory} {place}",
         f'--customize-hook={settings} chroot "$1" sh {place}/guest/build.sh',

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from vtax.model.names import MountPoint, Name, Sha256, WorkloadSource
 from vtax.model.nodes import Scope
@@ -19,6 +20,34 @@ Mirror = Annotated[str, Field(pattern=r"^(auto|(https?://|file:/)[^\s\[\]\x00-\x
 Component = Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
 KernelFlavour = Literal["cloud", "generic"]
+SNAPSHOT_PLACE = "{snapshot}"  # in a mirror: where its address has the time stamp of the snapshot
+
+
+def moment(snapshot: str) -> datetime:
+    """What a snapshot's date or time stamp means; a date is the beginning of that day. Raises ValueError for a moment
+    that does not exist."""
+    form = "%Y-%m-%d" if "-" in snapshot else "%Y%m%dT%H%M%SZ"
+    return datetime.strptime(snapshot, form).replace(tzinfo=UTC)
+
+
+def _existing(snapshot: str) -> str:
+    try:
+        if snapshot:
+            moment(snapshot)
+    except ValueError as error:
+        raise ValueError(f"there is no such day or time: {snapshot}") from error
+    return snapshot
+
+
+def refuse_lost_place(mirror: str, snapshot: str) -> None:
+    """Raise ValueError for the address of a snapshot mirror without a snapshot."""
+    if SNAPSHOT_PLACE in mirror and not snapshot:
+        raise ValueError(f"the mirror has {SNAPSHOT_PLACE} in its address, but there is no `snapshot`")
+
+
+Snapshot = Annotated[
+    str, Field(pattern=r"^(20[0-9]{2}-[0-9]{2}-[0-9]{2}|20[0-9]{6}T[0-9]{6}Z)?$"), AfterValidator(_existing)
+]
 Interleave = Literal["trial", "cell"]  # what alternates between the environments of a round
 
 
@@ -70,14 +99,21 @@ class WorkloadSpec(Record):
 
 
 class ImageSpec(Record):
-    """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror."""
+    """The recipe of the root file system. `mirror` "auto" is the machine's own apt mirror; with a `snapshot` it is
+    Debian's archive of snapshots."""
 
     suite: Suite = "trixie"
     mirror: Mirror = "auto"
+    snapshot: Snapshot = ""  # the state of the Debian archive at a date; "" is today's
     components: tuple[Component, ...] = ("main", "non-free")
     extra_packages: tuple[Package, ...] = ()
     kernel: KernelFlavour = "cloud"  # of virtual machines: Debian's small one, or "generic" with more drivers
     workload: WorkloadSpec | None = None
+
+    @model_validator(mode="after")
+    def _place(self) -> Self:
+        refuse_lost_place(self.mirror, self.snapshot)
+        return self
 
 
 class BenchmarkSpec(Record):

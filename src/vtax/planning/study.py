@@ -118,6 +118,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         image=ImageSpec(
             suite=table.image.suite,
             mirror=table.image.mirror,
+            snapshot=table.image.snapshot,
             components=tuple(table.image.components),
             extra_packages=tuple(sorted(table.image.extra_packages)),
             kernel=table.image.kernel,

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vtax.model.names import STUDY_NAME as NAME
 from vtax.model.names import WORKLOAD_SOURCE, MountPoint
 from vtax.model.nodes import Scope
 from vtax.model.record import Record
-from vtax.model.study import Component, Interleave, KernelFlavour, Mirror, Package, Suite
+from vtax.model.study import (
+    Component,
+    Interleave,
+    KernelFlavour,
+    Mirror,
+    Package,
+    Snapshot,
+    Suite,
+    refuse_lost_place,
+)
 from vtax.planning.weights import ScoreTable
 from vtax.units import parse_bytes, parse_seconds
 
@@ -87,15 +96,22 @@ class WorkloadTable(Table):
 
 
 class ImageTable(Table):
-    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror. Virtual machines boot `kernel`:
-    Debian's small one, or "generic", which has drivers for more devices. `workload` is the user's own image."""
+    """The root file system's recipe. `mirror` "auto" is the machine's own apt mirror; with a `snapshot`, the state of a
+    day, it is Debian's archive of those. Virtual machines boot `kernel`: Debian's small one, or "generic", which has
+    drivers for more devices. `workload` is the user's own image."""
 
     suite: Suite = "trixie"
     mirror: Mirror = "auto"
+    snapshot: Snapshot = ""
     components: list[Component] = Field(default_factory=lambda: ["main", "non-free"])
     extra_packages: list[Package] = Field(default_factory=list)
     kernel: KernelFlavour = "cloud"
     workload: WorkloadTable | None = None
+
+    @model_validator(mode="after")
+    def _place(self) -> Self:
+        refuse_lost_place(self.mirror, self.snapshot)
+        return self
 
 
 class SelectionTable(Table):

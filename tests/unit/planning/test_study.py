@@ -120,6 +120,7 @@ path = "/data"
 [image]
 suite = "sid"
 mirror = "http://mirror.example/debian"
+snapshot = "2026-11-01"
 components = ["main"]
 extra_packages = ["vim", "gdb"]
 [[benchmarks]]
@@ -139,6 +140,7 @@ n = [1000, 2000]
     assert study.overrides == {"worker3": {"cpus": 1, "memory_bytes": 1_073_741_824}}
     assert study.shared_path == "/data"
     assert (study.image.suite, study.image.components, study.image.extra_packages) == ("sid", ("main",), ("gdb", "vim"))
+    assert study.image.snapshot == "2026-11-01"
     (hpl,) = study.benchmarks
     assert (hpl.label, hpl.scopes, hpl.warmup, hpl.iterations) == ("small", (Scope.NODE, Scope.WORKERS), 1, 3)
     assert hpl.params["n"] == [1000, 2000]
@@ -475,6 +477,18 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
             PLAIN + '[image]\ncomponents = ["main", "a\\nb"]',
             "image.components[1]",
             "'a\\nb' is not allowed (must match",
+        ),
+        (PLAIN + '[image]\nsnapshot = "today"', "image.snapshot", "'today' is not allowed (must match"),
+        (PLAIN + '[image]\nsnapshot = "2026-02-30"', "image.snapshot", "there is no such day or time: 2026-02-30"),
+        (
+            PLAIN + "[image]\nsnapshot = 2026-11-01",
+            "image.snapshot",
+            "dates and times are not used in a study (put strings",
+        ),
+        (
+            PLAIN + '[image]\nmirror = "https://x/{snapshot}/y"',
+            "image",
+            "the mirror has {snapshot} in its address, but there is no `snapshot`",
         ),
         # what would never run, or run under one name
         (with_ping('nodes = ["worker1"]'), "benchmarks[0].nodes", 'scope "pairs" needs two nodes'),

@@ -3,6 +3,7 @@
 set -eu
 here=/usr/local/lib/vtax/guest
 build=/tmp/vtax-build
+umask 022
 export DEBIAN_FRONTEND=noninteractive
 mkdir -p "$build/objects"
 cd "$build"
@@ -13,6 +14,7 @@ apt-get -qq update
 # Only the upstream archive is needed; mirrors that lack the packaging files still have it. apt checks its hash.
 apt-get -qq source --download-only hpcc || true
 rm /etc/apt/sources.list.d/vtax-source.list
+echo "$(sha256sum hpcc_*.orig.tar.gz)  stream xhpl" >/usr/local/lib/vtax/sources # and what is compiled from it
 tar -xzf hpcc_*.orig.tar.gz
 cd hpcc-*/
 
@@ -116,7 +118,13 @@ mkdir -p /etc/nfs.conf.d
 printf '[nfsd]\nvers3=n\nthreads=4\n' >/etc/nfs.conf.d/vtax.conf # version 4 alone needs no port mapper
 printf '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' >/etc/hosts
 : >/etc/machine-id
-rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/log/*.log /var/log/apt
+# What came from the machine that builds, and from the user who does; nodes get theirs from what starts them.
+chown -R 0:0 "$here"
+rm -f /etc/resolv.conf /etc/hostname /var/cache/debconf/*-old
+: >/etc/resolv.conf
+echo localhost >/etc/hostname
+sed -i '/^Flags: seen$/d' /var/cache/debconf/config.dat # set or not, depending on what asked
+rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/* /var/log/*.log /var/log/apt
 for program in $VTAX_PROGRAMS; do
   command -v "$program" >/dev/null || { echo "vtax: $program is not there after the build" >&2; exit 1; }
 done
