@@ -18,6 +18,7 @@ from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Cell, Load, PlannedTrial, Step, Work
 from vtax.model.trial import CommandResult, Pause, Status, StepRecord, TrialRecord
 from vtax.providers.base import Cluster
+from vtax.running.wall import Now
 from vtax.transport.base import Background, Transport
 from vtax.transport.parallel import each
 
@@ -38,17 +39,19 @@ def run_trial(
     place: Path,
     plan_sha256: str = "",
     pause: Pause | None = None,
+    wall: Now = time.time,
 ) -> TrialRecord:
     """Run `work` once and write everything into the directory `place`, `record.json` last.
 
-    `plan_sha256` is that of its plan, "" for a trial without one; `pause` is what ended just before.
+    `plan_sha256` is that of its plan, "" for a trial without one; `pause` is what ended just before; `wall` gives the
+    time.
 
     A command that fails or takes too long is a recorded failure, not an exception.
     """
     before = _counters(cluster, work)
     cpus = sorted({cpu for node in work.target.nodes for cpu in node.cpu_ids})
     machine = machine_counters(cpus)
-    started, clock = time.time(), time.monotonic()
+    started, clock = wall(), time.monotonic()
     records: list[StepRecord] = []
     status, failure = Status.OK, ""
     background: list[BackgroundStep] = []
@@ -95,11 +98,17 @@ def run_trial(
 
 
 def not_run(
-    cell: Cell, trial: PlannedTrial, work: Work, reason: str, place: Path, plan_sha256: str = ""
+    cell: Cell,
+    trial: PlannedTrial,
+    work: Work,
+    reason: str,
+    place: Path,
+    plan_sha256: str = "",
+    wall: Now = time.time,
 ) -> TrialRecord:
     """The record of a trial that had no cluster."""
     blank = _blank(cell, trial, work, plan_sha256)
-    return _written(blank.model_copy(update={"failure": reason, "started": time.time()}), place)
+    return _written(blank.model_copy(update={"failure": reason, "started": wall()}), place)
 
 
 def without_command(

@@ -9,7 +9,7 @@ from pathlib import Path
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape
-from vtax.paths import replacing
+from vtax.paths import abandoned, replacing
 from vtax.transport import process
 
 MAKE_S = 900.0
@@ -62,6 +62,8 @@ def ensure(image: Image, name: str, make: Callable[[Path], None]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if disk.exists():
             return disk
+        for stale, _ in abandoned(disk.parent, name):
+            stale.unlink()
         with replacing(disk) as fresh:
             make(fresh)
     return disk
