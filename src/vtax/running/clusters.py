@@ -167,13 +167,16 @@ def answers(found: ConnectedCluster) -> dict[str, bool]:
 
 
 def down(name: str, paths: Paths) -> None:
-    """Take a cluster down."""
+    """Take a cluster down. Raises UsageError when there is none, or when another process is doing that."""
     for about in saved_clusters(paths):
         if about.spec.name == name:
-            site = _site(paths, about.campaign, name, about.image)
-            destroy(provider(about.spec.provider, paths.runtime), site, None)
-            remove_campaign(site.keys.parent)
-            _place(paths, name).unlink(missing_ok=True)
+            with files.locked(_place(paths, name).with_suffix(".lock")) as mine:
+                if not mine:
+                    raise UsageError(f"{name} is being taken down by another process", remedy="wait for it")
+                site = _site(paths, about.campaign, name, about.image)
+                destroy(provider(about.spec.provider, paths.runtime), site, None)
+                remove_campaign(site.keys.parent)
+                _place(paths, name).unlink(missing_ok=True)
             return
     raise UsageError(f"{name} is not up", remedy="run `vtax status` to see what is up")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from vtax import files
+from vtax.errors import UsageError
 from vtax.image.build import discard, unfinished
 from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
@@ -17,6 +20,7 @@ from vtax.providers.base import Leftover
 from vtax.running.sites import origin_of
 from vtax.store import is_alive
 
+WAIT_S = 60.0  # for another `vtax clean`
 STRAY = "image without a name"
 UNFINISHED = "unfinished root file system"  # of a build that was killed
 
@@ -50,7 +54,21 @@ def labelled(paths: Paths) -> list[Leftover]:
 
 
 def clean(items: Sequence[Leftover], paths: Paths) -> None:
-    """Remove what `leftovers` found."""
+    """Remove what `leftovers` found. Raises UsageError while another process does the same."""
+    if not items:
+        return
+    paths.state.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        with files.locked(paths.state / "clean.lock") as mine:
+            if mine:
+                _clean(items, paths)
+                return
+        if time.monotonic() > deadline:
+            raise UsageError("another process is cleaning up", remedy="wait until it ends, or stop it")
+
+
+def _clean(items: Sequence[Leftover], paths: Paths) -> None:
     providers = all_providers(paths.runtime)
     made = [item for item in items if item.provider in providers and item.kind != STRAY]
     for name, campaign in dict.fromkeys((item.provider, item.campaign) for item in made):

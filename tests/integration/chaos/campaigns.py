@@ -59,7 +59,7 @@ def reported(one: Chaos, kills: int) -> None:
 
 def never_reported(one: Chaos) -> Path:
     """A copy of the campaign without anything that is made of its trials."""
-    copy = one.campaign.parent / "copy" / one.campaign.name
+    copy = one.top / "copy" / one.campaign.name
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(one.campaign, copy)
     for path in (*(copy / name for name in DERIVED), *copy.rglob(READING), *copy.rglob(".*.tmp")):

@@ -39,6 +39,7 @@ LOG = os.environ.get("VTAX_CHAOS_LOG")
 SOON = 0.2  # of all kills do not wait until the command has begun its work
 CLEANED = 0.5  # of all calls of `vtax clean` are killed themselves
 ENDS_S = 20.0  # for what ends by itself: a client that imports an image; control groups, which the kernel empties
+Engines = Mapping[str, Mapping[str, str]]  # container engines, with the environment in which vtax calls them
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 
@@ -64,7 +65,8 @@ class Chaos:
         self.random = random.Random(f"{SEED} {name}")
         self.state, self.cache, self.campaign = state, cache, campaign
         self.places = Paths(cache / "vtax", state / "vtax")
-        self.temporary = campaign.with_name("temporary")
+        self.top = campaign.parent
+        self.temporary = self.top / "temporary"
         self.temporary.mkdir(exist_ok=True)
         self.environment = {
             **os.environ,
@@ -105,11 +107,11 @@ class Chaos:
     def start(self, *words: str, **environment: str) -> Started:
         """In a process group of its own. Its output goes to a file: a pipe would be held open by what outlives it."""
         self.started += 1
-        said = self.campaign.with_name(f"said-{self.started}.txt")
+        said = self.top / f"said-{self.started}.txt"
         with said.open("wb") as output:
             process = subprocess.Popen(
                 [*(self.before or (sys.executable, "-m", "vtax")), *words],
-                cwd=self.campaign.parent,
+                cwd=self.top,
                 env={**self.environment, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -178,11 +180,10 @@ class Chaos:
     def left(self) -> list[str]:
         """What commands that were killed have left on this machine, by all that names their labels or directories."""
         marks = {*self.labels, str(self.state), str(self.temporary)}
-        found = [*traces(marks, self.places.runtime), *strays(self.places.runtime)]
-        kept = {"containers.conf": "run", "clusters": ""}  # Podman's, of all clusters; the locks of `vtax up`
+        engines = {"docker": self.environment, "podman": Podman(self.places.runtime).environment()}
+        found = [*traces(marks, engines), *strays(engines)]
         for path in (*self.state.rglob("*"), *self.temporary.rglob("*")):
-            known = kept.get(path.name) == path.parent.name or (path.suffix, path.parent.name) == (".lock", "clusters")
-            if not path.is_dir() and not known:
+            if not path.is_dir() and path.name != "containers.conf" and path.suffix != ".lock":  # kept for the next one
                 found.append(f"file: {path}")
         found += [f"cache: {path}" for path in self.places.images.glob(".building-*")]
         return found + [f"file: {item.name}" for item in leftovers(self.places) if item.provider == "files"]
@@ -222,7 +223,7 @@ def digests(campaign: Path) -> dict[Path, str]:
     return {path.relative_to(campaign): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
 
 
-def traces(marks: Iterable[str], runtime: Path) -> list[str]:
+def traces(marks: Iterable[str], engines: Engines) -> list[str]:
     """Everything on this machine that names one of `marks`, or has it in its environment."""
     words = [mark.encode() for mark in marks]
     lines: list[bytes] = []
@@ -238,28 +239,22 @@ def traces(marks: Iterable[str], runtime: Path) -> list[str]:
     lines += [b"control group: " + os.fsencode(top) for top, _, _ in os.walk("/sys/fs/cgroup")]
     lines += [b"namespace: " + path.name.encode() for path in Path("/run/netns").glob("*")]
     lines += printed("ip", "-o", "link")
-    for engine, environment in engines(runtime).items():
-        told = {"env": environment}
-        lines += printed(engine, "ps", "-a", "--no-trunc", "--format", "{{.Names}} {{.Labels}}", **told)
+    for engine, environment in engines.items():
+        lines += printed(engine, "ps", "-a", "--no-trunc", "--format", "{{.Names}} {{.Labels}}", env=environment)
         for what in ("network", "volume"):
-            lines += printed(engine, what, "ls", "--format", "{{.Name}} {{.Labels}}", **told)
+            lines += printed(engine, what, "ls", "--format", "{{.Name}} {{.Labels}}", env=environment)
     found = [line for line in lines if any(word in line for word in words)]
     return [line[:300].decode(errors="replace") for line in found if b"tmpfs" not in line]
 
 
-def strays(runtime: Path) -> list[str]:
+def strays(engines: Engines) -> list[str]:
     """Images of vtax that nothing names any more."""
     chosen = ("images", "-q", "--filter", "dangling=true", "--filter", f"label={IMAGE_LABEL}")
     return [
         f"{engine} image: {line.decode()}"
-        for engine, environment in engines(runtime).items()
+        for engine, environment in engines.items()
         for line in printed(engine, *chosen, env=environment)
     ]
-
-
-def engines(runtime: Path) -> Mapping[str, Mapping[str, str] | None]:
-    """The container engines, with the environment in which vtax calls them."""
-    return {"docker": None, "podman": Podman(runtime).environment()}
 
 
 def printed(*command: str, env: Mapping[str, str] | None = None) -> list[bytes]:

@@ -22,7 +22,7 @@ from vtax.providers.container.engine import image_note
 from vtax.store import Campaign
 
 from ..conftest import CPU
-from ..test_bad_days import write
+from ..test_bad_days import running, write
 from .campaigns import DERIVED, complete, continued, derived, never_reported, reported, small
 from .conftest import Begin
 from .harness import KILLS, Chaos, digests, rounds
@@ -89,7 +89,6 @@ def test_no_more_files(where: str, chaos: Begin, tmp_path: Path) -> None:
         complete(one)
         reported(one, 0)
         one.clean()
-        shutil.rmtree(one.campaign.parent / "copy")
 
 
 def inodes_at_first(one: Chaos) -> int:
@@ -215,7 +214,7 @@ def test_out_of_memory(chaos: Begin, tmp_path: Path, memory: Path) -> None:
             break
         assert code == -signal.SIGKILL, began.told(code)
         one.note("kill", began.name, "alone")
-        size += max(MIB, 24 * MIB // KILLS)
+        size += 256 * MIB // KILLS
         if one.random.random() < 0.3:
             limit(memory, 2**40)
             one.clean()
@@ -227,9 +226,9 @@ def test_out_of_memory(chaos: Begin, tmp_path: Path, memory: Path) -> None:
 
 GREEDY = """
 [[benchmarks]]
-name = "stream"
-n = 16000000
-passes = 2
+name = "sysbench-memory"
+block_size = "400 MiB"
+time_s = 2
 nodes = ["worker1"]
 """
 
@@ -243,8 +242,8 @@ def test_a_benchmark_that_needs_more_memory_than_its_node_has(chaos: Begin, tmp_
     assert code == 4, began.told(code)
     one.check()
     trials = {trial.label: trial for trial in Campaign.open(one.campaign).trials()}
-    assert {name: trial.status for name, trial in trials.items()} == {"stream": "failed", "sysbench-cpu": "ok"}
-    assert "137" in trials["stream"].failure
+    assert {name: trial.status for name, trial in trials.items()} == {"sysbench-memory": "failed", "sysbench-cpu": "ok"}
+    assert "137" in trials["sysbench-memory"].failure
     one.clean()
 
 
@@ -281,7 +280,7 @@ def test_the_clock_is_set_while_a_campaign_runs(chaos: Begin, tmp_path: Path) ->
     assert max(trial.elapsed_s for trial in trials) < 60
     assert trials[-1].started - trials[0].started < 600
     order = next(row for row in json.loads((one.campaign / "audit.json").read_text())["rows"] if row["id"] == "R02")
-    assert "order of the plan" in json.dumps(order)
+    assert order["outcome"] == "pass", order
     reported(one, 0)
     one.clean()
 
@@ -344,12 +343,14 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, image: Image) -> Iterator[D
     yield one
     left = subprocess.run(one.client("ps", "-aq"), capture_output=True, text=True, check=True).stdout
     one.end(signal.SIGTERM)
+    for pid in running(str(one.top)):  # containerd, where its daemon was killed
+        os.kill(pid, signal.SIGKILL)
     subprocess.run(["ip", "netns", "del", one.namespace], check=True)
     for line in Path("/proc/mounts").read_text().splitlines():
         if str(one.top) in line:
             subprocess.run(["umount", line.split()[1]], check=False)
     shutil.rmtree(one.top)
-    note.write_text(known)  # of the image in the usual daemon
+    note.write_text(known)  # of the image in the usual daemon; without one it is imported again
     assert left == ""
 
 

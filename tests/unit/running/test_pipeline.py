@@ -529,6 +529,8 @@ def test_images_that_nothing_names_are_left_behind(world: World) -> None:
 
 def test_a_cluster_that_is_being_brought_up_is_in_use(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "study_for", lambda *_: study())
+    monkeypatch.setattr(clusters, "image_of", lambda *_: IMAGE)
+    monkeypatch.setattr(clusters, "provider", lambda name, _: world.providers[name])
     seen: list[list[Leftover]] = []
     world.providers["box"].before_create = lambda _: seen.append(leftovers.leftovers(world.paths))
     about = clusters.up("box", None, world.paths, ignore)
