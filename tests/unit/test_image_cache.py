@@ -78,5 +78,15 @@ def test_the_next_disk_removes_what_a_killed_process_left(tmp_path: Path) -> Non
         raise OSError("full")
     other = tmp_path / f".b.raw.{KEY}.tmp"
     other.write_text("half")
-    assert disk.ensure(image, "a.raw", lambda path: path.write_text("whole") and None).read_text() == "whole"
+
+    def make(path: Path) -> None:
+        path.write_text("whole")
+
+    assert disk.ensure(image, "a.raw", make).read_text() == "whole"
     assert (kept.exists(), other.exists()) == (False, True)
+
+
+def test_a_build_marks_what_it_starts(tmp_path: Path) -> None:
+    place = tmp_path / f".building-{KEY}-12345678"
+    assert build._environment(place)[build.MARK] == place.name
+    assert build.working_on(place) == []

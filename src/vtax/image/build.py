@@ -34,7 +34,7 @@ TIMEOUT_S = 3600.0
 POLL_S = 0.2
 NEEDED_BYTES = 5 * 2**30
 END_S = 10.0
-MARK = "VTAX_BUILD"  # in the environment of all that a build starts: its directory
+MARK = "VTAX_BUILD"  # in the environment of all that a build starts: the name of its directory
 BUILDING = ".building-"  # begins the name of that directory, then the key of the recipe
 KEY_LENGTH = 16
 WORK = re.compile(rf"{re.escape(BUILDING)}[0-9a-f]{{{KEY_LENGTH}}}-\w+", re.ASCII)
@@ -127,7 +127,7 @@ def _discard(place: Path) -> None:
 
 def working_on(place: Path) -> list[int]:
     """This user's processes that a build in `place` has started."""
-    mark, found = f"{MARK}={place}".encode(), []
+    mark, found = f"{MARK}={place.name}".encode(), []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # it has ended, or is another user's
             if entry.stat().st_uid == os.geteuid() and mark in entry.read_bytes().split(b"\0"):
@@ -208,7 +208,7 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
 
 def _environment(work: Path) -> dict[str, str]:
     """By which `working_on` finds a process if this one is killed."""
-    return {**os.environ, MARK: str(work)}
+    return {**os.environ, MARK: work.name}
 
 
 def _demand(cache: Path) -> None:

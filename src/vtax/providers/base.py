@@ -224,6 +224,7 @@ class Provider(Protocol):
 
     def remove_stray_image(self, name: str) -> None:
         """Remove one of them, unless it is in use or gone."""
+        return
 
     def remove_image(self, image: Image) -> None:
         """Remove what was made of a root file system for all clusters; fine when there is nothing."""

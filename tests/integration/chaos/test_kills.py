@@ -26,11 +26,11 @@ long = pytest.mark.long
 @pytest.mark.parametrize(
     ("names", "weight"),
     [
-        pytest.param(("host",), 1.0, marks=long),
-        pytest.param(("docker",), 1.0, marks=long),
-        pytest.param(("podman",), 1.0, marks=long),
-        pytest.param(("qemu",), 0.3, marks=long),
-        (("host", "docker"), 1.0),
+        pytest.param(("host",), 1.0, marks=long, id="host"),
+        pytest.param(("docker",), 1.0, marks=long, id="docker"),
+        pytest.param(("podman",), 1.0, marks=long, id="podman"),
+        pytest.param(("qemu",), 0.3, marks=long, id="qemu"),
+        pytest.param(("host", "docker"), 1.0, id="alternating"),
     ],
 )
 def test_a_campaign(names: Sequence[str], weight: float, chaos: Begin, tmp_path: Path) -> None:
