@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
 
 
 @dataclass(frozen=True)
@@ -40,3 +43,12 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
+
+
+def abandoned(directory: Path, name: str = "") -> Iterator[tuple[Path, str]]:
+    """What `replacing` left in a directory when its process was killed, or is writing there now: each temporary file
+    and the name that it was to get; only for the file of this `name` where one is given."""
+    for path in sorted(directory.glob(".*.tmp")):
+        found = TEMPORARY.fullmatch(path.name)
+        if found is not None and found[1] == (name or found[1]):
+            yield path, found[1]

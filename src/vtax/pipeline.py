@@ -118,10 +118,11 @@ def start(
         "image": image.model_dump(mode="json"),
         **({"overrides": given} if given else {}),
     }
-    campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
-    if with_own_code(prepared.plan):
-        note_made(campaign, paths.state)
-    _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
+    with Campaign(directory).exclusive():  # before it is made: another process may have been given the same directory
+        campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
+        if with_own_code(prepared.plan):
+            note_made(campaign, paths.state)
+        _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
 
 
 def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
@@ -202,7 +203,8 @@ def resume(
             detail=f"then sha256 {began_with}, now {image.digest if image else 'none: it is no longer in the cache'}",
             remedy="start a new campaign: numbers from two root file systems do not compare",
         )
-    _execute(campaign, providers, image, paths, listener, budget_s)
+    with campaign.exclusive():
+        _execute(campaign, providers, image, paths, listener, budget_s)
 
 
 def _execute(
@@ -219,8 +221,7 @@ def _execute(
 
     interim = InterimAnalysis(campaign, listener, ignoring, paths.cache)
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
-    with campaign.exclusive():
-        execute(campaign, providers, image, paths.runtime, listener, interim, budget_s)
+    execute(campaign, providers, image, paths.runtime, listener, interim, budget_s)
 
 
 def analyse(

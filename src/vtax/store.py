@@ -15,8 +15,9 @@ import contextlib
 import errno
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -34,6 +35,8 @@ from vtax.model.seal import Seal
 from vtax.model.trial import TrialRecord
 
 ALIVE = "alive"
+LOCK = ".lock"
+TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")  # a file that `files.write` had not finished
 READING = "measurements.json"
 FILES = "files"  # of the study, by their hashes
 ABOUT_KEYS = {"host", "id", "image"}
@@ -84,11 +87,19 @@ def refuse_occupied(directory: Path) -> None:
     """Raise UsageError for what cannot become a campaign."""
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is not a directory", remedy="choose another one")
-    if directory.exists() and any(directory.iterdir()):
+    names = {path.name for path in directory.iterdir()} if directory.exists() else set()
+    if names and not _is_abandoned(names):
         raise UsageError(
             f"{directory} is not empty",
             remedy="choose another directory, or go on with what it holds: `vtax run --resume`",
         )
+
+
+def _is_abandoned(names: Set[str]) -> bool:
+    """Whether a directory has nothing but what `Campaign.create` writes before the plan. The lock, which is there
+    first, tells it from a directory with somebody's study."""
+    rest = {name for name in names if TEMPORARY.fullmatch(name) is None}
+    return LOCK in names and rest <= {LOCK, "study.toml", "campaign.json"}
 
 
 class LargeOutput(DamagedError):
@@ -106,8 +117,10 @@ class Campaign:
         cls, directory: Path, study_text: bytes, plan: Plan, about: Mapping[str, Any], kept: Iterable[bytes] = ()
     ) -> Campaign:
         """A new directory with study, its files to be `kept`, frozen plan and provenance. Raises UsageError when it is
-        not empty."""
+        not empty, but for what a process that was killed here left before it had a plan."""
         refuse_occupied(directory)
+        for path in directory.glob(".*.tmp"):
+            path.unlink()
         campaign = cls(directory)
         campaign._write("study.toml", study_text)
         for content in kept:
@@ -210,10 +223,12 @@ class Campaign:
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Only one process runs a campaign. Raises UsageError when another does."""
-        path = self.directory / ".lock"
+        """Only one process makes or runs a campaign; its directory is made if need be. Raises UsageError when another
+        does."""
+        path = self.directory / LOCK
         with contextlib.ExitStack() as stack:
             try:
+                self.directory.mkdir(parents=True, exist_ok=True)
                 mine = stack.enter_context(files.locked(path))
             except OSError as error:
                 raise _unwritable(path, error) from error
@@ -226,7 +241,7 @@ class Campaign:
     def running(self) -> bool:
         """Whether a process runs this campaign now."""
         with contextlib.suppress(OSError):
-            return files.is_locked(self.directory / ".lock")
+            return files.is_locked(self.directory / LOCK)
         return False
 
     def has(self, trial: str) -> bool:

@@ -311,6 +311,7 @@ class FakeProvider:
         self.provision_estimate_s = 1.0
         self.script = script
         self.broken = broken
+        self.strays: list[str] = []  # images that nothing names any more
         self.odd = ""  # what it warns of, though it works
         self.slow = 1.0
         self.emulated = False
@@ -418,6 +419,12 @@ class FakeProvider:
         self.destroyed += 1
         self.live.pop(campaign, None)
         self.paused.discard(campaign)
+
+    def stray_images(self) -> Sequence[str]:
+        return self.strays
+
+    def remove_stray_image(self, name: str) -> None:
+        self.strays.remove(name)
 
     def leftovers(self) -> Sequence[Leftover]:
         return [

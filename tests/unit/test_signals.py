@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Iterator
 
@@ -65,3 +67,17 @@ def test_a_terminal_that_is_gone_is_written_to_no_more(monkeypatch: pytest.Monke
     monkeypatch.setattr("os.dup2", lambda source, target: replaced.append(target))
     assert ended_by(signal.SIGHUP, monkeypatch) == ["cleaned up"]
     assert replaced == [2]
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 3), (errno.EDQUOT, 3), (errno.EIO, 1)])
+def test_a_full_disk_is_no_defect(
+    number: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def app() -> None:
+        raise OSError(number, os.strerror(number), "/var/lib/thing")
+
+    monkeypatch.setattr("vtax.cli.app.app", app)
+    assert main._run() == code
+    told = capsys.readouterr().err
+    assert ("error: /var/lib/thing cannot be written" in told) is (code == 3)
+    assert ("this is a defect of vtax" in told) is (code == 1)

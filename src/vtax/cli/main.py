@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ from types import FrameType
 from vtax import __version__
 
 INTERRUPTED = 130
+FULL = (errno.ENOSPC, errno.EDQUOT)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -24,7 +26,7 @@ def main() -> None:
 def _run() -> int:
     from vtax.cli.app import app
     from vtax.cli.console import warn
-    from vtax.errors import VtaxError
+    from vtax.errors import EnvironmentMissing, VtaxError
 
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # by nohup, or by a shell for what is in its background
@@ -36,14 +38,26 @@ def _run() -> int:
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno not in FULL:
+            return _internal(error)
+        warn(f"error: {error.filename or 'a temporary file'} cannot be written: {error.strerror}")
+        warn("  next: free some space; what is recorded is safe, and `vtax run --resume` goes on with a campaign")
+        return EnvironmentMissing.exit_code
     except Exception as error:
-        import traceback
-
-        warn(traceback.format_exc().rstrip())
-        warn(f"error: internal: {type(error).__name__}: {error}")
-        warn("  next: this is a defect of vtax; please report it with the lines above")
-        return 1
+        return _internal(error)
     return 0
+
+
+def _internal(error: Exception) -> int:
+    import traceback
+
+    from vtax.cli.console import warn
+
+    warn("".join(traceback.format_exception(error)).rstrip())
+    warn(f"error: internal: {type(error).__name__}: {error}")
+    warn("  next: this is a defect of vtax; please report it with the lines above")
+    return 1
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:

@@ -12,19 +12,23 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from vtax import files
 from vtax.errors import EnvironmentMissing, ImageError, UsageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
 from vtax.image import integrity, snapshot
 from vtax.image.recipe import KERNEL_PLACES, Recipe, command, guest_files, machine_mirror
 from vtax.model.cluster import Image
 from vtax.model.study import moment
+from vtax.paths import TEMPORARY, abandoned
 from vtax.transport import process
 
 STAGE = "root file system"
@@ -33,6 +37,12 @@ TIMEOUT_S = 3600.0
 POLL_S = 0.2
 NEEDED_BYTES = 5 * 2**30
 NOBODY = 65534
+END_S = 10.0
+MARK = "VTAX_BUILD"  # in the environment of all that a build starts: the name of its directory
+BUILDING = ".building-"  # begins the name of that directory, then the key of the recipe
+KEY_LENGTH = 16
+INSTALLING = ".installing-"  # the same for packages that are added to it
+WORK = re.compile(rf"\.(?:building|installing)-([0-9a-f]{{{KEY_LENGTH}}})-\w+", re.ASCII)
 
 
 def find_machine_mirror() -> str:
@@ -82,9 +92,66 @@ def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
     with locked(cache / f"{made.key}.lock"):
         found = cached(cache, made)
         if found is None:
+            discard_unfinished(cache, made.key)
             return _build(cache, made, listener)
         integrity.verify(found)
         return found
+
+
+def unfinished(cache: Path) -> tuple[Path, ...]:
+    """What was being made in the cache by processes that were killed: root file systems, and files next to them."""
+    found = [*_unfinished(cache), *(path for place in sorted(cache.glob("*/")) for path, _ in abandoned(place))]
+    return tuple(place for place in found if not files.is_locked(_lock_of(place)))
+
+
+def discard(place: Path) -> None:
+    """Remove what a killed process left, unless another one has begun to make the same meanwhile."""
+    with files.locked(_lock_of(place)) as mine:
+        if mine and place.is_dir():
+            _discard(place)
+        elif mine:
+            place.unlink(missing_ok=True)
+
+
+def discard_unfinished(cache: Path, key: str) -> None:
+    """Remove what killed processes left of the root file system with this key, whose lock the caller holds."""
+    for place in _unfinished(cache, key):
+        _discard(place)
+
+
+def _unfinished(cache: Path, key: str = "*") -> list[Path]:
+    several = (place for kind in (BUILDING, INSTALLING) for place in cache.glob(f"{kind}{key}-*"))
+    return sorted(place for place in several if WORK.fullmatch(place.name))
+
+
+def _lock_of(place: Path) -> Path:
+    """The lock that is held while `place` is made."""
+    if found := TEMPORARY.fullmatch(place.name):
+        return place.with_name(f"{found[1]}.lock")
+    made = WORK.fullmatch(place.name)
+    return place.with_name(f"{made[1] if made else place.name}.lock")
+
+
+def _discard(place: Path) -> None:
+    """End what a killed build left running, and remove its directory."""
+    for number, grace_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, END_S)):  # mmdebstrap ends its own on SIGTERM
+        for pid in working_on(place):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        deadline = time.monotonic() + grace_s
+        while working_on(place) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+    delete(place)
+
+
+def working_on(place: Path) -> list[int]:
+    """This user's processes that a build in `place` has started."""
+    mark, found = f"{MARK}={place.name}".encode(), []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if entry.stat().st_uid == os.geteuid() and mark in entry.read_bytes().split(b"\0"):
+                found.append(int(entry.parent.name))
+    return found
 
 
 def remove(cache: Path, key: str) -> None:
@@ -92,9 +159,9 @@ def remove(cache: Path, key: str) -> None:
     place = cache / key
     if not (place / "image.json").exists():
         raise UsageError(f"there is no image {key!r} in the cache", remedy="run `vtax image list` to see all")
-    (place / "image.json").unlink()
-    delete(place)
-    (cache / f"{key}.lock").unlink(missing_ok=True)
+    with _locked(cache / f"{key}.lock"):  # which stays: a build may wait for it
+        (place / "image.json").unlink(missing_ok=True)
+        delete(place)
 
 
 def delete(place: Path) -> None:
@@ -128,14 +195,14 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
     _demand(cache, made)
     clock = time.monotonic()
     listener(StageStarted(STAGE, ESTIMATE_S))
-    work = Path(tempfile.mkdtemp(prefix=f".building-{made.key}-", dir=cache))
+    work = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{made.key}-", dir=cache))
     try:
         _bootstrap(work, made, listener)
         listener(StageProgress(STAGE, "unpacking"))
         tree = work / "rootfs"
         tree.mkdir()
         unpack = ("tar", "-C", str(tree), "--exclude=./dev/*", "--numeric-owner", "-xpf", str(work / "rootfs.tar"))
-        process.run((*process.as_root_here(), *unpack), timeout_s=TIMEOUT_S, check=True)
+        process.run((*process.as_root_here(), *unpack), timeout_s=TIMEOUT_S, env=_environment(work), check=True)
         kernel = _add_kernel(work, tree)
         enter = shutil.copyfile(tree / "usr/local/bin/vtax-enter", work / "vtax-enter")
         enter.chmod(0o700)
@@ -158,6 +225,11 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         raise
     listener(StageFinished(STAGE, time.monotonic() - clock))
     return image
+
+
+def marked(environment: Mapping[str, str], work: Path) -> dict[str, str]:
+    """The environment of what is started for `work`, by which `working_on` finds it if this process is killed."""
+    return {**environment, MARK: work.name}
 
 
 def _demand(cache: Path, made: Recipe) -> None:
@@ -195,7 +267,7 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
     own = {**os.environ, "TMPDIR": str(temporary)} if root else os.environ
     (work / "kernel").mkdir()
     argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
-    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=snapshot.environment(made.snapshot, own))
+    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=marked(snapshot.environment(made.snapshot, own), work))
     reported = 0
     try:
         while running.process.poll() is None and time.monotonic() - running.clock < TIMEOUT_S:

@@ -70,8 +70,7 @@ def ensure(cache: Path, made: Recipe, packages: Sequence[str], listener: Listene
         return known
     base = build.ensure(cache, made, listener)
     with build.locked(cache / f"{name}.lock"):
-        for stale in cache.glob(f".installing-{name}-*"):  # of a process that was killed
-            build.delete(stale)
+        build.discard_unfinished(cache, name)
         return build.read(cache, name) or _install(cache, name, base, wanted, listener)
 
 
@@ -84,7 +83,7 @@ def _install(cache: Path, name: str, base: Image, packages: tuple[str, ...], lis
         )
     clock = time.monotonic()
     listener(StageStarted(STAGE, ESTIMATE_S))
-    work = Path(tempfile.mkdtemp(prefix=f".installing-{name}-", dir=cache))
+    work = Path(tempfile.mkdtemp(prefix=f"{build.INSTALLING}{name}-", dir=cache))
     try:
         tree = work / "rootfs"
         listener(StageProgress(STAGE, "copying the root file system"))
@@ -137,7 +136,7 @@ def _apt(work: Path, tree: Path, packages: Sequence[str]) -> None:
     argv = (*process.as_root_here(), *isolated, "sh", str(script), str(tree), *packages)
     environment = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
     environment |= {"PATH": process.search_path(), "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-    result = process.run(argv, timeout_s=TIMEOUT_S, env=environment)
+    result = process.run(argv, timeout_s=TIMEOUT_S, env=build.marked(environment, work))
     if result.exit_code != 0 or result.timed_out:
         raise refused(packages, f"{result.stdout}\n{result.stderr}")
     script.unlink()

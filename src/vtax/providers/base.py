@@ -234,6 +234,15 @@ class Provider(Protocol):
         """Everything that carries any campaign's label, with the owner of what another vtax instance made."""
         ...
 
+    def stray_images(self) -> Sequence[str]:
+        """Images in the provider's own store that vtax imported and that nothing names any more, because the import was
+        killed or repeated."""
+        return ()
+
+    def remove_stray_image(self, name: str) -> None:
+        """Remove one of them, unless it is in use or gone."""
+        return
+
     def remove_image(self, image: Image) -> None:
         """Remove what was made of a root file system for all clusters; fine when there is nothing."""
         ...

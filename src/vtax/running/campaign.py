@@ -9,7 +9,7 @@ from pathlib import Path
 from vtax.errors import TrialsFailed
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
-from vtax.events import CampaignStarted, Listener, ignore
+from vtax.events import CampaignStarted, Listener, Notice, ignore
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
 from vtax.providers.base import Provider
@@ -19,7 +19,11 @@ from vtax.running.provision import prepare
 from vtax.running.rounds import Rounds
 from vtax.running.sites import sites
 from vtax.running.stopping import Looks
+from vtax.running.wall import Wall
 from vtax.store import Campaign
+from vtax.units import format_seconds
+
+GOES_ON = "the times of the next trials go on from there"
 
 
 def execute(
@@ -53,12 +57,15 @@ def execute(
             looks=plan.study.looks,
         )
     )
+    wall = Wall(after=max((one.started + one.elapsed_s for one in campaign.trials(texts=False)), default=0.0))
+    if wall.behind_s:
+        listener(Notice(f"this machine's clock is {format_seconds(wall.behind_s)} behind the last trial; {GOES_ON}"))
     looks = Looks(campaign, plan, interim, clock.remaining_s, budget_s, listener)
     readings = interim.readings if interim is not None else Readings(campaign)
     with sites(campaign.directory, str(campaign.about()["id"]), plan, runtime, image) as places:
         due = {cell.environment for cell in plan.cells if pending[cell.id]}
         prepare([spec for spec in plan.environments if spec.name in due], providers, plan.shape, image)
-        rounds = Rounds(Running(plan, readings, providers, places, clock, listener))
+        rounds = Rounds(Running(plan, readings, providers, places, clock, listener, wall))
         for number, group in groupby(plan.cells, key=lambda cell: cell.round):
             cells = list(group)
             waiting = any(pending[cell.id] for cell in cells)

@@ -23,6 +23,7 @@ from vtax.running.clock import Clock
 from vtax.running.pausing import Pauses
 from vtax.running.provision import Ready, destroy, provision
 from vtax.running.trial import not_run, run_trial
+from vtax.running.wall import Now
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
@@ -41,6 +42,7 @@ class Running:
     sites: Mapping[str, Site]
     clock: Clock
     listener: Listener
+    wall: Now
     slowly_paused: set[str] = field(default_factory=set)  # environments of which that was said
 
 
@@ -77,7 +79,7 @@ class CellRun:
     def bring_up(self) -> None:
         """Create, verify and settle a cluster. A failure is recorded, and then this cell has none any more; raises
         StoreError alone."""
-        began, before, counted = time.time(), time.monotonic(), startup.counters(self.plan.shape)
+        began, before, counted = self.running.wall(), time.monotonic(), startup.counters(self.plan.shape)
         try:
             self.ready = self._provision()
         except FAILURES as error:
@@ -93,7 +95,7 @@ class CellRun:
         record = self._new_record(began, self.ready.elapsed_s, self.ready, "")
         self._save(record)
         self._save(record.model_copy(update={"idle": self._settle()}))
-        self.seen = startup.observe(self.ready.cluster, counted) if self.noted else None
+        self.seen = startup.observe(self.ready.cluster, counted, self.running.wall) if self.noted else None
 
     def run(self, trial: PlannedTrial) -> None:
         """Run a trial, on a new cluster where there is none, and record it; not run where there can be none."""
@@ -106,7 +108,16 @@ class CellRun:
         self.listener(TrialStarted(trial.id, work.estimate_s))
         with self.campaign.new_trial(trial.id) as place:
             record = run_trial(
-                cluster, self.cell, trial, work, place, self.plan.sha256, pause, self.set_up, self.campaign.kept
+                cluster,
+                self.cell,
+                trial,
+                work,
+                place,
+                self.plan.sha256,
+                pause,
+                self.set_up,
+                self.campaign.kept,
+                self.running.wall,
             )
         self.running.readings.of(record)  # now that the raw output is safe
         self._report(trial, record.status, record.failure, record.elapsed_s)
@@ -215,7 +226,7 @@ class CellRun:
     def _skip(self, trial: PlannedTrial) -> None:
         reason = f"no cluster: {self.failure}"
         with self.campaign.new_trial(trial.id) as place:
-            record = not_run(self.cell, trial, self._work(trial), reason, place, self.plan.sha256)
+            record = not_run(self.cell, trial, self._work(trial), reason, place, self.plan.sha256, self.running.wall)
         self.skipped += 1
         self._report(trial, record.status, record.failure, 0.0)
 

@@ -18,13 +18,13 @@ from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.record import Record
 from vtax.model.study import EnvironmentSpec, Study
 from vtax.paths import Paths
-from vtax.planning.preparation import image_of, prepare, refuse_impossible
+from vtax.planning.preparation import Prepared, image_of, prepare, refuse_impossible
 from vtax.planning.presets import preset
 from vtax.planning.study import check, load
 from vtax.providers import option_models, provider
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running.provision import KEYS, destroy, provision, remove_campaign
-from vtax.store import write_atomic
+from vtax.store import alive, write_atomic
 
 
 class SavedCluster(Record):
@@ -91,26 +91,34 @@ def _up(name: str, study: Study, paths: Paths, listener: Listener) -> SavedClust
     prepared = prepare(study, paths)
     refuse_impossible(prepared)
     image = image_of(study, paths, listener)
-    spec = prepared.plan.environments[0]
     label = f"up-{secrets.token_hex(4)}"
     site = _site(paths, label, name, image)
+    with alive(site.keys.parent):  # until it is saved, `vtax clean` would take it for what a crash left
+        return _make(prepared, study, site, paths)
+
+
+def _make(prepared: Prepared, study: Study, site: Site, paths: Paths) -> SavedCluster:
+    spec = prepared.plan.environments[0]
     try:
-        ready = provision(prepared.providers[name], spec, prepared.plan.shape, study.shared_path, site, [Scope.WORKERS])
+        ready = provision(
+            prepared.providers[spec.name], spec, prepared.plan.shape, study.shared_path, site, [Scope.WORKERS]
+        )
     except BaseException:
         remove_campaign(site.keys.parent)
         raise
     about = SavedCluster(
-        campaign=label,
+        campaign=site.campaign,
         spec=spec,
         shape=prepared.plan.shape,
         shared_path=study.shared_path,
-        image=image,
+        image=site.image,
         checks=ready.checks,
     )
     try:
-        write_atomic(_place(paths, name), about.model_dump_json(indent=1).encode())
+        write_atomic(_place(paths, spec.name), about.model_dump_json(indent=1).encode())
     except BaseException:
-        destroy(prepared.providers[name], site, ready.cluster)
+        destroy(prepared.providers[spec.name], site, ready.cluster)
+        remove_campaign(site.keys.parent)
         raise
     return about
 
@@ -159,13 +167,16 @@ def answers(found: ConnectedCluster) -> dict[str, bool]:
 
 
 def down(name: str, paths: Paths) -> None:
-    """Take a cluster down."""
+    """Take a cluster down. Raises UsageError when there is none, or when another process is doing that."""
     for about in saved_clusters(paths):
         if about.spec.name == name:
-            site = _site(paths, about.campaign, name, about.image)
-            destroy(provider(about.spec.provider, paths.runtime), site, None)
-            remove_campaign(site.keys.parent)
-            _place(paths, name).unlink(missing_ok=True)
+            with files.locked(_place(paths, name).with_suffix(".lock")) as mine:
+                if not mine:
+                    raise UsageError(f"{name} is being taken down by another process", remedy="wait for it")
+                site = _site(paths, about.campaign, name, about.image)
+                destroy(provider(about.spec.provider, paths.runtime), site, None)
+                remove_campaign(site.keys.parent)
+                _place(paths, name).unlink(missing_ok=True)
             return
     raise UsageError(f"{name} is not up", remedy="run `vtax status` to see what is up")
 

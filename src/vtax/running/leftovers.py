@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from vtax import files
+from vtax.errors import UsageError
+from vtax.image.build import discard, unfinished
 from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
 from vtax.providers import all_providers
 from vtax.providers.base import Leftover
 from vtax.running.sites import origin_of
 from vtax.store import is_alive
+
+WAIT_S = 60.0  # for another `vtax clean`
+STRAY = "image without a name"
+UNFINISHED = "unfinished root file system"  # of a build that was killed
 
 
 def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftover] | None = None) -> list[Leftover]:
@@ -30,6 +38,9 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
         if is_campaign_id(place.name) and not place.is_symlink():
             found.append(Leftover("files", "directory", str(place), place.name))
     found = [replace(item, origin=origin_of(paths.runtime, item.campaign)) for item in found]
+    for one in all_providers(paths.runtime).values():
+        found += [Leftover(one.name, STRAY, name, "", origin="import") for name in one.stray_images()]
+    found += [Leftover("files", UNFINISHED, str(place), "", origin="image build") for place in unfinished(paths.images)]
     if everything:
         return found
     by_hand = set(_by_hand(paths).values())
@@ -43,19 +54,43 @@ def labelled(paths: Paths) -> list[Leftover]:
 
 
 def clean(items: Sequence[Leftover], paths: Paths) -> None:
-    """Remove what `leftovers` found."""
+    """Remove what `leftovers` found. Raises UsageError while another process does the same."""
+    if not items:
+        return
+    paths.state.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        with files.locked(paths.state / "clean.lock") as mine:
+            if mine:
+                _clean(items, paths)
+                return
+        if time.monotonic() > deadline:
+            raise UsageError("another process is cleaning up", remedy="wait until it ends, or stop it")
+
+
+def _clean(items: Sequence[Leftover], paths: Paths) -> None:
     providers = all_providers(paths.runtime)
-    for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
-        for campaign in dict.fromkeys(item.campaign for item in items if item.provider == name):
-            providers[name].destroy(campaign)
+    made = [item for item in items if item.provider in providers and item.kind != STRAY]
+    for name, campaign in dict.fromkeys((item.provider, item.campaign) for item in made):
+        providers[name].destroy(campaign)
     for item in items:
-        if item.provider == "files":
-            with suppress(FileNotFoundError):
-                shutil.rmtree(item.name)
+        if item.kind == STRAY:
+            providers[item.provider].remove_stray_image(item.name)
+        elif item.kind == UNFINISHED:
+            discard(Path(item.name))
+        elif item.provider == "files":
+            _remove(Path(item.name))
     gone = {item.campaign for item in items}
     for path, campaign in _by_hand(paths).items():
         if campaign in gone:
-            path.unlink()
+            path.unlink(missing_ok=True)
+
+
+def _remove(place: Path) -> None:
+    """Remove a directory that another `vtax clean` may be removing too."""
+    while place.exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(place)
 
 
 def _by_hand(paths: Paths) -> dict[Path, str]:

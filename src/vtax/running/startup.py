@@ -14,6 +14,7 @@ from vtax.model.plan import Cell, Plan, PlannedTrial
 from vtax.model.trial import TrialRecord
 from vtax.providers.base import Cluster, Creation
 from vtax.running.trial import without_command
+from vtax.running.wall import Now
 from vtax.store import Campaign
 
 FILE = "startup.json"
@@ -38,13 +39,13 @@ def counters(shape: ClusterShape) -> dict[str, float]:
     return machine_counters(sorted({cpu for node in shape.nodes for cpu in node.cpu_ids}))
 
 
-def observe(cluster: Cluster, before: dict[str, float]) -> Provisioned:
+def observe(cluster: Cluster, before: dict[str, float], wall: Now) -> Provisioned:
     """What is known of a new cluster while it is idle; what cannot be seen of a node is absent. `before` are the
     counters of the machine when its creation began."""
     now, ordered = time.monotonic(), [creation.ordered for creation in cluster.creations.values()]
     nodes = {node.name: _noted(cluster.creations.get(node.name)) for node in cluster.nodes}
     counted = machine_delta(before, counters(cluster.shape))
-    return Provisioned(time.time() - (now - min(ordered, default=now)), nodes, counted)
+    return Provisioned(wall() - (now - min(ordered, default=now)), nodes, counted)
 
 
 def _noted(creation: Creation | None) -> dict[str, float]:

@@ -17,6 +17,7 @@ from vtax.providers.base import Cluster
 from vtax.running import steps
 from vtax.running.machine_use import counting
 from vtax.running.services import Services
+from vtax.running.wall import Now
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
@@ -42,15 +43,17 @@ def run_trial(
     pause: Pause | None = None,
     done: set[str] | None = None,
     kept: steps.Kept = steps.nothing_kept,
+    wall: Now = time.time,
 ) -> TrialRecord:
     """Run `work` once and write everything into the directory `place`, `record.json` last.
 
     `plan_sha256` is that of its plan, "" for a trial without one; `pause` is what ended just before. `done` names the
-    works whose setup this cluster has; this one is added when its own succeeds. `kept` gives files of the study.
+    works whose setup this cluster has; this one is added when its own succeeds. `kept` gives files of the study, `wall`
+    the time.
 
     A command that fails or takes too long is a recorded failure, not an exception.
     """
-    return _Trial(cluster, work, place, kept).run(
+    return _Trial(cluster, work, place, kept, wall).run(
         _blank(cell, trial, work, plan_sha256).model_copy(update={"pause": pause}), set() if done is None else done
     )
 
@@ -58,8 +61,9 @@ def run_trial(
 class _Trial:
     """One trial while it runs: its steps by their numbers, what they left so far, and the first failure."""
 
-    def __init__(self, cluster: Cluster, work: Work, place: Path, kept: steps.Kept) -> None:
+    def __init__(self, cluster: Cluster, work: Work, place: Path, kept: steps.Kept, wall: Now) -> None:
         self.cluster, self.work, self.target, self.place, self.kept = cluster, work, work.target, place, kept
+        self.wall = wall
         self.planned = tuple(enumerate(work.steps))
         self.services = Services(cluster, work.target, place)
         self.records: list[StepRecord] = []
@@ -68,7 +72,7 @@ class _Trial:
         self.status, self.failure = Status.OK, ""
 
     def run(self, blank: TrialRecord, done: set[str]) -> TrialRecord:
-        measured: dict[str, object] = {"started": time.time()}
+        measured: dict[str, object] = {"started": self.wall()}
         try:
             self._set_up(done)
             self._serve()
@@ -147,7 +151,7 @@ class _Trial:
         before = _counters(self.cluster, self.work)
         cpus = sorted({cpu for node in self.target.nodes for cpu in node.cpu_ids})
         machine = machine_counters(cpus)
-        started, clock = time.time(), time.monotonic()
+        started, clock = self.wall(), time.monotonic()
         background: list[steps.BackgroundStep] = []
         load: list[steps.BackgroundStep] = []
         try:
@@ -197,11 +201,17 @@ class _Trial:
 
 
 def not_run(
-    cell: Cell, trial: PlannedTrial, work: Work, reason: str, place: Path, plan_sha256: str = ""
+    cell: Cell,
+    trial: PlannedTrial,
+    work: Work,
+    reason: str,
+    place: Path,
+    plan_sha256: str = "",
+    wall: Now = time.time,
 ) -> TrialRecord:
     """The record of a trial that had no cluster."""
     blank = _blank(cell, trial, work, plan_sha256)
-    return _written(blank.model_copy(update={"failure": reason, "started": time.time()}), place)
+    return _written(blank.model_copy(update={"failure": reason, "started": wall()}), place)
 
 
 def without_command(

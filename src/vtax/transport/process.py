@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ def run(
         if isinstance(stdin, Path):
             source = stack.enter_context(stdin.open("rb"))
         else:
-            source = stack.enter_context(tempfile.TemporaryFile())
+            source = stack.enter_context(_in_memory())
             source.write(stdin.encode() if isinstance(stdin, str) else stdin)
             source.seek(0)
         out, err = _sink(stack, stdout), _sink(stack, stderr)
@@ -133,8 +132,13 @@ def _spawn(
 
 def _sink(stack: contextlib.ExitStack, path: Path | None) -> IO[bytes]:
     if path is None:
-        return stack.enter_context(tempfile.TemporaryFile())
+        return stack.enter_context(_in_memory())
     return stack.enter_context(path.open("wb"))
+
+
+def _in_memory() -> IO[bytes]:
+    """A file without a name or a disk: what was started must be ended where /tmp is full, too."""
+    return os.fdopen(os.memfd_create("vtax"), "w+b")
 
 
 def _text(stream: IO[bytes]) -> str:

@@ -28,7 +28,7 @@ from vtax.planning import preparation
 from vtax.planning.plan import digest
 from vtax.planning.preparation import Prepared
 from vtax.planning.study import with_control
-from vtax.providers.base import Site
+from vtax.providers.base import Leftover, Site
 from vtax.running import clusters, leftovers
 from vtax.store import Campaign, alive, written
 
@@ -515,6 +515,29 @@ def test_a_cluster_that_was_brought_up_is_not_left_behind(world: World) -> None:
     leftovers.clean(leftovers.leftovers(world.paths, everything=True), world.paths)
     assert not note.exists()
     assert labels(world, everything=True) == set()
+
+
+def test_images_that_nothing_names_are_left_behind(world: World) -> None:
+    provider = world.providers["box"]
+    provider.strays.append("sha256:77")
+    (found,) = leftovers.leftovers(world.paths)
+    assert (found.provider, found.kind, found.name) == (provider.name, "image without a name", "sha256:77")
+    leftovers.clean([found], world.paths)
+    assert provider.strays == []
+    assert provider.destroyed == 0, "no cluster has that label"
+
+
+def test_a_cluster_that_is_being_brought_up_is_in_use(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "study_for", lambda *_: study())
+    monkeypatch.setattr(clusters, "image_of", lambda *_: IMAGE)
+    monkeypatch.setattr(clusters, "provider", lambda name, _: world.providers[name])
+    seen: list[list[Leftover]] = []
+    world.providers["box"].before_create = lambda _: seen.append(leftovers.leftovers(world.paths))
+    about = clusters.up("box", None, world.paths, ignore)
+    assert seen == [[]]
+    assert leftovers.leftovers(world.paths) == []
+    clusters.down("box", world.paths)
+    assert not (world.paths.runtime / about.campaign).exists()
 
 
 def test_what_another_vtax_made_is_not_left_behind(world: World) -> None:

@@ -230,6 +230,25 @@ def test_a_directory_that_holds_something_will_not(tmp_path: Path) -> None:
     assert files(tmp_path) == ["thesis.tex"]
 
 
+def test_what_a_killed_start_left_is_begun_again(tmp_path: Path) -> None:
+    (tmp_path / ".0123456789abcdef.tmp").write_text("half")
+    (tmp_path / "campaign.json").write_text("{}")
+    (tmp_path / "study.toml").write_text("")
+    with Campaign(tmp_path).exclusive():
+        assert Campaign.create(tmp_path, b"new", PLAN, ABOUT).plan() == PLAN
+    assert files(tmp_path) == [".lock", "campaign.json", "plan.json", "study.toml"]
+    assert (tmp_path / "study.toml").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("names", [("study.toml",), (".lock", "study.toml", "notes.txt"), (".0123456789abcdef.tmp",)])
+def test_a_directory_that_a_start_did_not_leave_is_not_begun_again(names: tuple[str, ...], tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(UsageError, match="is not empty"):
+        Campaign.create(tmp_path, b"", PLAN, ABOUT)
+    assert files(tmp_path) == sorted(names)
+
+
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is not a directory"):
@@ -257,7 +276,8 @@ def test_one_process_at_a_time(campaign: Campaign) -> None:
 
 
 def test_a_directory_that_cannot_be_locked(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"\.lock cannot be written"), Campaign(tmp_path / "gone").exclusive():
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"\.lock cannot be written"), Campaign(tmp_path / "file" / "c").exclusive():
         pytest.fail("locked nothing")
 
 

@@ -6,6 +6,7 @@ Nodes are reached through SSH on loopback ports, like virtual machines; nothing 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
@@ -347,12 +348,23 @@ class Container(Provider):
         """The tag of the root file system in the engine's store, imported when it is not there, or when the tag is on
         an image that this user's vtax did not import."""
         tag, note = lines.image_tag(image), lines.image_note(self.name, image)
-        known = note.read_text() if note.exists() else ""
-        if not known or self._image_id(tag) != known:
-            self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S)
-            with replacing(note) as fresh:
-                fresh.write_text(self._image_id(tag))
+        with note.with_name(f"{note.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would both import it
+            known = note.read_text() if note.exists() else ""
+            if not known or self._image_id(tag) != known:
+                self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S)
+                with replacing(note) as fresh:
+                    fresh.write_text(self._image_id(tag))
         return tag
+
+    def stray_images(self) -> Sequence[str]:
+        if self.unavailable():
+            return ()
+        chosen = ("--filter", "dangling=true", "--filter", f"label={lines.IMAGE_LABEL}")
+        return self._must((self.name, "images", "--quiet", "--no-trunc", *chosen)).stdout.split()
+
+    def remove_stray_image(self, name: str) -> None:
+        self._run(("rmi", "--", name))  # fails where a container still uses it
 
     def _image_id(self, tag: str) -> str:
         """The engine's id of an image, which is a hash of what it contains; "" when there is none of that tag."""

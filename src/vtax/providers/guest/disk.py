@@ -9,7 +9,7 @@ from pathlib import Path
 from vtax.model.cluster import Image, Workload
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape
-from vtax.paths import replacing
+from vtax.paths import abandoned, replacing
 from vtax.transport import process
 
 MAKE_S = 900.0
@@ -94,6 +94,8 @@ def _ensure(disk: Path, make: Callable[[Path], None]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if disk.exists():
             return disk
+        for stale, _ in abandoned(disk.parent, name):
+            stale.unlink()
         with replacing(disk) as fresh:
             make(fresh)
     return disk
