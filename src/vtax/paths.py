@@ -21,6 +21,10 @@ class Paths:
         return self.cache / "images"
 
     @property
+    def workloads(self) -> Path:
+        return self.cache / "workloads"
+
+    @property
     def runtime(self) -> Path:
         return self.state / "run"
 

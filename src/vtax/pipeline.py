@@ -21,7 +21,8 @@ from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice
 from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
-from vtax.image import build, recipe
+from vtax.image import build
+from vtax.image.workload import cache as workloads
 from vtax.model.cluster import Image
 from vtax.model.finding import AuditReport
 from vtax.model.measurement import Measurement
@@ -35,8 +36,10 @@ from vtax.planning.preparation import (
     image_of,
     prepare,
     refuse_impossible,
+    refuse_missing_own_image,
     resolve,
     shape_of,
+    with_own_image,
 )
 from vtax.planning.resuming import note_made, refuse_untrusted, with_own_code
 from vtax.planning.study import at_any_time
@@ -49,6 +52,9 @@ if TYPE_CHECKING:
     from vtax.analysis.campaigns.records import CampaignComparison
     from vtax.analysis.records import Analysis
     from vtax.report.document.answer.model import Answer
+
+
+KEY_DIGITS = 12  # of the digest of an own image, as they are listed
 
 
 @dataclass(frozen=True)
@@ -98,11 +104,11 @@ def start(
         ).encode()
         + study_text
     )
-    prepared = prepare(study, paths, only_available=available)
+    prepared = prepare(with_own_image(study, paths, freeze=True), paths, only_available=available)
     refuse_impossible(prepared)
     for sentence in (*prepared.plan.left_out, *prepared.warnings(), *refuse_small_budget(prepared.plan)):
         listener(Notice(sentence))
-    image = image_of(study, paths, listener)
+    image = image_of(prepared.plan.study, paths, listener)
     about = {
         "id": secrets.token_hex(4),
         "vtax_version": __version__,
@@ -184,6 +190,7 @@ def resume(
     refuse_impossible(prepared)
     for sentence in prepared.warnings():
         listener(Notice(sentence))
+    refuse_missing_own_image(plan.study, paths)
     image = cached_image(plan.study, paths)
     began_with = campaign.about()["image"]["digest"]
     if image is None or image.digest != began_with:
@@ -302,10 +309,15 @@ def reports(
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
-    """All measurements of a campaign, and its trials (failed where their output was refused)."""
+    """All measurements of a campaign, what its trials cost the machine included, and its trials (failed where their
+    output was refused)."""
+    from vtax.evidence.machine_cost import machine_cost
+
     campaign = Campaign.open(directory)
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
-    return tuple(value for one in read for value in one.measurements), tuple(one.record for one in read)
+    trials = tuple(one.record for one in read)
+    cost = machine_cost(campaign.plan(), trials, {one.record.id: one.reading for one in read})
+    return (*(value for one in read for value in one.measurements), *cost), trials
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:
@@ -323,12 +335,17 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
         )
     providers = {one.name: provider(resolve(one, paths).provider, paths.runtime) for one in study.environments}
     shape = shape_of(study, capacity(host_facts()), providers)
-    image = build.cached(paths.images, recipe.recipe(study.image, build.find_machine_mirror()))
+    image = cached_image(with_own_image(study, paths), paths)
     return writer.compose_file(study.name, spec, shape, study.shared_path, image)
 
 
 def remove_image(key: str, paths: Paths) -> None:
-    """Remove a root file system from the cache and all providers' stores. Raises UsageError when it is not cached."""
+    """Remove a root file system from the cache and all providers' stores, or an own image by the first twelve or more
+    digits of its digest. Raises UsageError when it is not cached."""
+    own = [one.digest for one in workloads.workloads(paths.workloads) if one.digest.startswith(key)]
+    if len(key) >= KEY_DIGITS and len(own) == 1:
+        workloads.remove(paths.workloads, own[0])
+        return
     for image in build.images(paths.images):
         if image.recipe == key:
             for one in all_providers(paths.runtime).values():

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from vtax import files
 from vtax.errors import DamagedError, StoreError, UsageError
-from vtax.model.cluster import CellRecord
+from vtax.model.cluster import CellRecord, Workload
 from vtax.model.look import Look, LookLog
 from vtax.model.names import is_campaign_id
 from vtax.model.plan import Plan
@@ -198,6 +198,15 @@ class Campaign:
         except (ValueError, RecursionError) as error:
             raise DamagedError(f"{path} is damaged: {error}", remedy="restore the file") from error
         return content
+
+    def workload(self) -> Workload | None:
+        """The user's own image that the campaign was started with; None without one. Raises DamagedError."""
+        found = self.about()["image"].get("workload")
+        try:
+            return None if found is None else Workload.model_validate(found)
+        except ValidationError as error:
+            where = self.directory / "campaign.json"
+            raise DamagedError(f"{where} is damaged: the own image: {error}", remedy="restore the file") from error
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:

@@ -57,6 +57,8 @@ def base_unit(unit: str) -> tuple[str, Fraction]:
 def in_base_units(value: float, factor: Fraction) -> float:
     """A value in base units, rounded once: 3 µs are 3e-06 s, not 3.0000000000000005e-06."""
     return float(Fraction(value) * factor)
+SPENT = ("s", "J")  # units of what is spent, on an operation or so: s/byte
+MANY = ("byte", "bit", "flop", "update")  # of these, what 10⁹ cost is shown
 
 
 def parse_bytes(text: str | int) -> int:
@@ -106,14 +108,17 @@ def format_seconds(seconds: float) -> str:
 def scale_of(magnitude: float, unit: str) -> tuple[float, str]:
     """The factor and the scaled unit in which `magnitude` reads well: (1e9, "Gflop/s").
 
-    Rates and sizes take decimal prefixes, durations go down to ns; fractions, plain counts and the units of a user's own
-    metrics ("tokens/s") stay as they are.
+    Rates and sizes take decimal prefixes, durations go down to ns; fractions, plain counts and the units of a user's
+    own metrics ("tokens/s") stay as they are.
     """
     size = abs(magnitude)
     short = SHORT.get(unit, unit)
     if unit == "1" or size == 0 or not math.isfinite(size):
         return 1.0, short
-    if unit == "s":
+    what, _, of = unit.partition("/")
+    if what in SPENT and of in MANY:
+        return 1e-9, f"{what}/G{SHORT.get(of, of)}"
+    if what in SPENT and (of or what == "s" or size < 1):
         factor, prefix = next(((f, p) for f, p in SMALL if size >= f), SMALL[-1])
     elif unit not in PREFIXED:
         return 1.0, short

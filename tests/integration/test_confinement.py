@@ -98,6 +98,18 @@ def test_a_terminal_works(cluster: Cluster) -> None:
     assert answer.stdout.strip() == "/dev/pts/0", answer.stderr
 
 
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_what_is_lent_to_become_another_user_is_given_back(cluster: Cluster, user: str) -> None:
+    done = ask(cluster, "vtax-run", "--report", f"/tmp/{user}", "--user", user, "--", "cat", "/proc/self/status")
+    assert set(capabilities(done.stdout).values()) == {0}, done.stderr
+    assert "NoNewPrivs:\t1" in done.stdout
+    assert ask(cluster, "vtax-run", "--user", user, "--", "id", "-un").stdout.strip() == user
+    again = ask(cluster, "vtax-run", "--user", user, "--", "vtax-run", "--user", "root", "--", "true")
+    assert again.exit_code == 125
+    assert "Operation not permitted" in again.stderr
+    assert '"status": 0}' in ask(cluster, "cat", f"/tmp/{user}").stdout
+
+
 @pytest.mark.parametrize("cluster", ["bridge"], indirect=True)
 def test_what_a_login_keeps(cluster: Cluster) -> None:
     status = ask(cluster, *LOGIN, "cat", "/proc/self/status").stdout

@@ -157,6 +157,11 @@ def test_numbers_to_four_figures(value: float, text: str) -> None:
         (0.02, "1", "0.02000"),
         (12, "op/s", "12.00 op/s"),
         (0.5, "op/s", "0.5000 op/s"),
+        (3.1e-10, "s/byte", "0.3100 s/GB"),
+        (4.2e-9, "J/bit", "4.200 J/Gbit"),
+        (0.0125, "s/token", "12.50 ms/token"),
+        (0.0125, "J", "12.50 mJ"),
+        (3200, "J", "3.200 kJ"),
     ],
 )
 def test_quantities_with_their_scaled_unit(value: float, unit: str, text: str) -> None:

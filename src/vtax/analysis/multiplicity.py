@@ -1,11 +1,12 @@
 """What the corrections for many comparisons leave of the claims of pairs, and whether the control arm differs.
 
-Holm for the primary metrics, Benjamini and Hochberg for the exploratory ones.
+Holm for the primary metrics, Benjamini and Hochberg for the exploratory ones, and for those about the machine by
+themselves: every entry has them, and no other claim shall depend on that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from vtax.analysis.sequential.sequential_test import (
     benjamini_hochberg,
     holm,
 )
+from vtax.model.machine_cost import MACHINE_METRICS
 
 CONTROL_ROW = "R08"  # the audit's row about the control arm: the id under which an invalid campaign is reported
 INVALID_BELOW = 0.01  # p of the control arm, over its primary metrics, at which the campaign is invalid
@@ -47,20 +49,35 @@ def family_claims(results: Sequence[InterimResult], adjust: Callable[[Floats], F
 
 
 def claims(pairs: Sequence[Pair]) -> dict[int, Claim]:
-    """The claims of every judged pair, by its place: primary ones are one family, exploratory ones another.
+    """The claims of every judged pair, by its place: primary ones are one family, exploratory ones another, and what
+    trials cost the machine a third.
 
     The control arm makes no claim; it has its own families.
     """
     found: dict[int, Claim] = {}
     for control in (False, True):
-        for primary, adjust in ((True, holm), (False, benjamini_hochberg)):
+        for family, adjust in FAMILIES.items():
             members = {
                 i: one.interim
                 for i, one in enumerate(pairs)
-                if one.interim is not None and (one.control if control else one.judged) and one.level.primary is primary
+                if one.interim is not None and (one.control if control else one.judged) and family_of(one) == family
             }
             found |= dict(zip(members, family_claims(list(members.values()), adjust), strict=True))
     return found
+
+
+def family_of(one: Pair) -> str:
+    """The family of claims that a pair is corrected in."""
+    if one.level.primary:
+        return "primary"
+    return "machine" if one.level.metric in MACHINE_METRICS else "exploratory"
+
+
+FAMILIES: Mapping[str, Callable[[Floats], Floats]] = {
+    "primary": holm,
+    "exploratory": benjamini_hochberg,
+    "machine": benjamini_hochberg,
+}
 
 
 @dataclass(frozen=True)

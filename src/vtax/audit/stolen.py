@@ -11,6 +11,7 @@ from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.evidence.stolen import STOLEN, difference, lost, stolen_from_nodes
 from vtax.model.finding import Severity
+from vtax.model.machine_cost import MACHINE_METRICS
 from vtax.model.plan import Origin
 from vtax.model.trial import TrialRecord
 
@@ -92,7 +93,10 @@ def explained(evidence: Evidence, key: tuple[str, str], apart: StolenDifference 
     mine: Sequence[Pair] = [
         one
         for one in evidence.numbers.pairs
-        if (one.level.environment, one.level.label) == key and one.has_ratio and one.level.unit not in TIMELESS
+        if (one.level.environment, one.level.label) == key
+        and one.has_ratio
+        and one.level.unit not in TIMELESS
+        and one.level.metric not in MACHINE_METRICS  # of which stolen time is no part
     ]
     return tuple(dict.fromkeys(one.level.metric for one in mine if apart.explains(one.effect, delta)))
 

@@ -1,20 +1,26 @@
-"""vtax image: the root file systems that environments start from."""
+"""vtax image: the root file systems that environments start from, and the users' own images."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-app = typer.Typer(help="Build, list and remove root file systems.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from vtax.model.cluster import Image, Workload
+
+app = typer.Typer(
+    help="Build, list and remove root file systems and own images.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command()
 def build(
     study: Annotated[Path | None, typer.Argument(help="The study whose [image] to build [the default image].")] = None,
 ) -> None:
-    """Build the root file system, unless it is in the cache.
+    """Build the root file system, with the packages of a study's entries, and unpack its own image; what is in the
+    cache is left as it is.
 
     \b
     Example:  vtax image build
@@ -29,33 +35,53 @@ def build(
     with progress() as listener:
         image = image_of(loaded, paths(), listener) if loaded else base_image(ImageSpec(), paths(), listener)
     say(f"{image.recipe}  sha256 {image.digest}  {image.directory}")
+    if own := image.workload:
+        say(f"{_key(own)}  sha256 {own.digest}  {own.directory}")
 
 
 @app.command("list")
 def list_(json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False) -> None:
-    """List the root file systems in the cache.
+    """List the root file systems and own images in the cache.
 
     \b
     Example:  vtax image list
     """
     from vtax.cli.console import paths, print_json, say, table
     from vtax.image.build import images
+    from vtax.image.workload.cache import workloads
     from vtax.units import format_bytes
+    from vtax.wording import printable
 
-    found = images(paths().images)
+    found, own = images(paths().images), workloads(paths().workloads)
     if json:
-        print_json([image.model_dump(mode="json") for image in found])
+        kinds = [{"kind": "packages" if image.packages else "base", **image.model_dump(mode="json")} for image in found]
+        print_json([*kinds, *({"kind": "own image", **one.model_dump(mode="json")} for one in own)])
         return
     rows = [
-        (image.recipe, image.digest[:12], format_bytes(Path(image.archive).stat().st_size), image.directory)
+        (image.recipe, image.digest[:12], format_bytes(Path(image.archive).stat().st_size), _what(image))
         for image in found
     ]
-    say(table(rows, ("KEY", "SHA256", "SIZE", "DIRECTORY")))
+    rows += [
+        (_key(one), one.digest[:12], format_bytes(one.size_bytes), f"own image: {printable(one.source)}") for one in own
+    ]
+    say(table(rows, ("KEY", "SHA256", "SIZE", "WHAT")))
+
+
+def _what(image: Image) -> str:
+    if image.packages:
+        return f"{image.base} with {', '.join(image.packages)}"
+    return f"root file system in {image.directory}"
+
+
+def _key(own: Workload) -> str:
+    from vtax.pipeline import KEY_DIGITS
+
+    return own.digest[:KEY_DIGITS]
 
 
 @app.command()
 def remove(keys: Annotated[list[str], typer.Argument(help="Keys, as `vtax image list` shows them.")]) -> None:
-    """Remove root file systems from the cache, and from the providers' own stores.
+    """Remove root file systems and own images from the cache, and from the providers' own stores.
 
     \b
     Example:  vtax image remove 1f0c8ffb51a4a2ae

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vtax.cli.own_code import one_line, own_commands
 from vtax.cli.run import STUDY_HELP, Anytime, Budget, Rounds, budget_of
+from vtax.cli.sample import HELP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from vtax.model.cluster import Workload
     from vtax.model.nodes import NodeShape
-    from vtax.model.plan import Plan, Step
-    from vtax.model.study import ImageSpec
+    from vtax.model.plan import Plan
+    from vtax.model.study import Study, WorkloadSpec
     from vtax.planning.preparation import Prepared
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
@@ -35,6 +38,7 @@ def plan(
     check: Annotated[
         bool, typer.Option(help="Exit with code 2 or 3 when `vtax run` would refuse the study here.")
     ] = False,
+    sample: Annotated[list[str] | None, typer.Option("--sample", metavar="[LABEL[/OUTPUT]=]FILE", help=HELP)] = None,
 ) -> None:
     """Show what a study compares here, how long it takes, what decides and what is left out. Starts nothing.
 
@@ -44,24 +48,27 @@ def plan(
     \b
     Example:  vtax plan quick
     Example:  vtax plan standard --rounds 10 --commands
+    Example:  vtax plan mine.toml --sample pgbench=output.txt
     """
     from vtax.cli.console import paths, print_json, say, warn
-    from vtax.image import build, recipe
     from vtax.model.finding import Severity
     from vtax.pipeline import Overrides
-    from vtax.planning.preparation import prepare, refuse_impossible
+    from vtax.planning.preparation import own_image, prepare, refuse_impossible, to_make
     from vtax.planning.study import load
 
+    if sample:
+        _try(load(study), sample, json=json)
+        return
     overrides = Overrides(rounds, budget_of(budget), anytime)
     prepared = prepare(overrides.of(load(study)), paths(), only_available=available)
     made = prepared.plan
     if json:
         print_json(made.model_dump(mode="json"))
     elif commands:
-        say(*lines_of(prepared))
+        say(*lines_of(prepared, own_image(made.study, paths())))
     else:
-        built = build.cached(paths().images, recipe.recipe(made.study.image, build.find_machine_mirror())) is not None
-        say(*summary(prepared, built=built), *own_commands(made), "")
+        own, lacking = own_image(made.study, paths()), to_make(made.study, paths())
+        say(*summary(prepared, lacking, own), *own_commands(made), "")
         say(f"`vtax run {study}` does it; --commands shows every command in order")
     for sentence in prepared.warnings() if json or commands else ():
         warn(f"note: {sentence}")
@@ -75,40 +82,24 @@ def plan(
         refuse_impossible(prepared)
 
 
-def summary(prepared: Prepared, *, built: bool) -> list[str]:
-    """The plan in ten seconds: what is compared, how long it takes, what decides, what is left out. `built`: whether
-    the root file system is in the cache."""
-    return [line for word, text in _summary(prepared, built=built) for line in _filled(word, text)]
+def _try(study: Study, samples: list[str], *, json: bool) -> None:
+    """Print what the study's own metrics find in samples. Exits with code 2 where one finds nothing."""
+    from vtax.cli.console import print_json, say
+    from vtax.cli.sample import as_json, fits, lines_of, try_samples
+
+    entries = try_samples(study, samples)
+    if json:
+        print_json(as_json(entries))
+    else:
+        say(*lines_of(entries))
+    if not fits(entries):
+        raise typer.Exit(2)
 
 
-def own_commands(plan: Plan) -> list[str]:
-    """Every command that the study's author wrote, once: they are code, so a plan is never shown without them."""
-    from vtax.tools import benchmarks
-
-    known, found = benchmarks(), dict[str, None]()
-    for work in plan.work:
-        if getattr(known.get(work.benchmark), "own_code", False):
-            found |= dict.fromkeys(f"  {work.label}: {line}" for step in work.steps for line in _step_lines(step))
-    if not found:
-        return []
-    return ["", "commands of the study's author, which run on the nodes as root unless vtax-run has a --user:", *found]
-
-
-def _step_lines(step: Step) -> Iterator[str]:
-    """What a step does on its nodes, each on one line, whatever its words contain."""
-    nodes = ",".join(step.nodes)
-    for file in step.inputs:
-        if file.sha256:
-            yield f"{nodes}: writes {file.name} (sha256 {file.sha256})"
-    phase = "service" if step.service else step.phase.value
-    yield f"{nodes}: {phase}: {one_line(step.argv)}"
-    if step.service and step.service.ready and step.service.ready.command:
-        yield f"{nodes}: until the service is ready: {one_line(step.service.ready.command)}"
-
-
-def one_line(argv: Sequence[str]) -> str:
-    """A command that cannot look like several lines of a plan."""
-    return shlex.join(argv).replace("\n", "\\n")
+def summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | None = None) -> list[str]:
+    """The plan in ten seconds: what is compared, how long it takes, what decides, what is left out. `lacking`: what has
+    to be made first, with its seconds; `own`: the user's own image where it is in the cache."""
+    return [line for word, text in _summary(prepared, lacking, own) for line in _filled(word, text)]
 
 
 def _filled(word: str, text: str) -> list[str]:
@@ -119,8 +110,7 @@ def _filled(word: str, text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
-def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
-    from vtax.image.build import ESTIMATE_S
+def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | None) -> Iterator[tuple[str, str]]:
     from vtax.model.finding import Severity
     from vtax.model.study import ImageSpec
     from vtax.units import format_seconds
@@ -133,11 +123,13 @@ def _summary(prepared: Prepared, *, built: bool) -> Iterator[tuple[str, str]]:
     trials = sum(len(cell.trials) for cell in plan.cells)
     order = "alternating, trial by trial" if plan.interleave == "trial" else "one cluster after the other"
     yield "rounds", f"{study.rounds}, {trials} trials, {order}"
-    more = "" if built else f", and about {format_seconds(ESTIMATE_S)} once to build the root file system"
+    more = f", and about {format_seconds(sum(lacking.values()))} once to {listed(list(lacking))}" if lacking else ""
     yield "time", f"about {format_seconds(plan.estimate_s)}{_earliest(plan)}{more}"
     yield "nodes", listed([_node(node) for node in plan.shape.nodes])
-    if study.image != ImageSpec():  # the one part of a study that decides whose programs run here as root
-        yield "packages", "; ".join(_packages(study.image))
+    if study.packages or study.image.model_copy(update={"workload": None}) != ImageSpec():
+        yield "packages", "; ".join(_packages(study))  # what decides whose programs run here as root
+    if study.image.workload:
+        yield "image", "; ".join(_own_image(study.image.workload, own))
     runs = {work.label for work in plan.work}
     for word, exploratory in (("decides", False), ("exploratory", True)):
         labels = [spec.label for spec in study.benchmarks if spec.label in runs and spec.exploratory is exploratory]
@@ -206,7 +198,7 @@ def _within_budget(plan: Plan) -> int:
     return sum(plan.estimate_until(number) <= budget_s for number in rounds)
 
 
-def lines_of(prepared: Prepared) -> list[str]:
+def lines_of(prepared: Prepared, own: Workload | None = None) -> list[str]:
     """The whole plan as text, with every command."""
     from vtax.units import format_bytes, format_seconds
 
@@ -225,7 +217,9 @@ def lines_of(prepared: Prepared) -> list[str]:
             f"  {node.name}: CPUs {','.join(map(str, node.cpu_ids))}, memory {format_bytes(node.memory_bytes)}, "
             f"disk {format_bytes(node.disk_bytes)}"
         )
-    lines += ["", "root file system", *(f"  {line}" for line in _packages(plan.study.image))]
+    lines += ["", "root file system", *(f"  {line}" for line in _packages(plan.study))]
+    if plan.study.image.workload:
+        lines += ["", "own image", *(f"  {line}" for line in _own_image(plan.study.image.workload, own))]
     lines += ["", "environments"]
     for spec in plan.environments:
         options = " ".join(f"{key}={value}" for key, value in spec.options.items() if value is not None)
@@ -243,10 +237,29 @@ def lines_of(prepared: Prepared) -> list[str]:
     return lines
 
 
-def _packages(image: ImageSpec) -> list[str]:
+def _own_image(spec: WorkloadSpec, own: Workload | None) -> list[str]:
+    """Which image the study's commands run in, and what is known about it."""
+    from vtax.units import format_bytes
+    from vtax.wording import printable
+
+    if own is None:
+        digest = f"sha256 {spec.digest}" if spec.digest else "found out when a campaign starts"
+        return [printable(spec.source), digest, "not unpacked yet"]
+    return [
+        printable(spec.source),
+        f"sha256 {own.digest}",
+        f"{own.architecture}, {own.libc}, {format_bytes(own.size_bytes)}",
+        f"runs {printable(shlex.join(own.entry))}" if own.entry else "no entry point",
+        f"as {printable(own.user or 'root')} in {printable(own.working_directory)}",
+    ]
+
+
+def _packages(study: Study) -> list[str]:
     """What the root file system is made of, and where that comes from."""
+    image = study.image
     mirror = "this machine's own mirror" if image.mirror == "auto" else image.mirror
     extra = [f"extra packages: {' '.join(image.extra_packages)}"] if image.extra_packages else []
+    extra += [f"packages of its entries: {' '.join(study.packages)}"] if study.packages else []
     return [f"Debian {image.suite} ({' '.join(image.components)}) from {mirror}, {image.kernel} kernel", *extra]
 
 

@@ -89,6 +89,7 @@ def evaluate(
     from vtax.analysis.prepared import prepare
     from vtax.evaluation.calibration_cache import tables_of
     from vtax.evidence.campaign import Evidence
+    from vtax.evidence.machine_cost import machine_cost
 
     log = campaign.look_log()
     end = until if until is not None else log.looks[-1].rounds if log and _is_over(log) else None
@@ -99,15 +100,16 @@ def evaluate(
     records = tuple(t for t in campaign.trials(texts=False) if until is None or t.round <= until)
     read = (readings or Readings(campaign)).all(records)
     trials = tuple(one.record for one in read)
-    measurements = tuple(value for one in read for value in one.measurements)
     by_trial = {one.record.id: one.reading for one in read}
+    printed = tuple(value for one in read for value in one.measurements)
+    measurements = (*printed, *machine_cost(plan, trials, by_trial))
     seal = campaign.seal(trials)
     tables = {} if plan.origin is Origin.IMPORTED else tables_of(plan.study, cache)
     evidence = Evidence(
         plan=plan,
         cells=cells,
         trials=trials,
-        measurements=measurements,
+        measurements=printed,
         readings=by_trial,
         counters={trial.id: trial.counters for trial in trials},
         seal=seal,

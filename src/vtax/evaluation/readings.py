@@ -101,7 +101,8 @@ def raw_digest(raw: Mapping[str, bytes]) -> str:
 
 
 def reader_of(record: TrialRecord) -> str:
-    """A digest of the code that reads a trial: of its tool's folder and of what all readers share."""
+    """A digest of the code that reads a trial: of its tool's folder, or of all where its tool may read with the readers
+    of others, and of what all readers share."""
     if record.imported is None:
         return _code(tool_of(record.benchmark))
     known = log_formats().get(record.imported.reader)
@@ -110,12 +111,13 @@ def reader_of(record: TrialRecord) -> str:
 
 @cache
 def _code(tool: Tool | None) -> str:
-    names = ("vtax.tools", "vtax.model.reading", "vtax.model.metric")
+    names = ("vtax.tools", "vtax.model.reading", "vtax.model.metric", "vtax.units")
     shared = [Path(str(import_module(name).__file__)) for name in names]
     sources = {*shared[0].parent.glob("*.py"), *shared[1:]}
-    for benchmark in tool.benchmarks if tool else ():
+    read_by = () if tool is None else tools() if tool.reads_with_others else (tool,)
+    for benchmark in (benchmark for one in read_by for benchmark in one.benchmarks):
         module = sys.modules[type(benchmark).__module__]
         file = Path(str(module.__file__))
         own = file.parent if (file.parent / "__init__.py").exists() else None  # a plug-in may be one module
-        sources |= set(own.glob("*.py")) if own else {file}
+        sources |= set(own.rglob("*.py")) if own else {file}
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(sources))).hexdigest()[:16]

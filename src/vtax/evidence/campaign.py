@@ -28,7 +28,8 @@ SHOWN = 4  # values or names that a message lists before it says how many more
 
 @dataclass(frozen=True)
 class Evidence:
-    """A campaign as it was recorded. `counters` are of trials by id, where they were read; texts need not be loaded."""
+    """A campaign as it was recorded. `counters` are of trials by id, where they were read; texts need not be loaded.
+    `measurements` are those that tools printed; what trials cost the machine is in `numbers` alone."""
 
     plan: Plan
     cells: tuple[CellRecord, ...] = ()

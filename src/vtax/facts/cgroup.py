@@ -15,7 +15,7 @@ from vtax.facts.sections import whole
 UNLIMITED_BYTES = 2**62  # version 1 writes "no limit" as the largest multiple of the page size
 FILES = (
     "memory.limit_in_bytes memory.memsw.limit_in_bytes memory.failcnt memory.oom_control memory.stat"
-    " memory.max memory.swap.max memory.events cpu.max cpu.cfs_quota_us cpu.cfs_period_us cpu.stat"
+    " memory.max memory.swap.max memory.events cpu.max cpu.cfs_quota_us cpu.cfs_period_us cpu.stat cpuacct.usage"
 )
 
 # The hierarchy is where every distribution mounts it. A container without a cgroup namespace sees its path from the
@@ -33,13 +33,14 @@ levels() {{
     [ -n "$below" ] || break
     below=${{below%/*}}
   done
-  try grep -asHE '^(-?[0-9]|max|hierarchical_mem|nr_periods|nr_throttled|throttled_|oom_kill )' "$@"
+  try grep -asHE '^(-?[0-9]|max|hierarchical_mem|nr_periods|nr_throttled|throttled_|usage_usec|oom_kill )' "$@"
 }}
 cgroup_levels() {{
   while IFS=: read -r number controllers path; do
     case $number:,$controllers, in
       0:*) [ -f /sys/fs/cgroup/cgroup.controllers ] && levels /sys/fs/cgroup "$path" ;;
       *,memory,*) levels /sys/fs/cgroup/memory "$path" ;;
+      *:,cpuacct,) levels /sys/fs/cgroup/cpuacct "$path" ;;
     esac
     case ,$controllers, in
       *,cpu,*) for mount in cpu cpu,cpuacct; do
@@ -58,6 +59,7 @@ LINE = re.compile(r"^(/.*)/([a-z_.]+):(.*)$", re.MULTILINE)
 class Level:
     """One directory of a hierarchy: its files' single lines, and `name number` pairs of the others."""
 
+    path: str = ""
     lines: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
 
@@ -73,7 +75,7 @@ def levels(text: str) -> tuple[Level, ...]:
         word, _, rest = content.partition(" ")
         if (count := whole(rest)) is not None:
             numbers.setdefault(directory, {})[word] = count
-    return tuple(Level(lines.get(path, {}), numbers.get(path, {})) for path in dict.fromkeys((*lines, *numbers)))
+    return tuple(Level(path, lines.get(path, {}), numbers.get(path, {})) for path in dict.fromkeys((*lines, *numbers)))
 
 
 def memory_limit_bytes(groups: tuple[Level, ...]) -> int | None:
@@ -124,6 +126,17 @@ def throttling(groups: tuple[Level, ...]) -> dict[str, float]:
     elif "throttled_usec" in worst:
         values["cpu_throttled_s"] = worst["throttled_usec"] / 1e6
     return values
+
+
+def cpu_time(groups: tuple[Level, ...]) -> dict[str, float]:
+    """CPU seconds of the innermost group that counts them. A group that vtax made is a node's; of any other it is not
+    known whether it is: a container sees its own as the root."""
+    for group in groups:
+        usec, nsec = group.numbers.get("usage_usec"), whole(group.lines.get("cpuacct.usage"))
+        if usec is not None or nsec is not None:
+            used_s = usec / 1e6 if usec is not None else (nsec or 0) / 1e9
+            return {"node_cpu_s" if "/vtax-" in group.path else "group_cpu_s": used_s}
+    return {}
 
 
 def memory_pressure(groups: tuple[Level, ...]) -> dict[str, float]:

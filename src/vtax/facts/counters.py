@@ -49,6 +49,7 @@ def parse_counters(text: str) -> dict[str, float]:
     values: dict[str, object] = {
         **cgroup.throttling(groups),
         **cgroup.memory_pressure(groups),
+        **cgroup.cpu_time(groups),
         "steal_ticks": ticks[STEAL] if len(known) == STEAL + 1 else None,
         "cpu_ticks": sum(known) if len(known) == STEAL + 1 else None,
         "swap_in_pages": whole(swap.get("pswpin")),

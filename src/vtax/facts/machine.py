@@ -39,6 +39,16 @@ def machine_counters(cpus: Sequence[int] = (), root: Path = Path("/")) -> dict[s
     return {name: float(value) for name, value in present(values) if isinstance(value, (int, float))}
 
 
+def cpu_counters(root: Path = Path("/")) -> dict[str, float]:
+    """The ticks of all CPUs since the boot: all, those in which they worked (or were stolen), and the stolen ones; none
+    where the kernel does not say."""
+    known = ticks(read(root / "proc/stat"), "cpu")
+    if not known:
+        return {}
+    idle = sum(known[place] for place in IDLE)
+    return {"cpu_ticks": sum(known), "busy_ticks": sum(known) - idle, "steal_ticks": known[STEAL]}
+
+
 def read(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace")

@@ -45,7 +45,12 @@ def find_machine_mirror() -> str:
 
 def cached(cache: Path, made: Recipe) -> Image | None:
     """The image of a recipe, when it is in the cache."""
-    manifest = cache / made.key / "image.json"
+    return read(cache, made.key)
+
+
+def read(cache: Path, key: str) -> Image | None:
+    """The image with this key, when it is in the cache."""
+    manifest = cache / key / "image.json"
     return _read(manifest) if manifest.exists() else None
 
 
@@ -69,7 +74,7 @@ def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
     """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log."""
     cache.mkdir(parents=True, exist_ok=True)
     cache.chmod(0o700)  # the tree has setuid programs of the day of the build
-    with _locked(cache / f"{made.key}.lock"):
+    with locked(cache / f"{made.key}.lock"):
         return cached(cache, made) or _build(cache, made, listener)
 
 
@@ -102,7 +107,8 @@ def missing() -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """While this lasts, no other process makes what the lock is of; it is waited for."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -126,12 +132,12 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         enter.chmod(0o700)
         image = Image(
             recipe=made.key,
-            digest=_sha256(work / "rootfs.tar"),
+            digest=sha256(work / "rootfs.tar"),
             directory=str(cache / made.key / "rootfs"),
             archive=str(cache / made.key / "rootfs.tar"),
-            versions=_versions(tree / "usr/local/lib/vtax/packages"),
+            versions=versions(tree / "usr/local/lib/vtax/packages"),
             kernel=str(cache / made.key / "rootfs" / kernel) if kernel else "",
-            enter_digest=_sha256(enter),
+            enter_digest=sha256(enter),
         )
         shutil.rmtree(work / "guest")
         (work / "recipe.json").write_text(json.dumps(made.model_dump(mode="json"), indent=1, sort_keys=True))
@@ -215,12 +221,14 @@ def _add_kernel(work: Path, tree: Path) -> str:
     return str(kernels[-1].relative_to(tree)) if kernels else ""
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """The digest of a file's content."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _versions(listing: Path) -> dict[str, str]:
+def versions(listing: Path) -> dict[str, str]:
+    """Package -> version, as the root file system lists them."""
     return dict(line.split(" ", 1) for line in listing.read_text().splitlines())
 
 

@@ -109,6 +109,7 @@ class TrialRecord(Record):
     load: tuple[StepRecord, ...] = ()  # what ran at the same time, as a disturbance
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
+    step_counters: Mapping[int, Mapping[str, float]] = Field(default_factory=dict)  # of the machine while a step ran
     plan_sha256: str = ""  # of the plan that it ran by; "" in records of older versions, and of imported logs
     pause: Pause | None = None  # None in a round whose clusters are not paused
     imported: Imported | None = None  # of a log that vtax did not make

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vtax.errors import EnvironmentMissing, UsageError
+from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener
 from vtax.facts.host import capacity, host_facts
-from vtax.image import build, recipe
-from vtax.model.cluster import Image
+from vtax.image import build, derived, recipe
+from vtax.image.workload import cache as workloads
+from vtax.model.cluster import Image, Workload
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.plan import Plan
@@ -44,6 +45,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
     With `only_available`, environments that cannot work here are left out, and the plan says why.
     """
     room = capacity(host_facts())
+    study = with_own_image(study, paths)
     environments = [resolve(spec, paths) for spec in study.environments]
     study = study.model_copy(update={"environments": tuple(environments)})
     providers = {spec.name: provider(spec.provider, paths.runtime) for spec in environments}
@@ -109,14 +111,66 @@ def refuse_impossible(prepared: Prepared) -> None:
 
 def cached_image(study: Study, paths: Paths) -> Image | None:
     """The root file system of a study, with its packages and its own image, where all of that is in the cache."""
-    return build.cached(paths.images, recipe.recipe(study.image, build.find_machine_mirror()))
+    made = recipe.recipe(study.image, build.find_machine_mirror())
+    image = derived.cached(paths.images, made, study.packages)
+    if image is None or study.image.workload is None:
+        return image
+    own = own_image(study, paths)
+    return image.model_copy(update={"workload": own}) if own else None
 
 
 def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
     """The root file system of a study, with its packages and its own image; what the cache lacks is made."""
-    return base_image(study.image, paths, listener)
+    spec = study.image.workload
+    own = workloads.ensure(paths.workloads, spec, listener) if spec else None  # sooner wrong than a root file system
+    made = recipe.recipe(study.image, build.find_machine_mirror())
+    image = derived.ensure(paths.images, made, study.packages, listener)
+    return image.model_copy(update={"workload": own})
 
 
 def base_image(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:
     """The root file system that studies with this [image] start from, built when the cache lacks it."""
     return build.ensure(paths.images, recipe.recipe(spec, build.find_machine_mirror()), listener)
+
+
+def with_own_image(study: Study, paths: Paths, *, freeze: bool = False) -> Study:
+    """The study with the digest of its own image: what files say, or, to `freeze` it, what a registry says now.
+
+    Raises UsageError for what is not an image for this machine.
+    """
+    spec = study.image.workload
+    if spec is None:
+        return study
+    found = workloads.frozen(paths.workloads, spec) if freeze else workloads.looked_up(paths.workloads, spec)
+    return study.model_copy(update={"image": study.image.model_copy(update={"workload": found})})
+
+
+def own_image(study: Study, paths: Paths) -> Workload | None:
+    """The study's own image where it is in the cache."""
+    spec = study.image.workload
+    return workloads.cached(paths.workloads, spec) if spec else None
+
+
+def refuse_missing_own_image(study: Study, paths: Paths) -> None:
+    """Raise NotMatched where the own image that a campaign was started with is no longer in the cache."""
+    spec = study.image.workload
+    if spec is not None and own_image(study, paths) is None:
+        raise NotMatched(
+            "the study's own image is no longer in the cache",
+            detail=f"{spec.source}, sha256 {spec.digest}",
+            remedy="`vtax image build` with the study unpacks it again, if it is still the same image",
+        )
+
+
+def to_make(study: Study, paths: Paths) -> dict[str, float]:
+    """What of a study's root file system the cache lacks, with about how many seconds it takes."""
+    made = recipe.recipe(study.image, build.find_machine_mirror())
+    lacking = {}
+    if derived.cached(paths.images, made, study.packages) is None:
+        if build.cached(paths.images, made) is None:
+            lacking["build the root file system"] = build.ESTIMATE_S
+        if derived.additional(made, study.packages):
+            lacking["install its packages"] = derived.ESTIMATE_S
+    if study.image.workload is not None and own_image(study, paths) is None:
+        lacking["unpack your own image"] = workloads.ESTIMATE_S
+    return lacking

@@ -27,7 +27,8 @@ class Hierarchy:
 
     `cpu` has no limit for a node, but makes its processes one party for the scheduler, as those of a container are.
     Outside such groups every session of a terminal or a login is a party (sched_autogroup), so on a busy machine a
-    program over several logins would get more time than the same program in containers.
+    program over several logins would get more time than the same program in containers. `account`, where it is a tree
+    of its own, counts their CPU time.
     """
 
     version: int
@@ -35,10 +36,11 @@ class Hierarchy:
     memory: Path
     freezer: Path | None = None
     cpu: Path | None = None
+    account: Path | None = None
 
     @property
     def trees(self) -> tuple[Path, ...]:
-        others = (tree for tree in (self.freezer, self.cpu) if tree)
+        others = (tree for tree in (self.freezer, self.cpu, self.account) if tree)
         return tuple(dict.fromkeys((self.cpuset, self.memory, *others)))
 
     def freezer_of(self, campaign: str) -> Freezer | None:
@@ -55,8 +57,9 @@ def find(root: Path = ROOT) -> Hierarchy | None:
         return Hierarchy(2, root, root) if usable and os.access(root, os.W_OK) else None
     cpuset, memory = root / "cpuset", root / "memory"
     if _usable(cpuset) and _usable(memory):
-        freezer, cpu = root / FREEZER, root / "cpu"
-        return Hierarchy(1, cpuset, memory, freezer if _usable(freezer) else None, cpu if _usable(cpu) else None)
+        apart = (root / "cpuacct").resolve() != (root / "cpu").resolve()
+        others = (root / FREEZER, root / "cpu", *((root / "cpuacct",) if apart else ()))
+        return Hierarchy(1, cpuset, memory, *(tree if _usable(tree) else None for tree in others))
     return None
 
 

@@ -84,6 +84,7 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         versions=about["image"]["versions"],
         image_sha256=about["image"]["digest"],
         image_recipe=about["image"]["recipe"],
+        workload=campaign.workload(),
         host_facts=about["host"],
         meanings={label: {m.name: m.meaning for m in known} for label, known in declared.items()},
         references=references() if with_reference else (),

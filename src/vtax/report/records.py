@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from vtax.analysis.records import Analysis
-from vtax.model.cluster import CellRecord
+from vtax.model.cluster import CellRecord, Workload
 from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
 from vtax.model.record import Labels, Record
@@ -60,5 +60,6 @@ class ReportInput(Record):
     image_sha256: str = ""
     directory: str = "DIR"  # of the campaign, as a command names it
     image_recipe: str = ""
+    workload: Workload | None = None  # the user's own image
     against: tuple[Analysis, ...] = ()  # the same campaign against other environments than the study's baseline
     plan_frozen: str = "unknown"  # before the first run: "yes", "no" or "unknown", by the hashes that the files name

@@ -24,6 +24,8 @@ PROGRAMS = {
     "unshare": "apt-get install util-linux",
     "ip": "apt-get install iproute2",
     "sysctl": "apt-get install procps",
+    "skopeo": "apt-get install skopeo (for studies with an image of their own)",
+    "umoci": "apt-get install umoci (for studies with an image of their own)",
 }
 WIDE = {"avx512f": ("SkylakeX", "Cooperlake", "SapphireRapids"), "avx2": ("Haswell", "Zen", "Excavator")}
 

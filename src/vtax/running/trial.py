@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
@@ -15,6 +15,7 @@ from vtax.model.plan import Cell, PlannedTrial, Step, Work
 from vtax.model.trial import Pause, Status, StepRecord, TrialRecord
 from vtax.providers.base import Cluster
 from vtax.running import steps
+from vtax.running.machine_use import counting
 from vtax.running.services import Services
 from vtax.transport.parallel import each
 
@@ -63,6 +64,7 @@ class _Trial:
         self.services = Services(cluster, work.target, place)
         self.records: list[StepRecord] = []
         self.load: list[StepRecord] = []
+        self.used: dict[int, dict[str, float]] = {}
         self.status, self.failure = Status.OK, ""
 
     def run(self, blank: TrialRecord, done: set[str]) -> TrialRecord:
@@ -123,7 +125,11 @@ class _Trial:
 
     def _step(self, number: int, step: Step) -> None:
         steps.prepare(self.cluster, step, self.target, self.kept)
-        ran = steps.run(self.cluster, number, step, self.target, self.place)
+        transports = [steps.transport_of(self.cluster, step, node, self.target) for node in step.nodes]
+        with counting(transports) if step.phase is Phase.RUN else nullcontext({}) as spent:
+            ran = steps.run(self.cluster, number, step, self.target, self.place)
+        if step.phase is Phase.RUN:
+            self.used[number] = spent
         self.records += ran
         status, failure = steps.judge(step, ran, self.place)
         self._fail(f"{step.phase}: {failure}" if failure and step.phase is not Phase.RUN else failure, status)
@@ -158,6 +164,7 @@ class _Trial:
             "elapsed_s": elapsed_s,
             "counters": {node: delta(before[node], after[node]) for node in before if node in after},
             "host_counters": machine,
+            "step_counters": self.used,
         }
 
     def _run_all(self, background: list[steps.BackgroundStep], load: list[steps.BackgroundStep]) -> None:

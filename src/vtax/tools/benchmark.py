@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from vtax.errors import ParseError
@@ -11,7 +12,7 @@ from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.record import Record
 from vtax.model.trial import TrialRecord
-from vtax.tools.reading import Output, Section, lines_of
+from vtax.tools.reading import Output, Reading, Section, lines_of
 
 GRACE_S = 30.0  # what any step may take beyond its own run time before it counts as hung
 
@@ -29,6 +30,13 @@ class Around(NamedTuple):
     workload: bool  # whether the study has an image of its own
 
 
+class Tried(NamedTuple):
+    """What the metrics of an entry found in outputs that a person has, by output; what could not be tried, and why."""
+
+    readings: Mapping[str, Reading]
+    untried: tuple[str, ...] = ()
+
+
 ATTRIBUTES = ("name", "requires", "scopes", "default_scopes", "metrics", "params")
 
 
@@ -42,6 +50,7 @@ class Benchmark(Protocol):
     Some have more: `metrics_of(params)` where the metrics of an entry depend on its parameters, as a study has them;
     `mistakes(params, spec, workload=...)` for what is wrong with an entry as a whole (paths relative to it; `workload`:
     whether the study has an image of its own); `placed(params, around)` for parameters that depend on the study.
+    `tried(params, texts, label)` tries metrics on outputs without a run, and returns a `Tried`.
     `own_code = True` is for one that runs commands of the study's author. `about_storage = False` is for one that may
     run on the shared file system and measures something else.
     """

@@ -1,7 +1,8 @@
 """Regular expressions of users, run by RE2: in time that grows with the text and never with its content.
 
-RE2 has no backreferences and no look-around, so a pattern with one of these is a mistake. `^` and `$` are the beginning and
-the end of a line. A program of RE2 that no longer fits its memory runs instruction by instruction, so its size is bounded.
+RE2 has no backreferences and no look-around, so a pattern with one of these is a mistake. `^` and `$` are the beginning
+and the end of a line. A program that no longer fits RE2's memory runs instruction by instruction, so its size is
+bounded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from pydantic import AfterValidator, Field
 LONGEST = 1000  # characters of a pattern
 LARGEST_PROGRAM = 500  # instructions: at most some 8 ns for each of them and byte of the text
 WHY = (
-    (re.compile(r"\(\?<?[=!]"), "look-ahead and look-behind are not supported: match what is around the number instead"),
+    (
+        re.compile(r"\(\?<?[=!]"),
+        "look-ahead and look-behind are not supported: match what is around the number instead",
+    ),
     (re.compile(r"\\[1-9]|\(\?P="), "backreferences are not supported"),
     (re.compile(r"[*+?}]\+|\(\?>"), "possessive repetitions and atomic groups are not supported, and not needed"),
     (re.compile(r"\\Z"), r"the end of the text is \z"),
@@ -43,6 +47,11 @@ class Pattern:
     @property
     def groups(self) -> int:
         return int(self._compiled.groups)
+
+    @property
+    def size(self) -> int:
+        """Instructions of its program."""
+        return int(self._compiled.programsize)
 
     def found(self, text: str) -> bool:
         """Whether it matches anywhere in `text`."""
@@ -71,7 +80,7 @@ def compile_pattern(text: str) -> Pattern:
         pattern = Pattern(text)
     except (re2.error, UnicodeEncodeError) as error:
         raise ValueError(_explained(text, error)) from error
-    if pattern._compiled.programsize > LARGEST_PROGRAM:
+    if pattern.size > LARGEST_PROGRAM:
         raise ValueError("the pattern is too large: use smaller repetitions, such as x* instead of x{500}")
     return pattern
 

@@ -81,6 +81,7 @@ class Tool:
     versions: Mapping[str, str] = field(default_factory=dict)
     builds: tuple[Build, ...] = ()
     file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reads_with_others: bool = False  # its output may be read by the readers of all other tools
     same_work: tuple[str, ...] = ()  # metrics that are about the same work in all of its benchmarks
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # label -> its values as tables list them
     audit: Callable[[], tuple[Row, ...]] = tuple

@@ -1,4 +1,4 @@
-"""C05 to C09, O02 to O04, R03, R06, R09, R10, T06, T08: the machine, its clocks, and the ground that all stand on."""
+"""C05 to C10, O02 to O04, R03, R06, R09, R10, T06, T08: the machine, its clocks, and the ground that all stand on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from builders.audit_cases import COUNTERS, HOST_FACTS, SEAL, evidence, failed, logged, passed, unknown
-from vtax.audit import Evidence, clocks, disturbance, environment, machine, method, stolen
+from vtax.audit import Evidence, clocks, disturbance, environment, machine, machine_cost, method, stolen
 from vtax.model.finding import Outcome, Severity
+from vtax.model.machine_cost import MACHINE_METRICS
 from vtax.model.nodes import Scope
 from vtax.model.trial import Pause
 
@@ -443,3 +444,29 @@ def test_r10_another_root_file_system() -> None:
 
 def test_a_row_that_saw_nothing_did_not_pass() -> None:
     assert clocks.elapsed.look(replace(evidence(), trials=())).outcome is Outcome.UNKNOWN
+
+
+def costly(spent: float, idle: float, **cell: Any) -> Evidence:
+    """So many CPUs in use during the runs, and while clusters were idle."""
+    campaign = evidence()
+    counted = {"seconds": 20.0, "busy_ticks": 2000 * spent + 40, "steal_ticks": 40.0, "vtax_cpu_s": 0.0}
+    rest = {"seconds": 2.0, "busy_ticks": 200 * idle + 7, "steal_ticks": 7.0, **cell}
+    return replace(
+        campaign,
+        trials=tuple(one.model_copy(update={"step_counters": {0: counted}}) for one in campaign.trials),
+        cells=tuple(one.model_copy(update={"idle": rest}) for one in campaign.cells),
+    )
+
+
+def test_c10_the_machine_s_own_background() -> None:
+    found = failed(machine_cost.background, costly(1.5, 0.3))
+    assert {(one.environment, one.benchmark) for one in found} >= {("host", "hpcc"), ("container", "hpcc")}
+    assert "1.50 CPUs in use, 0.30 with an idle cluster (20%)" in found[0].message
+    assert {one.severity for one in found} == {Severity.WARNING}
+    assert set(found[0].metrics) == MACHINE_METRICS
+    assert passed(machine_cost.background, costly(1.5, 0.1))
+
+
+def test_c10_without_what_it_needs() -> None:
+    assert machine_cost.background.look(evidence()).outcome is Outcome.NOT_APPLICABLE
+    assert unknown(machine_cost.background, costly(1.5, 0.3, seconds=0.0))

@@ -37,6 +37,20 @@ def contents(place: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(place.iterdir()) if path.is_file()}
 
 
+def test_version_1_counts_cpu_time_where_that_is_a_tree_of_its_own(tmp_path: Path) -> None:
+    tree(version_1(tmp_path), {"cpu/cgroup.procs": "", "cpuacct/cgroup.procs": ""})
+    found = cgroup.find(tmp_path)
+    assert found is not None
+    assert found.account == tmp_path / "cpuacct"
+    made = cgroup.make(found, "c1", "worker1", (0,), GIB)
+    assert tmp_path / "cpuacct/vtax-c1/worker1" in made
+    shutil.rmtree(tmp_path / "cpuacct")
+    (tmp_path / "cpuacct").symlink_to("cpu")  # mounted together: the group of `cpu` counts
+    together = cgroup.find(tmp_path)
+    assert together is not None
+    assert (together.cpu, together.account) == (tmp_path / "cpu", None)
+
+
 # --- what is there -------------------------------------------------------------------------------------------------
 
 

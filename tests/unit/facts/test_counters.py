@@ -50,6 +50,36 @@ def test_version_2_by_hand() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("levels", "counted"),
+    [
+        pytest.param(["/sys/fs/cgroup/cpu.stat:usage_usec 2500000"], {"group_cpu_s": 2.5}, id="a container, version 2"),
+        pytest.param(["/sys/fs/cgroup/cpuacct/cpuacct.usage:7000000001"], {"group_cpu_s": 7.000000001}, id="version 1"),
+        pytest.param(
+            [
+                "/sys/fs/cgroup/vtax-c1/worker1/cpu.stat:usage_usec 1500000",
+                "/sys/fs/cgroup/cpu.stat:usage_usec 90000000",
+            ],
+            {"node_cpu_s": 1.5},
+            id="the host, version 2",
+        ),
+        pytest.param(
+            [
+                "/sys/fs/cgroup/cpuset/vtax-c1/worker1/memory.limit_in_bytes:1",
+                "/sys/fs/cgroup/cpuacct/vtax-c1/worker1/cpuacct.usage:3000000000",
+                "/sys/fs/cgroup/cpuacct/cpuacct.usage:90000000000",
+            ],
+            {"node_cpu_s": 3.0},
+            id="the host, version 1",
+        ),
+        pytest.param(["/sys/fs/cgroup/cpu/cpu.stat:nr_periods 0"], {}, id="not counted"),
+    ],
+)
+def test_the_cpu_time_of_a_node_is_that_of_the_innermost_group(levels: list[str], counted: dict[str, float]) -> None:
+    printed = f"\n{MARK} levels\n" + "".join(f"{line}\n" for line in levels) + f"\n{MARK} end\n"
+    assert parse_counters(printed) == pytest.approx(counted)
+
+
 @pytest.mark.parametrize("case", ["counters-docker", "counters-host"])
 def test_recorded(case: str) -> None:
     values = parse_counters((DATA / case / "stdout").read_text("utf-8"))

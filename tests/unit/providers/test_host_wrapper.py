@@ -75,6 +75,28 @@ def test_only_what_is_asked_for_is_kept_of_root_s_capabilities(monkeypatch: pyte
     assert wrapped((), keep=("setgid", "setuid"))[-3:] == ["setgid,setuid", *COMMAND]
 
 
+@pytest.mark.parametrize(
+    ("argv", "capabilities"),
+    [
+        (("vtax-run", "--report", "usage.json", "--", "true"), ""),
+        (("vtax-run", "--user", "postgres", "--", "true"), "+setgid,+setuid"),
+        (("vtax-run", "--report", "u", "--image", "/workload", "--", "true"), "+setgid,+setuid,+sys_chroot"),
+        (("vtax-run", "--image", "/workload"), "+setgid,+setuid,+sys_chroot"),  # its entry point
+        (("timeout", "-k", "5", "20", "vtax-run", "--user", "postgres", "--", "true"), "+setgid,+setuid"),
+        (("vtax-run", "--set", "--user", "--", "true"), ""),
+        (("vtax-run", "--", "vtax-run", "--user", "root", "true"), ""),
+        (("sh", "-c", "vtax-run", "--user", "postgres"), ""),
+    ],
+)
+def test_a_command_that_becomes_another_user_is_lent_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], capabilities: str
+) -> None:
+    """It gives them back: see the tests of vtax-run, and test_confinement."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    wrap = wrapper("c1", IMAGE, Path("/run/w"), Path("/run/s"), "/data", (0,), (), network="", node="")
+    assert wrap("/scratch/t", argv)[-len(argv) - 1 :] == (capabilities, *argv)
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     root = tmp_path / "rootfs"

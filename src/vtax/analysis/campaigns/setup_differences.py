@@ -135,10 +135,18 @@ def _image(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterable[SetupDifferen
     one, two = a["image"], b["image"]
     if one.get("digest") != two.get("digest"):
         yield _warning("sha256 of the root file system", one.get("digest"), two.get("digest"))
+    mine, other = _own_digest(one), _own_digest(two)
+    if mine != other:
+        yield _warning("sha256 of the own image", mine, other)
     mine, other = one.get("versions") or {}, two.get("versions") or {}
     for package in sorted({*mine, *other}):
         if mine.get(package) != other.get(package):
             yield _warning(f"package {package}", mine.get(package), other.get(package))
+
+
+def _own_digest(image: Mapping[str, Any]) -> Any:
+    own = image.get("workload")
+    return own.get("digest") if isinstance(own, Mapping) else None
 
 
 def _facts(prefix: str, environment: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterable[SetupDifference]:

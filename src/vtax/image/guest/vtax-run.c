@@ -339,6 +339,7 @@ int main(int argc, char **argv) {
     if (take_options(of_image, words, true) < words) refuse("more than options are in the config of", asked.image);
     take_options(argv + 1, (size_t)argc - 1, false);
   }
+  if (!*command && asked.image) refuse("no command is given, and the image names none:", asked.image);
   if (!*command) refuse("usage: vtax-run [--report FILE] [--image DIR] [--user USER[:GROUP]] [--directory DIR]",
                         "[--set NAME=VALUE]... [--] COMMAND ARG...");
   if (asked.image) enter_image();

@@ -13,6 +13,7 @@ from vtax.report.document.answer.model import Answer
 from vtax.report.document.conclusion import conclusion
 from vtax.report.document.entries import sections
 from vtax.report.document.ladder_table import ladder_table
+from vtax.report.document.machine_cost import machine_table
 from vtax.report.document.model import Document
 from vtax.report.document.naming import NBSP, interval
 from vtax.report.document.numbers import listed
@@ -46,6 +47,7 @@ def document_of(report: ReportInput) -> Document:
         overview=imported.of_runs(overview(results)) if foreign else overview(results),
         scores=score_table(analysis),
         ladder=ladder_table(analysis),
+        machine_cost=machine_table(report),
         sections=sections(report, results),
         failures=setup.failures(report),
         matched=facts.matched(report),

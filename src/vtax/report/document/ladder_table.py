@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vtax.analysis.records import Analysis, LadderStep
+from vtax.model.machine_cost import MACHINE_METRICS
 from vtax.report.document.cells import ratio_of
 from vtax.report.document.model import Cell, Column, Row, Table
 from vtax.report.document.numbers import ABSENT, interval_text, labels_text, ratio_text
@@ -15,9 +16,10 @@ NOTE = (
 
 def ladder_table(analysis: Analysis) -> Table:
     """Primary metrics first; without a row when the study has no ladder."""
-    steps = list(dict.fromkeys((rung.previous, rung.environment) for one in analysis.ladder for rung in one.rungs))
+    several = [one for one in analysis.ladder if one.metric not in MACHINE_METRICS]
+    steps = list(dict.fromkeys((rung.previous, rung.environment) for one in several for rung in one.rungs))
     rows = []
-    for one in sorted(analysis.ladder, key=lambda one: not one.primary):
+    for one in sorted(several, key=lambda one: not one.primary):
         rungs = {(rung.previous, rung.environment): rung for rung in one.rungs}
         name = " ".join(part for part in (one.label, one.metric, labels_text(one.labels)) if part)
         cells = [_cell(rungs.get(step)) for step in steps]

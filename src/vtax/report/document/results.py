@@ -8,6 +8,7 @@ from functools import cached_property
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Level
+from vtax.model.machine_cost import MACHINE_METRICS
 from vtax.report.document.groups import Group, group_of
 from vtax.report.document.numbers import natural
 from vtax.report.records import ReportInput
@@ -77,13 +78,14 @@ class Results:
 
 
 def results_of(report: ReportInput) -> Results:
-    """The analysis, looked up by series; entries of the study in their order, metrics as declared, labels as read."""
+    """The analysis, looked up by series; entries of the study in their order, metrics as declared, labels as read. What
+    trials cost the machine has a table of its own."""
     analysis = report.analysis
     levels: dict[Series, dict[str, Level]] = {}
     comparisons: dict[Series, dict[str, Comparison]] = {}
-    for level in analysis.levels:
+    for level in (one for one in analysis.levels if one.metric not in MACHINE_METRICS):
         levels.setdefault(level.series, {})[level.environment] = level
-    for item in analysis.comparisons:
+    for item in (one for one in analysis.comparisons if one.metric not in MACHINE_METRICS):
         series = Series(item.benchmark, item.label, item.metric, tuple(sorted(item.labels.items())))
         comparisons.setdefault(series, {})[item.environment] = item
     entries = [spec.label for spec in report.plan.study.benchmarks]

@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Sequence
 
 from vtax.analysis.records import Analysis
-from vtax.model.cluster import CellRecord
+from vtax.model.cluster import CellRecord, Workload
 from vtax.model.plan import Origin
 from vtax.model.trial import Status
 from vtax.report.document.facts import UNKNOWN, fact_text
 from vtax.report.document.model import Cell, Column, Row, Table, pairs_table
 from vtax.report.records import ReportInput
 from vtax.tools import packages
-from vtax.units import format_looks, format_seconds
+from vtax.units import format_bytes, format_looks, format_seconds
 
 SYSTEM = re.compile(
     r"vtax|openmpi-bin|libopenmpi\d\w*|libopenblas0-\w+|libc6|linux-image-\S+|openssh-server|nfs-\S+"
@@ -139,7 +139,24 @@ def image(report: ReportInput) -> Table:
     ]
     if spec.extra_packages:
         pairs.append(("extra packages", ", ".join(spec.extra_packages)))
+    if report.plan.study.packages:
+        pairs.append(("packages of the entries", ", ".join(report.plan.study.packages)))
+    if report.workload:
+        pairs += _own_image(report.workload)
     return pairs_table("The root file system", pairs, ("Item", "Value"))
+
+
+def _own_image(own: Workload) -> list[tuple[str, str]]:
+    """The image that commands are run in."""
+    return [
+        ("own image", own.source),
+        ("own image, sha256 of its configuration", own.digest),
+        ("own image, made for", f"{own.architecture}, {own.libc}"),
+        ("own image, size", format_bytes(own.size_bytes)),
+        ("own image, entry point and command", shlex.join(own.entry) or "none"),
+        ("own image, user and directory", f"{own.user or 'root'}, {own.working_directory}"),
+        ("own image, unpacked by", own.unpacked_by or UNKNOWN),
+    ]
 
 
 def cells(report: ReportInput) -> Table:

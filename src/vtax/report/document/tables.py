@@ -68,21 +68,21 @@ def overview(results: Results) -> Table:
                 rows.append(Row((Cell(f"{group.shown}{EXPLORATORY if exploratory else ''}"),), heading=True))
             for several in bundles(own):
                 if len(several) < COLLAPSE_FROM:
-                    rows += [_overview_row(results, series) for series in several]
+                    rows += [overview_row(results, series) for series in several]
                 else:
-                    rows.append(_range_row(results, several))
+                    rows.append(range_row(results, several))
     note = f"mean ± standard deviation over n rounds; next to it the performance relative to {results.baseline}"
     columns = columns_of(results, "Metric", results.compared)
     return Table("Every primary metric", columns, tuple(rows), note)
 
 
-def _overview_row(results: Results, series: Series) -> Row:
+def overview_row(results: Results, series: Series, title: Cell | None = None) -> Row:
+    """A series; under another `title` than that of its metric, it has no raw files in the page."""
     factor, unit = unit_for([level for name, level in results.levels[series].items() if name in results.compared])
-    name = Cell(named(series.metric, unit), f"{series.label}, {labels_text(dict(series.labels))}")
-    cells = [name]
+    cells = [title or Cell(named(series.metric, unit), f"{series.label}, {labels_text(dict(series.labels))}")]
     for environment in results.compared:
         level = results.levels[series].get(environment)
-        cells.append(level_cell(level, factor, median=False, raw=results.raw(series)))
+        cells.append(level_cell(level, factor, median=False, raw="" if title else results.raw(series)))
         if environment != results.baseline:
             item = results.comparisons.get(series, {}).get(environment)
             exploratory = series in results.exploratory
@@ -90,14 +90,15 @@ def _overview_row(results: Results, series: Series) -> Row:
     return Row(tuple(cells), unit=unit)
 
 
-def _range_row(results: Results, several: Sequence[Series]) -> Row:
+def range_row(results: Results, several: Sequence[Series], title: Cell | None = None) -> Row:
+    """Several series of one metric as ranges."""
     every = [level for series in several for level in results.levels[series].values()]
     levels = [level for level in every if level.environment in results.compared]
     factor, unit = unit_for(levels)
     shared = set.intersection(*(set(series.labels) for series in several))
     where = labels_text({k: v for k, v in shared if k not in PLACES})
     words = ", ".join(word for word in (several[0].label, where, f"{len(several)} rows in the table below") if word)
-    cells = [Cell(named(several[0].metric, unit), words)]
+    cells = [title or Cell(named(several[0].metric, unit), words)]
     for environment in results.compared:
         means = [level.mean / factor for level in levels if level.environment == environment]
         cells.append(Cell(span(means, format_number)))

@@ -5,4 +5,4 @@ from __future__ import annotations
 from vtax.tools.command.benchmark import Command
 from vtax.tools.tool import Tool
 
-TOOL = Tool(name="command", benchmarks=(Command(),), programs=("vtax-run", "vtax-supervise"))
+TOOL = Tool(name="command", benchmarks=(Command(),), programs=("vtax-run", "vtax-supervise"), reads_with_others=True)

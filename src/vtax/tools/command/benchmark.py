@@ -13,7 +13,7 @@ from vtax.model.nodes import Phase, Scope, Target
 from vtax.model.plan import Step
 from vtax.model.study import BenchmarkSpec
 from vtax.model.trial import StepRecord, TrialRecord
-from vtax.tools.benchmark import Around, source_of
+from vtax.tools.benchmark import Around, Tried, source_of
 from vtax.tools.command import templates
 from vtax.tools.command.checks import mistakes
 from vtax.tools.command.metric_table import declared
@@ -75,6 +75,11 @@ class Command:
             return (Output(done.stdout, reading),)
         found = extract(params.metrics, texts, record.label)
         return tuple(Output(files.get(name, done.stdout), reading) for name, reading in found.readings.items())
+
+    def tried(self, params: CommandParams, texts: Mapping[str, str], label: str) -> Tried:
+        from vtax.tools.command.sample import tried
+
+        return tried(params, texts, label)
 
     def estimate_s(self, params: CommandParams, target: Target) -> float:
         run = params.running

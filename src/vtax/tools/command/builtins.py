@@ -1,6 +1,7 @@
 """What is measured of every command without being asked for: vtax-run's report, which is one JSON object.
 
-User and system time, faults and switches are the kernel's account of the command and of the children that it waited for.
+User and system time, faults and switches are the kernel's account of the command and of the children that it waited
+for.
 """
 
 from __future__ import annotations
@@ -66,4 +67,6 @@ def read_usage(reading: Reading, text: str, wanted: dict[str, Metric], asked: fr
         if value > 0 or not metric.kind.has_ratio:
             reading.values.append(Value(metric, value, document.line(BUILTINS[name].keys[0])))
         elif name in asked or name == DEFAULT:
-            reading.refuse(document.line(BUILTINS[name].keys[0]), metric.name, "it is 0: too short for the kernel to tell")
+            reading.refuse(
+                document.line(BUILTINS[name].keys[0]), metric.name, "it is 0: too short for the kernel to tell"
+            )

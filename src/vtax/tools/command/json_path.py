@@ -9,6 +9,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any, Final
 
 from vtax.tools.documents import Document, Unfit, members, number_of
@@ -18,16 +19,17 @@ STEP = re.compile(
     r"""\.([A-Za-z_][A-Za-z0-9_-]{0,199})|\[(\d{1,9})\]|\[(\*)\]|\[("(?:[^"\\]|\\.){0,200}"|'[^'\\]{0,200}')\]"""
 )
 MOST_STEPS = 20
-EVERY: Final = "*"
 SHOWN_KEYS = 8
 
-Step = str | int  # a name, an index; EVERY is not a name, because names have a dot or quotes
+
+class Every(Enum):
+    """Stands for all elements of a list, as `[*]` does; the name "*" is another thing."""
+
+    ELEMENT = "[*]"
 
 
-class Name(str):
-    """A name that is looked up in an object, `*` included."""
-
-    __slots__ = ()
+EVERY: Final = Every.ELEMENT
+Step = str | int | Every
 
 
 def steps_of(path: str) -> tuple[Step, ...]:
@@ -39,7 +41,7 @@ def steps_of(path: str) -> tuple[Step, ...]:
         part = STEP.match(path, at)
         if part is None:
             raise ValueError(
-                f"cannot read the path from {path[at : at + 20]!r} on; its parts are .name, [0], [*] and [\"a name\"]"
+                f'cannot read the path from {path[at : at + 20]!r} on; its parts are .name, [0], [*] and ["a name"]'
             )
         steps.append(_step(part))
         at = part.end()
@@ -55,9 +57,9 @@ def _step(part: re.Match[str]) -> Step:
     if index:
         return int(index)
     if quoted is None:
-        return Name(name)
+        return name
     try:
-        return Name(json.loads(quoted) if quoted[0] == '"' else quoted[1:-1])
+        return str(json.loads(quoted)) if quoted[0] == '"' else quoted[1:-1]
     except ValueError as error:
         raise ValueError(f"{quoted} is not a name: {error}") from error
 
@@ -81,7 +83,7 @@ class Node:
             if self._inside is None:
                 self._inside = dict(members(self._source.text, self._at))
             if key in self._inside:
-                where = f"{self.where}{_written(Name(key) if isinstance(key, str) else key)}"
+                where = f"{self.where}{_written(key)}"
                 return Node(self._source, value[key], self._inside[key], where)
         return None
 
@@ -91,8 +93,7 @@ class Node:
         for key in path:
             part = node.get(key)
             if part is None:
-                step = Name(key) if isinstance(key, str) else key
-                raise Unfit(node.line, f"there is no {node.where}{_written(step)}: {node.where} {_holds(node.value)}")
+                raise Unfit(node.line, f"there is no {node.where}{_written(key)}: {node.where} {_holds(node.value)}")
             node = part
         return node
 
@@ -122,8 +123,7 @@ class Node:
             yield self
             return
         step, rest = steps[0], steps[1:]
-        every = step == EVERY and not isinstance(step, Name)
-        for part in self.every() if every else (self.at(step),):
+        for part in self.every() if isinstance(step, Every) else (self.at(step),):
             yield from part.found(rest)
 
 
@@ -150,8 +150,8 @@ def document(lines: Sequence[Line]) -> Node:
     return Node(Source("\n".join(line.text for line in rest), rest[0].number), found.value, 0, "$")
 
 
-def _written(step: Step) -> str:
-    if not isinstance(step, Name):
+def _written(step: str | int) -> str:
+    if isinstance(step, int):
         return f"[{step}]"
     return f".{step}" if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,199}", step) else f"[{json.dumps(step)}]"
 

@@ -1,7 +1,7 @@
 """One `[[benchmarks.metrics]]` of a command: what a number is called, what it means, and where it is found.
 
-A number is found by exactly one of `regex`, `json`, `csv`, `builtin` and `reader`. `builtin` is measured by vtax itself; a
-ready-made `reader` brings metrics of its own, or takes the one that the table declares.
+A number is found by exactly one of `regex`, `json`, `csv`, `builtin` and `reader`. `builtin` is measured by vtax
+itself; a ready-made `reader` brings metrics of its own, or takes the one that the table declares.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from vtax.model.metric import OPEN_KINDS, Direction, Kind, Metric
 from vtax.model.names import MetricName, OutputName, Unit
 from vtax.model.record import Record
 from vtax.tools.command.builtins import BUILTINS, DEFAULT
-from vtax.tools.command.json_path import steps_of
-from vtax.tools.patterns import NumberPattern
+from vtax.tools.command.json_path import EVERY, steps_of
 from vtax.tools.command.readers import Reader, reader_names, reader_of
+from vtax.tools.patterns import NumberPattern
 from vtax.units import base_unit
 
 WAYS = ("regex", "json", "csv", "builtin", "reader")
 DIRECTIONS = {"higher": Direction.HIGHER, "lower": Direction.LOWER}
 RESERVED = ("usage", "usage.json")  # vtax's own account of a command
+TAKEN = ("machine_cpu_time", "machine_energy", "node_cpu_time")  # what vtax computes for every trial
 MOST_METRICS = 100  # of one entry
 
 
@@ -104,7 +105,7 @@ class MetricTable(Record):
             raise ValueError('count = "all" needs an `aggregate`: median, mean, sum, min or max')
         if self.aggregate is not None and not several:
             raise ValueError('`aggregate` needs count = "all"; without it there is exactly one number')
-        if self.path is not None and ("*" in steps_of(self.path)) and not several:
+        if self.path is not None and EVERY in steps_of(self.path) and not several:
             raise ValueError('[*] stands for several numbers: it needs count = "all" and an `aggregate`')
 
     def _check_declared(self) -> None:
@@ -118,7 +119,9 @@ class MetricTable(Record):
         base_unit(self.unit)
         self._check_direction(self.kind)
         if self.kind is Kind.COUNT and self.primary:
-            raise ValueError("a count is neither better nor worse, so it cannot be primary; use another kind, such as cost")
+            raise ValueError(
+                "a count is neither better nor worse, so it cannot be primary; use another kind, such as cost"
+            )
 
     def _check_direction(self, kind: Kind) -> None:
         if kind in OPEN_KINDS:
@@ -135,9 +138,11 @@ class MetricTable(Record):
             raise ValueError(f"there is no builtin {json.dumps(builtin)}; allowed: {', '.join(BUILTINS)}")
         known = BUILTINS[builtin].metric
         self._leave_out(("direction", "measure", "meaning"), "is settled by the builtin")
-        if self.unit is not None and self.unit != known.unit or self.kind is not None and self.kind is not known.kind:
+        if (self.unit is not None and self.unit != known.unit) or (
+            self.kind is not None and self.kind is not known.kind
+        ):
             raise ValueError(f"{builtin} is in {known.unit}, and its kind is {known.kind}; leave `unit` and `kind` out")
-        if "source" in self.model_fields_set:
+        if self.source != "stdout":
             raise ValueError("a builtin is not read from an output; leave `from` out")
         if isinstance(self.primary, list):
             raise ValueError("`primary` is true or false; a list is for the metrics of a `reader`")
@@ -155,8 +160,8 @@ class MetricTable(Record):
             return
         if not reader.metrics:
             raise ValueError(
-                f"what the reader {reader.name} reads says neither unit nor direction: give `name`, `unit`, `kind`, and "
-                "`measure` where the output has another name for it"
+                f"what the reader {reader.name} reads says neither unit nor direction: give `name`, `unit`, `kind`, "
+                "and `measure` where the output has another name for it"
             )
         self._leave_out(("unit", "kind", "direction", "measure", "meaning"), f"comes from the reader {reader.name}")
         if self.primary is True:
@@ -208,8 +213,8 @@ def known_reader(name: str) -> Reader:
 def declared(tables: Sequence[MetricTable]) -> tuple[Metric, ...]:
     """Every metric that an entry may report: its own, and what is always measured. `wall` decides where it has none."""
     own = [metric for table in tables for metric in table.metrics]
-    taken = {metric.name for metric in own} | {table.builtin for table in tables}
-    always = [builtin.metric for name, builtin in BUILTINS.items() if builtin.always and name not in taken]
+    asked = {table.builtin for table in tables}
+    always = [builtin.metric for name, builtin in BUILTINS.items() if builtin.always and name not in asked]
     if not tables:
         always = [one.model_copy(update={"primary": one.name == DEFAULT}) for one in always]
     return (*own, *always)
@@ -224,6 +229,9 @@ def outputs(tables: Sequence[MetricTable]) -> tuple[str, ...]:
 def _together(tables: list[MetricTable]) -> list[MetricTable]:
     """What must hold of the metrics of one entry."""
     names = [metric.name for metric in declared(tables)]
+    for name in TAKEN:
+        if name in names:
+            raise ValueError(f"vtax itself has a metric {name}; choose another name")
     for name in names:
         if names.count(name) > 1:
             always = name in BUILTINS and BUILTINS[name].always

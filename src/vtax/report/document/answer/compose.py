@@ -54,7 +54,9 @@ def lines_table(lines: Sequence[Line], baseline: str) -> Table:
     """The lines as a table."""
     columns = ("Resource", "Environment", "Result", f"Relative to {baseline}")
     rows = tuple(
-        Row((Cell(line.resource), Cell(shown(line.environment), environment=line.place), Cell(line.word), _size(line)))
+        Row(
+            (Cell(line.resource), Cell(shown(line.environment), environment=line.place), Cell(line.result), _size(line))
+        )
         for line in lines
     )
     return Table("The answer", tuple(map(Column, columns)), rows)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Level, Verdict
+from vtax.report.document.answer.machine import machine_words
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.answer.wording import changes, excluded, sizes, within
 from vtax.report.document.groups import Group, group_of
@@ -23,6 +24,7 @@ CLAIMS = (Verdict.SLOWER, Verdict.FASTER)
 WITHIN = (Verdict.EQUIVALENT, Verdict.TRIVIAL)
 OPEN = (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED)
 EARLY = (Verdict.PILOT, Verdict.DATA_ONLY)
+DECIDED = (Standing.EQUAL, Standing.SMALL, Standing.SLOWER, Standing.FASTER, Standing.MIXED)
 RULE = (
     "A line covers all primary metrics of its resource. Slower or faster: true of at least one, with the range of "
     "those that are. Undecided: none is slower or faster, and at least one is undecided. No difference: all are within "
@@ -85,6 +87,7 @@ def _line(scope: Scope, group: Group, place: int, name: str, several: Sequence[C
         missing,
         started,
         substitute=baseline != scope.analysis.baseline,
+        machine=machine_words(scope.analysis, known) if standing in DECIDED and not started else "",
     )
 
 

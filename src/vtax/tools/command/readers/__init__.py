@@ -16,9 +16,7 @@ from vtax.tools.reading import Reading, Section
 
 __all__ = ["READERS", "Reader", "Wanted", "Wants", "reader_names", "reader_of"]
 
-READERS = {
-    one.name: one for one in (HYPERFINE, PYPERF, FIO, BMF, OPENMETRICS, GOOGLE_BENCHMARK, PYTEST_BENCHMARK)
-}
+READERS = {one.name: one for one in (HYPERFINE, PYPERF, FIO, BMF, OPENMETRICS, GOOGLE_BENCHMARK, PYTEST_BENCHMARK)}
 
 
 def reader_names() -> tuple[str, ...]:

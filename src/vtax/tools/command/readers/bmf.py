@@ -1,7 +1,7 @@
 """Bencher Metric Format: `{"benchmark": {"measure": {"value": 1.0, "lower_value": 0.9, "upper_value": 1.1}}}`.
 
-`latency` is in ns and `throughput` in operations a second, which is the default of both; any other measure has the unit and
-the kind that a study declares for it.
+`latency` is in ns and `throughput` in operations a second, which is the default of both; any other measure has the
+unit and the kind that a study declares for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """fio's JSON (`--output-format=json`), from version 3 on: rates and latencies of what each job read and wrote.
 
-Rates are checked against the bytes, operations and times of the same job. What fio notes above the document is left out.
+Rates are checked against the bytes, operations and times of the same job. What fio notes above the document is left
+out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """google-benchmark's JSON (`--benchmark_format=json`): times, rates and counters of each benchmark.
 
-Of repetitions the mean counts: of the runs where they are there, otherwise (`--benchmark_report_aggregates_only`) as the
-program printed it.
+Of repetitions the mean counts: of the runs where they are there, otherwise (`--benchmark_report_aggregates_only`) as
+the program printed it.
 """
 
 from __future__ import annotations
@@ -66,11 +66,12 @@ def _name(row: Node) -> str:
 
 
 def _values(runs: list[Node], mean: Node | None, wants: Wants) -> Iterator[Value]:
-    if not runs:
-        assert mean is not None
-    rows = runs or [mean] if mean else runs
+    for row in runs:
+        if (said := row.get("repetitions")) and said.value != len(runs):
+            raise Unfit(said.line, f"{len(runs)} rows of {_name(row)[:100]}, and {said.where} is {said.value!r}")
+    rows = runs or ([mean] if mean else [])
     for key, wanted in wants.items():
-        nodes = [node for row in rows if row and (node := row.get(key))]
+        nodes = [node for row in rows if (node := row.get(key))]
         if not nodes:
             continue
         if len(nodes) != len(rows):
@@ -82,9 +83,8 @@ def _values(runs: list[Node], mean: Node | None, wants: Wants) -> Iterator[Value
         yield Value(wanted.metric, in_base_units(value, factor), nodes[0].line if len(nodes) == 1 else 0)
 
 
-def _factor(row: Node | None) -> Fraction:
+def _factor(row: Node) -> Fraction:
     """What its times are in."""
-    assert row is not None
     unit = row.at("time_unit")
     if unit.value not in TIME_UNITS:
         raise Unfit(unit.line, f"{unit.where} is {unit.value!r}, not one of {', '.join(TIME_UNITS)}")

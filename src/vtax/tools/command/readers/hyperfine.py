@@ -26,7 +26,9 @@ def read(section: Section, _wants: Wants) -> Reading:
 
 
 def _take(reading: Reading, top: Node) -> None:
-    labelled(reading, "command", ((one.at("command").string(), list(_result(one))) for one in top.at("results").every()))
+    labelled(
+        reading, "command", ((one.at("command").string(), list(_result(one))) for one in top.at("results").every())
+    )
 
 
 def _result(one: Node) -> Iterator[Value]:

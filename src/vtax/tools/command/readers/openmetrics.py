@@ -1,7 +1,7 @@
 """OpenMetrics and Prometheus's older text format: samples whose unit and kind a study declares.
 
-Several samples of one name are told apart by their labels. OpenMetrics ends with `# EOF`, and everything in front of it is
-complete. Prometheus's format has no end, so there a name must have one sample only: others could have been cut off.
+Several samples of one name are told apart by their labels. OpenMetrics ends with `# EOF`, and everything in front of it
+is complete. Prometheus's format has no end, so there a name must have one sample only: others could have been cut off.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_LABELS = 50
 
 
 def read(section: Section, wants: Wants) -> Reading:
-    """The samples with the names that are wanted; all others are passed over, but every line must be one of the format."""
+    """The samples with the names that are wanted; the others are passed over, but every line must be of the format."""
     reading = Reading("openmetrics")
     lines = [line for line in section.lines if line.text.strip()]
     complete = bool(lines) and lines[-1].text == END
@@ -85,7 +85,7 @@ def _unit(line: Line, wants: Wants) -> None:
         if found and found[1] == family and found[2] in UNITS:
             unit = UNITS[found[2]]
             if base_unit(unit)[0] != wanted.metric.unit or wanted.factor != 1:
-                raise Unfit(line.number, f"{name} is in {found[2]}: give unit = \"{unit}\"")
+                raise Unfit(line.number, f'{name} is in {found[2]}: give unit = "{unit}"')
 
 
 def _judge(reading: Reading, wants: Wants, *, complete: bool) -> None:
@@ -103,4 +103,4 @@ def _judge(reading: Reading, wants: Wants, *, complete: bool) -> None:
             seen.append(value.labels)
 
 
-OPENMETRICS = Reader("openmetrics", read, free=True)
+OPENMETRICS = Reader("openmetrics", read, free=True, ends=("\n", END))

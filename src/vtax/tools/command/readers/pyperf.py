@@ -46,10 +46,7 @@ def _text(one: Node, common: Node | None, key: str) -> str:
 def _benchmark(one: Node, common: Node | None) -> Iterator[Value]:
     """Its values: all that its runs have, but for those of the run that only finds how many loops to run."""
     values = [
-        value
-        for run in one.at("runs").every()
-        if (found := run.get("values")) is not None
-        for value in found.every()
+        value for run in one.at("runs").every() if (found := run.get("values")) is not None for value in found.every()
     ]
     if not values:
         raise Unfit(one.line, f"no run of {one.where} has values")

@@ -32,12 +32,16 @@ Wants = Mapping[str, Wanted]
 
 @dataclass(frozen=True)
 class Reader:
-    """One format. `metrics` are those that it brings; a `free` one takes measures that a study declares."""
+    """One format. `metrics` are those that it brings; a `free` one takes measures that a study declares.
+
+    An output must end with one of `ends`, where its last line would not show that it was cut.
+    """
 
     name: str
     read: Callable[[Section, Wants], Reading]
     metrics: tuple[Metric, ...] = ()
     free: bool = False
+    ends: tuple[str, ...] = ()
 
 
 def read_document(name: str, section: Section, take: Callable[[Reading, Node], None]) -> Reading:

@@ -1,0 +1,1 @@
+"""The user's own image: found, unpacked once by skopeo and umoci, described. Nothing of it is run here."""
