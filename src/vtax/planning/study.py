@@ -44,7 +44,12 @@ def load(path: Path) -> Study:
         text = study_text(path).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
-    return with_files(based(parse(text, str(path)), path.parent), path.parent, str(path))
+    return of_text(text, str(path), path.parent)
+
+
+def of_text(text: str, source: str, directory: Path) -> Study:
+    """The study in `text`, whose files and own image are looked for from `directory`. Raises StudyError."""
+    return with_files(based(parse(text, source), directory), directory, source)
 
 
 def based(study: Study, directory: Path) -> Study:
