@@ -52,7 +52,7 @@ def study_text(request: Request) -> str:
     run |= {} if request.seconds is None else {"seconds": request.seconds}
     entry = {
         "name": own,
-        "label": _label(request.command[0] if request.command else own),
+        "label": _label(request.command[0] if request.command else "image", own),
         "scopes": ["node"],
         "nodes": [WORKER],
         "iterations": ITERATIONS,
@@ -135,9 +135,9 @@ def _literal(word: str) -> str:
     return word.replace("{", "{{").replace("}", "}}")
 
 
-def _label(program: str) -> str:
+def _label(program: str, taken: str) -> str:
     plain = PLAIN.sub("-", program.rpartition("/")[2].lower()).strip("-")[:24]
-    return plain if plain[:1].isalpha() else f"run-{plain}".rstrip("-")
+    return plain if plain[:1].isalpha() and plain != taken else f"run-{plain}".rstrip("-")
 
 
 def _toml(value: object) -> str:
