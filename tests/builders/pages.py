@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builders.hostile import NAME, renamed
@@ -224,3 +224,27 @@ def hostile(text: str = HOSTILE) -> ReportInput:
 def _distinct(several: Sequence[Measurement]) -> Sequence[Measurement]:
     """Of iozone one operation, since a hostile text replaces its name."""
     return [item for item in several if item.labels.get("operation", "write") == "write"]
+
+
+Points = Mapping[str, Mapping[str, str | int | float]]
+THREADS: Points = {f"cpu-threads-{n}": {"threads": n} for n in (1, 2, 64)}
+
+
+def swept(points: Points = THREADS) -> ReportInput:
+    """The report of a study in which sysbench-cpu ran at these points: n times the rate at the n-th of them."""
+    report = whole()
+    old = report.plan.study
+    spec = next(one for one in old.benchmarks if one.label == "sysbench-cpu")
+    entries = tuple(
+        spec.model_copy(update={"label": label, "sweep_of": "cpu", "point": point}) for label, point in points.items()
+    )
+    levels = tuple(
+        level.model_copy(update={"label": label, "mean": level.mean * number})
+        for number, label in enumerate(points, start=1)
+        for level in report.analysis.levels
+        if level.label == "sysbench-cpu"
+    )
+    study = old.model_copy(update={"benchmarks": entries})
+    plan = report.plan.model_copy(update={"study": study})
+    analysis = report.analysis.model_copy(update={"levels": levels, "comparisons": ()})
+    return report.model_copy(update={"plan": plan, "analysis": analysis})

@@ -12,6 +12,7 @@ from pydantic import Field
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.+-]"
 CAMPAIGN_ID = r"^([0-9a-f]{8}|up-[0-9a-f]{8})$"
+WORD = r"[a-z][a-z0-9_]{0,30}"
 STUDY_NAME = r"^[a-z][a-z0-9-]{0,30}$"
 _LOCAL_IMAGE = r"(docker-archive|oci-archive|oci):[^\x00-\x1f\x7f:]+(:[A-Za-z0-9_./-][A-Za-z0-9_./:-]{0,254})?"
 _REPOSITORY = r"([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*"
@@ -34,7 +35,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]  # of
 Argument = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
 Program = Annotated[str, Field(min_length=1, max_length=4000, pattern=r"^[^\x00-\x1f\x7f-][^\x00-\x1f\x7f]*$")]
 User = Annotated[str, Field(pattern=r"^[a-z_0-9][a-zA-Z0-9_.-]{0,31}(:[a-z_0-9][a-zA-Z0-9_.-]{0,31})?$")]  # or numbers
-Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,30}$")]  # in braces, in a command of a study
+Word = Annotated[str, Field(pattern=rf"^{WORD}$")]  # in braces, in a command of a study
 Signal = Annotated[str, Field(pattern=r"^SIG(TERM|INT|HUP|QUIT|USR1|USR2|KILL)$")]
 WorkloadSource = Annotated[str, Field(pattern=WORKLOAD_SOURCE)]  # where an image comes from: an argument of skopeo
 MetricName = Annotated[str, Field(pattern=METRIC_NAME)]  # of a metric of a user's own

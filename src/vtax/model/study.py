@@ -129,6 +129,8 @@ class BenchmarkSpec(Record):
     alone: bool = True  # False: only the load of others
     one_way: bool = False  # in the scope of pairs: every pair of nodes in one direction only
     exploratory: bool = False  # none of its metrics is primary: shown with intervals, not in the correction
+    sweep_of: str = ""  # label of the entry with the `matrix` that it came from
+    point: Mapping[str, str | int | float] = Field(default_factory=dict)  # its values in that matrix
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
 
 

@@ -29,6 +29,7 @@ from vtax.planning.presets import study_text
 from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
 from vtax.planning.study_files import with_files
 from vtax.planning.study_tables import BenchmarkTable, StudyFile
+from vtax.planning.sweeps import Point, points, with_points
 from vtax.planning.weights import score_mistakes
 from vtax.providers import option_models
 from vtax.tools import benchmarks
@@ -43,7 +44,12 @@ def load(path: Path) -> Study:
         text = study_text(path).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the study {path} is not UTF-8 text: {error}", remedy="save it as UTF-8") from error
-    return with_files(based(parse(text, str(path)), path.parent), path.parent, str(path))
+    return of_text(text, str(path), path.parent)
+
+
+def of_text(text: str, source: str, directory: Path) -> Study:
+    """The study in `text`, whose files and own image are looked for from `directory`. Raises StudyError."""
+    return with_files(based(parse(text, source), directory), directory, source)
 
 
 def based(study: Study, directory: Path) -> Study:
@@ -70,10 +76,12 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     if mistakes:
         raise StudyError(source, mistakes)
     table = validated(StudyFile, raw, "", mistakes)
+    swept = points(raw.get("benchmarks"), mistakes)
+    raw = with_points(raw, swept)
     environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
     workload = table is not None and table.image.workload is not None
-    entries = tuple(_benchmarks(raw.get("benchmarks"), nodes, mistakes, workload=workload))
+    entries = tuple(_benchmarks(swept, nodes, mistakes, workload=workload))
     named = raw.get("environments")
     names = list(named) if isinstance(named, dict) else []
     mistakes += _cross_checks(raw, names, entries, nodes)
@@ -184,12 +192,13 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
         yield EnvironmentSpec(name=name, provider=provider, options=own, **selections(table, path, mistakes))
 
 
-def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake], *, workload: bool) -> Iterable[BenchmarkSpec]:
+def _benchmarks(
+    several: Sequence[Point], nodes: Sequence[str], mistakes: list[Mistake], *, workload: bool
+) -> Iterable[BenchmarkSpec]:
     """The entries; `workload` says whether the study has an image of its own."""
     known = benchmarks()
     common = set(BenchmarkTable.model_fields)
-    for index, entry in enumerate(raw if isinstance(raw, list) else ()):
-        path = f"benchmarks[{index}]"
+    for path, entry, label, sweep_of, point in several:
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or name not in known:
             mistakes.append(unknown_choice(f"{path}.name", name, known, "benchmark"))
@@ -215,7 +224,7 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake], *, work
                 mistakes += _comes_with_clusters(path, table)
             spec = BenchmarkSpec(
                 name=name,
-                label=table.label or name,
+                label=label or table.label or name,
                 scopes=tuple(dict.fromkeys(table.scopes or benchmark.default_scopes)),
                 nodes=tuple(table.nodes),
                 warmup=table.warmup,
@@ -224,6 +233,8 @@ def _benchmarks(raw: Any, nodes: Sequence[str], mistakes: list[Mistake], *, work
                 alone=table.alone,
                 one_way=table.one_way,
                 exploratory=table.exploratory,
+                sweep_of=sweep_of,
+                point=point,
                 params=params.model_dump(mode="json"),
             )
             if (own_mistakes := getattr(benchmark, "mistakes", None)) is not None:

@@ -151,6 +151,7 @@ class BenchmarkTable(BaseModel):
     alone: bool = True
     one_way: bool = False
     exploratory: bool = False
+    matrix: dict[str, list[str | int | float]] = Field(default_factory=dict)
 
 
 class StudyFile(Table):

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from builders.measurements import analysed, rounds
-from builders.pages import ANSWERS, TCP, whole
+from builders.pages import ANSWERS, TCP, swept, whole
 from builders.recorded import load, series
 from vtax.analysis.records import Analysis, Ladder, LadderStep
 from vtax.figures import render, theme, vega
@@ -30,6 +30,7 @@ from vtax.report.figures.forest import forest
 from vtax.report.figures.ratios import ratio_figures
 from vtax.report.figures.selection import entry_data, entry_figures, kinds, page_figures
 from vtax.report.figures.strips import axis_of
+from vtax.report.figures.sweeps import sweeps
 from vtax.report.figures.timeline import numbered, strip_domain, timeline
 from vtax.report.figures.timeline_data import Lane, Spot, Strip, drift, lanes_of, strips_of
 from vtax.report.figures.topics import topics_of
@@ -77,7 +78,7 @@ def test_every_kind_of_figure_is_drawn_in_every_medium_that_it_declares(
     """A kind that a medium cannot show fails here, and does not disappear without a word."""
     above = waterfall(with_ladder(report, rung("host", "container", 0.9), rung("container", "vm", 1.2)))
     assert above is not None
-    found = {one.kind: one for one in (*made, *ratio_figures(report.analysis), above)}
+    found = {one.kind: one for one in (*made, *ratio_figures(report.analysis), above, *sweeps(document_of(swept())))}
     assert set(found) == set(kinds())
     for kind, figure in found.items():
         assert {Medium.PAGE, Medium.PAPER} <= figure.media, kind

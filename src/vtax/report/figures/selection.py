@@ -14,7 +14,7 @@ from vtax.figures.render import PaperFigure, paper
 from vtax.figures.theme import slug
 from vtax.model.trial import Status
 from vtax.report.document.model import Document, Entry
-from vtax.report.figures import timeline, waterfall
+from vtax.report.figures import sweeps, timeline, waterfall
 from vtax.report.figures.ratios import ratio_figures
 from vtax.report.figures.topics import topics, topics_of
 from vtax.tools import tools
@@ -40,20 +40,21 @@ class PageFigures:
 def kinds() -> tuple[str, ...]:
     """Every kind of figure that there is."""
     own = [kind for tool in tools() for known in tool.figures() for kind in known.kinds]
-    return (RATIOS, waterfall.KIND, timeline.KIND, BARS, *own)
+    return (RATIOS, waterfall.KIND, sweeps.KIND, timeline.KIND, BARS, *own)
 
 
 def page_figures(page: Document) -> PageFigures:
     """What the page shows besides the table of the forest plot."""
     above = waterfall.waterfall(page.source.analysis)
     happened = timeline.timeline(page.source)
+    swept = tuple(sweeps.sweeps(page))
     made = {
         anchor: tuple(entry_figures(page, entry, f"fig-{anchor}"))
         for section in page.sections
         for anchor, entry in section.anchored()
     }
     return PageFigures(
-        above=(above,) if above else (),
+        above=((above,) if above else ()) + swept,
         happened=(happened,) if happened else (),
         entries={anchor: tuple(one for one in own if isinstance(one, Figure)) for anchor, own in made.items()},
         not_drawn={
@@ -112,6 +113,7 @@ def paper_figures(page: Document) -> tuple[PaperFigure, ...]:
     """What a paper may take: the ratios of all primary metrics, then every figure of the page, in parts that fit."""
     above, happened = waterfall.waterfall(page.source.analysis), timeline.timeline(page.source)
     several = [*ratio_figures(page.source.analysis), *([replace(above, name=slug(above.title))] if above else [])]
+    several += [replace(one, name=slug(one.title)) for one in sweeps.sweeps(page)]
     for section in page.sections:
         for entry in section.entries:
             own = entry_figures(page, entry, entry.label, every_value=True)

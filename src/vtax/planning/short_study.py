@@ -1,0 +1,149 @@
+"""The study behind `vtax measure`: one command in the environments of the quick study, as the text of a study file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vtax.errors import UsageError
+from vtax.model.metric import Kind
+from vtax.planning.presets import preset
+from vtax.providers import option_models
+from vtax.tools import benchmarks
+from vtax.units import base_unit
+
+LOOKS = (6, 10, 16, 24)  # rounds after which it may be decided
+ITERATIONS = 4
+WORKER = "worker1"
+METRIC_FORM = "NAME=REGEX UNIT, such as 'tps=tps = ([0-9.]+) 1/s'"
+BETTER = ("higher", "lower")
+PLAIN = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for. Without `environments`: those of the quick study."""
+
+    command: tuple[str, ...]
+    environments: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    image: str = ""
+    seconds: float | None = None
+    rounds: int | None = None
+
+
+def study_text(request: Request) -> str:
+    """The text of the study. Raises UsageError for an environment or a metric that does not exist or is not clear."""
+    known = known_environments()
+    names = request.environments or tuple(quick_environments())
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no environment {name!r}", remedy=f"choose of {', '.join(known)}")
+    own = next(name for name, one in benchmarks().items() if getattr(one, "own_code", False))
+    run = {"command": [_literal(word) for word in request.command]}
+    run |= {} if request.seconds is None else {"seconds": request.seconds}
+    entry = {
+        "name": own,
+        "label": _label(request.command[0] if request.command else "image", own),
+        "scopes": ["node"],
+        "nodes": [WORKER],
+        "iterations": ITERATIONS,
+        **({"packages": list(request.packages)} if request.packages else {}),
+        **({"files": [_file(name) for name in request.files]} if request.files else {}),
+        "run": run if request.command else {key: value for key, value in run.items() if key != "command"},
+        "metrics": [_metric(text, timed=request.seconds is not None) for text in request.metrics],
+    }
+    top: dict[str, Any] = {"name": "measure", "baseline": names[0], "margin": 0.05}
+    top |= {"looks": list(LOOKS)} if request.rounds is None else {"rounds": request.rounds}
+    lines = [f"{key} = {_toml(value)}" for key, value in top.items()]
+    for name in names:
+        lines += ["", f"[environments.{name}]", *(f"{key} = {_toml(value)}" for key, value in known[name].items())]
+    lines += ["", "[nodes]", "workers = 1"]
+    if request.image:
+        lines += ["", "[image.workload]", f"from = {_toml(request.image)}"]
+    lines += ["", "[[benchmarks]]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
+    return "\n".join(lines) + "\n"
+
+
+def quick_environments() -> dict[str, dict[str, Any]]:
+    """The environments of the quick study; where one would be emulated, it runs once and is not compared."""
+    found: dict[str, dict[str, Any]] = tomllib.loads(preset("quick"))["environments"]
+    return {
+        name: {**table, "emulated": {"rounds": 1, "iterations": 1}} if "emulated" in table else table
+        for name, table in found.items()
+    }
+
+
+def known_environments() -> dict[str, dict[str, Any]]:
+    """Those of the quick study, and every provider by its name."""
+    providers = {name: {"provider": name} for name in option_models()}
+    return {**providers, **quick_environments()}
+
+
+def _metric(text: str, *, timed: bool) -> dict[str, Any]:
+    name, _, rest = text.partition("=")
+    before, better = _last_word(rest)
+    if better not in BETTER:
+        before, better = rest.strip(), ""
+    regex, unit = _last_word(before)
+    if not (name.strip() and regex):
+        raise UsageError(f"--metric {text!r} is not {METRIC_FORM}", remedy="give its unit as the last word")
+    kind = _kind(name, unit, better, timed=timed)
+    direction = {"direction": better} if kind is Kind.RATIO else {}
+    about = {"name": name.strip(), "unit": unit, "kind": kind.value, "primary": True}
+    return {**about, "regex": regex, **direction}
+
+
+def _kind(name: str, unit: str, better: str, *, timed: bool) -> Kind:
+    """What the unit says of a metric, and where it says nothing, the word after it."""
+    base = base_unit(unit)[0]
+    if base.endswith("/s"):
+        settled, kind = "higher", Kind.RATE_FIXED_TIME if timed else Kind.RATE_FIXED_WORK
+    elif base == "s" or better == "lower":
+        settled, kind = "lower", Kind.COST
+    else:
+        settled, kind = "higher", Kind.RATIO
+        if not better:
+            why = f"--metric {name}: it is not clear whether more {unit} is better"
+            raise UsageError(why, remedy="add the word higher or lower after the unit")
+    if better not in ("", settled):
+        raise UsageError(f"--metric {name}: of {unit}, {settled} is better", remedy=f"leave {better} out")
+    return kind
+
+
+def _last_word(text: str) -> tuple[str, str]:
+    """What is before the last word of a text, and that word."""
+    before, _, last = text.strip().rpartition(" ")
+    return before.strip(), last
+
+
+def _file(name: str) -> dict[str, Any]:
+    path = Path(name)
+    return {"from": str(path), **({"executable": True} if path.is_file() and os.access(path, os.X_OK) else {})}
+
+
+def _literal(word: str) -> str:
+    """A word of the command line, in which braces mean nothing."""
+    return word.replace("{", "{{").replace("}", "}}")
+
+
+def _label(program: str, taken: str) -> str:
+    plain = PLAIN.sub("-", program.rpartition("/")[2].lower()).strip("-")[:24]
+    return plain if plain[:1].isalpha() and plain != taken else f"run-{plain}".rstrip("-")
+
+
+def _toml(value: object) -> str:
+    """A value on one line of TOML."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_toml(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,37 @@
+"""Entries that a `matrix` made: a figure of each primary metric over each parameter."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders.pages import THREADS, Points, swept
+from vtax.figures.figure import Figure
+from vtax.report.document.compose import document_of
+from vtax.report.figures.sweeps import sweeps
+
+def figures(points: Points = THREADS) -> tuple[Figure, ...]:
+    return tuple(sweeps(document_of(swept(points))))
+
+
+def test_a_sweep_is_drawn_over_its_parameter() -> None:
+    figure = next(one for one in figures() if "events_rate" in one.title)
+    assert figure.title.startswith("cpu events_rate over threads")
+    host = [row for row in figure.of("mean") if row["environment"] == "host"]
+    assert [row["size"] for row in host] == [1.0, 2.0, 64.0]
+    first, second, third = (float(row["value"] or 0) for row in host)
+    assert (second / first, third / first) == (pytest.approx(2), pytest.approx(3))
+    assert figure.x.scale.value == "log"
+    assert not figure.choices
+    assert "from threads 1 to 64" in figure.alt
+
+
+def test_the_other_parameter_can_be_chosen() -> None:
+    both = {f"cpu-{n}-{size}": {"threads": n, "size": size} for n in (1, 2) for size in ("small", "large")}
+    (figure,) = (one for one in figures(both) if "events_rate" in one.title)
+    assert figure.choices[0].options == ("size small", "size large")
+    assert {row["option"] for row in figure.of("mean")} == {"size small", "size large"}
+
+
+def test_a_parameter_of_words_has_no_axis() -> None:
+    words = {f"cpu-{size}": {"size": size} for size in ("small", "large")}
+    assert figures(words) == ()
