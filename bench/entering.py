@@ -18,13 +18,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from vtax.events import ignore
 from vtax.model.cluster import Image
 from vtax.model.study import ImageSpec
 from vtax.paths import Paths
-from vtax.planning.preparation import image_of
+from vtax.planning.preparation import base_image
 from vtax.providers.host import entering
 
 ENTRIES, ROUNDS = 200, 24
@@ -55,8 +56,8 @@ def arms(image: Image, top: Path) -> tuple[Wrap, Wrap]:
     site, shared = top / "site", top / "shared"
     for place in (shared, *(site / part for part in ("scratch", "tmp", "run"))):
         place.mkdir(parents=True)
-    for place in ("scratch", "shared"):
-        (Path(image.directory) / place).mkdir(exist_ok=True)
+    for name in ("scratch", "shared"):
+        (Path(image.directory) / name).mkdir(exist_ok=True)
     wrap = entering.wrapper("be7c4000", image, site, shared, "/shared", (PROCESSOR,), (), network="", node="")
     mounts = "mount -t proc proc $0/proc; mount -t tmpfs tmp $0/tmp; mount --rbind /dev $0/dev"
     plain = ("taskset", "-c", str(PROCESSOR), "unshare", "--mount", "--pid", "--fork", "sh", "-c")
@@ -101,7 +102,7 @@ def main() -> None:
     if os.geteuid() != 0:
         sys.exit("needs root")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vtax"
-    image = image_of(ImageSpec(), Paths(cache, cache), ignore)
+    image = base_image(ImageSpec(), Paths(cache, cache), ignore)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     with tempfile.TemporaryDirectory() as top:
         confined, plain = arms(image, Path(top))
@@ -114,8 +115,8 @@ def main() -> None:
             a, b = confined(argv), plain(argv)
             for what, other in (("without confinement", b), ("itself", a)):
                 ratio, low, high = compared(
-                    lambda a=a, pattern=pattern: rate(a, pattern),
-                    lambda other=other, pattern=pattern: rate(other, pattern),
+                    partial(rate, a, pattern),
+                    partial(rate, other, pattern),
                     rounds,
                 )
                 print(f"{name}, relative to {what}: {ratio:.4f} [{low:.4f}, {high:.4f}]", flush=True)

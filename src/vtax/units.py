@@ -57,6 +57,8 @@ def base_unit(unit: str) -> tuple[str, Fraction]:
 def in_base_units(value: float, factor: Fraction) -> float:
     """A value in base units, rounded once: 3 µs are 3e-06 s, not 3.0000000000000005e-06."""
     return float(Fraction(value) * factor)
+
+
 SPENT = ("s", "J")  # units of what is spent, on an operation or so: s/byte
 MANY = ("byte", "bit", "flop", "update")  # of these, what 10⁹ cost is shown
 

@@ -98,7 +98,7 @@ def test_a_snapshot_is_the_same_file_whoever_builds_it(home: Path, large: Path) 
     before = os.umask(0o077)
     try:
         spec = ImageSpec(snapshot=stamp, mirror=mirror)
-        made = preparation.image_of(spec, Paths(large, large), ignore)
+        made = preparation.base_image(spec, Paths(large, large), ignore)
     finally:
         os.umask(before)
     built = as_user(home, "image", "build", "snapshot.toml")

@@ -174,5 +174,5 @@ def test_the_next_disk_removes_what_a_killed_process_left(tmp_path: Path) -> Non
 
 def test_a_build_marks_what_it_starts(tmp_path: Path) -> None:
     place = tmp_path / f".building-{KEY}-12345678"
-    assert build._environment(place)[build.MARK] == place.name
+    assert build.marked({}, place)[build.MARK] == place.name
     assert build.working_on(place) == []

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from vtax.model.cluster import Image, Workload
 
 app = typer.Typer(
-    help="Build, describe, list and remove root file systems and own images.", no_args_is_help=True, rich_markup_mode=None
+    help="Build, describe, list and remove root file systems and own images.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 

@@ -17,7 +17,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -159,7 +159,7 @@ def remove(cache: Path, key: str) -> None:
     place = cache / key
     if not (place / "image.json").exists():
         raise UsageError(f"there is no image {key!r} in the cache", remedy="run `vtax image list` to see all")
-    with _locked(cache / f"{key}.lock"):  # which stays: a build may wait for it
+    with locked(cache / f"{key}.lock"):  # which stays: a build may wait for it
         (place / "image.json").unlink(missing_ok=True)
         delete(place)
 
@@ -202,7 +202,7 @@ def _build(cache: Path, made: Recipe, listener: Listener) -> Image:
         tree = work / "rootfs"
         tree.mkdir()
         unpack = ("tar", "-C", str(tree), "--exclude=./dev/*", "--numeric-owner", "-xpf", str(work / "rootfs.tar"))
-        process.run((*process.as_root_here(), *unpack), timeout_s=TIMEOUT_S, env=_environment(work), check=True)
+        process.run((*process.as_root_here(), *unpack), timeout_s=TIMEOUT_S, env=marked(os.environ, work), check=True)
         kernel = _add_kernel(work, tree)
         enter = shutil.copyfile(tree / "usr/local/bin/vtax-enter", work / "vtax-enter")
         enter.chmod(0o700)
@@ -267,7 +267,8 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
     own = {**os.environ, "TMPDIR": str(temporary)} if root else os.environ
     (work / "kernel").mkdir()
     argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
-    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=marked(snapshot.environment(made.snapshot, own), work))
+    environment = marked(snapshot.environment(made.snapshot, own), work)
+    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment)
     reported = 0
     try:
         while running.process.poll() is None and time.monotonic() - running.clock < TIMEOUT_S:

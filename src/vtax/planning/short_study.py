@@ -48,7 +48,7 @@ def study_text(request: Request) -> str:
         if name not in known:
             raise UsageError(f"there is no environment {name!r}", remedy=f"choose of {', '.join(known)}")
     own = next(name for name, one in benchmarks().items() if getattr(one, "own_code", False))
-    run = {"command": [_literal(word) for word in request.command]}
+    run: dict[str, object] = {"command": [_literal(word) for word in request.command]}
     run |= {} if request.seconds is None else {"seconds": request.seconds}
     entry = {
         "name": own,

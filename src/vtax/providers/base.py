@@ -206,6 +206,7 @@ class Provider(Protocol):
     def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
         """Make of the root file system what all clusters of this environment start from, where it is not there: an
         engine's image, a disk. `create` does it too; done before, it is done for several environments at once."""
+        return
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         """Everything that keeps nodes of this environment from having the study's own image at WORKLOAD. Changes

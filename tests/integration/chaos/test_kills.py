@@ -162,7 +162,7 @@ def test_an_image_build_that_is_taken_over(chaos: Begin, tmp_path: Path) -> None
     one.clean()
     one.finish("image", "build")
     (image,) = build.images(one.places.images)
-    assert build._sha256(Path(image.archive)) == image.digest
+    assert build.sha256(Path(image.archive)) == image.digest
     assert (Path(image.directory) / "usr/bin/mpirun").exists()
     assert unfinished(one) == []
     one.finish("image", "remove", image.recipe)

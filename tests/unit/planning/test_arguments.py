@@ -29,7 +29,9 @@ CODE = {  # commands of a study's author, which are code; vtax never puts them i
     RunTable: {"command"},
     SuccessTable: {"match", "refuse"},
 }
-NEEDED = {FileTable: {"from": "a"}}  # by tables of which nothing else can be said without it
+NEEDED: dict[type[BaseModel], dict[str, str]] = {
+    FileTable: {"from": "a"}
+}  # by tables of which nothing else can be said without it
 COMPARED = {  # with the names that exist, when the study is checked as a whole
     StudyFile: {"baseline", "ladder"},
     BenchmarkTable: {"name", "nodes", "load"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,10 @@ def entry(request: Request) -> BenchmarkSpec:
     return found
 
 
+def params(request: Request) -> dict[str, Any]:
+    return dict(entry(request).params)
+
+
 def test_without_options_wall_time_decides_in_the_environments_of_quick() -> None:
     found = study(Request(("sleep", "0.1")))
     assert [one.name for one in found.environments] == ["host", "container", "vm"]
@@ -30,8 +35,9 @@ def test_without_options_wall_time_decides_in_the_environments_of_quick() -> Non
     assert found.interleave == "trial"
     (own,) = found.benchmarks
     assert (own.label, own.nodes, own.iterations) == ("sleep", ("worker1",), 4)
-    assert own.params["run"]["command"] == ["sleep", "0.1"]
-    assert own.params["metrics"] == []
+    found_params: dict[str, Any] = dict(own.params)
+    assert found_params["run"]["command"] == ["sleep", "0.1"]
+    assert found_params["metrics"] == []
 
 
 def test_environments_are_those_that_are_named_the_first_as_baseline() -> None:
@@ -48,7 +54,7 @@ def test_an_unknown_environment_is_refused() -> None:
 def test_braces_and_quotes_mean_nothing() -> None:
     words = ("awk", '{ print "\\t{cpus}" }', "it's", "ü")
     text = study_text(Request(words))
-    assert entry(Request(words)).params["run"]["command"] == ["awk", '{{ print "\\t{{cpus}}" }}', "it's", "ü"]
+    assert params(Request(words))["run"]["command"] == ["awk", '{{ print "\\t{{cpus}}" }}', "it's", "ü"]
     assert tomllib.loads(text)["benchmarks"][0]["run"]["command"][2:] == ["it's", "ü"]
 
 
@@ -66,7 +72,7 @@ def test_braces_and_quotes_mean_nothing() -> None:
 def test_a_metric_is_a_name_a_pattern_and_a_unit(
     text: str, seconds: float | None, kind: str, direction: str | None, regex: str, unit: str
 ) -> None:
-    (found,) = entry(Request(("true",), metrics=(text,), seconds=seconds)).params["metrics"]
+    (found,) = params(Request(("true",), metrics=(text,), seconds=seconds))["metrics"]
     assert found["kind"] == kind
     assert (found["direction"], found["regex"], found["unit"], found["primary"]) == (direction, regex, unit, True)
 
@@ -91,7 +97,8 @@ def test_files_are_those_of_this_directory(tmp_path: Path) -> None:
     (tmp_path / "work.sh").write_text("#!/bin/sh\n")
     text = study_text(Request(("./work.sh",), files=("work.sh",)))
     found = of_text(text, "vtax measure", tmp_path)
-    (file,) = found.benchmarks[0].params["files"]
+    given: dict[str, Any] = dict(found.benchmarks[0].params)
+    (file,) = given["files"]
     assert (file["from"], file["size_bytes"]) == ("work.sh", 10)
     assert len(file["sha256"]) == 64
 
@@ -104,4 +111,5 @@ def test_labels_are_names() -> None:
 def test_an_image_may_bring_its_own_command() -> None:
     found = study(Request((), image="docker-archive:app.tar"))
     assert found.image.workload is not None
-    assert found.benchmarks[0].params["run"] is None or found.benchmarks[0].params["run"]["command"] is None
+    given: dict[str, Any] = dict(found.benchmarks[0].params)
+    assert not (given["run"] or {}).get("command")

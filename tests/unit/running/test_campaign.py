@@ -175,8 +175,12 @@ def test_every_cell_has_a_fresh_cluster_and_only_one_is_up(begin: Begin) -> None
 
 
 def test_what_clusters_start_from_is_made_before_the_first_of_them(begin: Begin) -> None:
-    one = begin(before_create=lambda _: made.append(list(one.providers["box"].prepared)))
     made: list[list[str]] = []
+
+    def note(_number: int) -> None:
+        made.append(list(one.providers["box"].prepared))
+
+    one: Life = begin(before_create=note)
     one.run()
     assert made == [["box"], ["box"]]
     assert one.providers["host"].prepared == ["host"]

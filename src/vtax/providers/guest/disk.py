@@ -94,7 +94,7 @@ def _ensure(disk: Path, make: Callable[[Path], None]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if disk.exists():
             return disk
-        for stale, _ in abandoned(disk.parent, name):
+        for stale, _ in abandoned(disk.parent, disk.name):
             stale.unlink()
         with replacing(disk) as fresh:
             make(fresh)

@@ -90,7 +90,9 @@ class Qemu(Provider):
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> Commands:
         own = overlay.PLANNED if workload else None
-        image = Image(recipe="", digest="", directory="CACHE/rootfs", archive="", kernel="CACHE/rootfs/boot/vmlinuz", workload=own)
+        image = Image(
+            recipe="", digest="", directory="CACHE/rootfs", archive="", kernel="CACHE/rootfs/boot/vmlinuz", workload=own
+        )
         site = Site("CAMPAIGN", Path("SITE"), image, Path("KEYS"))
         options = _options(spec)
         accel = self.accelerator(options)
