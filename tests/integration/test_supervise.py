@@ -1,4 +1,4 @@
-"""vtax-supervise, and services as real processes: what commands leave, how servers are stopped, what they may not do."""
+"""vtax-supervise, and services as real processes: what commands leave, how servers are stopped, what is refused."""
 
 from __future__ import annotations
 
