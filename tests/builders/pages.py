@@ -10,7 +10,7 @@ from builders.recorded import DATA, load
 from builders.synthetic import Campaign, campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis
-from vtax.model.cluster import CellRecord, NodeFacts
+from vtax.model.cluster import CellRecord, NodeFacts, Workload
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
@@ -207,6 +207,17 @@ def hostile(text: str = HOSTILE) -> ReportInput:
         meanings={"ping": {text: text}},
         references=(Reference(benchmark="hpcc", metric="HPL", value=1.0, unit="flop/s", source=text),),
         image_sha256=text,
+        workload=Workload(
+            source="oci:app",
+            digest="0" * 64,
+            directory=text,
+            architecture=text,
+            libc=text,
+            size_bytes=1,
+            entry=(text,),
+            user=text,
+            working_directory=text,
+        ),
     )
 
 

@@ -121,6 +121,31 @@ def test_an_image_is_unpacked_once_with_all_that_its_layers_say(tmp_path: Path) 
     assert remains(tmp_path) == []
 
 
+def test_what_docker_saves(tmp_path: Path) -> None:
+    (tmp_path / "layer.tar").write_bytes(LOWER)
+    name = f"vtax-test-own-{os.getpid()}:1"
+    made = (
+        "docker",
+        "import",
+        "--change",
+        'CMD ["/bin/app"]',
+        "--change",
+        "ENV A=1",
+        str(tmp_path / "layer.tar"),
+        name,
+    )
+    process.run(made, timeout_s=60, check=True)
+    try:
+        inspected = process.run(("docker", "image", "inspect", "--format", "{{.Id}}", name), timeout_s=30, check=True)
+        process.run(("docker", "save", "-o", str(tmp_path / "app.tar"), name), timeout_s=60, check=True)
+    finally:
+        process.run(("docker", "image", "rm", name), timeout_s=60, check=True)
+    own = ensure(f"docker-archive:app.tar:{name}", tmp_path)
+    assert f"sha256:{own.digest}" == inspected.stdout.strip(), "the id that Docker shows"
+    assert (own.entry, own.variables) == (("/bin/app",), ("PATH", "A"))
+    assert (own.root / "secret").stat().st_uid == 1234
+
+
 @pytest.mark.parametrize("form", ["oci", "oci-archive"])
 @pytest.mark.parametrize("packed", [True, False])
 def test_oci_layouts(form: str, packed: bool, tmp_path: Path) -> None:

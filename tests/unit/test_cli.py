@@ -16,12 +16,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from builders import oci
 from builders.pages import whole
 from vtax import __version__
 from vtax.analysis.records import Note
 from vtax.cli import main
 from vtax.cli.analyse import lines_of
 from vtax.cli.app import app
+from vtax.model.cluster import Workload
 from vtax.model.noise import NoiseReading, Probe
 from vtax.model.plan import Plan
 from vtax.planning.plan import digest
@@ -469,6 +471,87 @@ def test_no_image_is_cached(run: Run) -> None:
     code, _, err = run("image", "remove", "0123")
     assert code == 2
     assert err.startswith("error: ")
+
+
+def with_own_image(tmp_path: Path, source: str) -> str:
+    name = study(tmp_path)
+    with Path(name).open("a", encoding="utf-8") as stream:
+        stream.write(f'[image.workload]\nfrom = "{source}"\n')
+    return name
+
+
+def cached_own_image(tmp_path: Path, digest: str) -> Path:
+    """An own image in the cache, as far as commands look at it; it names itself in its manifest."""
+    place = tmp_path / "cache/vtax/workloads" / digest
+    (place / "root").mkdir(parents=True)
+    own = Workload(
+        source="docker-archive:old.tar",
+        digest=digest,
+        directory=str(place),
+        architecture=oci.HERE,
+        libc="musl 1.2.5",
+        size_bytes=3 * 2**20,
+        entry=("/bin/app", "a b"),
+        user="app",
+        working_directory="/srv",
+    )
+    (place / "workload.json").write_text(own.model_dump_json())
+    return place
+
+
+def test_a_plan_shows_the_own_image(run: Run, tmp_path: Path) -> None:
+    config = oci.configuration([oci.layer([])])
+    oci.docker_archive(tmp_path / "app.tar", {"app:1": (config, [oci.layer([])])})
+    name = with_own_image(tmp_path, "docker-archive:app.tar")
+    code, out, err = run("plan", name)
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert f"image docker-archive:app.tar; sha256 {oci.sha256(config)}; not unpacked yet" in words
+    assert "once to build the root file system and unpack your own image" in words
+    assert json.loads(run("plan", "--json", name)[1])["study"]["image"]["workload"] == {
+        "source": "docker-archive:app.tar",
+        "digest": oci.sha256(config),
+    }
+    cached_own_image(tmp_path, oci.sha256(config))
+    words = " ".join(run("plan", name)[1].split())
+    facts = f"{oci.HERE}, musl 1.2.5, 3 MiB; runs /bin/app 'a b'; as app in /srv"
+    assert f"image docker-archive:app.tar; sha256 {oci.sha256(config)}; {facts}" in words
+    assert "once to build the root file system" in words
+    assert "unpack your own image" not in words
+    assert "own image\n  docker-archive:app.tar\n" in run("plan", "--commands", name)[1]
+
+
+def test_a_plan_asks_no_registry(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vtax.image.workload.source.process.run", None)
+    name = with_own_image(tmp_path, "docker://localhost:1/app:1")
+    code, out, _ = run("plan", name)
+    assert code == 0
+    assert "docker://localhost:1/app:1; found out when a campaign starts; not unpacked yet" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("command", [("plan",), ("run",), ("image", "build"), ("up", "host", "--study")])
+def test_an_own_image_that_is_not_there(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    code, out, err = run(*command, with_own_image(tmp_path, "docker-archive:app.tar"))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: [image.workload]: {tmp_path}/app.tar does not exist\n")
+
+
+def test_own_images_are_listed_and_removed(run: Run, tmp_path: Path) -> None:
+    place = cached_own_image(tmp_path, "ab" * 32)
+    disk = place.with_name(f"{place.name}.disk")
+    disk.touch()
+    cached_own_image(tmp_path, "cd" * 32)
+    code, out, _ = run("image", "list")
+    assert code == 0
+    assert ["abababababab", "abababababab", "3", "MiB", "own", "image:", "docker-archive:old.tar"] in [
+        line.split() for line in out.splitlines()
+    ]
+    assert [one["kind"] for one in json.loads(run("image", "list", "--json")[1])] == ["own image", "own image"]
+    assert run("image", "remove", "ab")[0] == 2, "too short to name one"
+    assert run("image", "remove", "abababababab") == (0, "abababababab removed\n", "")
+    assert not place.exists()
+    assert not disk.exists()
+    assert len(json.loads(run("image", "list", "--json")[1])) == 1
 
 
 # --- the ends of a command -----------------------------------------------------------------------------------------

@@ -130,17 +130,16 @@ def test_studies_in_the_documentation_are_valid() -> None:
 
 
 FRAME = 'name = "x"\nbaseline = "host"\n[environments.host]\nprovider = "host"\n'
-ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\nrun = {{ command = ["true"]{} }}\n'
+ENTRY = '[[benchmarks]]\nname = "command"\nlabel = "own"\ncommand = ["true"]\n'
 
 
 def whole(text: str) -> str:
-    """A study of which `text` is all, or a part: keys or metrics of an entry, entries, or tables besides them."""
-    if re.search(r"^baseline = ", text, re.MULTILINE):
-        return text
-    entry = ENTRY.format(", seconds = 20" if "fixed time" in text else "")
-    if text.startswith("[[benchmarks.metrics]]") or not text.startswith("["):
-        return FRAME + entry + text
-    return FRAME + text if "[[benchmarks]]" in text else FRAME + text + entry
+    """A study of which `text` is all, or an entry, or metrics or packages of an entry, or the image."""
+    if text.startswith(("[[benchmarks.metrics]]", "packages")):
+        return FRAME + ENTRY + ("run = { seconds = 20 }\n" if "fixed time" in text else "") + text
+    if text.startswith("[image"):
+        return FRAME + text + ENTRY
+    return FRAME + text if text.startswith("[[benchmarks]]") else text
 
 
 def table_of(text: str, heading: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ class Workload(Record):
     libc: str  # "glibc 2.41", "musl 1.2.5", both, or "none"
     size_bytes: int
     entry: tuple[str, ...] = ()  # entry point and command; () where the image has neither
-    environment: tuple[str, ...] = ()  # NAME=VALUE
+    variables: tuple[str, ...] = ()  # names of its environment; a campaign does not record their values
     user: str = ""  # "" is root
     working_directory: str = "/"
     layers: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
@@ -126,7 +126,7 @@ class _Trial:
     def _step(self, number: int, step: Step) -> None:
         steps.prepare(self.cluster, step, self.target, self.kept)
         transports = [steps.transport_of(self.cluster, step, node, self.target) for node in step.nodes]
-        with counting(transports) if step.phase is Phase.RUN else nullcontext({}) as spent:
+        with counting(transports) as spent:
             ran = steps.run(self.cluster, number, step, self.target, self.place)
         if step.phase is Phase.RUN:
             self.used[number] = spent

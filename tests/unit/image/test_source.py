@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tarfile
 from pathlib import Path
 
@@ -86,6 +87,16 @@ def test_an_image_for_another_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["docker-archive:app.tar", "oci-archive:app.tar", "oci:app.tar"])
 def test_what_does_not_exist(source: str, tmp_path: Path) -> None:
     assert refusal(source, tmp_path).splitlines()[0] == f"[image.workload]: {tmp_path}/app.tar does not exist"
+
+
+def test_what_is_not_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "docker-archive:pipe cannot be read as an image: it is not a file" in refusal(
+        "docker-archive:pipe", tmp_path
+    )
+    (tmp_path / "folder").mkdir()
+    assert "it is a directory, not an archive" in refusal("oci-archive:folder", tmp_path)
+    assert "oci:folder cannot be read as an image: No such file or directory" in refusal("oci:folder", tmp_path)
 
 
 def test_a_truncated_archive(tmp_path: Path) -> None:

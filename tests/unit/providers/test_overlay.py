@@ -17,6 +17,7 @@ from vtax.model.trial import CommandResult
 from vtax.providers import overlay
 from vtax.providers.base import UNKNOWN, Site
 from vtax.providers.docker.provider import Docker
+from vtax.providers.host import own_image
 from vtax.providers.host.provider import Host, HostOptions
 from vtax.providers.podman.provider import Podman
 from vtax.providers.qemu.provider import Qemu
@@ -231,15 +232,76 @@ def spec(**options: object) -> EnvironmentSpec:
     return EnvironmentSpec.model_validate({"name": "box", "provider": "any", "options": options})
 
 
-@pytest.mark.parametrize("kind", [Host, Docker, Podman])
+@pytest.mark.parametrize("kind", [Docker, Podman])
 def test_mounting_on_this_machine_needs_root(
-    kind: type[Host | Docker | Podman], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[Docker | Podman], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (problem,) = kind(tmp_path).workload_problems(spec())
     assert "needs root" in problem.message
     assert problem.remedy.startswith("run vtax as root")
     assert Qemu(tmp_path).workload_problems(spec()) == ()
+
+
+def test_the_host_of_an_ordinary_user_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    asked: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], **_: object) -> CommandResult:
+        asked.append(argv)
+        return result_of(argv, (code, "", "mount: /tmp/root: permission denied.\nmore\n"))
+
+    monkeypatch.setattr(process, "run", run)
+    code = 0
+    assert Host(tmp_path).workload_problems(spec()) == ()
+    assert asked[0][:5] == ("unshare", "--user", "--map-root-user", "--map-auto", "--mount")
+    assert asked[0][-1] == f"userxattr,nodev,{LAYERS}"
+    code = 32
+    (problem,) = Host(tmp_path).workload_problems(spec())
+    assert problem.message.endswith("(Linux 5.11 or later is required): mount: /tmp/root: permission denied.")
+    assert problem.remedy.startswith("run vtax as root")
+
+
+@pytest.fixture
+def held(tmp_path: Path, image: Workload, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """The site of an ordinary user's cluster with an image."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    root = Image(recipe="key", digest="0" * 64, directory="/cache/key/rootfs", archive="/a", workload=image)
+    (tmp_path / "site").mkdir()
+    return Site(LABEL, tmp_path / "site", root, tmp_path / "keys")
+
+
+def test_what_holds_the_mounts_of_an_ordinary_user(held: Site) -> None:
+    """It is found by the same words as all processes in host environments: label, root, directory of the cluster."""
+    (line,) = own_image.commands(held, "host", ["master", "worker1"], "/data")
+    namespaces = ("--user", "--map-root-user", "--map-auto", "--mount", "--propagation", "private")
+    assert line[:12] == ("setsid", "--fork", "unshare", *namespaces, "sh", "-ec", own_image.SCRIPT)
+    known = ("/cache/key/vtax-enter", f"vtax.campaign={LABEL}", "/cache/key/rootfs", str(held.directory))
+    assert line[12:] == (*known, f"userxattr,nodev,{LAYERS}", "/data", "master", "worker1")
+    assert own_image.entered(4711)[-1] == "--target=4711"
+    assert own_image.entered(None)[-1] == "--target=PID"
+
+
+@pytest.mark.parametrize(("said", "there"), [("mounted\n", True), ("mount: permission denied\n", False)])
+def test_the_mounts_of_an_ordinary_user(held: Site, monkeypatch: pytest.MonkeyPatch, said: str, there: bool) -> None:
+    image = held.image.workload
+    assert image is not None
+
+    def run(argv: tuple[str, ...], *, stdout: Path, **_: object) -> CommandResult:
+        stdout.write_text(said)
+        return result_of(argv, (0, "", ""))
+
+    monkeypatch.setattr(process, "run", run)
+    holder = (lambda site: 4711) if there else (lambda site: None)
+    if there:
+        own_image.make(held, image, "host", ["master", "worker1"], "/data", holder)
+    else:
+        with pytest.raises(ProvisionError, match="the image cannot be mounted for master") as raised:
+            own_image.make(held, image, "host", ["master", "worker1"], "/data", holder)
+        assert (raised.value.message[-6:], raised.value.detail) == ("master", "mount: permission denied")
+    assert (held.directory / "hold").is_fifo()
+    assert (held.directory / "worker1/lower").readlink() == image.root
+    assert (held.directory / "worker1/layer/upper").is_dir()
 
 
 def test_an_engine_that_hides_mounts_or_renames_users(

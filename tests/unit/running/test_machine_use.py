@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from pathlib import Path
 
 import pytest
 
 from fakes.cluster import FakeTransport
-from vtax.running import machine_use
 from vtax.running.machine_use import connection_of, counting
+from vtax.transport.base import Transport
 from vtax.transport.ssh import SshTransport
 
 
@@ -109,14 +110,20 @@ def test_children_are_vtax_s_own_only_where_all_nodes_are_behind_ssh(
 ) -> None:
     """On the host the children of vtax are what is measured."""
     asked: list[int] = []
-    real = machine_use.resource.getrusage
-    monkeypatch.setattr(machine_use.resource, "getrusage", lambda who: (asked.append(who), real(who))[1])
+    real = resource.getrusage
+
+    def spy(who: int) -> resource.struct_rusage:
+        asked.append(who)
+        return real(who)
+
+    monkeypatch.setattr(resource, "getrusage", spy)
     ssh = SshTransport(Path("config"), "worker1")
-    for transports, children in (([ssh, ssh], True), ([ssh, FakeTransport()], False), ([], False)):
+    cases: list[tuple[list[Transport], bool]] = [([ssh, ssh], True), ([ssh, FakeTransport()], False), ([], False)]
+    for transports, children in cases:
         asked.clear()
         with counting(transports, root):
             pass
-        assert (machine_use.resource.RUSAGE_CHILDREN in asked) is children
+        assert (resource.RUSAGE_CHILDREN in asked) is children
 
 
 def test_connections_of_other_users_are_not_vtax_s(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,9 @@ import vtax
 from vtax.tools import tools
 
 SOURCE = Path(vtax.__file__).parent
-NAMES = sorted({name for tool in tools() for name in (tool.name, *(one.name for one in tool.benchmarks))}, key=len)
+WORDS = {"command"}  # names that are English words too: every other message contains them
+KNOWN = {name for tool in tools() for name in (tool.name, *(one.name for one in tool.benchmarks))}
+NAMES = sorted(KNOWN - WORDS, key=len)
 NAMED = re.compile(rf"(?<![\w-])(?:{'|'.join(reversed(NAMES))})(?![\w-])")
 MODULES = re.compile(r"^vtax\.tools\.(\w+)")
 ALLOWED = {  # file -> why it may

@@ -137,7 +137,7 @@ def _unpack(cache: Path, found: Identity, listener: Listener) -> Workload:
             libc=tree.libc_of(listing, _reader(work), configuration.architecture, found.source),
             size_bytes=tree.size_of(listing),
             entry=configuration.entry,
-            environment=configuration.environment,
+            variables=tuple(one.partition("=")[0] for one in configuration.environment),
             user=configuration.user,
             working_directory=configuration.working_directory,
             layers=len(layout.layers),

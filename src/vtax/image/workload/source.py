@@ -100,8 +100,8 @@ def _why(error: Exception) -> str:
 
 def _small_files(path: Path) -> dict[str, bytes]:
     """What of an archive may be a manifest or a configuration, by name: layers are passed over."""
-    if path.is_dir():
-        raise ValueError("it is a directory, not an archive")
+    if not path.is_file():
+        raise ValueError("it is a directory, not an archive" if path.is_dir() else "it is not a file")
     found: dict[str, bytes] = {}
     left = KEPT_BYTES
     with tarfile.open(path, "r:*") as archive:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from vtax.model.names import Argument, OutputName, Program, Sha256, Signal, User, Variable, Word
 from vtax.model.record import Record
@@ -112,10 +113,10 @@ class RunTable(Record):
 
 
 class CommandParams(Params):
-    """One entry with an own command.
+    """`command` is short for `run.command`; docs/own-workloads.md describes the tables.
 
-    `port`, `seed`, `image` and `words` are completed by the plan: `words` are what the words in braces stand for,
-    apart from addresses, which depend on the environment.
+    The plan completes `port` and `image`. `words` is its own: what the words in braces stand for, apart from addresses,
+    which depend on the environment.
     """
 
     command: Argv | None = None  # short for run.command
@@ -133,7 +134,7 @@ class CommandParams(Params):
     directory: Value | None = None
     values: Mapping[Word, int | float | Value] = Field(default_factory=dict)
     port: Auto | Port = "auto"
-    words: Mapping[Word, Value] = Field(default_factory=dict)
+    words: SkipJsonSchema[Mapping[Word, Value]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_run(self) -> CommandParams:
