@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vtax.tools.benchmark import Tried
     from vtax.tools.reading import Value
 
-SAMPLE = re.compile(r"([a-z][a-z0-9-]{0,60})(?:/([A-Za-z0-9_][A-Za-z0-9_./+-]{0,300}))?=(.+)", re.DOTALL)
+SAMPLE = re.compile(r"^([a-z][a-z0-9-]{0,60})(?:/([A-Za-z0-9_][A-Za-z0-9_./+-]{0,300}))?=(.{1,4000})", re.DOTALL)
 HELP = (
     "Try metrics on an output that you have, instead of planning: FILE, LABEL=FILE, or LABEL/OUTPUT=FILE where OUTPUT "
     "is stderr or a file that the command leaves."

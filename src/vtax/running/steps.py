@@ -42,7 +42,7 @@ def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:
     made = _files_of(step)
     if not step.inputs and not made:
         return
-    removed = f"rm -rf -- {shlex.join(made)}\n" if made else ""
+    removed = f"rm -f -- {shlex.join(made)}\n" if made else ""
     written = "".join(
         f"printf %s {shlex.quote(file.content)} >{shlex.quote(file.name)}\n" for file in step.inputs if not file.sha256
     )  # not a here-document: it would add a line end, and end at a line of the content

@@ -310,6 +310,6 @@ def test_a_kept_file_that_was_changed_stops_the_campaign(bench: Bench) -> None:
 def test_old_outputs_are_removed_and_new_ones_fetched(bench: Bench) -> None:
     todo = work(step("measure", outputs=("result.json",), usage="usage.json"))
     (done,) = bench.run(todo).steps
-    (removed,) = [call for call in bench.provider.calls if "rm -rf" in call.stdin]
-    assert "rm -rf -- result.json usage.json" in removed.stdin
+    (removed,) = [call for call in bench.provider.calls if "rm -f --" in call.stdin]
+    assert "rm -f -- result.json usage.json" in removed.stdin
     assert dict(done.outputs) == {"result.json": "0.worker1.result.json", "usage.json": "0.worker1.usage.json"}
