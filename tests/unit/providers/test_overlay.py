@@ -304,6 +304,22 @@ def test_the_mounts_of_an_ordinary_user(held: Site, monkeypatch: pytest.MonkeyPa
     assert (held.directory / "worker1/layer/upper").is_dir()
 
 
+def test_files_of_other_users_are_removed_by_root_of_the_namespaces(
+    held: Site, runs: Callable[[Answer], list[tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = runs(lambda argv: 0)
+    own_image.remove_files(held.directory, LABEL)
+    for name in ("master", "worker1"):
+        (held.directory / LABEL / "host" / name / "layer").mkdir(parents=True)
+    own_image.remove_files(held.directory, LABEL)
+    top = held.directory / LABEL / "host"
+    namespaces = ("unshare", "--user", "--map-root-user", "--map-auto")
+    assert seen == [(*namespaces, "rm", "-rf", "--", f"{top}/master", f"{top}/worker1", f"{top}/shared")]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    own_image.remove_files(held.directory, LABEL)
+    assert len(seen) == 1
+
+
 def test_an_engine_that_hides_mounts_or_renames_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Callable[[Answer], list[tuple[str, ...]]]
 ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from vtax.errors import ProvisionError
 from vtax.model.cluster import Workload
@@ -20,14 +21,16 @@ from vtax.transport import process
 
 OPTIONS = f"userxattr,{overlay.MOUNT_OPTIONS}"  # an ordinary user may not write the kernel's own attributes
 MOUNTED = "mounted"
-READY_S, POLL_S = 20.0, 0.02
+READY_S, POLL_S, REMOVE_S = 20.0, 0.02, 300.0
 SCRIPT = f"""\
 site=$3 options=$4 shared=$5
 shift 5
 for name; do
   cd "$site/$name"
   mount -t overlay -o "$options" vtax workload/root
-  for place in "$shared" /etc; do [ -d "workload/root$place" ] || mkdir "workload/root$place"; done
+  for place in {" ".join(overlay.OWN)} "$shared" /etc; do
+    [ -d "workload/root$place" ] || mkdir "workload/root$place"
+  done
   [ -e workload/root/etc/hosts ] || : >workload/root/etc/hosts
 done
 cd /
@@ -98,6 +101,15 @@ def make(
         detail=log.read_text(errors="replace").strip(),
         remedy="run vtax as root, or use an environment of virtual machines",
     )
+
+
+def remove_files(runtime: Path, campaign: str) -> None:
+    """Remove what only root of an ordinary user's namespaces can: programs in an image have other users, whose files
+    are of subordinate ids. Fine when there is nothing."""
+    nodes = sorted({str(layer.parent) for layer in (runtime / campaign).glob("*/*/layer")})
+    shared = sorted({str(Path(node).with_name("shared")) for node in nodes})
+    if nodes and os.geteuid() != 0:
+        process.run((*process.as_root_here(), "rm", "-rf", "--", *nodes, *shared), timeout_s=REMOVE_S, check=True)
 
 
 def entered(holder: int | None) -> tuple[str, ...]:

@@ -236,6 +236,7 @@ class Host(Provider):
             cgroup.remove(self.groups, campaign)
         network.remove(campaign)
         overlay.remove(self.runtime, campaign)
+        own_image.remove_files(self.runtime, campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
         groups = cgroup.campaigns(self.groups) if self.groups else ()
