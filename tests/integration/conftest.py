@@ -87,7 +87,10 @@ def labels_of(campaign: Path) -> dict[str, str]:
 
 
 def _is_mine(item: Leftover, labels: Container[str], paths: Paths) -> bool:
-    """Virtual machines that have lost their files are found by all: they may be of a session that ends just now."""
+    """Virtual machines that have lost their files are found by all: they may be of a session that ends just now. So are
+    images that nothing names."""
+    if not item.campaign:
+        return False
     told = item.campaign in labels or (paths.runtime / item.campaign).exists()
     return told or item.provider not in ("qemu", "virtualbox")
 

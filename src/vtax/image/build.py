@@ -38,6 +38,7 @@ POLL_S = 0.2
 NEEDED_BYTES = 5 * 2**30
 NOBODY = 65534
 END_S = 10.0
+ISOLATED = ("unshare", "--mount")  # so that what mmdebstrap mounts as root goes with it, however it ends
 MARK = "VTAX_BUILD"  # in the environment of all that a build starts: the name of its directory
 BUILDING = ".building-"  # begins the name of that directory, then the key of the recipe
 KEY_LENGTH = 16
@@ -141,7 +142,15 @@ def _discard(place: Path) -> None:
         deadline = time.monotonic() + grace_s
         while working_on(place) and time.monotonic() < deadline:
             time.sleep(POLL_S)
+    _unmount(place)
     delete(place)
+
+
+def _unmount(place: Path) -> None:
+    """What a build without a mount namespace of its own left mounted: deleting must not reach into it."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in sorted((one for one in points if one.startswith(f"{place}/")), reverse=True):
+        process.run(("umount", "--lazy", "--", point), timeout_s=END_S, check=True)
 
 
 def working_on(place: Path) -> list[int]:
@@ -267,6 +276,8 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
     own = {**os.environ, "TMPDIR": str(temporary)} if root else os.environ
     (work / "kernel").mkdir()
     argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
+    if root and process.run((*ISOLATED, "true"), timeout_s=10).exit_code == 0:  # a container may not allow that
+        argv = (*ISOLATED, *argv)
     environment = marked(snapshot.environment(made.snapshot, own), work)
     running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment)
     reported = 0

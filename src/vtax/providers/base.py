@@ -236,8 +236,8 @@ class Provider(Protocol):
         ...
 
     def stray_images(self) -> Sequence[str]:
-        """Images in the provider's own store that vtax imported and that nothing names any more, because the import was
-        killed or repeated."""
+        """Images in the provider's own store that vtax imported and that nothing names or uses any more, because the
+        import was killed or repeated."""
         return ()
 
     def remove_stray_image(self, name: str) -> None:

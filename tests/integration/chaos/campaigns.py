@@ -40,9 +40,10 @@ def complete(one: Chaos) -> None:
     campaign = Campaign.open(one.campaign)
     plan = campaign.plan()
     wanted = [trial.id for trial in planned_order(plan, lambda _: plan.interleave == "trial")]
-    assert sorted(trial.id for trial in campaign.trials()) == sorted(wanted)
+    missing = set(wanted) ^ {trial.id for trial in campaign.trials()}
+    assert missing == set(), f"missing, or not in the plan: {missing}"
     failed = {trial.id: trial.failure for trial in campaign.trials(texts=False) if trial.status != "ok"}
-    assert failed == {}
+    assert failed == {}, str(failed)
 
 
 def reported(one: Chaos, kills: int) -> None:
@@ -52,7 +53,9 @@ def reported(one: Chaos, kills: int) -> None:
         one.kill("report", str(one.campaign), within_s=2.5)
     one.finish("report", str(one.campaign))
     one.finish("report", str(copy))
-    assert derived(one.campaign) == derived(copy)
+    ours, theirs = derived(one.campaign), derived(copy)
+    differing = [name for name, content in ours.items() if theirs[name] != content]
+    assert differing == [], f"not as in {copy}: {differing}"
     hidden = [path.name for path in one.campaign.rglob(".*") if path.name != ".lock"]
     assert [name for name in hidden if TEMPORARY.fullmatch(name) is None] == []
 

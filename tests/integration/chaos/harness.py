@@ -25,7 +25,6 @@ from pathlib import Path
 
 from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
-from vtax.providers.container.engine import IMAGE_LABEL
 from vtax.providers.podman.provider import Podman
 from vtax.running.leftovers import leftovers
 from vtax.store import READING, Campaign
@@ -154,7 +153,8 @@ class Chaos:
     def check(self) -> None:
         """No finished trial is lost or changed. What an import has moved is finished when there is a plan."""
         now = digests(self.campaign) if (self.campaign / "plan.json").exists() else {}
-        assert {path: now.get(path) for path in self.found} == self.found
+        lost = [str(path) for path, digest in self.found.items() if now.get(path) != digest]
+        assert lost == [], f"lost or changed: {lost}"
         self.found = now
         self.note("check")
         if (self.campaign / "campaign.json").exists() and (self.campaign / "plan.json").exists():
@@ -174,14 +174,14 @@ class Chaos:
         deadline = time.monotonic() + ENDS_S
         while (mine := self.left()) and time.monotonic() < deadline:
             time.sleep(0.2)
-        assert mine == []
-        self.finish("clean", "--check")
+        assert mine == [], "\n".join(mine)
+        assert [one for one in leftovers(self.places) if one.campaign in self.labels] == []
 
     def left(self) -> list[str]:
         """What commands that were killed have left on this machine, by all that names their labels or directories."""
         marks = {*self.labels, str(self.state), str(self.temporary)}
         engines = {"docker": self.environment, "podman": Podman(self.places.runtime).environment()}
-        found = [*traces(marks, engines), *strays(engines)]
+        found = traces(marks, engines)
         for path in (*self.state.rglob("*"), *self.temporary.rglob("*")):
             if not path.is_dir() and path.name != "containers.conf" and path.suffix != ".lock":  # kept for the next one
                 found.append(f"file: {path}")
@@ -245,16 +245,6 @@ def traces(marks: Iterable[str], engines: Engines) -> list[str]:
             lines += printed(engine, what, "ls", "--format", "{{.Name}} {{.Labels}}", env=environment)
     found = [line for line in lines if any(word in line for word in words)]
     return [line[:300].decode(errors="replace") for line in found if b"tmpfs" not in line]
-
-
-def strays(engines: Engines) -> list[str]:
-    """Images of vtax that nothing names any more."""
-    chosen = ("images", "-q", "--filter", "dangling=true", "--filter", f"label={IMAGE_LABEL}")
-    return [
-        f"{engine} image: {line.decode()}"
-        for engine, environment in engines.items()
-        for line in printed(engine, *chosen, env=environment)
-    ]
 
 
 def printed(*command: str, env: Mapping[str, str] | None = None) -> list[bytes]:

@@ -49,6 +49,7 @@ def test_runs(chaos: Begin, tmp_path: Path) -> None:
     one.clean()
 
 
+@long
 def test_imports_and_reports(chaos: Begin, tmp_path: Path) -> None:
     one = chaos("two at once: import, report")
     source = logs(tmp_path)
@@ -80,7 +81,8 @@ def test_clusters(name: str, chaos: Begin, tmp_path: Path) -> None:
         one.clean()
 
 
-@pytest.mark.parametrize("name", ["host", pytest.param("docker", marks=long), pytest.param("podman", marks=long)])
+@long
+@pytest.mark.parametrize("name", ["host", "docker", "podman"])
 def test_a_campaign_and_everything_else(name: str, chaos: Begin, tmp_path: Path) -> None:
     """`vtax clean` and `vtax report` while it runs; another campaign; and two `vtax clean` after all was killed."""
     one = chaos(f"two at once: run with clean and report: {name}")

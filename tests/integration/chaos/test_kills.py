@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from vtax.image import build
+from vtax.providers import all_providers
 from vtax.store import Campaign
 
 from ..test_bad_days import write
@@ -129,7 +130,9 @@ def test_the_import_of_the_root_file_system(engine: str, chaos: Begin, tmp_path:
     one.finish(*up)
     one.finish("down", engine)
     one.clean()
-    assert len(images(engine)) <= max(1, len(before))
+    after = images(engine)
+    assert len(after) <= max(1, len(before)), after
+    assert all_providers(one.places.runtime)[engine].stray_images() == []
 
 
 def images(engine: str) -> list[str]:

@@ -312,3 +312,14 @@ def test_an_image_that_was_not_imported_here_is_not_believed(tmp_path: Path, mon
     docker.remove_image(image)
     assert store.tags == {}
     assert not list(tmp_path.glob("*-id"))
+
+
+def test_images_that_nothing_names_or_uses_are_stray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(self: object, words: Sequence[str], *rest: object, **more: object) -> CommandResult:
+        if words[0] == "images":
+            return result_of(words, (0, "sha256:1\nsha256:2\nsha256:1\n", ""))
+        return result_of(words, (0, "c0ffee\n" if words[-1] == "ancestor=sha256:2" else "", ""))
+
+    monkeypatch.setattr(provider.Container, "unavailable", lambda self: "")
+    monkeypatch.setattr(provider.Container, "_run", answer)
+    assert Docker(tmp_path).stray_images() == ["sha256:1"]

@@ -71,7 +71,7 @@ def test_containers_of_others_are_told_apart(
         "web": {LABEL: ""},
     }
 
-    def answer(self: Any, words: Sequence[str], timeout_s: float = 0, stdin: bytes = b"") -> CommandResult:
+    def answer(self: Any, words: Sequence[str], *rest: Any, **more: Any) -> CommandResult:
         if words[0] == "ps":
             return result_of(words, (0, "\n".join(labels), ""))
         if words[1] == "inspect":
@@ -96,7 +96,7 @@ def test_only_what_has_the_name_of_a_campaign_is_removed(
 ) -> None:
     removed: list[str] = []
 
-    def answer(self: Any, words: Sequence[str], timeout_s: float = 0, stdin: bytes = b"") -> CommandResult:
+    def answer(self: Any, words: Sequence[str], *rest: Any, **more: Any) -> CommandResult:
         if "rm" in words:
             removed.extend(words[words.index("--") + 1 :])
         if words[0] == "inspect":

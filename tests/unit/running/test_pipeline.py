@@ -15,7 +15,7 @@ import pytest
 
 from builders.small import FACTS, IMAGE, PRINTED, anew, new_campaign, planned, store, study
 from fakes.cluster import FakeProvider, telling
-from vtax import __version__, pipeline, providers
+from vtax import __version__, files, pipeline, providers
 from vtax.errors import DamagedError, EnvironmentMissing, NotMatched, TrialsFailed, UsageError
 from vtax.events import Event, Notice, ignore
 from vtax.image import build
@@ -536,8 +536,26 @@ def test_a_cluster_that_is_being_brought_up_is_in_use(world: World, monkeypatch:
     about = clusters.up("box", None, world.paths, ignore)
     assert seen == [[]]
     assert leftovers.leftovers(world.paths) == []
+    with files.locked(world.paths.state / "clusters" / "box.lock") as mine:
+        assert mine
+        with pytest.raises(UsageError, match="is being taken down by another process"):
+            clusters.down("box", world.paths)
     clusters.down("box", world.paths)
     assert not (world.paths.runtime / about.campaign).exists()
+
+
+def test_one_cleans_up_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = world.stand("box", "0a0a0a0a")
+    found = leftovers.leftovers(world.paths)
+    monkeypatch.setattr(leftovers, "WAIT_S", 0.0)
+    with files.locked(world.paths.state / "clean.lock") as mine:
+        assert mine
+        with pytest.raises(UsageError, match="another process is cleaning up"):
+            leftovers.clean(found, world.paths)
+        leftovers.clean([], world.paths)  # nothing to wait for
+    assert list(provider.live) == ["0a0a0a0a"]
+    leftovers.clean(found, world.paths)
+    assert list(provider.live) == []
 
 
 def test_what_another_vtax_made_is_not_left_behind(world: World) -> None:

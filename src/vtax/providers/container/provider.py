@@ -57,6 +57,7 @@ READY_S = 60.0
 ROUTES = Path("/proc/net/route")
 COMMAND_S = 120.0
 IMPORT_S = 900.0
+WITH_VTAX = ("setpriv", "--pdeathsig", "KILL")  # ends a command when vtax is killed, which then is not there to undo it
 SUBNET_ATTEMPTS = 20
 SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # in messages of the engines
 LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
@@ -216,7 +217,7 @@ class Container(Provider):
         container = lines.name_of(campaign, name)
         self._must(command)
         self._must((self.name, "cp", "-", f"{container}:/"), stdin=content)
-        self._must((self.name, "start", container))
+        self._must((self.name, "start", container), directory=self.runtime / campaign)
         described = self._described(container)
         reached = port or self._published(campaign, name, described)
         self._await(campaign, name, address, reached, deadline)
@@ -352,7 +353,7 @@ class Container(Provider):
             fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would both import it
             known = note.read_text() if note.exists() else ""
             if not known or self._image_id(tag) != known:
-                self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S)
+                self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S, before=WITH_VTAX)
                 with replacing(note) as fresh:
                     fresh.write_text(self._image_id(tag))
         return tag
@@ -361,7 +362,9 @@ class Container(Provider):
         if self.unavailable():
             return ()
         chosen = ("--filter", "dangling=true", "--filter", f"label={lines.IMAGE_LABEL}")
-        return self._must((self.name, "images", "--quiet", "--no-trunc", *chosen)).stdout.split()
+        found = self._must((self.name, "images", "--quiet", "--no-trunc", *chosen)).stdout.split()
+        used = (self.name, "ps", "--all", "--quiet", "--filter")
+        return [one for one in dict.fromkeys(found) if not self._must((*used, f"ancestor={one}")).stdout.strip()]
 
     def remove_stray_image(self, name: str) -> None:
         self._run(("rmi", "--", name))  # fails where a container still uses it
@@ -418,14 +421,29 @@ class Container(Provider):
                 found.append(Leftover(self.name, kind, shown, campaign, whose))
         return found
 
-    def _run(self, words: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
-        # Podman's monitor leaves a file "oom" in its working directory: that must not be the user's.
-        self.runtime.mkdir(parents=True, exist_ok=True)
-        command = (self.name, *words)
-        return process.run(command, timeout_s=timeout_s, stdin=stdin, env=self.environment(), directory=self.runtime)
+    def _run(
+        self,
+        words: Sequence[str],
+        timeout_s: float = COMMAND_S,
+        stdin: bytes = b"",
+        directory: Path | None = None,
+        before: Sequence[str] = (),
+    ) -> CommandResult:
+        # Podman's monitor leaves a file "oom" in its working directory: one that goes with the cluster, not the user's.
+        place = directory or self.runtime
+        place.mkdir(parents=True, exist_ok=True)
+        command = (*before, self.name, *words)
+        return process.run(command, timeout_s=timeout_s, stdin=stdin, env=self.environment(), directory=place)
 
-    def _must(self, argv: Sequence[str], timeout_s: float = COMMAND_S, stdin: bytes = b"") -> CommandResult:
-        result = self._run(argv[1:], timeout_s, stdin)
+    def _must(
+        self,
+        argv: Sequence[str],
+        timeout_s: float = COMMAND_S,
+        stdin: bytes = b"",
+        directory: Path | None = None,
+        before: Sequence[str] = (),
+    ) -> CommandResult:
+        result = self._run(argv[1:], timeout_s, stdin, directory, before)
         if result.exit_code != 0 or result.timed_out:
             raise process.failed(result, self.install_hint)
         return result
