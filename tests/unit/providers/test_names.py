@@ -16,6 +16,7 @@ SOURCE = Path(vtax.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "providers")
 SHOWN_BY_MACHINES = SOURCE / "facts" / "nesting.py"  # a table of what hypervisors and engines show inside of them
 SHARED = {"base", "recorded"}  # modules of providers/ that are no provider's
+FORMATS = re.compile(r"\bdocker(-archive|://|\.io/| save)")  # of images: their names, whatever runs them
 WORD = "host"  # the name that is also a word, so only comparisons with it are looked at
 NAMES = re.compile(rf"\b({'|'.join(name for name in BUILT_IN if name != WORD)})\b", re.IGNORECASE)
 
@@ -27,7 +28,11 @@ def constants(node: ast.AST) -> Iterator[object]:
 def named(tree: ast.AST) -> Iterator[str]:
     """Where a module knows a provider: a text with its name, a comparison with "host", an import of its folder."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and (found := NAMES.search(node.value)):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and (found := NAMES.search(FORMATS.sub("", node.value)))
+        ):
             yield f"line {node.lineno}: {found[0]}"
         elif isinstance(node, ast.Compare | ast.Call) and WORD in constants(node) and "provider" in ast.unparse(node):
             yield f"line {node.lineno}: {ast.unparse(node)}"
@@ -51,6 +56,7 @@ def test_no_module_knows_a_provider(path: Path) -> None:
     [
         'KNOWN = {"docker"}',
         'help = "for QEMU only"',
+        'help = "docker-archive: works without docker"',
         'spec.provider == "host"',
         'one = provider("host", place)',
         "from vtax.providers.qemu import kvm",

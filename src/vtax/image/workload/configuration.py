@@ -42,7 +42,7 @@ class _Layers(_Part):
 
 
 class Configuration(_Part):
-    """The parts of an image's configuration that matter here; Docker's form and OCI's have them in common."""
+    """The parts of an image's configuration that matter here, which its two forms have in common."""
 
     architecture: str
     os: str

@@ -146,7 +146,7 @@ def _docker_configuration(files: Mapping[str, bytes], tag: str, source: str) -> 
 
 
 def _full(name: str) -> str:
-    """A name of Docker's with all that may be left out."""
+    """A name of an image with all that may be left out."""
     name = name.removeprefix("docker.io/").removeprefix("library/")
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
