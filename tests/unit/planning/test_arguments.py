@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -29,7 +29,7 @@ CODE = {  # commands of a study's author, which are code; vtax never puts them i
     RunTable: {"command"},
     SuccessTable: {"match", "refuse"},
 }
-NEEDED = {FileTable: {"from": "a"}}  # by tables of which nothing else can be said without it
+NEEDED: Mapping[type[BaseModel], Mapping[str, str]] = {FileTable: {"from": "a"}}  # by tables of which nothing else can be said without it
 COMPARED = {  # with the names that exist, when the study is checked as a whole
     StudyFile: {"baseline", "ladder"},
     BenchmarkTable: {"name", "nodes", "load"},
