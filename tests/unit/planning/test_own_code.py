@@ -18,6 +18,7 @@ from vtax.planning.plan import make_plan
 from vtax.planning.resuming import note_made, refuse_untrusted, was_made
 from vtax.planning.study import load
 from vtax.store import Campaign
+from vtax.tools.command.params import CommandParams
 
 MACHINE = HostCapacity(cpu_ids=(0, 1, 2, 3), memory_bytes=32 * GIB)
 CONTENT = b"select 1;\n\xff\0"
@@ -67,8 +68,8 @@ def providers() -> dict[str, FakeProvider]:
 def test_a_file_is_read_once_and_known_by_its_hash(folder: Path) -> None:
     found = study(folder)
     assert found.files == {SHA256: CONTENT}
-    (file,) = found.benchmarks[0].params["files"]  # type: ignore[misc,union-attr]
-    assert (file["sha256"], file["size_bytes"]) == (SHA256, len(CONTENT))  # type: ignore[index,call-overload]
+    (file,) = CommandParams.model_validate(dict(found.benchmarks[0].params)).files
+    assert (file.sha256, file.size_bytes) == (SHA256, len(CONTENT))
     plan = planned(found)
     assert plan.work[0].steps[0].inputs[0].sha256 == SHA256
     assert "select 1" not in plan.model_dump_json()

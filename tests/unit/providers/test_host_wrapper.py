@@ -83,6 +83,10 @@ def test_only_what_is_asked_for_is_kept_of_root_s_capabilities(monkeypatch: pyte
         (("vtax-run", "--report", "u", "--image", "/workload", "--", "true"), "+setgid,+setuid,+sys_chroot"),
         (("vtax-run", "--image", "/workload"), "+setgid,+setuid,+sys_chroot"),  # its entry point
         (("timeout", "-k", "5", "20", "vtax-run", "--user", "postgres", "--", "true"), "+setgid,+setuid"),
+        (("vtax-supervise", "vtax-run", "--user", "postgres", "--", "true"), "+kill,+setgid,+setuid"),
+        (("vtax-supervise", "--control", "vtax-run", "--user", "a", "--", "true"), "+kill,+setgid,+setuid"),
+        (("vtax-supervise", "vtax-run", "--", "true"), ""),
+        (("vtax-supervise", "sh", "--user", "postgres"), ""),
         (("vtax-run", "--set", "--user", "--", "true"), ""),
         (("vtax-run", "--", "vtax-run", "--user", "root", "true"), ""),
         (("sh", "-c", "vtax-run", "--user", "postgres"), ""),

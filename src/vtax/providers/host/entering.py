@@ -18,8 +18,8 @@ from vtax.transport import process
 
 PROGRAM = "/vtax-enter"  # how its path ends; see its source for what it does
 RUN = "vtax-run"  # becomes another user or enters an image, then gives back what it was lent for that
-SUPERVISE = ("vtax-supervise", "--control")  # before it, the latter where it obeys: ends what others' users started
-LENT = {"--user": ("kill", "setgid", "setuid"), "--image": ("kill", "setgid", "setuid", "sys_chroot")}
+SUPERVISE = ("vtax-supervise", "--control")  # before it, the latter where it obeys: ends what other users started
+LENT = {"--user": ("setgid", "setuid"), "--image": ("setgid", "setuid", "sys_chroot")}
 LIMIT = ("timeout", "-k")  # begins a command with a time limit: timeout -k SECONDS SECONDS COMMAND
 
 
@@ -69,8 +69,10 @@ def wrapper(
 def lent(argv: Sequence[str]) -> tuple[str, ...]:
     """The capabilities that a command by `vtax-run` needs for its options, marked as those that it must give back."""
     words = tuple(argv[4:] if tuple(argv[:2]) == LIMIT else argv)
-    words = tuple(dropwhile(lambda word: word in SUPERVISE, words))
+    supervised = words[:1] == SUPERVISE[:1]
+    words = tuple(dropwhile(lambda word: word in SUPERVISE, words)) if supervised else words
     if words[:1] != (RUN,):
         return ()
     options = words[1 : words.index("--")] if "--" in words else words[1:]
-    return tuple(sorted({f"+{name}" for option in options[::2] for name in LENT.get(option, ())}))
+    names = {name for option in options[::2] for name in LENT.get(option, ())}
+    return tuple(sorted(f"+{name}" for name in (names | {"kill"} if names and supervised else names)))
