@@ -95,7 +95,20 @@ def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[str, .
 def test_all_commands_are_there() -> None:
     top = {path[0] for path in commands() if path}
     assert top == {
-        *("init", "schema", "plan", "run", "analyse", "audit", "compare", "report", "export", "import", "compose"),
+        *(
+            "init",
+            "schema",
+            "plan",
+            "run",
+            "measure",
+            "analyse",
+            "audit",
+            "compare",
+            "report",
+            "export",
+            "import",
+            "compose",
+        ),
         *("up", "status", "ssh", "exec", "down", "doctor", "clean", "image", "selftest"),
         *("watch", "serve", "peak", "reference", "tune"),
     }
@@ -369,7 +382,7 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
         "error: study mine.toml: 3 mistakes\n"
         "  baseline: there is no environment 'h' (allowed: host)\n"
         '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, '
-        "exploratory, iterations, label, load, max_prime, name, nodes, one_way, scopes, threads, time_s, warmup)\n"
+        "exploratory, iterations, label, load, matrix, max_prime, name, nodes, one_way, scopes, threads, time_s, warmup)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"
         "  next: fix the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
     )

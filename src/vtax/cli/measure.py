@@ -58,7 +58,7 @@ def measure(
     \b
     Example:  vtax measure -- sysbench cpu --time=0 --events=2000 run
     Example:  vtax measure --file work.py --package python3 -- python3 work.py
-    Example:  vtax measure --in host,docker --metric 'rate=([0-9.]+) events/s 1/s' -- sysbench cpu run
+    Example:  vtax measure --in host,container --metric 'rate=([0-9.]+) events/s 1/s' -- sysbench cpu run
     """
     from vtax import pipeline
     from vtax.cli.console import paths, print_json, say, warn

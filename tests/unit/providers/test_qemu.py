@@ -177,7 +177,8 @@ def test_an_image_of_the_study_is_a_disk_that_is_only_read() -> None:
     given = replace(machine(1), workload=Path("/cache/a,b/5e5e.disk"))
     made = " ".join(command.argv(given, QemuOptions(), "tcg", (7, 2)))
     own = (
-        "-drive id=workload,file=/cache/a,,b/5e5e.disk,format=raw,cache=writeback,if=none,readonly=on,rerror=report "
+        "-add-fd fd=18,set=18,opaque=/cache/a,,b/5e5e.disk "
+        "-drive id=workload,file=/dev/fdset/18,format=raw,cache=writeback,if=none,readonly=on,rerror=report "
         "-device virtio-blk-pci,drive=workload,serial=workload"
     )
     assert f"{system('worker1')} {own} {inner(1)}" in made

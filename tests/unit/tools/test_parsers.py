@@ -52,7 +52,9 @@ def test_a_measurement_is_declared_and_says_where_it_stands(folder: Path) -> Non
     for item in parse(record):
         assert (item.unit, item.kind) == (declared[item.metric].unit, declared[item.metric].kind)
         headline = item.benchmark == "iozone" and item.labels["operation"] in ("write", "read")
-        assert item.primary == (declared[item.metric].primary or (headline and item.metric == "throughput"))
+        mixed = folder.name.endswith("-rndrw") and item.metric == "throughput_write"  # it follows from what is read
+        main = declared[item.metric].primary and not mixed
+        assert item.primary == (main or (headline and item.metric == "throughput"))
         assert item.source.removeprefix(f"trials/{record.id}/") in record.texts
 
 
@@ -184,4 +186,6 @@ def test_recorded_data_name_no_file_that_is_missing_and_leave_none_over(folder: 
 
 
 def test_every_benchmark_has_recorded_outputs() -> None:
-    assert set(benchmarks()) == {folder.parent.name for folder in cases()}
+    """But for commands of a study's author, of which vtax knows no output."""
+    of_tools = {name for name, one in benchmarks().items() if not getattr(one, "own_code", False)}
+    assert of_tools == {folder.parent.name for folder in cases()}
