@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from vtax.errors import ProvisionError
 from vtax.facts.sections import MARK
 from vtax.launchers.mpirun import Mpirun, ranks_for
 from vtax.model.capabilities import Capabilities, NodeKind
@@ -294,6 +295,8 @@ class FakeProvider:
         self.slow = 1.0
         self.emulated = False
         self.before_create = before_create
+        self.prepared: list[str] = []  # environments
+        self.broken_preparation = ""
         self.created = 0
         self.destroyed = 0  # calls of `destroy`; it may be called for a cluster that is gone already
         self.pauses = self.resumes = 0  # calls, of all clusters
@@ -341,6 +344,11 @@ class FakeProvider:
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         said = ((Severity.BLOCKER, self.broken), (Severity.WARNING, self.odd))
         return [Problem(severity=one, message=message, remedy=self.install_hint) for one, message in said if message]
+
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        self.prepared.append(spec.name)
+        if self.broken_preparation:
+            raise ProvisionError(self.broken_preparation)
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         if self.before_create is not None:

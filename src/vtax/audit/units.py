@@ -13,6 +13,7 @@ from vtax.model.finding import Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind
 from vtax.model.plan import Origin
+from vtax.model.reading import TrialReading
 from vtax.model.trial import TrialRecord
 from vtax.tools import tool_of
 
@@ -29,6 +30,7 @@ SMALL_FACTORS = {
 SEVERAL = 3  # series that must agree before a factor means anything
 UNIFORM_KINDS = frozenset({Kind.COST, Kind.RATE_FIXED_TIME, Kind.RATE_FIXED_WORK, Kind.LATENCY_QUANTILE})
 DIGITS = 4  # values with fewer may agree by chance
+FEWEST_LINES = 2  # with such values: one of them alone is equal by chance in a campaign with many runs
 
 Series = tuple[str, tuple[tuple[str, str], ...]]  # metric and labels
 
@@ -151,8 +153,11 @@ def declarations(evidence: Evidence) -> Iterator[Result]:
     source="the raw output of all runs; in imported logs also the values, and the names of files",
 )
 def reused(evidence: Evidence) -> Iterator[Result]:
-    """U03: raw output that occurs twice; in logs, whose text may have been edited, also values. (Of vtax's own runs the
-    text decides: round-trip times of a few microseconds, printed in microseconds, are equal by chance.)"""
+    """U03: raw output that occurs twice; in logs, whose text may have been edited, also values.
+
+    Of vtax's own runs the text decides, where it says enough: round-trip times of a few microseconds, printed in
+    microseconds, are equal by chance, and so is the one line with four digits that xhpl prints, in one of fifty runs.
+    """
     imported = evidence.plan.origin is Origin.IMPORTED
     if imported:
         for problem in evidence.plan.problems:
@@ -167,7 +172,8 @@ def reused(evidence: Evidence) -> Iterator[Result]:
             continue
         count += 1
         digest, key = evidence.raw_sha256(trial), (trial.benchmark, exact(mine))
-        other = outputs.setdefault(digest, trial) if digest else trial
+        telling = digest and (imported or lines_with_exact_values(evidence.readings[trial.id]) >= FEWEST_LINES)
+        other = outputs.setdefault(digest, trial) if telling else trial
         if imported and other is trial and len(set(key[1])) >= SEVERAL:
             other = values.setdefault(key, trial)
         if other is not trial:
@@ -204,6 +210,12 @@ def exact(measurements: list[Measurement]) -> tuple[float, ...]:
     in every run of the same work."""
     measured = (one for one in measurements if one.kind is not Kind.COUNT)
     return tuple(one.value for one in measured if _digits(one.value) >= DIGITS)
+
+
+def lines_with_exact_values(reading: TrialReading) -> int:
+    """How many lines of a run's output have a number that differs between runs: what follows from it is on its line."""
+    exact_values = (one for one in reading.values if one.kind is not Kind.COUNT and _digits(one.value) >= DIGITS)
+    return len({(one.file, one.line) for one in exact_values})
 
 
 def _digits(value: float) -> int:

@@ -23,11 +23,13 @@ Interleave = Literal["trial", "cell"]  # what alternates between the environment
 
 
 class Selection(Record):
-    """In which entries, by label, and in how many of the first rounds an environment takes part. Empty is all."""
+    """In which entries, by label, in how many of the first rounds, and with how many iterations of an entry at most an
+    environment takes part. Empty is all."""
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     rounds: int | None = None
+    iterations: int | None = None
 
     def has(self, label: str) -> bool:
         return label not in self.skip and (not self.only or label in self.only)
@@ -35,6 +37,10 @@ class Selection(Record):
     def rounds_of(self, planned: int) -> int:
         """In how many of the `planned` rounds it takes part: the first ones."""
         return planned if self.rounds is None else min(self.rounds, planned)
+
+    def iterations_of(self, planned: int) -> int:
+        """How many of the `planned` iterations of an entry it runs in a round: the first ones."""
+        return planned if self.iterations is None else min(self.iterations, planned)
 
 
 class EnvironmentSpec(Record):

@@ -18,7 +18,7 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Scope, Target
 from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
-from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Study
+from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Selection, Study
 from vtax.planning.interleaving import arranged
 from vtax.planning.selections import selected, unselected
 from vtax.providers.base import SCRATCH, Provider
@@ -262,19 +262,20 @@ def _cells(
     for number, order in enumerate(orders, start=1):
         items = [frozen[i] for i in benchmark_order(study.seed, number, len(frozen))]
         for position in order:
-            environment = environments[position].name
+            environment, chosen = environments[position].name, environments[position].selection
             cell = f"r{number:03d}-{environment}"
-            trials = tuple(trial for item in items if (environment, item.id) in has for trial in _trials(cell, item))
+            mine = [item for item in items if (environment, item.id) in has]
+            trials = tuple(trial for item in mine for trial in _trials(cell, item, chosen))
             cells.append(Cell(id=cell, round=number, environment=environment, trials=trials))
     return cells
 
 
-def _trials(cell: str, item: _Frozen) -> list[PlannedTrial]:
+def _trials(cell: str, item: _Frozen, chosen: Selection) -> list[PlannedTrial]:
     """Warm-ups first (stored, never analysed), then the measured iterations; once what comes with the cluster."""
     if item.provisioning:
         return [PlannedTrial(id=f"{cell}/{item.id}.1", work=item.id, iteration=1, warmup=False)]
     names = [(f"w{i}", i, True) for i in range(1, item.spec.warmup + 1)]
-    names += [(f"{i}", i, False) for i in range(1, item.spec.iterations + 1)]
+    names += [(f"{i}", i, False) for i in range(1, chosen.iterations_of(item.spec.iterations) + 1)]
     return [
         PlannedTrial(id=f"{cell}/{item.id}.{suffix}", work=item.id, iteration=i, warmup=warmup)
         for suffix, i, warmup in names

@@ -8,10 +8,10 @@ from typing import Any, TypeGuard
 from vtax.errors import Mistake
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Selection, Study
 from vtax.planning.mistakes import unknown_choice, validated
-from vtax.planning.study_tables import MOST_ROUNDS, EnvironmentTable, SelectionTable
+from vtax.planning.study_tables import MOST_ROUNDS, EmulatedTable, EnvironmentTable, SelectionTable
 from vtax.providers import option_models
 from vtax.providers.base import Options, Provider
-from vtax.wording import listed
+from vtax.wording import listed, plural
 
 KEYS = tuple(EnvironmentTable.model_fields)  # of every environment, besides the options of its provider
 
@@ -30,7 +30,8 @@ def selections(table: Mapping[str, Any], path: str, mistakes: list[Mistake]) -> 
 
 
 def _selection(table: SelectionTable) -> Selection:
-    return Selection(only=tuple(table.only or ()), skip=tuple(table.skip), rounds=table.rounds)
+    most = table.iterations if isinstance(table, EmulatedTable) else None
+    return Selection(only=tuple(table.only or ()), skip=tuple(table.skip), rounds=table.rounds, iterations=most)
 
 
 def emulates(spec: EnvironmentSpec, provider: Provider) -> bool:
@@ -48,12 +49,14 @@ def selected(spec: EnvironmentSpec, provider: Provider) -> EnvironmentSpec:
 def unselected(study: Study, spec: EnvironmentSpec, provider: Provider) -> list[str]:
     """What an environment does not run because the study says so, as a sentence."""
     chosen, rounds = spec.selection, spec.selection.rounds_of(study.rounds)
-    if not chosen.only and not chosen.skip and rounds == study.rounds:
+    if rounds == study.rounds and chosen.model_copy(update={"rounds": None}) == Selection():
         return []
     entries = (
         f"only {listed(chosen.only)}" if chosen.only else f"all but {listed(chosen.skip)}" if chosen.skip else "all"
     )
     often = f", in {rounds} of {study.rounds} rounds" if rounds < study.rounds else ""
+    if chosen.iterations is not None:
+        often += f", {chosen.iterations} {plural(chosen.iterations, 'iteration')} of each at most"
     emulated = chosen == spec.emulated and emulates(spec, provider)
     here = "is emulated in software here: the study then has it run" if emulated else "runs"
     return [f"{spec.name} {here} {entries}{often}"]

@@ -48,6 +48,7 @@ Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), WithJsonSch
 Count = Annotated[int, Field(ge=1, le=1024)]
 MOST_ROUNDS = 1000
 Rounds = Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
+Iterations = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Table(Record):
@@ -106,11 +107,17 @@ class SelectionTable(Table):
     rounds: Rounds | None = None
 
 
+class EmulatedTable(SelectionTable):
+    """The same where its nodes are emulated: they are not compared, so fewer `iterations` of every entry may do."""
+
+    iterations: Iterations | None = None
+
+
 class EnvironmentTable(SelectionTable):
     """One `[environments.NAME]`: the keys of every provider. `emulated` replaces the other keys on machines on which
     the nodes are emulated in software. All others are the provider's own options."""
 
-    emulated: SelectionTable | None = None
+    emulated: EmulatedTable | None = None
 
 
 class BenchmarkTable(BaseModel):
@@ -123,7 +130,7 @@ class BenchmarkTable(BaseModel):
     scopes: list[Scope] | None = None
     nodes: list[str] = Field(default_factory=list)
     warmup: Annotated[int, Field(ge=0, le=100)] = 0
-    iterations: Annotated[int, Field(ge=1, le=1000)] = 1
+    iterations: Iterations = 1
     load: str = ""
     alone: bool = True
     one_way: bool = False

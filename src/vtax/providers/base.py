@@ -213,6 +213,10 @@ class Provider(Protocol):
             )
         ]
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        """Make of the root file system what all clusters of this environment start from, where it is not there: an
+        engine's image, a disk. `create` does it too; done before, it is done for several environments at once."""
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         """A cluster whose nodes answer, and have the workload of the site's image at WORKLOAD. Everything it creates
         carries the label; after a failure the caller destroys what is there by then."""

@@ -15,6 +15,7 @@ from vtax.model.trial import Status
 from vtax.providers.base import Provider
 from vtax.running.cell import Running
 from vtax.running.clock import Clock
+from vtax.running.provision import prepare
 from vtax.running.rounds import Rounds
 from vtax.running.sites import sites
 from vtax.running.stopping import Looks
@@ -55,6 +56,8 @@ def execute(
     looks = Looks(campaign, plan, interim, clock.remaining_s, budget_s, listener)
     readings = interim.readings if interim is not None else Readings(campaign)
     with sites(campaign.directory, str(campaign.about()["id"]), plan, runtime, image) as places:
+        due = {cell.environment for cell in plan.cells if pending[cell.id]}
+        prepare([spec for spec in plan.environments if spec.name in due], providers, plan.shape, image)
         rounds = Rounds(Running(plan, readings, providers, places, clock, listener))
         for number, group in groupby(plan.cells, key=lambda cell: cell.round):
             cells = list(group)

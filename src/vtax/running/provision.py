@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vtax.errors import CommandError, NotMatched, ProvisionError, UsageError
-from vtax.model.cluster import NodeFacts
+from vtax.errors import CommandError, EnvironmentMissing, NotMatched, ProvisionError, UsageError
+from vtax.model.cluster import Image, NodeFacts
 from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running.verify import parallel_targets, verify
+from vtax.transport.parallel import each
 
 KEYS = "keys"  # of a campaign, in its run-time directory
 
@@ -38,6 +39,23 @@ class Ready:
     facts: tuple[NodeFacts, ...]
     checks: tuple[str, ...]
     elapsed_s: float
+
+
+def prepare(
+    environments: Sequence[EnvironmentSpec], providers: Mapping[str, Provider], shape: ClusterShape, image: Image
+) -> None:
+    """Let the providers of these environments make of the root file system what their clusters start from, all of them
+    at the same time. What fails here fails again when a cluster is created, and is recorded there."""
+    by_provider: dict[str, list[EnvironmentSpec]] = {}
+    for spec in environments:
+        by_provider.setdefault(spec.provider, []).append(spec)
+
+    def one_after_another(several: Sequence[EnvironmentSpec]) -> None:
+        for spec in several:
+            with suppress(ProvisionError, CommandError, EnvironmentMissing):
+                providers[spec.name].prepare(spec, shape, image)
+
+    each(one_after_another, by_provider.values())
 
 
 def provision(

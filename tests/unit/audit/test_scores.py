@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Direction, Kind
 from vtax.model.nodes import Scope
 from vtax.model.plan import Origin
+from vtax.model.reading import ReadValue
 from vtax.tools.stress_ng.audit import bogo_operations, cpu_time_rate
 from vtax.tools.sysbench.audit import settings
 
@@ -176,10 +178,20 @@ def test_u02_a_metric_that_is_two_things() -> None:
 def test_u03_a_file_that_was_read_twice() -> None:
     campaign = measured((1.0,))
     first, second, *_ = campaign.trials
-    readings = {**campaign.readings, second.id: campaign.readings[first.id]}
-    (found,) = failed(units.reused, replace(campaign, readings=readings))
+
+    def twice(lines: Sequence[int]) -> Evidence:
+        """The second trial left what the first left: numbers of five digits, on these lines."""
+        values = tuple(
+            ReadValue(metric=f"m{i}", value=12345.0 + i, unit="byte/s", kind=Kind.COST, file="out", line=line)
+            for i, line in enumerate(lines)
+        )
+        one = campaign.readings[first.id].model_copy(update={"values": values})
+        return replace(campaign, readings={**campaign.readings, first.id: one, second.id: one})
+
+    (found,) = failed(units.reused, twice((3, 4)))
     assert found.severity is Severity.BLOCKER
     assert f"{second.id} has the same numbers as {first.id}" in found.message
+    assert passed(units.reused, twice((3, 3))), "one line, as xhpl prints, is equal by chance among fifty runs"
 
 
 def test_u03_values_that_stand_twice_in_logs() -> None:

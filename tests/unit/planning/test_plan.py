@@ -482,8 +482,8 @@ nodes = ["worker1", "worker2"]
 """
 
 
-def selected(*, emulated: bool, rounds: int = 6) -> Plan:
-    study = parse(SELECTED, "test.toml").fixed(rounds)
+def selected(*, emulated: bool, rounds: int = 6, text: str = SELECTED) -> Plan:
+    study = parse(text, "test.toml").fixed(rounds)
     specs = tuple(spec.model_copy(update={"provider": "fake", "options": {}}) for spec in study.environments)
     providers = fakes([spec.name for spec in specs])
     providers["vm"].emulated = emulated
@@ -518,6 +518,18 @@ def test_where_it_would_be_emulated_an_environment_runs_less() -> None:
         "box runs all but iozone",
         "vm is emulated in software here: the study then has it run only sysbench-cpu and ping, in 2 of 6 rounds",
     )
+
+
+def test_where_it_would_be_emulated_an_environment_repeats_less() -> None:
+    text = SELECTED.replace('only = ["sysbench-cpu", "ping"]', 'only = ["hpl"]\niterations = 1')
+    plan = selected(emulated=True, text=text)
+
+    def iterations(environment: str) -> set[int]:
+        trials = [trial for cell in plan.cells if cell.environment == environment for trial in cell.trials]
+        return {trial.iteration for trial in trials if trial.work.startswith("hpl.")}
+
+    assert (iterations("host"), iterations("box"), iterations("vm")) == ({1, 2}, {1, 2}, {1})
+    assert plan.left_out[1].endswith("run only hpl, in 2 of 6 rounds, 1 iteration of each at most")
 
 
 def test_fewer_rounds_on_the_command_line_cut_all_environments() -> None:

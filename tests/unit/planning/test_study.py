@@ -305,7 +305,7 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
         (
             with_vm("[environments.box.emulated]\nround = 1"),
             "environments.box.emulated.round",
-            'unknown key "round" (did you mean "rounds"? allowed: only, rounds, skip)',
+            'unknown key "round" (did you mean "rounds"? allowed: iterations, only, rounds, skip)',
         ),
         (
             with_vm('[environments.box.emulated]\nonly = ["pong"]'),

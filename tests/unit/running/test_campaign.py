@@ -174,6 +174,23 @@ def test_every_cell_has_a_fresh_cluster_and_only_one_is_up(begin: Begin) -> None
     assert [(provider.created, provider.destroyed) for provider in one.providers.values()] == [(2, 2), (2, 2)]
 
 
+def test_what_clusters_start_from_is_made_before_the_first_of_them(begin: Begin) -> None:
+    one = begin(before_create=lambda _: made.append(list(one.providers["box"].prepared)))
+    made: list[list[str]] = []
+    one.run()
+    assert made == [["box"], ["box"]]
+    assert one.providers["host"].prepared == ["host"]
+    one.run()
+    assert one.providers["box"].prepared == ["box"], "nothing is left to run, so nothing is made"
+
+
+def test_what_cannot_be_made_before_is_left_to_the_first_cluster(begin: Begin) -> None:
+    one = begin()
+    one.providers["box"].broken_preparation = "the disk is full"
+    one.run()
+    assert one.recorded() == set(one.ids)
+
+
 def test_the_record_of_a_cell_says_how_its_cluster_came_to_be(begin: Begin) -> None:
     one = begin(rounds=1)
     one.run()

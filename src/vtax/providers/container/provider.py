@@ -157,6 +157,9 @@ class Container(Provider):
             return f"{self.name} does not answer: {lines_[-1] if lines_ else 'no message'}"
         return ""
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        self.ensure_image(image)
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         deadline = time.monotonic() + READY_S
         bridge = not _options(spec).host_network

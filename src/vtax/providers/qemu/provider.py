@@ -142,6 +142,10 @@ class Qemu(Provider):
             return None
         return lines.version(process.run((lines.QEMU, "--version"), timeout_s=20).stdout)
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        ram_disk(image)
+        bases(image, shape, _options(spec))
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = _options(spec)
         timeout_factor = self.slowdown(options)

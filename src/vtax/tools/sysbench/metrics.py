@@ -44,7 +44,8 @@ FILE_WRITTEN = Metric(
     unit="byte/s",
     kind=Kind.RATE_FIXED_TIME,
     primary=True,
-    meaning="bytes written to files, including the time of the fsync calls between them",
+    meaning="bytes written to files, including the time of the fsync calls between them; in the mixed test a fixed "
+    "share of what is read, and then not primary",
 )
 FILE_OPERATIONS = Metric(
     name="operations_rate",

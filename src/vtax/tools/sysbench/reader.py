@@ -125,7 +125,9 @@ def _fileio(run: Run) -> None:
         where = run.found["block"][0].line if run.found["block"] else 0
         run.refuse(EVERYTHING, "the block size is missing", 0, line=where)
         return
-    for kind, metric in (("read", FILE_READ), ("write", FILE_WRITTEN)):
+    both = {"read", "write"} <= set(KINDS[test])  # in a fixed proportion, so what is written says nothing of its own
+    written = FILE_WRITTEN.model_copy(update={"primary": False}) if both else FILE_WRITTEN
+    for kind, metric in (("read", FILE_READ), ("write", written)):
         if kind in KINDS[test]:
             _file_rate(run, kind, metric, block)
     if not run.found["iops"] and not run.found["old rate"] and not (fsyncs and any(hit.number == 0 for hit in fsyncs)):
