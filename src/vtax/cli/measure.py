@@ -166,7 +166,7 @@ def lines_of(analysis: Analysis) -> Iterator[str]:
         for environment in analysis.environments:
             level = levels.get(environment)
             spread = "" if level is None or level.sd is None else f" ± {format_quantity(level.sd, level.unit)}"
-            cells.append("failed" if level is None else f"{format_quantity(level.mean, level.unit)}{spread}")
+            cells.append("no value" if level is None else f"{format_quantity(level.mean, level.unit)}{spread}")
         rows.append([name, *cells])
     yield table(rows, header)
     for one in analysis.comparisons:
