@@ -203,14 +203,11 @@ class Provider(Protocol):
         """Everything that keeps this environment from working here, at once. Changes nothing."""
         ...
 
-<<<<<<< HEAD
     def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
         """Make of the root file system what all clusters of this environment start from, where it is not there: an
         engine's image, a disk. `create` does it too; done before, it is done for several environments at once."""
         return
 
-=======
->>>>>>> onnodes
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         """Everything that keeps nodes of this environment from having the study's own image at WORKLOAD. Changes
         nothing."""
@@ -220,13 +217,6 @@ class Provider(Protocol):
                 "use another provider for this environment, or leave [image.workload] out",
             )
         ]
-<<<<<<< HEAD
-=======
-
-    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
-        """Make of the root file system what all clusters of this environment start from, where it is not there: an
-        engine's image, a disk. `create` does it too; done before, it is done for several environments at once."""
->>>>>>> onnodes
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         """A cluster whose nodes answer, and have the workload of the site's image at WORKLOAD. Everything it creates
