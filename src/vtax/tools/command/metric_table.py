@@ -236,6 +236,9 @@ def _together(tables: list[MetricTable]) -> list[MetricTable]:
         if names.count(name) > 1:
             always = name in BUILTINS and BUILTINS[name].always
             raise ValueError(f"two metrics are called {name}" + ", which vtax always measures" * always)
+    silent = len(tables) == 1 and "primary" not in tables[0].model_fields_set and tables[0].reader is None
+    if silent and tables[0].metric.kind is not Kind.COUNT:
+        return [tables[0].model_copy(update={"primary": True})]  # the only one need not say so
     if tables and not any(metric.primary for table in tables for metric in table.metrics):
         raise ValueError('no metric decides: give the one that matters primary = true, or add builtin = "wall" with it')
     return tables

@@ -231,6 +231,13 @@ def test_metrics_of_an_entry_have_different_names_and_one_decides() -> None:
         several({"reader": "hyperfine", "primary": ["time_mean"]}, {"reader": "pyperf"})
 
 
+def test_the_only_metric_decides() -> None:
+    alone = {key: value for key, value in TPS.items() if key != "primary"}
+    assert [metric.name for metric in declared(several(alone)) if metric.primary] == ["tps"]
+    with pytest.raises(ValidationError, match="no metric decides"):
+        several({**alone, "kind": "count"})
+
+
 def test_what_is_always_measured_is_declared() -> None:
     names = [metric.name for metric in declared(several(TPS))]
     assert names == ["tps", "wall", "user", "system", "max_rss", "faults", "switches"]
