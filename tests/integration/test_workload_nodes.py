@@ -178,7 +178,8 @@ def what_is_the_node_s(cluster: Cluster, node: str) -> None:
         words = ("stat", "-c", what, *names)
         return transport.run(words, timeout_s=60, directory="/workload/root/bin").stdout.splitlines()
 
-    assert stat("%n %a %u %g %h", "app", "same", "elevated") == ["app 755 0 0 2", "same 755 0 0 2", "elevated 4711 0 0 1"]
+    files = stat("%n %a %u %g %h", "app", "same", "elevated")
+    assert files == ["app 755 0 0 2", "same 755 0 0 2", "elevated 4711 0 0 1"]
     # Without links, which an overlay counts as one of a directory that was written to.
     assert stat("%n %a %u %g", "../data", "../tmp") == ["../data 755 1234 1234", "../tmp 1777 0 0"]
     hostname = transport.run(("cat", "/proc/sys/kernel/hostname"), timeout_s=60).stdout
