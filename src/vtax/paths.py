@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TEMPORARY = re.compile(r"\.([^/]{1,230})\.[0-9a-f]{16}\.tmp")
+TEMPORARY = re.compile(r"^\.([^/]{1,230})\.[0-9a-f]{16}\.tmp$")
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def test_there_are_patterns() -> None:
     assert len(PATTERNS) > 150
 
 
-@pytest.mark.parametrize("pattern", [r"(\w+)=1", r"^\s*(1?)\s*\s*$", r"a.*b.*c", r"[\d.]+x"])
+@pytest.mark.parametrize("pattern", [r"(\w+)=1", r"^\s*(1?)\s*\s*$", r"a.*b.*c"])
 def test_a_slow_pattern_is_noticed(pattern: str) -> None:
     assert slow_line(pattern, 0)
 

@@ -75,6 +75,7 @@ def test_an_import(chaos: Begin, tmp_path: Path) -> None:
     assert (one.campaign / "analysis.json").read_bytes() == (never / "analysis.json").read_bytes()
 
 
+@long
 @pytest.mark.parametrize(
     ("name", "weight"),
     [
@@ -141,6 +142,7 @@ def images(engine: str) -> list[str]:
     return [tag for line in listed if "<none>" not in (tag := line.split()[-1].decode())]
 
 
+@long
 def test_an_image_build_leaves_nothing(chaos: Begin, tmp_path: Path) -> None:
     """The programs of a build that was killed end, and what they had written goes."""
     one = chaos("image build, then clean", cache=tmp_path / "cache")
