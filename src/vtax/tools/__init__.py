@@ -32,6 +32,7 @@ BUILT_IN = (
     "vtax.tools.startup",
     "vtax.tools.stream",
     "vtax.tools.command",
+    "vtax.tools.fio",
 )
 GROUP = "vtax.tools"
 
