@@ -33,6 +33,7 @@ BUILT_IN = (
     "vtax.tools.stream",
     "vtax.tools.command",
     "vtax.tools.fio",
+    "vtax.tools.kernel_paths",
 )
 GROUP = "vtax.tools"
 
