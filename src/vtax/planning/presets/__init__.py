@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vtax.errors import UsageError
 
-PRESETS = ("quick", "glance", "standard", "strict", "ladder")
+PRESETS = ("quick", "glance", "standard", "strict", "ladder", "kernel", "storage", "interference")
 
 
 def preset(name: str) -> str:
