@@ -34,6 +34,11 @@ BUILT_IN = (
     "vtax.tools.command",
     "vtax.tools.fio",
     "vtax.tools.kernel_paths",
+    "vtax.tools.sockperf",
+    "vtax.tools.netperf",
+    "vtax.tools.hackbench",
+    "vtax.tools.sevenzip",
+    "vtax.tools.openssl_speed",
 )
 GROUP = "vtax.tools"
 
