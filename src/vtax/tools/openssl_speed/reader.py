@@ -2,7 +2,8 @@
 signatures operations per second. Version 1.1, 3.0 and later; lines of other kinds (+F4 and so on) are left out.
 
 Nothing shows that an output with several results is whole, so a run of vtax has to ask for one algorithm; of logs
-every line counts. Without `-elapsed` OpenSSL divides by the CPU time that its process was given, so that time stolen by others is missing.
+every line counts. Without `-elapsed` OpenSSL divides by the CPU time that its process was given, so that time stolen
+by others is missing.
 """
 
 from __future__ import annotations
