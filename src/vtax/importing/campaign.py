@@ -23,6 +23,7 @@ from vtax.errors import StoreError, UsageError
 from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request, slug
 from vtax.importing.plan import plan_of
 from vtax.importing.report import Report, Run, table_of
+from vtax.importing.source import STANDARD_INPUT
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
@@ -67,7 +68,7 @@ def _import(request: Request, directory: Path) -> Report:
         importer = LogImporter(request, staging, seen, {trial.id for trial in old})
         report = Report(directory, list(importer.files()))
         _both_sides(report.runs, old)
-        if not any(run for run in report.runs if not run.left_out):
+        if not report.taken:
             if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
                 raise _nowhere()
             raise UsageError(
@@ -88,6 +89,9 @@ def reasons(report: Report) -> list[str]:
     """Why files and runs were left out, one line each."""
     found = [f"{file.file}: {file.reason}" for file in report.files if file.reason]
     found += [f"{run.where}: {run.left_out}" for run in report.runs if run.left_out]
+    for run in report.runs:
+        if not run.left_out and not run.count:
+            found += [f"{run.file} line {one.line}: {one.what}: {one.reason}" for one in run.reading.refusals[:1]]
     return found
 
 
@@ -104,7 +108,7 @@ def _check(request: Request) -> None:
     if request.layout and request.layout.count("{environment}") != 1:
         raise UsageError("--layout has no {environment}", remedy="for example --layout 'results/{environment}/**'")
     for path in request.paths:
-        if not path.exists():
+        if path != STANDARD_INPUT and not path.exists():
             raise UsageError(f"{path} does not exist", remedy="give files or folders")
 
 
@@ -284,12 +288,13 @@ def _notes(report: Report) -> Iterator[Problem]:
 
 def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecord]:
     """The records of all runs. Those of the same work are numbered by time where all have one, else by file."""
-    counted: Counter[tuple[str, str, str]] = Counter()
+    counted: Counter[tuple[str, str, str, str]] = Counter()
     for trial in old:
         if trial.imported is not None:
-            key = (trial.environment, trial.label, str(trial.imported.facts.get("direction", "")))
+            direction = str(trial.imported.facts.get("direction", ""))
+            key = (trial.environment, trial.label, direction, trial.imported.source)
             counted[key] = max(counted[key], trial.round)
-    groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, str], list[Run]] = defaultdict(list)
     for run in runs:
         if run.record is None:
             groups[run.work].append(run)
@@ -315,7 +320,7 @@ def _record(run: Run, number: int) -> TrialRecord:
     started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where not logged
     step = StepRecord(
         step=0,
-        node=reading.nodes[0] if reading.nodes else "log",
+        node=reading.nodes[0] if reading.nodes else run.source or "log",
         argv=tuple(words_of(command)) if command else (),
         exit_code=0,
         timed_out=False,
@@ -330,7 +335,7 @@ def _record(run: Run, number: int) -> TrialRecord:
         environment=run.environment,
         round=number,
         cell=cell,
-        work=slug(f"{reading.label} {reading.direction}".strip())[:60],
+        work=slug(" ".join(filter(None, (run.source, reading.label, reading.direction))))[:60],
         benchmark=reading.benchmark,
         label=reading.label,
         scope=reading.scope if reading.nodes or reading.scope is not Scope.PAIRS else Scope.CLUSTER,
@@ -352,5 +357,7 @@ def _record(run: Run, number: int) -> TrialRecord:
             reader=reader,
             facts=facts,
             refused=refused,
+            source=run.source,
+            pieces=run.pieces,
         ),
     )

@@ -6,19 +6,23 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import IO
 
-from vtax.errors import UsageError
+from vtax.errors import PLUGIN_FAILURES, UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
+from vtax.importing.archives import expanded
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
 from vtax.tools import ranks, tool_of
 from vtax.tools.reading import Reading, Section
-from vtax.tools.trials import TABLE, read_section
+from vtax.tools.trials import TABLE, failed, read_section
 
 TEXT = "log.txt"
+UNPACKED = "unpacked"  # in the staging directory: the member of an archive that is being read
 TABLE_BYTES = 512 * 2**20
 RUNS = 10_000  # of one file
 NOWHERE = "the environment it ran in was not given"
@@ -34,6 +38,7 @@ class Request:
     layout: str = ""
     benchmark: str = ""
     baseline: str = ""
+    stdin: IO[bytes] | None = None  # what the path `-` is
 
 
 @dataclass
@@ -51,17 +56,30 @@ class LogImporter:
     def files(self) -> Iterator[FileReport]:
         """Read every file below the paths of the request."""
         inside = self.staging.parent.resolve()
-        for found in source.find(list(self.request.paths)):
-            if found.path.absolute().is_relative_to(inside):
+        for found in expanded(self._found(), self.staging / UNPACKED):
+            if found.stored is None and found.path.absolute().is_relative_to(inside):
                 continue  # the campaign itself
             report = FileReport(found.shown, reason=found.refused)
             yield report
             if report.reason:
                 continue
-            if kind := _table_format(found.path):
-                self._table(report, found, kind)
-            else:
-                self._log(report, found)
+            try:
+                if kind := _table_format(found.place):
+                    self._table(report, found, kind)
+                else:
+                    self._log(report, found)
+            except PLUGIN_FAILURES as error:
+                report.reason = failed(error)
+
+    def _found(self) -> Iterator[source.Found]:
+        """The files of the request, standard input among them."""
+        paths = [path for path in self.request.paths if path != source.STANDARD_INPUT]
+        given = (
+            (source.standard_input(self.request.stdin, self.staging / "stdin"),)
+            if self.request.stdin is not None and len(paths) < len(self.request.paths)
+            else ()
+        )
+        return chain(given, source.find(paths))
 
     def _log(self, report: FileReport, found: source.Found) -> None:
         """Cut one log into runs and read each, or record why not."""
@@ -84,7 +102,7 @@ class LogImporter:
                 return
             self.hashes[report.sha256] = f"{report.environment}: {report.file}"
             raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
-            for section in cut(text.lines()):
+            for section in cut(text.lines(), report.account.outside):
                 if len(report.runs) == RUNS:
                     report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
                     break
@@ -107,10 +125,10 @@ class LogImporter:
             )
             return
         try:
-            if found.path.stat().st_size > TABLE_BYTES:
+            if found.place.stat().st_size > TABLE_BYTES:
                 report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export it in parts"
                 return
-            data = found.path.read_bytes()
+            data = found.place.read_bytes()
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
             return
@@ -177,6 +195,8 @@ class LogImporter:
         place.mkdir(parents=True)
         with (place / TEXT).open("wb") as stream:
             stream.write(section.text.encode("utf-8", "replace"))
+        report.account.run(section, reading)
+        pieces = section.pieces
         run = Run(
             environment=report.environment,
             file=report.file,
@@ -187,6 +207,8 @@ class LogImporter:
             place=place,
             trial=place.relative_to(self.staging / "trials").as_posix(),
             count=len(reading.values),
+            source=section.source,
+            pieces=pieces if len(pieces) > 1 else (),
         )
         run.left_out = reading.no_test or self._unwanted(reading.benchmark)
         if self.listed < VALUES_LISTED and not run.left_out:
@@ -217,7 +239,8 @@ def _table_format(path: Path) -> str:
 
 def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
     """The id of a run in a campaign: the same run of the same file always has the same id."""
-    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
+    source_ = f"-{slug(section.source)}" if section.source else ""
+    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}{source_}"
 
 
 def environment_of(layout: str, path: Path, shown: str) -> str:

@@ -1,7 +1,7 @@
 """The only part with input and output: which files there are, what each of them is, and its lines, one at a time.
 
-Nothing is unpacked, no link is followed out of the folder, and neither the size of a file nor the length of a line
-decides how much memory it takes.
+No link is followed out of the folder, and neither the size of a file nor the length of a line decides how much memory
+it takes (of a line that may be a JSON object, up to 32 MiB).
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from vtax.tools.reading import Line, clean
 
 SNIFFED = 64 * 2**10
 SMALL = 4 * 2**20
-LINE_CHARS = 16 * 2**10  # no tool prints longer lines
+LINE_CHARS = 16 * 2**10  # no tool prints longer lines, but for JSON without line ends
+DOCUMENT_CHARS = 32 * 2**20
+STANDARD_INPUT = Path("-")
 FILE_BYTES = 4 * 2**30
 FILES = 200_000
 BLOCK = 2**20
 DAMAGED = "\ufffd"
 
 MAGIC = {
-    b"\x1f\x8b": "a gzip archive",
-    b"PK\x03\x04": "a zip archive, or an .xlsx or .ods workbook",
-    b"BZh": "a bzip2 archive",
-    b"\xfd7zXZ\x00": "an xz archive",
+    b"PK\x03\x04": "an .xlsx or .ods workbook (save the sheet as text)",
     b"\x28\xb5\x2f\xfd": "a zstd archive",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"\xd0\xcf\x11\xe0": "a binary workbook or document (save the sheet as text)",
@@ -55,6 +55,23 @@ class Found:
     path: Path
     shown: str
     refused: str = ""
+    stored: Path | None = None  # where its bytes are, of a member of an archive and of standard input
+
+    @property
+    def place(self) -> Path:
+        return self.stored or self.path
+
+
+def standard_input(stream: IO[bytes], place: Path) -> Found:
+    """What another program writes, kept in a file."""
+    size = 0
+    with place.open("wb") as target:
+        while block := stream.read(BLOCK):
+            size += len(block)
+            if size > FILE_BYTES:
+                return Found(STANDARD_INPUT, "standard input", f"it is larger than {FILE_BYTES // 2**30} GiB")
+            target.write(block)
+    return Found(Path("standard-input"), "standard input", "" if size else "it is empty", place)
 
 
 def find(paths: list[Path]) -> Iterator[Found]:
@@ -63,7 +80,8 @@ def find(paths: list[Path]) -> Iterator[Found]:
     for top in paths:
         if top.is_dir():
             root = top.resolve()
-            for directory, names, files in os.walk(top, followlinks=False):
+            closed: list[OSError] = []
+            for directory, names, files in os.walk(top, followlinks=False, onerror=closed.append):
                 names.sort(key=natural)
                 for link in [name for name in names if (Path(directory) / name).is_symlink()]:
                     yield _link(Path(directory) / link, top, root)
@@ -73,6 +91,9 @@ def find(paths: list[Path]) -> Iterator[Found]:
                         yield Found(top, str(top), f"it has more than {FILES} files: import it in parts")
                         return
                     yield _file(Path(directory) / name, top, root)
+            for error in closed:
+                path = Path(error.filename)
+                yield Found(path, _shown(path, top), f"a folder that cannot be read: {error.strerror}")
         else:
             yield _file(top, top.parent, top.resolve().parent)
 
@@ -146,7 +167,9 @@ class Text:
             number = 0
             while text := stream.readline(LINE_CHARS):
                 number += 1
-                if len(text) == LINE_CHARS and not text.endswith("\n"):
+                if len(text) == LINE_CHARS and '{"' in text:
+                    text += stream.readline(DOCUMENT_CHARS)
+                if len(text) in (LINE_CHARS, LINE_CHARS + DOCUMENT_CHARS) and not text.endswith("\n"):
                     self._note(number)
                     text = text[:80] + DAMAGED
                     while (rest := stream.readline(BLOCK)) and not rest.endswith("\n"):
@@ -169,7 +192,7 @@ class Text:
 def opened(found: Found) -> Text | str:
     """The file as text, or why it is not text."""
     try:
-        with found.path.open("rb") as stream:
+        with found.place.open("rb") as stream:
             head = stream.read(SMALL)
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
@@ -178,10 +201,8 @@ def opened(found: Found) -> Text | str:
     kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "")
     if kind:
         return kind
-    if len(head) > 262 and head[257:262] == b"ustar":
-        return "a tar archive"
     encoding = encoding_of(head)
-    return Text(found.path, encoding, [], content) if encoding else "binary data"
+    return Text(found.place, encoding, [], content) if encoding else "binary data"
 
 
 def encoding_of(head: bytes) -> str:

@@ -31,6 +31,11 @@ BUILT_IN = (
     "vtax.tools.ping",
     "vtax.tools.startup",
     "vtax.tools.stream",
+    "vtax.tools.gups",
+    "vtax.tools.intel_linpack",
+    "vtax.tools.nuttcp",
+    "vtax.tools.osu",
+    "vtax.tools.imb",
     "vtax.tools.command",
 )
 GROUP = "vtax.tools"

@@ -2,8 +2,8 @@
 
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
+from vtax.tools.sysbench.details import read_log
 from vtax.tools.sysbench.lines import ends, starts
-from vtax.tools.sysbench.reader import read
 from vtax.tools.sysbench.settings import MODES
 from vtax.tools.tool import Build, LogFormat, Tool
 
@@ -17,7 +17,18 @@ def _audit() -> tuple[Row, ...]:
 TOOL = Tool(
     name="sysbench",
     benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),
-    logs=(LogFormat("sysbench", read, starts, first="s", begins=starts, ends=ends, together=True),),
+    logs=(
+        LogFormat(
+            "sysbench",
+            read_log,
+            starts,
+            first="s",
+            begins=starts,
+            ends=ends,
+            together=True,
+            unread={r"^ *\d+\.\d+ \|": "sysbench's histogram", r"^\[ \d+s \]": "sysbench's intermediate reports"},
+        ),
+    ),
     packages=("sysbench",),
     programs=("sysbench",),
     versions={"sysbench_version": "sysbench"},

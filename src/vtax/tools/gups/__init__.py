@@ -1,0 +1,13 @@
+"""GUPS (RandomAccess as a program of its own): updates of random words of a table in memory; logs only."""
+
+from __future__ import annotations
+
+from vtax.tools.gups.reader import read, starts
+from vtax.tools.tool import LogFormat, Tool
+
+TOOL = Tool(
+    name="gups",
+    benchmarks=(),
+    logs=(LogFormat("gups", read, starts, first="M", never_after=("hpcc",)),),
+    commands=("gups", "gups.exe"),
+)
