@@ -9,8 +9,8 @@ run:
 test:
 	@scripts/bootstrap test
 	@scripts/check
-	@.venv/bin/pytest -q -n auto -m integration tests/browser
-	@.venv/bin/pytest -q -m 'integration and not long' tests/integration
+	@scripts/tests browser -q -n auto -m integration tests/browser
+	@scripts/tests integration -q -m 'integration and not long' tests/integration
 
 test-long:
 	@scripts/bootstrap test
