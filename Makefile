@@ -10,7 +10,8 @@ test:
 	@scripts/bootstrap test
 	@scripts/check
 	@scripts/tests browser -q -n auto -m integration tests/browser
-	@scripts/tests integration -q -m 'integration and not long' tests/integration
+	@scripts/tests integration -q -n 2 --dist loadfile -m 'integration and not long and not alone' tests/integration
+	@scripts/tests alone -q -m 'alone and not long' tests/integration
 
 test-long:
 	@scripts/bootstrap test
