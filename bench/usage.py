@@ -35,9 +35,8 @@ def main() -> int:
         here = Path(place)
         program, burn = build(here)
         per_turn_s = helper_s(here, program, [str(burn), str(TRIED)]) / TRIED
-        print(
-            "| Command | Rounds | vtax-run, median | hyperfine, median | Ratio of a round |\n| --- | --- | --- | --- | --- |"
-        )
+        print("| Command | Rounds | vtax-run, median | hyperfine, median | Median ratio |")
+        print("| --- | --- | --- | --- | --- |")
         worst = 0.0
         for seconds, rounds in ROUNDS.items():
             for kind, command in (
