@@ -33,6 +33,8 @@ BUILT_IN = (
     "vtax.tools.stream",
     "vtax.tools.command",
     "vtax.tools.fio",
+    "vtax.tools.redis",
+    "vtax.tools.pgbench",
 )
 GROUP = "vtax.tools"
 
