@@ -32,6 +32,7 @@ from vtax.cli import (
     serve,
     tune,
     watch,
+    workloads,
 )
 
 app = typer.Typer(
@@ -80,6 +81,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 for command in (
     init.init,
     schema.schema,
+    workloads.workloads,
     plan.plan,
     run.run,
     measure.measure,

@@ -115,8 +115,9 @@ def _code(tool: Tool | None) -> str:
     shared = [Path(str(import_module(name).__file__)) for name in names]
     sources = {*shared[0].parent.glob("*.py"), *shared[1:]}
     read_by = () if tool is None else tools() if tool.reads_with_others else (tool,)
-    for benchmark in (benchmark for one in read_by for benchmark in one.benchmarks):
-        module = sys.modules[type(benchmark).__module__]
+    readers = {type(benchmark).__module__ for one in read_by for benchmark in one.benchmarks}
+    for name in readers | {known.read.__module__ for one in read_by for known in one.logs}:
+        module = sys.modules[name]
         file = Path(str(module.__file__))
         own = file.parent if (file.parent / "__init__.py").exists() else None  # a plug-in may be one module
         sources |= set(own.rglob("*.py")) if own else {file}
