@@ -32,7 +32,7 @@ from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
 from vtax.model.record import TRIALS, Record
 from vtax.model.seal import Seal
-from vtax.model.trial import TrialRecord
+from vtax.model.trial import OUTPUT_BYTES, TrialRecord
 
 ALIVE = "alive"
 LOCK = ".lock"
@@ -45,7 +45,6 @@ R = TypeVar("R", bound=Record)
 FILE_BYTES = 16 * 2**20  # of one file of the study
 JSON_BYTES = 256 * 2**20  # of one file of JSON
 JSON_VALUES = 10_000_000  # in it: each takes 50 to 100 bytes of memory
-OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
 OUTPUT_LINES = 2_000_000  # of one file
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
