@@ -8,15 +8,16 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import shutil
 import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, BinaryIO, cast
 
 from vtax.importing.source import Found
 
@@ -36,10 +37,10 @@ DAMAGED = (
     ValueError,
 )
 OFFICE = ("[Content_Types].xml", "mimetype")  # members of workbooks and documents
-STREAMS = {
-    b"\x1f\x8b": gzip.GzipFile,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
+STREAMS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
+    b"\x1f\x8b": lambda packed: cast("IO[bytes]", gzip.GzipFile(fileobj=packed)),
+    b"BZh": lambda packed: cast("IO[bytes]", bz2.BZ2File(packed)),
+    b"\xfd7zXZ\x00": lambda packed: cast("IO[bytes]", lzma.LZMAFile(packed)),  # noqa: SIM115
 }
 SUFFIXES = (".gz", ".xz", ".bz2", ".tgz", ".txz")
 
@@ -72,7 +73,7 @@ class Budget:
 def expanded(every: Iterator[Found], folder: Path) -> Iterator[Found]:
     """Files as they are, and of archives their members, each in `folder` until the next one is asked for."""
     for found in every:
-        kind = "" if found.refused else _kind(found.place)
+        kind = "" if found.refused else _kind(found)
         if not kind:
             yield found
             continue
@@ -88,23 +89,23 @@ def expanded(every: Iterator[Found], folder: Path) -> Iterator[Found]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _kind(path: Path) -> str:
+def _kind(found: Found) -> str:
     """Which kind of archive a file is; "" for any other file."""
     try:
-        with path.open("rb") as stream:
+        with found.open() as stream:
             head = stream.read(512)
     except OSError:
         return ""
     if head.startswith(b"PK\x03\x04"):
-        return "zip" if not _office(path) else ""
+        return "zip" if not _office(found) else ""
     if any(head.startswith(magic) for magic in STREAMS):
-        return "stream"
+        return "compressed"
     return "tar" if _is_tar(head) else ""
 
 
-def _office(path: Path) -> bool:
+def _office(found: Found) -> bool:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with found.open() as stream, zipfile.ZipFile(stream) as archive:
             return any(name in OFFICE for name in archive.namelist()[:5])
     except DAMAGED:
         return False
@@ -115,29 +116,36 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _members(found: Found, kind: str, folder: Path) -> Iterator[Found]:
-    budget = Budget(found.place.stat().st_size)
-    if kind == "zip":
-        yield from _of_zip(found, folder, budget)
-    elif kind == "tar":
-        yield from _of_tar(found, found.place.open("rb"), folder, budget)
-    else:
-        with found.place.open("rb") as stream:
-            magic = stream.read(8)
-        opener = next(opener for begin, opener in STREAMS.items() if magic.startswith(begin))
-        with opener(found.place) as content:
-            tar = _is_tar(content.read(512))
+    with found.open() as packed:
+        budget = Budget(os.fstat(packed.fileno()).st_size)
+        if kind == "zip":
+            yield from _of_zip(found, packed, folder, budget)
+        elif kind == "tar":
+            yield from _of_tar(found, packed, folder, budget)
+        else:
+            yield from _compressed(found, packed, folder, budget)
+
+
+def _compressed(found: Found, packed: BinaryIO, folder: Path, budget: Budget) -> Iterator[Found]:
+    """One file, or a tar archive."""
+    magic = packed.read(8)
+    opener = next(opener for begin, opener in STREAMS.items() if magic.startswith(begin))
+    packed.seek(0)
+    with opener(packed) as content:
+        tar = _is_tar(content.read(512))
+    packed.seek(0)
+    with opener(packed) as content:
         if tar:
-            yield from _of_tar(found, cast("IO[bytes]", opener(found.place)), folder, budget)
+            yield from _of_tar(found, content, folder, budget)
             return
         name = found.path.name
         inner = next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
         budget.member()
-        with opener(found.place) as content:
-            yield _unpacked(found, inner, cast("IO[bytes]", content), folder, budget)
+        yield _unpacked(found, inner, content, folder, budget)
 
 
 def _of_tar(found: Found, stream: IO[bytes], folder: Path, budget: Budget) -> Iterator[Found]:
-    with stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             budget.member()
             if member.isdir():
@@ -152,8 +160,8 @@ def _of_tar(found: Found, stream: IO[bytes], folder: Path, budget: Budget) -> It
                 yield _unpacked(found, member.name, content, folder, budget)
 
 
-def _of_zip(found: Found, folder: Path, budget: Budget) -> Iterator[Found]:
-    with zipfile.ZipFile(found.place) as archive:
+def _of_zip(found: Found, packed: BinaryIO, folder: Path, budget: Budget) -> Iterator[Found]:
+    with zipfile.ZipFile(packed) as archive:
         for member in archive.infolist():
             budget.member()
             if member.is_dir():
@@ -177,7 +185,7 @@ def _member(found: Found, name: str, refused: str = "", stored: Path | None = No
     inside = "/".join(
         part for part in PurePosixPath(printable.replace("\\", "/")).parts if part not in ("/", "..", ".")
     )
-    return Found(found.path / (inside or "x"), f"{found.shown}/{inside}", refused, stored)
+    return Found(found.path / (inside or "x"), f"{found.shown}/{inside}", found.top, refused, stored)
 
 
 def _unpacked(found: Found, name: str, content: IO[bytes], folder: Path, budget: Budget) -> Found:
@@ -191,4 +199,5 @@ def _unpacked(found: Found, name: str, content: IO[bytes], folder: Path, budget:
             target.write(block)
     if place.stat().st_size == 0:
         return _member(found, name, "it is empty")
-    return _member(found, name, "" if not _kind(place) else "an archive inside an archive: unpack it first", place)
+    member = _member(found, name, "", place)
+    return replace(member, refused="an archive inside an archive: unpack it first") if _kind(member) else member

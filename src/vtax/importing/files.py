@@ -17,6 +17,7 @@ from vtax.importing.archives import expanded
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
+from vtax.store import writing
 from vtax.tools import ranks, tool_of
 from vtax.tools.reading import Reading, Section
 from vtax.tools.trials import TABLE, failed, read_section
@@ -64,7 +65,7 @@ class LogImporter:
             if report.reason:
                 continue
             try:
-                if kind := _table_format(found.place):
+                if kind := _table_format(found):
                     self._table(report, found, kind)
                 else:
                     self._log(report, found)
@@ -102,13 +103,8 @@ class LogImporter:
                 return
             self.hashes[report.sha256] = f"{report.environment}: {report.file}"
             raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
-            for section in cut(text.lines(), report.account.outside):
-                if len(report.runs) == RUNS:
-                    report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
-                    break
-                report.runs.append(self._run(report, section, raw))
+            self._runs(report, text, raw)
             if report.runs:
-                (self.staging / "raw").mkdir(exist_ok=True)
                 text.copy(self.staging / raw)
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
@@ -116,6 +112,19 @@ class LogImporter:
         report.damaged_lines = text.damaged
         if not report.runs and not report.reason:
             report.reason = "no output of a benchmark that vtax knows"
+
+    def _runs(self, report: FileReport, text: source.Text, raw: str) -> None:
+        """The runs of a log. Code that fails ends its file, with what was found until then, and not the import."""
+        try:
+            for section in cut(text.lines(), report.account.outside):
+                if len(report.runs) == RUNS:
+                    report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
+                    break
+                report.runs.append(self._run(report, section, raw))
+        except OSError:
+            raise
+        except PLUGIN_FAILURES as error:
+            report.reason = failed(error)
 
     def _table(self, report: FileReport, found: source.Found, kind: str) -> None:
         """Take a whole table of `vtax export`, or refuse it, naming the row that is wrong."""
@@ -125,10 +134,11 @@ class LogImporter:
             )
             return
         try:
-            if found.place.stat().st_size > TABLE_BYTES:
+            with found.open() as stream:
+                data = stream.read(TABLE_BYTES + 1)
+            if len(data) > TABLE_BYTES:
                 report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export it in parts"
                 return
-            data = found.place.read_bytes()
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
             return
@@ -152,15 +162,17 @@ class LogImporter:
         report.environment = ", ".join(dict.fromkeys(record.environment for record, _ in made))
         for record, texts in made:
             report.runs.append(self._of_table(report, record, texts))
-        (self.staging / "raw").mkdir(exist_ok=True)
-        (self.staging / raw).write_bytes(data)
+        with writing(self.staging):
+            (self.staging / "raw").mkdir(exist_ok=True)
+            (self.staging / raw).write_bytes(data)
 
     def _of_table(self, report: FileReport, record: TrialRecord, texts: Mapping[str, str]) -> Run:
         """One trial of a table; its rows go to the disk."""
         place = self.staging / "trials" / record.id
-        place.mkdir(parents=True)
-        for name, text in texts.items():
-            (place / name).write_text(text, encoding="utf-8")
+        with writing(place):
+            place.mkdir(parents=True)
+            for name, text in texts.items():
+                (place / name).write_text(text, encoding="utf-8")
         assert record.imported is not None
         run = Run(
             environment=record.environment,
@@ -192,9 +204,9 @@ class LogImporter:
         """One run, read; its text goes to the disk, and that and its values out of memory."""
         reading = read_section(section)
         place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
-        place.mkdir(parents=True)
-        with (place / TEXT).open("wb") as stream:
-            stream.write(section.text.encode("utf-8", "replace"))
+        with writing(place):
+            place.mkdir(parents=True)
+            (place / TEXT).write_bytes(section.text.encode("utf-8", "replace"))
         report.account.run(section, reading)
         pieces = section.pieces
         run = Run(
@@ -228,10 +240,10 @@ class LogImporter:
         return ""
 
 
-def _table_format(path: Path) -> str:
+def _table_format(found: source.Found) -> str:
     """Which of vtax's own tables a file is; "" for none."""
     try:
-        with path.open("rb") as stream:
+        with found.open() as stream:
             return table.format_of(stream.read(256))
     except OSError:
         return ""  # it is opened again later, and the reason is reported then

@@ -169,8 +169,16 @@ class Cutter:
             if section := self._close():
                 yield section
         else:
-            above, self.preamble = self.preamble, []
+            above, self.preamble = self._titles(), []
         yield Section(chosen.name, (*above, *done.lines), self.source)
+
+    def _titles(self) -> list[Line]:
+        """The lines above an object that are no part of another one."""
+        braces = [place for place, line in enumerate(self.preamble) if line.text[:1] in ("{", "}", "[", "]")]
+        first = braces[-1] + 1 if braces else 0
+        for line in self.preamble[:first]:
+            self.outside(line)
+        return self.preamble[first:]
 
     def _plain(self, line: Line) -> Iterator[Section]:
         text = line.text

@@ -37,6 +37,9 @@ BUILT_IN = (
     "vtax.tools.osu",
     "vtax.tools.imb",
     "vtax.tools.command",
+    "vtax.tools.fio",
+    "vtax.tools.redis",
+    "vtax.tools.pgbench",
 )
 GROUP = "vtax.tools"
 

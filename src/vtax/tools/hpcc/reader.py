@@ -6,8 +6,8 @@ counts only when its test's section has the same value.
 Of an aborted run the completed sections are taken, with the label `run=aborted`, which no other run's figures have.
 
 Facts, besides those of `systems`: `aborted` (true, or absent), `hpcc_version`, `hpcc_release` (`1.5.0.f`, of the
-summary), `hpcc_compiled` (date), `host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's own verdict on its
-results), `residual_missing` (no check of HPL's solution, or a failed one), `counts` (its counts, errors and residuals by
+summary), `hpcc_compiled` (date), `host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's verdict on its
+results), `residual_missing` (no check of HPL's solution, or one that failed), `counts` (counts, errors, residuals by
 their keys), `MPI_Wtick` (s), `STREAM_Threads`, `omp_get_max_threads`, `HPLMaxProcs`, `FFT_API`,
 `MPIRandomAccess_Algorithm`.
 """

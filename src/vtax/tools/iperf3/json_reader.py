@@ -114,6 +114,8 @@ def _session(reading: Reading, document: Document) -> None:
     """Both ends, what was tested, and the values. Raises Unfit."""
     if document.get("start") is None:
         raise Unfit(0, "not what iperf3 writes: no start")
+    if document.get("error") and not document.get(*FIRST_STREAM):
+        raise Unfit(document.line("error"), f"iperf3 says: {str(document.get('error'))[:100]}")
     streams = document.at("start", "connected")
     ours, theirs = (
         (str(document.at(*FIRST_STREAM, f"{end}_host"))[:200], str(document.at(*FIRST_STREAM, f"{end}_port")))

@@ -4,6 +4,7 @@ from vtax.evidence.row import Row, rows_of
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
 from vtax.tools.sysbench.details import read_log
 from vtax.tools.sysbench.lines import ends, starts
+from vtax.tools.sysbench.reader import read
 from vtax.tools.sysbench.settings import MODES
 from vtax.tools.tool import Build, LogFormat, Tool
 
@@ -26,6 +27,7 @@ TOOL = Tool(
             begins=starts,
             ends=ends,
             together=True,
+            essential=read,
             unread={r"^ *\d+\.\d+ \|": "sysbench's histogram", r"^\[ \d+s \]": "sysbench's intermediate reports"},
         ),
     ),

@@ -22,21 +22,22 @@ def read_log(section: Section) -> Reading:
         wanted.append((_quantile(percents.pop()), run.found["quantile"]))
     if _ordered(run):
         for metric, found in wanted:
-            if metric.name not in have and not (metric is LATENCY_AVG and _mean(run)):
+            if metric is LATENCY_AVG and reading.ranks == 1:
+                _mean(run)
+            elif metric.name not in have:
                 _add(reading, metric, found)
     return reading
 
 
-def _mean(run: Run) -> bool:
-    """Take the mean of one process from its sum and its events, which have more digits than the printed mean."""
+def _mean(run: Run) -> None:
+    """The mean of one process from its sum and its events, which have more digits than the printed mean."""
     sums, events, printed = sums_of(run), run.found["events"], run.found["mean"]
-    if run.reading.ranks > 1 or not len(sums) == len(events) == len(printed) == 1 or sums[0].number <= 0:
-        return False
+    have = any(value.metric is LATENCY_AVG for value in run.reading.values)
+    if have or not len(sums) == len(events) == len(printed) == 1 or sums[0].number <= 0:
+        return
     mean_s = sums[0].number / (1 if run.old else 1000) / events[0].number
-    if abs(mean_s * 1000 - printed[0].number) > OFF:
-        return False
-    run.reading.values.append(Value(LATENCY_AVG, mean_s, sums[0].line))
-    return True
+    if abs(mean_s * 1000 - printed[0].number) <= OFF:
+        run.reading.values.append(Value(LATENCY_AVG, mean_s, sums[0].line))
 
 
 def _quantile(percent: str) -> Metric:
