@@ -32,7 +32,7 @@ from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
 from vtax.model.record import TRIALS, Record
 from vtax.model.seal import Seal
-from vtax.model.trial import TrialRecord
+from vtax.model.trial import OUTPUT_BYTES, TrialRecord
 
 ALIVE = "alive"
 LOCK = ".lock"
@@ -45,7 +45,6 @@ R = TypeVar("R", bound=Record)
 FILE_BYTES = 16 * 2**20  # of one file of the study
 JSON_BYTES = 256 * 2**20  # of one file of JSON
 JSON_VALUES = 10_000_000  # in it: each takes 50 to 100 bytes of memory
-OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
 OUTPUT_LINES = 2_000_000  # of one file
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
@@ -191,15 +190,14 @@ class Campaign:
         The hash is of the file as it is, so that a plan written by another version of vtax does not count as changed.
         """
         content = json.loads(self.plan_bytes())
-        sealed = str(content.pop("sha256", ""))
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        sealed = str(content.get("sha256", ""))
         log = self.look_log()
         named = {
             "campaign.json": (str(self.about().get("plan_sha256", "")),),
             "looks.json": tuple(dict.fromkeys(look.plan_sha256 for look in log.looks)) if log else (),
             "records of trials": tuple(dict.fromkeys(trial.plan_sha256 for trial in trials)),
         }
-        intact = hashlib.sha256(text.encode()).hexdigest() == sealed if sealed else None
+        intact = plan_digest(content) == sealed if sealed else None
         return Seal(plan=sealed, intact=intact, named=named)
 
     def about(self) -> dict[str, Any]:
@@ -377,6 +375,12 @@ class Campaign:
         """Write a derived file (analysis.json, report/...). Returns its path."""
         self._write(name, content if isinstance(content, bytes) else written(content))
         return self.directory / name
+
+
+def plan_digest(content: Mapping[str, Any]) -> str:
+    """The hash of a plan's file: of all but the hash that it names, as canonical JSON."""
+    rest = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def written(content: Record | Mapping[str, Any]) -> bytes:

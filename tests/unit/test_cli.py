@@ -98,6 +98,7 @@ def test_all_commands_are_there() -> None:
         *(
             "init",
             "schema",
+            "workloads",
             "plan",
             "run",
             "measure",
@@ -383,7 +384,7 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
         "  baseline: there is no environment 'h' (allowed: host)\n"
         '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, '
         "exploratory, iterations, label, load, matrix, max_prime, name, nodes, one_way, scopes, threads, time_s, "
-        "warmup)\n"
+        "warmup, workload)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"
         "  next: fix the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from vtax.model.names import MountPoint, Name, Sha256, WorkloadSource
+from vtax.model.names import MountPoint, Name, Sha256, WorkloadName, WorkloadSource
 from vtax.model.nodes import Scope
 from vtax.model.record import Count, Record
 
@@ -131,6 +131,7 @@ class BenchmarkSpec(Record):
     exploratory: bool = False  # none of its metrics is primary: shown with intervals, not in the correction
     sweep_of: str = ""  # label of the entry with the `matrix` that it came from
     point: Mapping[str, str | int | float] = Field(default_factory=dict)  # its values in that matrix
+    workload: WorkloadName = ""  # the name under which vtax has this entry, where the study took it by name
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
 
 

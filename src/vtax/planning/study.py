@@ -31,6 +31,7 @@ from vtax.planning.study_files import with_files
 from vtax.planning.study_tables import BenchmarkTable, StudyFile
 from vtax.planning.sweeps import Point, points, with_points
 from vtax.planning.weights import score_mistakes
+from vtax.planning.workloads import expanded
 from vtax.providers import option_models
 from vtax.tools import benchmarks
 
@@ -83,7 +84,7 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     if mistakes:
         raise StudyError(source, mistakes)
     table = validated(StudyFile, raw, "", mistakes)
-    swept = points(raw.get("benchmarks"), mistakes)
+    swept = points(expanded(raw.get("benchmarks"), mistakes), mistakes)
     raw = with_points(raw, swept)
     environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
@@ -260,6 +261,7 @@ def _benchmarks(
                 exploratory=table.exploratory,
                 sweep_of=sweep_of,
                 point=point,
+                workload=table.workload,
                 params=params.model_dump(mode="json"),
             )
             if (own_mistakes := getattr(benchmark, "mistakes", None)) is not None:

@@ -24,10 +24,10 @@ from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.evaluation import readings as readings_module
 from vtax.evaluation.readings import Readings
 from vtax.model.names import is_campaign_id
-from vtax.model.trial import Status
+from vtax.model.trial import OUTPUT_BYTES, Status
 from vtax.providers.base import UNKNOWN, Site, elsewhere
 from vtax.running import provision
-from vtax.store import OUTPUT_BYTES, OUTPUT_LINES, Campaign, alive, is_alive
+from vtax.store import OUTPUT_LINES, Campaign, alive, is_alive
 
 
 @pytest.fixture
