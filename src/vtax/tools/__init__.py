@@ -35,6 +35,8 @@ BUILT_IN = (
     "vtax.tools.fio",
     "vtax.tools.redis",
     "vtax.tools.pgbench",
+    "vtax.tools.wrk",
+    "vtax.tools.memcslap",
 )
 GROUP = "vtax.tools"
 
