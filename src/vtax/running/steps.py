@@ -39,7 +39,7 @@ def transport_of(cluster: Cluster, step: Step, node: str, target: Target) -> Tra
 def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:
     """One command per node: write the step's files, and remove its outputs, because trials of one work share their
     directory: a program may append to a warm-up's file, and one that writes nothing would have an old file fetched."""
-    made = _files_of(step)
+    made = files_of(step)
     if not step.inputs and not made:
         return
     removed = f"rm -f -- {shlex.join(made)}\n" if made else ""
@@ -57,7 +57,7 @@ def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:
             _carry(transport, target.directory, node, name, content)
 
 
-def _files_of(step: Step) -> tuple[str, ...]:
+def files_of(step: Step) -> tuple[str, ...]:
     """The files that a step leaves for its record."""
     return (*step.outputs, step.usage) if step.usage else step.outputs
 
@@ -81,7 +81,7 @@ def run(cluster: Cluster, number: int, step: Step, target: Target, place: Path) 
             stdout=place / out,
             stderr=place / err,
         )
-        outputs = fetched(transport, number, node, _files_of(step), target.directory, place)
+        outputs = fetched(transport, number, node, files_of(step), target.directory, place)
         return record_of(f"{number}", number, node, step, result, outputs, place)
 
     return each(one, step.nodes, abandon=True)
@@ -154,6 +154,8 @@ def judge(step: Step, done: Sequence[StepRecord], place: Path) -> tuple[Status, 
         if record.timed_out:
             stopped = f"{what} was stopped after {record.elapsed_s:.0f} s{tail_of(record, place)}"
             return Status.TIMED_OUT, stopped
+        if record.stopped:
+            return Status.FAILED, f"{what} was ended: {record.stopped}{tail_of(record, place)}"
         if record.exit_code not in step.success and not _is_result(step, record, place):
             return Status.FAILED, f"{what} ended with exit code {record.exit_code}{tail_of(record, place)}"
     return Status.OK, ""

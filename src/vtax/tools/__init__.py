@@ -37,6 +37,7 @@ BUILT_IN = (
     "vtax.tools.pgbench",
     "vtax.tools.wrk",
     "vtax.tools.memcslap",
+    "vtax.tools.kernel_paths",
 )
 GROUP = "vtax.tools"
 
