@@ -24,9 +24,7 @@ CONNECTION_TIME = Metric(
 SCHEDULE_LAG = Metric(
     name="schedule_lag", unit="s", kind=Kind.COST, meaning="how late transactions began, with a rate limit (-R)"
 )
-STATEMENT_LATENCY = Metric(
-    name="statement_latency", unit="s", kind=Kind.COST, meaning="mean time of a statement (-r)"
-)
+STATEMENT_LATENCY = Metric(name="statement_latency", unit="s", kind=Kind.COST, meaning="mean time of a statement (-r)")
 FAILED = Metric(
     name="failed_fraction", unit="1", kind=Kind.PROPORTION, meaning="share of transactions that failed for good"
 )
