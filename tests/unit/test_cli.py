@@ -105,6 +105,7 @@ def test_all_commands_are_there() -> None:
             "analyse",
             "audit",
             "compare",
+            "seal",
             "report",
             "export",
             "import",
@@ -135,7 +136,7 @@ def test_no_command_is_a_usage_error_with_the_help(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("paln",), ("plan",), ("plan", "--nonsense", "x.toml"), ("exec", "host"), ("run", "--rounds", "0")]
+    "arguments", [("paln",), ("analyse",), ("plan", "--nonsense", "x.toml"), ("exec", "host"), ("run", "--rounds", "0")]
 )
 def test_a_wrong_command_line(run: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = run(*arguments)

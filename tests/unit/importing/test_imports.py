@@ -19,7 +19,8 @@ from vtax.analysis.records import Verdict
 from vtax.errors import StoreError, UsageError
 from vtax.importing import source
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request, environment_of
+from vtax.importing.files import Request
+from vtax.importing.layout import Layout, NoFit
 from vtax.importing.report import Report, table_of
 from vtax.model.finding import Severity
 from vtax.model.trial import Status
@@ -301,11 +302,35 @@ def test_a_request_that_makes_no_sense_is_refused(tmp_path: Path, options: dict[
         ("results/{environment}/**", "/x/results/vm/b.txt", "vm/b.txt", "vm"),
         ("results/{environment}/*.txt", "/x/results/vm/b.txt", "results/vm/b.txt", "vm"),
         ("*/{environment}-run*/*", "/x/a/vm-run1/b.txt", "a/vm-run1/b.txt", "vm"),
-        ("results/{environment}/**", "/x/other/vm/b.txt", "vm/b.txt", ""),
     ],
 )
 def test_layouts(layout: str, path: str, shown: str, environment: str) -> None:
-    assert environment_of(layout, Path(path), shown) == environment
+    assert Layout(layout).fit(Path(path), shown) == {"environment": environment}
+
+
+@pytest.mark.parametrize(
+    ("layout", "path", "shown"),
+    [
+        ("results/{environment}/**", "/x/other/vm/b.txt", "vm/b.txt"),
+        ("{environment}/{node}.txt", "/x/old/vm/b.txt", "old/vm/b.txt"),  # not from the middle of what was given
+        ("{environment}/{node}_{condition}.txt", "/x/vm/node1.txt", "vm/node1.txt"),
+        ("{environment}/{node}_{condition}.txt", "/x/vm/node1_idle.log", "vm/node1_idle.log"),
+    ],
+)
+def test_paths_that_do_not_fit_are_reported(layout: str, path: str, shown: str) -> None:
+    with pytest.raises(NoFit, match="does not fit --layout"):
+        Layout(layout).fit(Path(path), shown)
+
+
+def test_a_path_that_fits_in_two_ways_is_reported_with_both() -> None:
+    layout = Layout("{environment}/{node}_{condition}.txt")
+    assert layout.fit(Path("/x/vm/n1_idle.txt"), "vm/n1_idle.txt") == {
+        "environment": "vm",
+        "node": "n1",
+        "condition": "idle",
+    }
+    with pytest.raises(NoFit, match=r"node=n1, condition=very_idle or environment=vm, node=n1_very, condition=idle"):
+        layout.fit(Path("/x/vm/n1_very_idle.txt"), "vm/n1_very_idle.txt")
 
 
 def test_the_table_is_whole(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from vtax.model.cluster import CellRecord, NodeFacts
 from vtax.model.look import Decision, Look
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope
 from vtax.model.plan import Plan
-from vtax.model.record import TRIALS, Record
+from vtax.model.record import Record
 from vtax.model.study import ImageSpec, Study
 from vtax.model.trial import Status, StepRecord, TrialRecord
 from vtax.planning.plan import digest
@@ -520,6 +520,7 @@ JSON = st.recursive(
     lambda inside: st.one_of(st.lists(inside, max_size=3), st.dictionaries(TEXTS, inside, max_size=3)),
     max_leaves=6,
 )
+COUNTS = st.integers(1, 500_000)
 STEPS = st.builds(
     StepRecord,
     step=st.integers(0, 9),
@@ -538,14 +539,14 @@ RECORDS = st.builds(
     TrialRecord,
     id=NAMES,
     environment=NAMES,
-    round=st.integers(0, TRIALS),
+    round=COUNTS,
     cell=NAMES,
     work=NAMES,
     benchmark=TEXTS,
     label=TEXTS,
     scope=st.sampled_from(Scope),
     nodes=st.lists(NAMES, max_size=3).map(tuple),
-    iteration=st.integers(0, TRIALS),
+    iteration=COUNTS,
     warmup=st.booleans(),
     params=st.dictionaries(TEXTS, JSON, max_size=3),
     status=st.sampled_from(Status),
