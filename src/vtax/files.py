@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import os
 import secrets
 import stat
@@ -22,15 +23,41 @@ CLOSED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY | os.O_NONBLOCK  # a pipe wi
 FLUSHED_AT_ONCE = 16
 PROBE_S = 1.0  # how long a lock may be held that only asks whether it is free
 ENTRIES = 4_000_000  # of a directory tree that is looked through
+KERNEL = ("/proc", "/sys")  # whose files call themselves regular, and may wait, or never end
 
 
 def read(root: Path, name: str, most: int) -> bytes:
     """A regular file below `root` of at most `most` bytes."""
     with opened(root, name) as stream:
-        content = stream.read(most + 1)
-        if len(content) > most:
-            raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(root / name))
-        return content
+        return _bounded(stream, most, root / name)
+
+
+def read_given(path: Path, most: int) -> bytes:
+    """A file that a person named, of at most `most` bytes."""
+    with given(path) as stream:
+        return _bounded(stream, most, path)
+
+
+@contextmanager
+def given(path: Path) -> Iterator[BinaryIO]:
+    """A regular file that a person named, to be read in parts. It may be a link to another file of its folder, but to
+    none elsewhere: the folder may be somebody else's."""
+    if path.is_dir():
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.is_symlink():
+        folder, path = path.parent.resolve(), path.resolve(strict=True)
+        if not path.is_relative_to(folder):
+            raise OSError(errno.ELOOP, f"it is a symbolic link out of its folder, to {path}", str(path))
+    with opened(path.parent, path.name) as stream:
+        yield stream
+
+
+def _bounded(stream: BinaryIO, most: int, path: Path) -> bytes:
+    large = os.fstat(stream.fileno()).st_size > most  # a record of 10 GB is not read to find that out
+    content = b"" if large else stream.read(most + 1)
+    if large or len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most / 2**20:g} MiB", str(path))
+    return content
 
 
 @contextmanager
@@ -168,5 +195,11 @@ def _open(directory: int, name: str) -> Iterator[BinaryIO]:
 
 
 def _refuse_special(descriptor: int, name: str | Path) -> None:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_dev in _kernel_devices():
         raise OSError(errno.EINVAL, "it is not a regular file", str(name))
+
+
+@functools.cache
+def _kernel_devices() -> frozenset[int]:
+    return frozenset(Path(place).stat().st_dev for place in KERNEL if os.path.ismount(place))

@@ -44,7 +44,7 @@ SHAPES = {
     ),
     "one worker with one CPU": ClusterShape(nodes=(node_shape("master", (1,)), node_shape("worker1", (0,)))),
 }
-EXAMPLES: Mapping[str, Mapping[str, Any]] = {"command": {"command": ["true"]}}  # what cannot run without parameters
+OWN: Mapping[str, Any] = {"command": ["true"]}  # what has no command of its own cannot run without one
 LAUNCHERS = (Mpirun(interface="eth0"), Mpirun(interface="lo", one_machine=True))
 
 
@@ -89,7 +89,7 @@ def of_provisioning(case: Case) -> bool:
 
 def example(benchmark: Benchmark) -> Any:
     """Its parameters as a study has them that says as little as possible."""
-    return benchmark.params.model_validate(EXAMPLES.get(benchmark.name, {}))
+    return benchmark.params.model_validate(OWN if getattr(benchmark, "own_code", False) else {})
 
 
 def resolved(case: Case) -> Any:

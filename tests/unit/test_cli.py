@@ -98,12 +98,14 @@ def test_all_commands_are_there() -> None:
         *(
             "init",
             "schema",
+            "workloads",
             "plan",
             "run",
             "measure",
             "analyse",
             "audit",
             "compare",
+            "seal",
             "report",
             "export",
             "import",
@@ -134,7 +136,7 @@ def test_no_command_is_a_usage_error_with_the_help(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("paln",), ("plan",), ("plan", "--nonsense", "x.toml"), ("exec", "host"), ("run", "--rounds", "0")]
+    "arguments", [("paln",), ("analyse",), ("plan", "--nonsense", "x.toml"), ("exec", "host"), ("run", "--rounds", "0")]
 )
 def test_a_wrong_command_line(run: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = run(*arguments)
@@ -383,7 +385,7 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
         "  baseline: there is no environment 'h' (allowed: host)\n"
         '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, '
         "exploratory, iterations, label, load, matrix, max_prime, name, nodes, one_way, scopes, threads, time_s, "
-        "warmup)\n"
+        "warmup, workload)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"
         "  next: fix the lines above; `vtax schema` prints every key, `vtax init` a commented example\n"
     )

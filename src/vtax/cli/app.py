@@ -28,10 +28,12 @@ from vtax.cli import (
     report,
     run,
     schema,
+    seal,
     selftest,
     serve,
     tune,
     watch,
+    workloads,
 )
 
 app = typer.Typer(
@@ -80,6 +82,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
 for command in (
     init.init,
     schema.schema,
+    workloads.workloads,
     plan.plan,
     run.run,
     measure.measure,
@@ -88,6 +91,7 @@ for command in (
     compare.compare,
     report.report,
     export.export,
+    seal.seal,
     import_.import_,
     watch.watch,
     serve.serve,

@@ -14,6 +14,7 @@ from vtax.importing import source, table
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
+from vtax.store import writing
 from vtax.tools import ranks, tool_of
 from vtax.tools.reading import Reading, Section
 from vtax.tools.trials import TABLE, read_section
@@ -58,7 +59,7 @@ class LogImporter:
             yield report
             if report.reason:
                 continue
-            if kind := _table_format(found.path):
+            if kind := _table_format(found):
                 self._table(report, found, kind)
             else:
                 self._log(report, found)
@@ -90,7 +91,6 @@ class LogImporter:
                     break
                 report.runs.append(self._run(report, section, raw))
             if report.runs:
-                (self.staging / "raw").mkdir(exist_ok=True)
                 text.copy(self.staging / raw)
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
@@ -107,10 +107,11 @@ class LogImporter:
             )
             return
         try:
-            if found.path.stat().st_size > TABLE_BYTES:
+            with found.open() as stream:
+                data = stream.read(TABLE_BYTES + 1)
+            if len(data) > TABLE_BYTES:
                 report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export it in parts"
                 return
-            data = found.path.read_bytes()
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
             return
@@ -134,15 +135,17 @@ class LogImporter:
         report.environment = ", ".join(dict.fromkeys(record.environment for record, _ in made))
         for record, texts in made:
             report.runs.append(self._of_table(report, record, texts))
-        (self.staging / "raw").mkdir(exist_ok=True)
-        (self.staging / raw).write_bytes(data)
+        with writing(self.staging):
+            (self.staging / "raw").mkdir(exist_ok=True)
+            (self.staging / raw).write_bytes(data)
 
     def _of_table(self, report: FileReport, record: TrialRecord, texts: Mapping[str, str]) -> Run:
         """One trial of a table; its rows go to the disk."""
         place = self.staging / "trials" / record.id
-        place.mkdir(parents=True)
-        for name, text in texts.items():
-            (place / name).write_text(text, encoding="utf-8")
+        with writing(place):
+            place.mkdir(parents=True)
+            for name, text in texts.items():
+                (place / name).write_text(text, encoding="utf-8")
         assert record.imported is not None
         run = Run(
             environment=record.environment,
@@ -174,9 +177,9 @@ class LogImporter:
         """One run, read; its text goes to the disk, and that and its values out of memory."""
         reading = read_section(section)
         place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
-        place.mkdir(parents=True)
-        with (place / TEXT).open("wb") as stream:
-            stream.write(section.text.encode("utf-8", "replace"))
+        with writing(place):
+            place.mkdir(parents=True)
+            (place / TEXT).write_bytes(section.text.encode("utf-8", "replace"))
         run = Run(
             environment=report.environment,
             file=report.file,
@@ -206,10 +209,10 @@ class LogImporter:
         return ""
 
 
-def _table_format(path: Path) -> str:
+def _table_format(found: source.Found) -> str:
     """Which of vtax's own tables a file is; "" for none."""
     try:
-        with path.open("rb") as stream:
+        with found.open() as stream:
             return table.format_of(stream.read(256))
     except OSError:
         return ""  # it is opened again later, and the reason is reported then

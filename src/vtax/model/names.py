@@ -22,6 +22,8 @@ METRIC_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$"
 UNIT = r"^[A-Za-z0-9%°µμΩ²³/·._^*-]{1,30}$"  # as it is written: "ms", "tokens/s"
 OUTPUT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}){0,4}$"
 
+WORKLOAD_NAME = r"^([a-z][a-z0-9-]{0,40})?$"  # of vtax's own workloads
+
 CampaignId = Annotated[str, Field(pattern=CAMPAIGN_ID)]  # of a campaign, or the label of one of its clusters
 StudyName = Annotated[str, Field(pattern=STUDY_NAME)]  # what a study file may call things, nodes included
 Name = Annotated[str, Field(pattern=rf"^{_WORD}{{0,150}}$")]  # of an environment, a cell, a trial's work
@@ -38,6 +40,7 @@ User = Annotated[str, Field(pattern=r"^[a-z_0-9][a-zA-Z0-9_.-]{0,31}(:[a-z_0-9][
 Word = Annotated[str, Field(pattern=rf"^{WORD}$")]  # in braces, in a command of a study
 Signal = Annotated[str, Field(pattern=r"^SIG(TERM|INT|HUP|QUIT|USR1|USR2|KILL)$")]
 WorkloadSource = Annotated[str, Field(pattern=WORKLOAD_SOURCE)]  # where an image comes from: an argument of skopeo
+WorkloadName = Annotated[str, Field(pattern=WORKLOAD_NAME)]  # that an entry of a study, or a file, came from
 MetricName = Annotated[str, Field(pattern=METRIC_NAME)]  # of a metric of a user's own
 Unit = Annotated[str, Field(pattern=UNIT)]
 OutputName = Annotated[str, Field(pattern=OUTPUT_NAME)]  # a file that a command leaves, below its own directory

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from vtax.model.names import FileName, Name, RawFile, TrialId
 from vtax.model.nodes import Phase, Scope
-from vtax.model.record import FORMAT, Record, Seconds
+from vtax.model.record import FORMAT, Count, Record, Seconds
 
 OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
 
@@ -97,14 +97,14 @@ class TrialRecord(Record):
     format: int = FORMAT
     id: TrialId
     environment: Name
-    round: int
+    round: Count
     cell: Name
     work: Name
     benchmark: str
     label: str
     scope: Scope
     nodes: tuple[str, ...]
-    iteration: int
+    iteration: Count
     warmup: bool
     params: Mapping[str, JsonValue]
     status: Status

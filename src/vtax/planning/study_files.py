@@ -10,6 +10,7 @@ from typing import Any
 from vtax import files
 from vtax.errors import Mistake, StudyError
 from vtax.model.study import BenchmarkSpec, Study
+from vtax.planning.workloads import shipped
 from vtax.units import format_bytes
 
 LARGEST = 16 * 2**20  # of one file
@@ -48,7 +49,8 @@ def _file(
 ) -> dict[str, Any]:
     name = str(table["from"])
     try:
-        content = files.read(directory, name, LARGEST)
+        own = str(table.get("shipped", ""))
+        content = shipped(own, name) if own else files.read(directory, name, LARGEST)
     except OSError as error:
         hint = "it must be a regular file in the study's folder or below it, with at most 16 MiB"
         mistakes.append(Mistake(f"{path}.from", f"{name} cannot be read: {error.strerror}", hint))

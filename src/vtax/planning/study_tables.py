@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vtax.model.names import STUDY_NAME as NAME
-from vtax.model.names import WORKLOAD_SOURCE, MountPoint
-from vtax.model.nodes import Scope
+from vtax.model.names import WORKLOAD_SOURCE, MountPoint, WorkloadName
+from vtax.model.nodes import MOST_WORKERS, Scope
 from vtax.model.record import Record
 from vtax.model.study import (
     Component,
@@ -75,7 +75,7 @@ class NodeOverride(Table):
 class NodesTable(Table):
     """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs."""
 
-    workers: Annotated[int, Field(ge=1, le=64)] = 2
+    workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 2
     cpus: Literal["auto"] | Count = "auto"
     memory: SizeOrAuto = "auto"
     disk: SizeOrAuto = "auto"
@@ -137,11 +137,14 @@ class EnvironmentTable(SelectionTable):
 
 
 class BenchmarkTable(BaseModel):
-    """One `[[benchmarks]]` entry: the keys of every benchmark. All others are the benchmark's own parameters."""
+    """One `[[benchmarks]]` entry: the keys of every benchmark. All others are the benchmark's own parameters.
+
+    A `workload` is an entry that vtax has by name, and stands in the place of `name`."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     name: str
+    workload: WorkloadName = ""
     label: Name | None = None
     scopes: list[Scope] | None = None
     nodes: list[str] = Field(default_factory=list)

@@ -7,7 +7,7 @@ key is a parameter of the benchmark, or else a word in braces of an own command.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -35,11 +35,10 @@ class Point(NamedTuple):
     values: Mapping[str, str | int | float] = {}
 
 
-def points(raw: Any, mistakes: list[Mistake]) -> list[Point]:
-    """Every entry of a file, those with a matrix as the entries that it stands for."""
+def points(entries: Iterable[tuple[str, Any]], mistakes: list[Mistake]) -> list[Point]:
+    """The entries of a file, each with its path; those with a matrix as the entries that it stands for."""
     found = []
-    for index, entry in enumerate(raw if isinstance(raw, list) else ()):
-        path = f"benchmarks[{index}]"
+    for path, entry in entries:
         if not isinstance(entry, dict) or KEY not in entry:
             found.append(Point(path, entry))
             continue

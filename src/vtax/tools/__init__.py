@@ -32,6 +32,9 @@ BUILT_IN = (
     "vtax.tools.startup",
     "vtax.tools.stream",
     "vtax.tools.command",
+    "vtax.tools.fio",
+    "vtax.tools.redis",
+    "vtax.tools.pgbench",
 )
 GROUP = "vtax.tools"
 

@@ -5,6 +5,7 @@
                reader.py      the one reader of its output: values with lines, facts, time series, refusals
                audit.py       rows of the audit about its results, where it has any
                figures.py     figures of its section of the report, where it has any
+               workloads/     entries that a study takes by name, where it runs as a command, without benchmark.py
 
 Nothing outside the folder knows the tool's name.
 """
@@ -68,6 +69,7 @@ class Tool:
     of a package does not say enough. They and `commands` are known at a prompt in a log. `versions` maps a fact of a
     log to the package whose version it is, and `builds` are facts that differ between builds of one version.
     `file_names` are parameter -> word that people put into names of files -> the value that it claims.
+    `workloads` is the package whose folder `workloads` has entries for studies.
     `audit` and `figures` import what they return when they are called, so that `vtax --help` stays fast.
     """
 
@@ -84,5 +86,6 @@ class Tool:
     reads_with_others: bool = False  # its output may be read by the readers of all other tools
     same_work: tuple[str, ...] = ()  # metrics that are about the same work in all of its benchmarks
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # label -> its values as tables list them
+    workloads: str = ""
     audit: Callable[[], tuple[Row, ...]] = tuple
     figures: Callable[[], tuple[ToolFigures, ...]] = tuple

@@ -18,7 +18,7 @@ from .campaigns import complete, continued, reported, small
 from .conftest import Begin
 from .harness import KILLS, Chaos, digests, printed, share
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 DATA = Path(__file__).parents[2] / "data"
 BOOT_S = 60.0  # of two emulated machines, on a busy machine
 long = pytest.mark.long

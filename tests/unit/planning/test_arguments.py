@@ -30,7 +30,8 @@ CODE = {  # commands of a study's author, which are code; vtax never puts them i
     SuccessTable: {"match", "refuse"},
 }
 NEEDED: dict[type[BaseModel], dict[str, str]] = {
-    FileTable: {"from": "a"}
+    BenchmarkTable: {"name": "ping"},
+    FileTable: {"from": "a"},
 }  # by tables of which nothing else can be said without it
 COMPARED = {  # with the names that exist, when the study is checked as a whole
     StudyFile: {"baseline", "ladder"},

@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -95,8 +95,8 @@ class Container(Provider):
         return 1.0
 
     def launcher(self, options: ContainerOptions) -> Mpirun:
-        interface = "lo" if options.host_network else "eth0"
-        return Mpirun(interface=interface, transport=options.mpi_transport)
+        shared = options.host_network
+        return Mpirun(interface="lo" if shared else "eth0", loopback=shared, transport=options.mpi_transport)
 
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
@@ -136,7 +136,7 @@ class Container(Provider):
         reason = self.unavailable()
         if reason:
             return [Problem.blocker(reason, self.install_hint)]
-        return [*self.limit_problems(), *exposed(spec.name, _options(spec))]
+        return self.limit_problems()
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         return own_image.problems(self.name, _options(spec).runtime, self.changed_ids)
@@ -453,16 +453,6 @@ class Container(Provider):
         if result.exit_code != 0 or result.timed_out:
             raise process.failed(result, self.install_hint)
         return result
-
-
-def exposed(environment: str, options: ContainerOptions) -> Iterator[Problem]:
-    """What other machines may reach while an environment is measured. Open MPI has no option that closes it."""
-    if options.host_network:
-        yield Problem.info(
-            f'environment {environment!r}: network = "host": in parallel programs mpirun listens on all addresses of '
-            "this machine",
-            'a packet filter keeps other machines out; with network = "bridge" only the cluster reaches it',
-        )
 
 
 def runner_of(described: Mapping[str, Any], runners: Sequence[str]) -> int | None:

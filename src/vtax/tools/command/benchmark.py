@@ -45,7 +45,9 @@ class Command:
         return (*declared(known.metrics), *(metric_of(name) for name in (MEMORY_PEAK, *dict.fromkeys(known.perf))))
 
     def mistakes(self, params: CommandParams, spec: BenchmarkSpec, *, workload: bool) -> Iterable[Mistake]:
-        return mistakes(params, spec, workload=workload)
+        if spec.label == spec.name:
+            yield Mistake("label", "is missing", "the name of this entry in reports and gates")
+        yield from mistakes(params, spec, workload=workload)
 
     def placed(self, params: CommandParams, around: Around) -> CommandParams:
         """With what depends on the study as a whole: whether there is an image, the port, words that are the same on

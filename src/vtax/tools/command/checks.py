@@ -17,8 +17,6 @@ FORMS = 'such as command = ["sh", "work.sh"]: a program and its arguments, each 
 
 def mistakes(params: CommandParams, spec: BenchmarkSpec, *, workload: bool) -> Iterator[Mistake]:
     """Everything that is wrong; `workload` says whether the study has an image of its own."""
-    if spec.label == spec.name:
-        yield Mistake("label", "is missing", "the name of this entry in reports and gates")
     if params.words:
         yield Mistake("words", "the plan fills it in", "own words in braces are `values`")
     yield from _without_command(params, workload=workload)

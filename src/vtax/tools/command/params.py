@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from vtax.model.names import Argument, OutputName, Program, Sha256, Signal, User, Variable, Word
+from vtax.model.names import Argument, OutputName, Program, Sha256, Signal, User, Variable, Word, WorkloadName
 from vtax.model.outside import EVENTS
 from vtax.model.record import Record
 from vtax.model.study import Package
@@ -50,7 +50,7 @@ Value = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 class FileTable(Record):
     """A file of the study's folder that the commands find in their directory. `sha256` may be given to pin it; the
-    plan has it, and the size, in any case."""
+    plan has it, and the size, in any case. `shipped` is the workload whose own file it is: vtax fills it in."""
 
     model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
 
@@ -59,6 +59,7 @@ class FileTable(Record):
     executable: bool = False
     sha256: Sha256 | Literal[""] = ""
     size_bytes: Annotated[int, Field(ge=0, le=LARGEST_FILE)] = 0
+    shipped: SkipJsonSchema[WorkloadName] = ""
 
     @property
     def name(self) -> str:

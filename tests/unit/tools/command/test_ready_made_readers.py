@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from builders.recorded import DATA, PROVENANCE, Value, difference, expected
+from vtax.tools import tools
 from vtax.tools.command.extract import Extracted, extract
 from vtax.tools.command.metric_table import MetricTable
 from vtax.tools.command.readers import READERS
@@ -138,7 +139,8 @@ def test_another_output_is_refused(folder: Path) -> None:
 
 
 def test_every_reader_has_recorded_outputs() -> None:
-    assert {folder.parent.name for folder in FOLDERS} == set(READERS)
+    of_workloads = {tool.name for tool in tools() if tool.workloads}
+    assert {folder.parent.name for folder in FOLDERS} == {*READERS, *of_workloads}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
@@ -157,7 +159,8 @@ CHANGES: tuple[tuple[str, str, str, str], ...] = (
     ("pyperf/2.10.0--timeit", '"version":"1.0"', '"version":"2.0"', "only 1.0 is known"),
     ("pyperf/2.10.0--timeit", '"unit":"second"', '"unit":"integer"', "neither a time nor bytes"),
     ("pyperf/2.10.0--timeit", '"values":', '"value":', "no run of $.benchmarks[0] has values"),
-    ("fio/3.39--trixie", "fio-3.39", "fio-2.21", "only fio-3 is known"),
+    ("fio/3.39--trixie", "fio-3.39", "fio-4.21", "only fio-2 and fio-3 are known"),
+    ("fio/3.39--trixie", "fio-3.39", "fio-2.21", "bytes and time give"),
     ("fio/3.39--trixie", '"error" : 0', '"error" : 28', "is 28: the job failed"),
     ("fio/3.39--trixie", '"bw_bytes" : 56214633', '"bw_bytes" : 66214633', "bytes and time give"),
     ("fio/3.39--trixie", '"iops" : 6862', '"iops" : 7862', "operations and time give"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from vtax.model.metric import Metric
 from vtax.tools import log_formats, tools
 from vtax.tools.command.readers.bmf import BMF
-from vtax.tools.command.readers.fio import FIO
 from vtax.tools.command.readers.google_benchmark import GOOGLE_BENCHMARK
 from vtax.tools.command.readers.hyperfine import HYPERFINE
 from vtax.tools.command.readers.openmetrics import OPENMETRICS
@@ -16,7 +15,7 @@ from vtax.tools.reading import Reading, Section
 
 __all__ = ["READERS", "Reader", "Wanted", "Wants", "reader_names", "reader_of"]
 
-READERS = {one.name: one for one in (HYPERFINE, PYPERF, FIO, BMF, OPENMETRICS, GOOGLE_BENCHMARK, PYTEST_BENCHMARK)}
+READERS = {one.name: one for one in (HYPERFINE, PYPERF, BMF, OPENMETRICS, GOOGLE_BENCHMARK, PYTEST_BENCHMARK)}
 
 
 def reader_names() -> tuple[str, ...]:

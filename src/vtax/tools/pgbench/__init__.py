@@ -1,0 +1,18 @@
+"""pgbench: transactions of a PostgreSQL server, with their latencies. It runs as a command."""
+
+from __future__ import annotations
+
+from vtax.tools.command.workload import Workload
+from vtax.tools.pgbench.lines import restarts, starts
+from vtax.tools.pgbench.metrics import METRICS
+from vtax.tools.pgbench.reader import read
+from vtax.tools.tool import LogFormat, Tool
+
+TOOL = Tool(
+    name="pgbench",
+    benchmarks=(Workload("pgbench", "Servers", METRICS),),
+    logs=(LogFormat("pgbench", read, starts, first="pst", restarts=restarts),),
+    commands=("pgbench",),
+    versions={"pgbench_version": "postgresql"},
+    workloads=__name__,
+)
