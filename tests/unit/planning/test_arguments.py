@@ -27,6 +27,7 @@ CODE = {  # commands of a study's author, which are code; vtax never puts them i
     ServiceTable: {"command"},
     ReadyTable: {"command", "line"},
     RunTable: {"command"},
+    RunTable: {"volatile"},
     SuccessTable: {"match", "refuse"},
 }
 NEEDED: dict[type[BaseModel], dict[str, str]] = {
