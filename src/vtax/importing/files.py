@@ -11,11 +11,12 @@ from pathlib import Path
 from vtax.errors import UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
+from vtax.importing.layout import ENVIRONMENT, Layout, NoFit
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
 from vtax.store import writing
-from vtax.tools import ranks, tool_of
+from vtax.tools import ranks, tool_of, tools
 from vtax.tools.reading import Reading, Section
 from vtax.tools.trials import TABLE, read_section
 
@@ -35,6 +36,8 @@ class Request:
     layout: str = ""
     benchmark: str = ""
     baseline: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
+    units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
 
 
 @dataclass
@@ -70,10 +73,15 @@ class LogImporter:
         if not request.environment and not request.layout:
             report.reason = NOWHERE
             return
-        report.environment = request.environment or environment_of(request.layout, found.path, found.shown)
-        if not report.environment:
-            report.reason = f"its path does not fit --layout {request.layout!r}"
-            return
+        report.labels, report.environment = request.labels, request.environment
+        if request.layout:
+            try:
+                said = dict(Layout(request.layout).fit(found.path, found.shown))
+            except NoFit as error:
+                report.reason = str(error)
+                return
+            report.environment = request.environment or slug(said.pop(ENVIRONMENT))
+            report.labels = {**request.labels, **said}
         text = source.opened(found)
         if isinstance(text, str):
             report.reason = text
@@ -175,6 +183,8 @@ class LogImporter:
 
     def _run(self, report: FileReport, section: Section, raw: str) -> Run:
         """One run, read; its text goes to the disk, and that and its values out of memory."""
+        unit = self._unit(section.tool)
+        section = section._replace(labels=report.labels, unit=unit)
         reading = read_section(section)
         place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
         with writing(place):
@@ -190,6 +200,8 @@ class LogImporter:
             place=place,
             trial=place.relative_to(self.staging / "trials").as_posix(),
             count=len(reading.values),
+            labels=report.labels,
+            unit=unit,
         )
         run.left_out = reading.no_test or self._unwanted(reading.benchmark)
         if self.listed < VALUES_LISTED and not run.left_out:
@@ -200,6 +212,14 @@ class LogImporter:
             self.listed += len(run.values)
         reading.values.clear()
         return run
+
+    def _unit(self, format_: str) -> str:
+        """The unit that was stated for a format of logs; "" for none."""
+        for tool in tools():
+            for one in tool.logs:
+                if one.name == format_:
+                    return one.units.get(self.request.units.get(tool.name, ""), "")
+        return ""
 
     def _unwanted(self, benchmark: str) -> str:
         """Why a run of this benchmark is left out; "" for one that was asked for, by its name or by its tool's."""
@@ -221,17 +241,6 @@ def _table_format(found: source.Found) -> str:
 def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
     """The id of a run in a campaign: the same run of the same file always has the same id."""
     return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
-
-
-def environment_of(layout: str, path: Path, shown: str) -> str:
-    """The environment that a path has in a layout; "" when it does not fit. `*` is one part of a path, `**` many."""
-    parts = re.split(r"(\{environment\}|\*\*|\*)", layout.strip("/"))
-    words = {"{environment}": "(?P<environment>[^/]+)", "**": ".*", "*": "[^/]*"}
-    pattern = "".join(words.get(part, re.escape(part)) for part in parts)
-    for text, prefix in ((shown, ""), (path.as_posix(), ""), (path.absolute().as_posix(), "(?:.*/)?")):
-        if found := re.fullmatch(f"{prefix}{pattern}", text):
-            return slug(found["environment"])
-    return ""
 
 
 def slug(text: str) -> str:

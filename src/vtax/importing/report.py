@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,13 @@ class Run:
     trial: str = ""
     left_out: str = ""
     record: TrialRecord | None = None  # of a table, which says all that a record needs
+    labels: Mapping[str, str] = field(default_factory=dict)  # that were stated, or that its path says
+    unit: str = ""  # that was stated
 
     @property
-    def work(self) -> tuple[str, str, str]:
+    def work(self) -> tuple[str, ...]:
         """What makes two runs repetitions of each other."""
-        return self.environment, self.reading.label, self.reading.direction
+        return self.environment, self.reading.label, self.reading.direction, labels_text(self.labels)
 
     @property
     def label(self) -> str:
@@ -52,6 +55,7 @@ class FileReport:
     reason: str = ""
     damaged_lines: list[int] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -68,6 +72,10 @@ class Report:
     @property
     def taken(self) -> int:
         return sum(run.count for run in self.runs if not run.left_out)
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
 def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
@@ -96,6 +104,7 @@ def _run_row(run: Run, values: bool) -> dict[str, Any]:
         "benchmark": run.reading.benchmark,
         "label": run.label,
         "reader": run.section[0],
+        "stated": {**run.labels, **({"unit": run.unit} if run.unit else {})},
         "lines": [run.section[1], run.section[2]],
         "ranks": run.reading.ranks,
         "trial": run.trial,

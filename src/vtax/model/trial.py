@@ -73,6 +73,8 @@ class Imported(Record):
     reader: str
     facts: Mapping[str, JsonValue] = Field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    labels: Mapping[str, str] = Field(default_factory=dict)  # of all its values, as whoever imported it stated
+    unit: str = ""  # of values whose unit the log does not say, as whoever imported it stated
 
 
 class Pause(Record):

@@ -49,6 +49,7 @@ class LogFormat:
     holds: tuple[str, ...] = ()  # formats whose first lines are part of an unfinished run of this one
     outside: bool = False  # recognised only where no other run is going on, such as rows without a header
     titles: Callable[[str], bool] = never  # lines after a run that belong to the next one
+    units: Mapping[str, str] = field(default_factory=dict)  # what may be stated where the text has no unit -> the unit
     mark: str = ""  # a text that every run has: a section without it is none; tells formats with one first line apart
 
 

@@ -171,6 +171,8 @@ def read_section(section: Section) -> Reading:
         reading = Reading(section.tool)
         why = f"the reader of {section.tool} failed: {type(error).__name__}: {error}"
         reading.refuse(section.first, "all values of this run", why, 0)
+    if section.labels:  # what the log itself says comes first
+        reading.values = [one._replace(labels={**section.labels, **one.labels}) for one in reading.values]
     reading.refusals = [one if one.line else one._replace(line=section.first) for one in reading.refusals]
     return reading
 
@@ -180,7 +182,8 @@ def _section_of(record: TrialRecord) -> Section:
     assert record.imported is not None
     lines = (clean(text) for text in record.output().split("\n"))
     numbered = tuple(Line(record.imported.first_line + i, rank, text) for i, (rank, text) in enumerate(lines))
-    return Section(record.imported.reader, numbered)
+    section = Section(record.imported.reader, numbered)
+    return section._replace(labels=record.imported.labels, unit=record.imported.unit)
 
 
 def _rows_of(record: TrialRecord) -> tuple[Measurement, ...]:
