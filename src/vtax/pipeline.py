@@ -328,12 +328,13 @@ def reports(
     formats: Sequence[str],
     figures: Sequence[str] = (),
     *,
-    with_reference: bool = False,
+    published: Sequence[str] = (),
     cache: Path | None = None,
 ) -> list[Path]:
-    """Analyse and render again from stored data, in `formats`, with `figures` for papers. Returns the written files.
+    """Analyse and render again from stored data, in `formats`, with `figures` for papers, and figures of others'
+    `published` reports. Returns the written files.
 
-    Raises UsageError for an unknown format, EnvironmentMissing where no program here can make a PDF.
+    Raises UsageError for an unknown format or report, EnvironmentMissing where no program here can make a PDF.
     """
     from vtax.publishing import files
     from vtax.publishing import formats as known
@@ -342,7 +343,7 @@ def reports(
     files.start(formats, figures)
     campaign = Campaign.open(directory)
     found = _evaluated(campaign, cache)
-    return files.render(campaign, found, formats, figures, with_reference=with_reference, cache=cache)
+    return files.render(campaign, found, formats, figures, published=published, cache=cache)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:

@@ -35,6 +35,7 @@ BUILT_IN = (
     "vtax.tools.fio",
     "vtax.tools.redis",
     "vtax.tools.pgbench",
+    "vtax.tools.kernel_paths",
 )
 GROUP = "vtax.tools"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -251,6 +252,23 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(source, "opened", opened)
     report = import_logs(Request(paths=(logs,), environment="vm"), tmp_path / "campaign")
     assert reasons(report) == {"closed.txt": "it cannot be read: Permission denied"}
+
+
+def test_a_full_disk_is_not_the_fault_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be reported as unreadable, left out, and the import would be a success without it."""
+    logs = put(tmp_path / "logs", {"good.txt": SYSBENCH, "other.txt": SYSBENCH + "\n"})
+    real = Path.write_bytes
+
+    def written(path: Path, data: bytes) -> int:
+        if path.name == "log.txt" and list(path.parents[1].rglob("log.txt")):  # the second one
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", written)
+    with pytest.raises(StoreError, match="cannot be written: No space left on device") as caught:
+        import_logs(Request(paths=(logs,), environment="vm"), tmp_path / "campaign")
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "campaign").exists()
 
 
 def test_where_nothing_could_be_imported_nothing_is_left(tmp_path: Path) -> None:

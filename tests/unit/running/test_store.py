@@ -520,7 +520,7 @@ JSON = st.recursive(
     lambda inside: st.one_of(st.lists(inside, max_size=3), st.dictionaries(TEXTS, inside, max_size=3)),
     max_leaves=6,
 )
-COUNTS = st.integers(1, 1_000_000)
+COUNTS = st.integers(1, 500_000)
 STEPS = st.builds(
     StepRecord,
     step=st.integers(0, 9),
