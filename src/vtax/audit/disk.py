@@ -67,7 +67,7 @@ def has_shared(evidence: Evidence) -> str:
 def called_shared(trial: TrialRecord) -> bool:
     """Whether the file or the command of an imported run of files names a shared directory, whose type is then
     unknown unless the log says it."""
-    if trial.imported is None or trial.benchmark not in STORAGE:
+    if trial.imported is None or trial.benchmark not in DISKS:
         return False
     said = (trial.imported.file, *trial.steps[0].argv, *(str(trial.imported.facts.get(f, "")) for f in COMMANDS))
     return any(SHARED.search(text) for text in said)
