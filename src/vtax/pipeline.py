@@ -328,12 +328,13 @@ def reports(
     formats: Sequence[str],
     figures: Sequence[str] = (),
     *,
-    with_reference: bool = False,
+    published: Sequence[str] = (),
     cache: Path | None = None,
 ) -> list[Path]:
-    """Analyse and render again from stored data, in `formats`, with `figures` for papers. Returns the written files.
+    """Analyse and render again from stored data, in `formats`, with `figures` for papers, and figures of others'
+    `published` reports. Returns the written files.
 
-    Raises UsageError for an unknown format, EnvironmentMissing where no program here can make a PDF.
+    Raises UsageError for an unknown format or report, EnvironmentMissing where no program here can make a PDF.
     """
     from vtax.publishing import files
     from vtax.publishing import formats as known
@@ -342,19 +343,21 @@ def reports(
     files.start(formats, figures)
     campaign = Campaign.open(directory)
     found = _evaluated(campaign, cache)
-    return files.render(campaign, found, formats, figures, with_reference=with_reference, cache=cache)
+    return files.render(campaign, found, formats, figures, published=published, cache=cache)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
     """All measurements of a campaign, what its trials cost the machine included, and its trials (failed where their
     output was refused)."""
     from vtax.evidence.machine_cost import machine_cost
+    from vtax.evidence.outside import from_outside
 
     campaign = Campaign.open(directory)
+    plan = campaign.plan()
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
     trials = tuple(one.record for one in read)
-    cost = machine_cost(campaign.plan(), trials, {one.record.id: one.reading for one in read})
-    return (*(value for one in read for value in one.measurements), *cost), trials
+    cost = machine_cost(plan, trials, {one.record.id: one.reading for one in read})
+    return (*(value for one in read for value in one.measurements), *from_outside(plan, trials), *cost), trials
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:

@@ -12,7 +12,7 @@ from vtax.importing.campaign import import_logs
 from vtax.importing.files import Request
 from vtax.importing.report import Report
 from vtax.importing.sections import cut
-from vtax.tools import ranks
+from vtax.tools import ranks, tools
 from vtax.tools.reading import Line, Reading, Section, clean
 from vtax.tools.trials import read_section
 
@@ -34,6 +34,13 @@ LOGS = {  # one for each reader: what vtax's own test runs printed
     "iperf3 udp json": DATA / "iperf3/3.18--trixie-udp/1-worker1.stdout",
     "ping": DATA / "ping/iputils-20240905--trixie/1-worker1.stdout",
     "stream": DATA / "stream/hpcc-1.5.0--trixie/stream.txt",
+    **{  # the first of each format of a workload's tool
+        format: case
+        for tool in tools()
+        if tool.workloads
+        for case in sorted((DATA / "readers" / tool.name).glob("*/output"), reverse=True)
+        for format in [f"{tool.name} {'json' if case.read_bytes().startswith(b'{') else 'text'}"]
+    },
 }
 PAIRS = {  # two ranks of one run
     "stress-ng": (
@@ -130,7 +137,7 @@ def put(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 def imported(tmp_path: Path, files: dict[str, str | bytes], **options: Any) -> Report:
     logs = put(tmp_path / "logs", files)
-    request = Request(paths=(logs,), **({"environment": "vm"} | options))
+    request = Request(paths=(logs,), **{"environment": "vm", **options})
     return import_logs(request, tmp_path / "campaign")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Any
 
 from vtax.audit.files import HOST_CACHES, WRITES, direct, flushes, touching
-from vtax.audit.subjects import STORAGE
+from vtax.audit.subjects import DISKS
 from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, differences, shown, values_of
 from vtax.evidence.needs import Needs
@@ -20,6 +21,8 @@ from vtax.model.trial import TrialRecord
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "glusterfs", "fuse.glusterfs"})
 MEMORY = frozenset({"tmpfs", "ramfs"})
 ON_SHARED = {"filesystem": ("shared",)}  # the figures of benchmarks that ran there
+SHARED = re.compile(r"(?i)(?<![a-z])(?:shared?|nfs|network|remote)(?![a-z])")
+COMMANDS = ("command", "invoked")  # facts of logs
 REACHED = 0.5  # of the bytes that were claimed
 LEAST_FREE = 0.05
 SETUP = {
@@ -37,7 +40,7 @@ SETUP = {
     why='reads and writes may never reach the disk; with cache = "unsafe" not even an fsync does',
     remedy='set cache = "none", which leaves caching to the guest alone',
     source="options of the environment; containers and the host have no separate disk",
-    benchmarks=STORAGE,
+    benchmarks=DISKS,
     needs=Needs("options of the environments", origin=Origin.RUN),
 )
 def host_cache(evidence: Evidence) -> Iterator[Result]:
@@ -46,7 +49,7 @@ def host_cache(evidence: Evidence) -> Iterator[Result]:
         cache = evidence.option(environment, "cache")
         if cache in HOST_CACHES:
             message = f"the disks of {environment} are cached by the host too (cache={cache})"
-            for label in evidence.labels_of(*STORAGE):
+            for label in evidence.labels_of(*DISKS):
                 yield Failed(message, environment, label, None if cache == "unsafe" else Severity.WARNING)
         elif cache is not None:
             disk, form = (evidence.option(environment, name) for name in ("disk", "format"))
@@ -57,7 +60,17 @@ def has_shared(evidence: Evidence) -> str:
     known = any(values_of(evidence, name, "shared_filesystem") for name in evidence.environments)
     measured = any(trial.scope is Scope.SHARED for trial in evidence.trials)
     logged = any(evidence.facts(evidence.trials, "filesystem"))
-    return "" if known or measured or logged else "no shared file system is known or measured"
+    called = any(map(called_shared, evidence.trials))
+    return "" if known or measured or logged or called else "no shared file system is known or measured"
+
+
+def called_shared(trial: TrialRecord) -> bool:
+    """Whether the file or the command of an imported run of files names a shared directory, whose type is then
+    unknown unless the log says it."""
+    if trial.imported is None or trial.benchmark not in DISKS:
+        return False
+    said = (trial.imported.file, *trial.steps[0].argv, *(str(trial.imported.facts.get(f, "")) for f in COMMANDS))
+    return any(SHARED.search(text) for text in said)
 
 
 @row(
@@ -132,7 +145,7 @@ def directories(evidence: Evidence) -> Iterator[Result]:
         message, remedy = f"{said}: its figures are not of the same storage", "use one kind of storage everywhere"
         for environment in local or list(kinds):
             for benchmark in dict.fromkeys(t.benchmark for t in evidence.trials if t.environment == environment):
-                if benchmark in STORAGE:
+                if benchmark in DISKS:
                     yield Failed(message, environment, benchmark, remedy=remedy)
             yield Failed(message, environment, severity=Severity.WARNING, remedy=remedy)
 
@@ -147,7 +160,7 @@ def directories(evidence: Evidence) -> Iterator[Result]:
     source="sectors in /proc/diskstats of the machine around every trial; absent where the machine shows no disk",
     note="a warning where they did not arrive in an environment and in what it is compared with: both figures are "
     "then of a cache",
-    benchmarks=STORAGE,
+    benchmarks=DISKS,
     needs=Needs("what the disks took", origin=Origin.RUN),
 )
 def reached_device(evidence: Evidence) -> Iterator[Result]:
@@ -177,7 +190,9 @@ def reached_device(evidence: Evidence) -> Iterator[Result]:
 
 
 def written(evidence: Evidence, trial: TrialRecord) -> float:
-    """Bytes that a trial wrote at least: every file once, or the rate of writing times the time."""
+    """Bytes that a trial wrote at least: what its tool says, every file once, or the rate times the time."""
+    if said := evidence.facts((trial,), "written_bytes"):
+        return float(sum(facts["written_bytes"] for facts in said))
     mine = evidence.measured.get(trial.id, [])
     files = sum(
         int(one.labels["file_bytes"]) for one in mine if one.labels.get("operation") == "write" and one.unit == "byte/s"
@@ -195,7 +210,7 @@ def written(evidence: Evidence, trial: TrialRecord) -> float:
     why="journals, barriers and schedulers have costs of their own; a full file system looks for free blocks",
     remedy="use the same file system with the same options; free some space",
     source="mount table, df and /sys of every node",
-    benchmarks=STORAGE,
+    benchmarks=DISKS,
     needs=Needs("the file systems of its nodes", node=("scratch_filesystem",), origin=Origin.RUN),
 )
 def storage_setup(evidence: Evidence) -> Iterator[Result]:
@@ -222,7 +237,7 @@ def storage_setup(evidence: Evidence) -> Iterator[Result]:
     why="tmpfs and ramfs have no disk at all",
     remedy="put /scratch on a disk",
     source="the mount table of every node",
-    benchmarks=STORAGE,
+    benchmarks=DISKS,
     needs=Needs("the file system of /scratch", node=("scratch_filesystem",), origin=Origin.RUN),
     note=f"{ADDITIONAL}; a warning where it is memory in an environment and in what it is compared with",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vtax.audit.subjects import STORAGE
+from vtax.audit.subjects import DISKS, STORAGE
 from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, shown, values_of
 from vtax.evidence.needs import Needs
@@ -39,6 +39,8 @@ def touching(
     mine = [one for trial in trials for one in evidence.measured.get(trial.id, ())]
     if any("operation" in one.labels for one in mine):
         return (), {"operation": kinds}
+    if named := {one.metric for one in mine if one.metric.partition("_")[0] in kinds}:  # read_iops, write_latency_p99
+        return tuple(sorted(named)), {}
     metrics = tuple(metric for metric in ("throughput_read", "throughput_write") if metric[11:] in kinds)
     return (*metrics, *(("operations_rate",) if len(metrics) > 1 else ())), {}
 
@@ -54,7 +56,7 @@ def touching(
     "known, rates that no disk reaches",
     note="a warning where the page cache is measured in an environment and in what it is compared with: the figure is "
     "then of memory in both, and so is their ratio",
-    benchmarks=STORAGE,
+    benchmarks=DISKS,
     needs=(
         Needs("how files were opened, and how large they are", facts=("direct_io", "file_bytes")),
         Needs("rates of files", metrics=("throughput", "throughput_read"), origin=Origin.IMPORTED),

@@ -10,6 +10,9 @@ MPI = tuple(name for name, one in benchmarks().items() if "mpirun" in one.requir
 STORAGE = tuple(
     name for name, one in benchmarks().items() if Scope.SHARED in one.scopes and getattr(one, "about_storage", True)
 )
+DISKS = tuple(  # these, and the workloads by name that are about disks
+    name for name, one in benchmarks().items() if name in STORAGE or getattr(one, "group", "") == "Storage"
+)
 SHORT = frozenset(name for name, one in benchmarks().items() if getattr(one, "short_by_nature", False))
 
 

@@ -26,7 +26,16 @@ def import_(
     environment: Annotated[
         str, typer.Option("--environment", "-e", help="The environment that all files are from.")
     ] = "",
-    layout: Annotated[str, typer.Option(help="Read the environment from paths: 'results/{environment}/**'.")] = "",
+    layout: Annotated[
+        str, typer.Option(help="Read environment and labels from paths: '{environment}/{node}_{condition}.txt'.")
+    ] = "",
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="State a label of all values.")
+    ] = None,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option("--unit", metavar="TOOL=UNIT", help="State a unit that logs lack: iozone=operations or =kB/s."),
+    ] = None,
     benchmark: Annotated[str, typer.Option(help="Take output of this benchmark, or of this tool, only.")] = "",
     into: Annotated[
         Path | None, typer.Option(help="The campaign to create or extend [campaigns/imported-TIME].")
@@ -46,6 +55,7 @@ def import_(
     Example:  vtax import theirs.csv --into campaigns/theirs
     Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
+    Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
     import gc
     import sys
@@ -53,6 +63,7 @@ def import_(
     from vtax.cli.console import print_json, say
     from vtax.importing.campaign import import_logs
     from vtax.importing.files import Request
+    from vtax.importing.layout import labels_given, units_given
     from vtax.importing.report import table_of
 
     request = Request(
@@ -62,6 +73,8 @@ def import_(
         benchmark=benchmark,
         baseline=baseline,
         stdin=sys.stdin.buffer,
+        labels=labels_given(label or ()),
+        units=units_given(unit or ()),
     )
     directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
     gc.disable()  # millions of small records and no cycles among them: collecting takes a fifth of the time
@@ -76,6 +89,7 @@ def import_(
 def table(report: Report) -> str:
     """The files, what was recognised, how many values were taken, and what was refused and why."""
     from vtax.cli.console import table as columns
+    from vtax.importing.report import labels_text
 
     rows, reasons = [], []
     for file in report.files:
@@ -96,7 +110,9 @@ def table(report: Report) -> str:
             refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
             taken = "0" if run.left_out else str(run.count)
             lines = f"{run.section[1]}-{run.section[2]}"
-            rows.append((file.file, file.environment, run.reading.label, lines, taken, str(refused)))
+            stated = labels_text({**run.labels, **({"unit": run.unit} if run.unit else {})})
+            label = f"{run.reading.label} (stated: {stated})" if stated else run.reading.label
+            rows.append((file.file, file.environment, label, lines, taken, str(refused)))
             if run.left_out:
                 reasons.append(f"{run.where}: left out: {run.left_out}")
             for refusal in run.reading.refusals[:REFUSALS_SHOWN]:

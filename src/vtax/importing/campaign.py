@@ -6,6 +6,7 @@ environment, in the order of their own times or of their files; nothing was rand
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -21,8 +22,9 @@ from pydantic import JsonValue
 from vtax import __version__, files
 from vtax.errors import StoreError, UsageError
 from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request, slug
+from vtax.importing.layout import ENVIRONMENT, Layout
 from vtax.importing.plan import plan_of
-from vtax.importing.report import Report, Run, table_of
+from vtax.importing.report import Report, Run, labels_text, table_of
 from vtax.importing.source import STANDARD_INPUT
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
@@ -99,24 +101,37 @@ def _check(request: Request) -> None:
     known = tuple(dict.fromkeys((*(tool.name for tool in tools()), *benchmarks())))
     if request.benchmark and request.benchmark not in known:
         raise UsageError(f"no benchmark {request.benchmark!r} is known here", remedy=f"one of {', '.join(known)}")
-    if request.environment and request.layout:
-        raise _nowhere()
     if request.environment and NAME.match(request.environment) is None:
         raise UsageError(
             f"{request.environment!r} is not a valid name for an environment", remedy="use letters, digits, . _ and -"
         )
-    if request.layout and request.layout.count("{environment}") != 1:
-        raise UsageError("--layout has no {environment}", remedy="for example --layout 'results/{environment}/**'")
+    _check_stated(request)
     for path in request.paths:
         if path != STANDARD_INPUT and not path.exists():
             raise UsageError(f"{path} does not exist", remedy="give files or folders")
 
 
+def _check_stated(request: Request) -> None:
+    """Raise UsageError for a layout or a unit that means nothing."""
+    layout = Layout(request.layout)
+    layout.check()
+    names = layout.names
+    if request.layout and (ENVIRONMENT in names) == bool(request.environment):
+        raise _nowhere()
+    for name in request.labels.keys() & set(names):
+        raise UsageError(f"--label {name} is also in --layout", remedy="state it in one of them")
+    units = {tool.name: {unit for one in tool.logs for unit in one.units} for tool in tools()}
+    known = [f"{name}={unit}" for name, several in units.items() for unit in sorted(several)]
+    for name, unit in request.units.items():
+        if unit not in units.get(name, ()):
+            raise UsageError(f"--unit {name}={unit} cannot be stated", remedy=f"one of {', '.join(known)}")
+
+
 def _nowhere() -> UsageError:
     return UsageError(
         "give the environment of the files, in one way",
-        remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths; only "
-        "tables of vtax export contain it",
+        remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths, with "
+        "{environment} in it once; only tables of vtax export contain it",
     )
 
 
@@ -288,13 +303,13 @@ def _notes(report: Report) -> Iterator[Problem]:
 
 def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecord]:
     """The records of all runs. Those of the same work are numbered by time where all have one, else by file."""
-    counted: Counter[tuple[str, str, str, str]] = Counter()
+    counted: Counter[tuple[str, ...]] = Counter()
     for trial in old:
         if trial.imported is not None:
-            direction = str(trial.imported.facts.get("direction", ""))
-            key = (trial.environment, trial.label, direction, trial.imported.source)
+            direction, stated = str(trial.imported.facts.get("direction", "")), labels_text(trial.imported.labels)
+            key: tuple[str, ...] = (trial.environment, trial.label, direction, trial.imported.source, stated)
             counted[key] = max(counted[key], trial.round)
-    groups: dict[tuple[str, str, str, str], list[Run]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:
         if run.record is None:
             groups[run.work].append(run)
@@ -306,6 +321,12 @@ def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecor
             counted[key] += 1
             numbers[id(run)] = counted[key]
     return [run.record or _record(run, numbers[id(run)]) for run in runs]
+
+
+def work_id(*parts: str) -> str:
+    """A name for what repeats each other. A long one ends with a digest, so that two long ones stay two."""
+    text = " ".join(filter(None, parts))
+    return slug(text) if len(text) <= 60 else f"{slug(text[:50])}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _record(run: Run, number: int) -> TrialRecord:
@@ -335,7 +356,7 @@ def _record(run: Run, number: int) -> TrialRecord:
         environment=run.environment,
         round=number,
         cell=cell,
-        work=slug(" ".join(filter(None, (run.source, reading.label, reading.direction))))[:60],
+        work=work_id(reading.label, reading.direction, run.source, labels_text(run.labels)),
         benchmark=reading.benchmark,
         label=reading.label,
         scope=reading.scope if reading.nodes or reading.scope is not Scope.PAIRS else Scope.CLUSTER,
@@ -359,5 +380,7 @@ def _record(run: Run, number: int) -> TrialRecord:
             refused=refused,
             source=run.source,
             pieces=run.pieces,
+            labels=run.labels,
+            unit=run.unit,
         ),
     )

@@ -10,15 +10,16 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
-from vtax.errors import PLUGIN_FAILURES, UsageError
+from vtax.errors import PLUGIN_FAILURES, StoreError, UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
 from vtax.importing.archives import expanded
+from vtax.importing.layout import ENVIRONMENT, Layout, NoFit
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
 from vtax.store import writing
-from vtax.tools import ranks, tool_of
+from vtax.tools import ranks, tool_of, tools
 from vtax.tools.reading import Reading, Section
 from vtax.tools.trials import TABLE, failed, read_section
 
@@ -40,6 +41,8 @@ class Request:
     benchmark: str = ""
     baseline: str = ""
     stdin: IO[bytes] | None = None  # what the path `-` is
+    labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
+    units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
 
 
 @dataclass
@@ -69,6 +72,8 @@ class LogImporter:
                     self._table(report, found, kind)
                 else:
                     self._log(report, found)
+            except StoreError:
+                raise
             except PLUGIN_FAILURES as error:
                 report.reason = failed(error)
 
@@ -88,10 +93,15 @@ class LogImporter:
         if not request.environment and not request.layout:
             report.reason = NOWHERE
             return
-        report.environment = request.environment or environment_of(request.layout, found.path, found.shown)
-        if not report.environment:
-            report.reason = f"its path does not fit --layout {request.layout!r}"
-            return
+        report.labels, report.environment = request.labels, request.environment
+        if request.layout:
+            try:
+                said = dict(Layout(request.layout).fit(found.path, found.shown))
+            except NoFit as error:
+                report.reason = str(error)
+                return
+            report.environment = request.environment or slug(said.pop(ENVIRONMENT))
+            report.labels = {**request.labels, **said}
         text = source.opened(found)
         if isinstance(text, str):
             report.reason = text
@@ -121,7 +131,7 @@ class LogImporter:
                     report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
                     break
                 report.runs.append(self._run(report, section, raw))
-        except OSError:
+        except (OSError, StoreError):  # not the fault of the log
             raise
         except PLUGIN_FAILURES as error:
             report.reason = failed(error)
@@ -202,6 +212,8 @@ class LogImporter:
 
     def _run(self, report: FileReport, section: Section, raw: str) -> Run:
         """One run, read; its text goes to the disk, and that and its values out of memory."""
+        unit = self._unit(section.tool)
+        section = section._replace(labels=report.labels, unit=unit)
         reading = read_section(section)
         place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
         with writing(place):
@@ -221,6 +233,8 @@ class LogImporter:
             count=len(reading.values),
             source=section.source,
             pieces=pieces if len(pieces) > 1 else (),
+            labels=report.labels,
+            unit=unit,
         )
         run.left_out = reading.no_test or self._unwanted(reading.benchmark)
         if self.listed < VALUES_LISTED and not run.left_out:
@@ -231,6 +245,14 @@ class LogImporter:
             self.listed += len(run.values)
         reading.values.clear()
         return run
+
+    def _unit(self, format_: str) -> str:
+        """The unit that was stated for a format of logs; "" for none."""
+        for tool in tools():
+            for one in tool.logs:
+                if one.name == format_:
+                    return one.units.get(self.request.units.get(tool.name, ""), "")
+        return ""
 
     def _unwanted(self, benchmark: str) -> str:
         """Why a run of this benchmark is left out; "" for one that was asked for, by its name or by its tool's."""
@@ -253,17 +275,6 @@ def trial_id(environment: str, reading: Reading, sha256: str, section: Section) 
     """The id of a run in a campaign: the same run of the same file always has the same id."""
     source_ = f"-{slug(section.source)}" if section.source else ""
     return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}{source_}"
-
-
-def environment_of(layout: str, path: Path, shown: str) -> str:
-    """The environment that a path has in a layout; "" when it does not fit. `*` is one part of a path, `**` many."""
-    parts = re.split(r"(\{environment\}|\*\*|\*)", layout.strip("/"))
-    words = {"{environment}": "(?P<environment>[^/]+)", "**": ".*", "*": "[^/]*"}
-    pattern = "".join(words.get(part, re.escape(part)) for part in parts)
-    for text, prefix in ((shown, ""), (path.as_posix(), ""), (path.absolute().as_posix(), "(?:.*/)?")):
-        if found := re.fullmatch(f"{prefix}{pattern}", text):
-            return slug(found["environment"])
-    return ""
 
 
 def slug(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,13 @@ class Run:
     record: TrialRecord | None = None  # of a table, which says all that a record needs
     source: str = ""  # the node that a prefix of its lines names
     pieces: tuple[tuple[int, int], ...] = ()  # first line and number of lines of its parts, where it has several
+    labels: Mapping[str, str] = field(default_factory=dict)  # that were stated, or that its path says
+    unit: str = ""  # that was stated
 
     @property
-    def work(self) -> tuple[str, str, str, str]:
+    def work(self) -> tuple[str, ...]:
         """What makes two runs repetitions of each other."""
-        return self.environment, self.reading.label, self.reading.direction, self.source
+        return self.environment, self.reading.label, self.reading.direction, self.source, labels_text(self.labels)
 
     @property
     def label(self) -> str:
@@ -56,6 +59,7 @@ class FileReport:
     damaged_lines: list[int] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     account: Account = field(default_factory=Account)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def taken(self) -> int:
@@ -81,6 +85,10 @@ class Report:
     def yielded(self) -> int:
         """Files of which at least one value was taken."""
         return sum(file.taken > 0 for file in self.files)
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
 def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
@@ -122,6 +130,7 @@ def _run_row(run: Run, values: bool) -> dict[str, Any]:
         "benchmark": run.reading.benchmark,
         "label": run.label,
         "reader": run.section[0],
+        "stated": {**run.labels, **({"unit": run.unit} if run.unit else {})},
         "lines": [run.section[1], run.section[2]],
         "node": run.source,
         "ranks": run.reading.ranks,

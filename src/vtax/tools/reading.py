@@ -55,6 +55,8 @@ class Section(NamedTuple):
     tool: str
     lines: tuple[Line, ...]
     source: str = ""
+    labels: Mapping[str, str] = {}  # of all values, as whoever imports it states
+    unit: str = ""  # of values whose unit the text does not say, as whoever imports it states
 
     @property
     def text(self) -> str:

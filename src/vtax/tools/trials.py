@@ -171,13 +171,15 @@ def read_section(section: Section) -> Reading:
     except PLUGIN_FAILURES as error:
         reading = Reading(section.tool)
         reading.refuse(section.first, "all values of this run", failed(error), 0)
-    reading.refusals = [one if one.line else one._replace(line=section.first) for one in reading.refusals]
     if section.source:
         reading.facts["source"] = section.source
         reading.values = [
             one if "node" in one.labels else one._replace(labels={**one.labels, "node": section.source})
             for one in reading.values
         ]
+    if section.labels:  # what the log itself says comes first
+        reading.values = [one._replace(labels={**section.labels, **one.labels}) for one in reading.values]
+    reading.refusals = [one if one.line else one._replace(line=section.first) for one in reading.refusals]
     return reading
 
 
@@ -200,7 +202,8 @@ def _section_of(record: TrialRecord) -> Section:
         Line(next(numbers, 0) if numbers else record.imported.first_line + i, rank, text)
         for i, (rank, text) in enumerate(lines)
     )
-    return Section(record.imported.reader, numbered, record.imported.source)
+    section = Section(record.imported.reader, numbered, record.imported.source)
+    return section._replace(labels=record.imported.labels, unit=record.imported.unit)
 
 
 def _rows_of(record: TrialRecord) -> tuple[Measurement, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -18,7 +19,8 @@ from vtax.analysis.records import Verdict
 from vtax.errors import StoreError, UsageError
 from vtax.importing import source
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request, environment_of
+from vtax.importing.files import Request
+from vtax.importing.layout import Layout, NoFit
 from vtax.importing.report import Report, table_of
 from vtax.model.finding import Severity
 from vtax.model.trial import Status
@@ -252,6 +254,23 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
     assert reasons(report) == {"closed.txt": "it cannot be read: Permission denied"}
 
 
+def test_a_full_disk_is_not_the_fault_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be reported as unreadable, left out, and the import would be a success without it."""
+    logs = put(tmp_path / "logs", {"good.txt": SYSBENCH, "other.txt": SYSBENCH + "\n"})
+    real = Path.write_bytes
+
+    def written(path: Path, data: bytes) -> int:
+        if path.name == "log.txt" and list(path.parents[1].rglob("log.txt")):  # the second one
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", written)
+    with pytest.raises(StoreError, match="cannot be written: No space left on device") as caught:
+        import_logs(Request(paths=(logs,), environment="vm"), tmp_path / "campaign")
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "campaign").exists()
+
+
 def test_where_nothing_could_be_imported_nothing_is_left(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing could be imported") as caught:
         imported(tmp_path, {"notes.txt": "nothing here\n"})
@@ -283,11 +302,35 @@ def test_a_request_that_makes_no_sense_is_refused(tmp_path: Path, options: dict[
         ("results/{environment}/**", "/x/results/vm/b.txt", "vm/b.txt", "vm"),
         ("results/{environment}/*.txt", "/x/results/vm/b.txt", "results/vm/b.txt", "vm"),
         ("*/{environment}-run*/*", "/x/a/vm-run1/b.txt", "a/vm-run1/b.txt", "vm"),
-        ("results/{environment}/**", "/x/other/vm/b.txt", "vm/b.txt", ""),
     ],
 )
 def test_layouts(layout: str, path: str, shown: str, environment: str) -> None:
-    assert environment_of(layout, Path(path), shown) == environment
+    assert Layout(layout).fit(Path(path), shown) == {"environment": environment}
+
+
+@pytest.mark.parametrize(
+    ("layout", "path", "shown"),
+    [
+        ("results/{environment}/**", "/x/other/vm/b.txt", "vm/b.txt"),
+        ("{environment}/{node}.txt", "/x/old/vm/b.txt", "old/vm/b.txt"),  # not from the middle of what was given
+        ("{environment}/{node}_{condition}.txt", "/x/vm/node1.txt", "vm/node1.txt"),
+        ("{environment}/{node}_{condition}.txt", "/x/vm/node1_idle.log", "vm/node1_idle.log"),
+    ],
+)
+def test_paths_that_do_not_fit_are_reported(layout: str, path: str, shown: str) -> None:
+    with pytest.raises(NoFit, match="does not fit --layout"):
+        Layout(layout).fit(Path(path), shown)
+
+
+def test_a_path_that_fits_in_two_ways_is_reported_with_both() -> None:
+    layout = Layout("{environment}/{node}_{condition}.txt")
+    assert layout.fit(Path("/x/vm/n1_idle.txt"), "vm/n1_idle.txt") == {
+        "environment": "vm",
+        "node": "n1",
+        "condition": "idle",
+    }
+    with pytest.raises(NoFit, match=r"node=n1, condition=very_idle or environment=vm, node=n1_very, condition=idle"):
+        layout.fit(Path("/x/vm/n1_very_idle.txt"), "vm/n1_very_idle.txt")
 
 
 def test_the_table_is_whole(tmp_path: Path) -> None:

@@ -83,7 +83,9 @@ def _rows(file: Mapping[str, Any]) -> list[Row]:
         why = "; ".join([*([run["left_out"]] if run["left_out"] else []), *said[:REASONS], *more])
         refused = sum(max(1, item["values"]) for item in run["refused"])
         where = f"{name}, lines {run['lines'][0]} to {run['lines'][1]}" if len(runs) > 1 else name
-        found.append(_row(where, environment, run["label"], run["values_taken"], refused, why))
+        stated = " ".join(f"{key}={value}" for key, value in run.get("stated", {}).items())
+        label = f"{run['label']} (stated: {stated})" if stated else run["label"]
+        found.append(_row(where, environment, label, run["values_taken"], refused, why))
     return found
 
 

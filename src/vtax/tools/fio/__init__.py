@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.command.workload import Workload
 from vtax.tools.fio import text
 from vtax.tools.fio.metrics import METRICS
@@ -15,11 +16,21 @@ def starts_document(line: str) -> bool:
     return line.startswith("{")
 
 
+def ends_document(line: str) -> bool:
+    return line.startswith("}")
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.fio import audit
+
+    return rows_of(audit)
+
+
 TOOL = Tool(
     name="fio",
     benchmarks=(Workload("fio", "Storage", tuple(METRICS.values())),),
     logs=(
-        LogFormat("fio", read, starts_document, first="{", mark='"fio version"'),
+        LogFormat("fio", read, starts_document, first="{", ends=ends_document, together=True, mark='"fio version"'),
         LogFormat(
             "fio text",
             read,
@@ -32,4 +43,5 @@ TOOL = Tool(
     commands=("fio",),
     versions={"fio_version": "fio"},
     workloads=__name__,
+    audit=_audit,
 )

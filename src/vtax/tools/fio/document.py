@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -15,6 +16,7 @@ from vtax.tools.reading import Reading, Section, Value
 
 MILLISECOND = 1e-3  # of a job's time, which fio rounds to whole ones
 KIB = 1024
+SIZE = re.compile(r"(\d{1,15})([kmgt]?)(?:i?b)?")
 COARSE = 100  # a rate that fio 2 printed as a whole number below this is too far off
 OPTIONS = (  # of jobs, that decide the work
     *("rw", "readwrite", "bs", "iodepth", "ioengine", "direct", "buffered", "size", "numjobs", "runtime", "fsync"),
@@ -50,14 +52,44 @@ def _take(reading: Reading, top: Node) -> None:
     if options:
         reading.facts["fio_options"] = options
         reading.params |= {name: options[name] for name in OPTIONS[:6] if name in options}
+        reading.facts |= _files(options)
+    written = [part for job in jobs if (part := job.get("write")) and part.get("io_bytes")]
+    reading.facts["written_bytes"] = sum(part.at("io_bytes").number() * form.block for part in written)
     names = [job.at("jobname").string() for job in jobs]
-    labelled(reading, "job", zip(apart(names), (list(_job(job, form)) for job in jobs), strict=True))
+    found = [list(_job(job, form)) for job in jobs]
+    if (
+        len(
+            {
+                _quantiles(value for value in values if value.metric.name.startswith(way))
+                for values in found
+                for way in DIRECTIONS
+            }
+            - {None}
+        )
+        > 1
+    ):
+        raise Unfit(0, "some jobs have percentiles that others lack")
+    labelled(reading, "job", zip(apart(names), found, strict=True))
+
+
+def _quantiles(values: Iterable[Value]) -> frozenset[str] | None:
+    """Which quantiles a direction of a job has; None where it did nothing."""
+    names = [value.metric.name.partition("_")[2] for value in values]
+    return frozenset(name for name in names if name.startswith("latency_p")) if names else None
 
 
 def _common(top: Node, jobs: list[Node]) -> dict[str, JsonValue]:
     """The options that all jobs have alike, as they were given."""
     every = [{**_options(top.get("global options")), **_options(job.get("job options"))} for job in jobs]
     return {name: value for name, value in every[0].items() if all(one.get(name) == value for one in every)}
+
+
+def _files(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Whether files were opened past the page cache, and how large they are, in words that all tools have."""
+    direct = options.get("direct", "0") == "1" or options.get("buffered", "1") == "0"
+    size = SIZE.fullmatch(str(options.get("size", "")).lower())
+    bytes_of = {"file_bytes": int(size[1]) * KIB ** (" kmgt".index(size[2] or " "))} if size else {}
+    return {"direct_io": direct, **bytes_of}
 
 
 def _options(node: Node | None) -> Mapping[str, JsonValue]:

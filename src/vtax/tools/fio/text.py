@@ -48,6 +48,9 @@ ISSUED = re.compile(
     r"^\s{1,8}issued (?:rwts|rwt)?\s*: total=(?:r=)?(\d{1,15})[,/](?:w=)?(\d{1,15})[,/](?:d=)?(\d{1,15})"
 )
 STATUS = "Run status group "
+ALIKE = re.compile(  # lines that have to be one of those above
+    r"^\s{1,8}(?:(?:read|write|trim)\s*:|lat \(\w{1,5}\)\s*: min=|clat percentiles|issued )"
+)
 THOUSANDS: Mapping[str, float] = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 SECONDS: Mapping[str, float] = {"nsec": 1e-9, "usec": 1e-6, "msec": 1e-3, "sec": 1.0}
 ROUNDED = 0.01  # of three digits
@@ -136,7 +139,7 @@ def _take(reading: Reading, job: Job, line: Line) -> None:
     elif found := QUANTILES_START.match(text):
         job.unit = SECONDS[found[1]]
     elif job.unit and text.lstrip().startswith("|"):
-        _quantiles(job, text, line.number)
+        _quantiles(reading, job, text, line.number)
     elif found := LATENCY.match(text):
         job.unit = 0.0
         low, high, mean = (float(found[at]) * THOUSANDS[found[at + 1]] for at in (2, 4, 6))
@@ -147,6 +150,8 @@ def _take(reading: Reading, job: Job, line: Line) -> None:
                 _add(job, "latency_mean", mean * SECONDS[found[1]], line.number)
     elif found := ISSUED.match(text):
         _exact(reading, job, [int(found[at]) for at in (1, 2, 3)], line.number)
+    elif ALIKE.match(text):
+        reading.refuse(line.number, text.strip(), "it is not what fio prints there", 0)
     else:
         job.unit = 0.0
 
@@ -197,7 +202,10 @@ def _exact(reading: Reading, job: Job, issued: list[int], line: int) -> None:
             job.values[at] = job.values[at]._replace(value=exact, line=line)
 
 
-def _quantiles(job: Job, text: str, line: int) -> None:
+def _quantiles(reading: Reading, job: Job, text: str, line: int) -> None:
+    if len(QUANTILE.findall(text)) != text.count("["):
+        reading.refuse(line, text.strip(), "it is not what fio prints there", 0)
+        return
     for found in QUANTILE.finditer(text):
         name = next((name for percent, (name, _) in QUANTILES.items() if float(percent) == float(found[1])), None)
         if name and float(found[2]):

@@ -1,9 +1,11 @@
-"""sysbench: prime numbers, memory, files."""
+"""sysbench: prime numbers, memory, files, and transactions of a database, which run as a command."""
 
 from vtax.evidence.row import Row, rows_of
+from vtax.tools.command.workload import Workload
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
 from vtax.tools.sysbench.details import read_log
 from vtax.tools.sysbench.lines import ends, starts
+from vtax.tools.sysbench.metrics import OLTP
 from vtax.tools.sysbench.reader import read
 from vtax.tools.sysbench.settings import MODES
 from vtax.tools.tool import Build, LogFormat, Tool
@@ -17,7 +19,7 @@ def _audit() -> tuple[Row, ...]:
 
 TOOL = Tool(
     name="sysbench",
-    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),
+    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio(), Workload("sysbench-oltp", "Servers", OLTP)),
     logs=(
         LogFormat(
             "sysbench",
@@ -37,4 +39,5 @@ TOOL = Tool(
     file_names={"test": {mode: test for mode, (test, _) in MODES.items()}},
     builds=(Build("sysbench_lua", "sysbench uses", decisive=False),),
     audit=_audit,
+    workloads=__name__,
 )

@@ -32,7 +32,7 @@ def read_log(section: Section) -> Reading:
 def _mean(run: Run) -> None:
     """The mean of one process from its sum and its events, which have more digits than the printed mean."""
     sums, events, printed = sums_of(run), run.found["events"], run.found["mean"]
-    have = any(value.metric is LATENCY_AVG for value in run.reading.values)
+    have = any(value.metric.name == LATENCY_AVG.name for value in run.reading.values)
     if have or not len(sums) == len(events) == len(printed) == 1 or sums[0].number <= 0:
         return
     mean_s = sums[0].number / (1 if run.old else 1000) / events[0].number

@@ -111,6 +111,8 @@ def test_a_number_that_cannot_be_is_refused_with_its_line_or_not_used(folder: Pa
 def test_a_changed_digit_is_a_changed_number_or_a_refusal(folder: Path) -> None:
     """The digits of the numbers that are reported, on the lines that the reader says that they are on."""
     text, found = text_of(folder), read(folder, text_of(folder))
+    if folder.name.endswith("-text"):  # for people: lines with several numbers, of which one is reported
+        return
     whole, lines = values(found), {one.line for one in found.values} - {0}
     tried = 0
     for place in NUMBER.finditer(text):
@@ -165,6 +167,17 @@ CHANGES: tuple[tuple[str, str, str, str], ...] = (
     ("fio/3.39--trixie", '"bw_bytes" : 56214633', '"bw_bytes" : 66214633', "bytes and time give"),
     ("fio/3.39--trixie", '"iops" : 6862', '"iops" : 7862', "operations and time give"),
     ("fio/3.39--trixie", '"99.000000" : 839680', '"99.000000" : 9680', "less than a smaller percentile"),
+    ("fio/3.33--bookworm-text", "err= 0", "err= 5", "err= 5: the job failed"),
+    ("fio/3.33--bookworm-text", "IOPS=22.2k", "IOPS=32.2k", "operations and time give 22176.3/s, not 32200"),
+    ("fio/3.33--bookworm-text", "BW=86.6MiB/s", "BW=96.6MiB/s", "amount and time give"),
+    ("fio/3.33--bookworm-text", "avg=145.46", "avg=7145.46", "not between the shortest and the longest time"),
+    ("fio/3.39--trixie-text", "Run status group", "Run stat", "the last line is missing"),
+    ("kernel-paths/1--trixie-container", '"kernel-paths": 1', '"kernel-paths": 2', "form 2, and only 1 is known"),
+    ("kernel-paths/1--trixie-container", '"clock_step_ns": 1', '"clock_step_ns": 4000001', "too short for a clock"),
+    ("kernel-paths/1--trixie-container", '"batches": 64', '"batches": 4', "fewer than 5 batches"),
+    ("kernel-paths/1--trixie-container", '"getpid": {', '"getppid": {', "getppid is not a path"),
+    ("kernel-paths/1--trixie-container", '"least_ns": 95', '"least_ns": 995', "median is not between"),
+    ("kernel-paths/1--trixie-wakeups", '"sleeps": 2948', '"sleeps": 294', "fewer than 1000 sleeps"),
     ("google-benchmark/1.9.1--trixie", '"time_unit": "us"', '"time_unit": "min"', "is 'min', not one of ns, us, ms, s"),
     ("google-benchmark/1.9.1--trixie", '"threads": 1', '"error_occurred": true, "error_message": "<b>"', "failed: <b>"),
     ("google-benchmark/1.9.1--trixie", "BM_sum/4096", "BM_sum/64", "2 rows of BM_sum/64, and"),

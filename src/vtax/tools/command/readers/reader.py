@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from vtax.model.metric import Metric
 from vtax.tools.command.json_path import Node, document
 from vtax.tools.documents import Unfit
-from vtax.tools.reading import Reading, Section, Value
+from vtax.tools.reading import Line, Reading, Section, Value
 from vtax.units import in_base_units
 
 ROUNDING = 1e-6  # relative: sums of numbers that were printed in full
@@ -42,6 +42,17 @@ class Reader:
     metrics: tuple[Metric, ...] = ()
     free: bool = False
     ends: tuple[str, ...] = ()
+
+
+def only_document(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines of a document that begins and ends at the margin, without what a log has around it: notes, a prompt.
+
+    Where a second one follows, it is left there, to be refused.
+    """
+    begin = next((at for at, line in enumerate(lines) if line.text.startswith("{")), 0)
+    end = next((at for at in range(begin, len(lines)) if lines[at].text.startswith("}")), len(lines))
+    second = any(line.text.startswith("{") for line in lines[end:])
+    return tuple(lines[begin:] if second else lines[begin : end + 1])
 
 
 def read_document(name: str, section: Section, take: Callable[[Reading, Node], None]) -> Reading:

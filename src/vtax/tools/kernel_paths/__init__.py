@@ -1,0 +1,36 @@
+"""kernel-paths: system calls, switches, faults, processes and wake-ups, by a small program of vtax.
+
+It is compiled on the nodes from one file of C, statically, so every environment runs the same bytes whatever C library
+it has. It measures on one CPU and chooses the length of its batches itself.
+"""
+
+from __future__ import annotations
+
+from vtax.evidence.row import Row, rows_of
+from vtax.tools.command.workload import Workload
+from vtax.tools.kernel_paths.metrics import METRICS
+from vtax.tools.kernel_paths.reader import read
+from vtax.tools.tool import LogFormat, Tool
+
+
+def _starts(line: str) -> bool:
+    return line.startswith("{")
+
+
+def _ends(line: str) -> bool:
+    return line.startswith("}")
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.kernel_paths import audit
+
+    return rows_of(audit)
+
+
+TOOL = Tool(
+    name="kernel-paths",
+    benchmarks=(Workload("kernel-paths", "Compute", METRICS),),
+    logs=(LogFormat("kernel-paths", read, _starts, first="{", ends=_ends, together=True, mark='"kernel-paths"'),),
+    workloads=__name__,
+    audit=_audit,
+)
