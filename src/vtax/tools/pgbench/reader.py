@@ -51,7 +51,8 @@ def read(section: Section) -> Reading:
         reading.refuse(damaged.number, damaged.text, "not what pgbench prints there", 0)
         return reading
     if stopped := next((line for line in lines if ABORTED.search(line.text)), None):
-        reading.refuse(stopped.number, stopped.text, "clients were aborted: what it did until then is no result", 0)
+        said = stopped.text[stopped.text.find("ERROR:") :] if "ERROR:" in stopped.text else stopped.text
+        reading.refuse(stopped.number, said, "clients were aborted: what it did until then is no result", 0)
         return reading
     hits = {name: [(ln, m) for ln in lines[:head] if (m := known.match(ln.text))] for name, known in LINES.items()}
     run = Run(reading, lines, {name: several[0] for name, several in hits.items() if several})
