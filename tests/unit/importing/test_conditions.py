@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 
 from builders.logs import LOGS, SYSBENCH, faster, imported, put, text_of
 from vtax import pipeline
+from vtax.analysis.estimate.diagnostics import two_modes
 from vtax.analysis.records import Verdict
-from vtax.audit.groups import ALPHA, critical, split_at, two_modes
+from vtax.audit.groups import ALPHA, critical, split_at
 from vtax.errors import UsageError
 from vtax.importing.campaign import import_logs
 from vtax.importing.files import Request
@@ -38,7 +40,7 @@ def groups(tmp_path: Path) -> list[Finding]:
 
 
 def test_a_layout_turns_names_into_labels(tmp_path: Path) -> None:
-    files = {f"vm/{node}_{how}.txt": faster(SYSBENCH, f"{rate}.50") for node, how, rate in [
+    files: dict[str, str | bytes] = {f"vm/{node}_{how}.txt": faster(SYSBENCH, f"{rate}.50") for node, how, rate in [
         ("n1", "idle", 900), ("n2", "idle", 910), ("n1", "loaded", 400), ("n2", "loaded", 410)]}  # fmt: skip
     imported(tmp_path, files, environment="", layout="{environment}/{node}_{condition}.txt")
     rates = {
@@ -149,7 +151,7 @@ def test_labels_without_an_environment_in_the_layout(tmp_path: Path) -> None:
 # --- runs under two conditions --------------------------------------------------------------------------------------
 
 
-def runs(tmp_path: Path, names: dict[str, float]) -> None:
+def runs(tmp_path: Path, names: Mapping[str, float]) -> None:
     files = {f"vm/{name}.txt": faster(SYSBENCH, f"{rate:.2f}") for name, rate in names.items()}
     others = {f"host/{n}.txt": faster(SYSBENCH, f"{1200 + n}.00") for n in range(len(names))}
     imported(tmp_path, {**files, **others}, environment="", layout="{environment}/**", baseline="host")

@@ -14,9 +14,9 @@ from vtax.tools.tool import Build, LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.hpcc import audit, audit_linpack, blas
+    from vtax.tools.hpcc import audit, audit_linpack, audit_messages, blas
 
-    return rows_of(audit, audit_linpack, blas)
+    return rows_of(audit, audit_linpack, audit_messages, blas)
 
 
 if TYPE_CHECKING:
