@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vtax.analysis.claims import Claims
 from vtax.errors import UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
@@ -37,6 +38,7 @@ class Request:
     benchmark: str = ""
     baseline: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
+    claims: Claims | None = None  # published numbers of these runs
     units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
 
 
