@@ -92,13 +92,25 @@ def write(root: Path, name: str, content: bytes, *, flush: bool = True) -> None:
 def locked(path: Path) -> Iterator[bool]:
     """Hold the lock of a file while this lasts, made if need be; False where another process holds it. Its content
     stays. A process that only asks (`is_locked`) is waited for."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | CLOSED, 0o644)
-    with os.fdopen(descriptor, "rb+") as stream:
-        _refuse_special(stream.fileno(), path)
-        deadline = time.monotonic() + PROBE_S
-        while not (held := _lock(stream, fcntl.LOCK_EX)) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        yield held
+    deadline = time.monotonic() + PROBE_S
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | CLOSED, 0o644)
+        with os.fdopen(descriptor, "rb+") as stream:
+            _refuse_special(descriptor, path)
+            while not (held := _lock(stream, fcntl.LOCK_EX)) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if held and not _is_at(path, descriptor):
+                continue  # its last owner removed it: nobody else would see this lock
+            yield held
+            return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether a path still names an open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
 
 
 def is_locked(path: Path) -> bool:

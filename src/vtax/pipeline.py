@@ -351,12 +351,14 @@ def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialR
     """All measurements of a campaign, what its trials cost the machine included, and its trials (failed where their
     output was refused)."""
     from vtax.evidence.machine_cost import machine_cost
+    from vtax.evidence.outside import from_outside
 
     campaign = Campaign.open(directory)
+    plan = campaign.plan()
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
     trials = tuple(one.record for one in read)
-    cost = machine_cost(campaign.plan(), trials, {one.record.id: one.reading for one in read})
-    return (*(value for one in read for value in one.measurements), *cost), trials
+    cost = machine_cost(plan, trials, {one.record.id: one.reading for one in read})
+    return (*(value for one in read for value in one.measurements), *from_outside(plan, trials), *cost), trials
 
 
 def claims(directory: Path) -> tuple[Compared, ...]:

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,13 @@ from .conftest import CPU, study
 from .judge import Machine, Reader, effect, judge, judge_files
 
 pytestmark = pytest.mark.integration
-CAMPAIGN = ("analyse", "audit", "report", "export", "watch", "compare", "serve", "extend", "resume")
+CAMPAIGN = ("analyse", "audit", "report", "export", "watch", "compare", "serve", "seal", "from", "extend", "resume")
 STUDY = ("plan", "sample", "run", "image build", "image sbom", "compose", "up", "measure")
 LOGS = ("import", "layout")
+SEALED = ("seal --check", "from a sealed one", "compare a sealed one")
 NOTHING = (  # of others, but the directory in which they are called
     *("init", "schema", "status", "ssh", "exec", "down", "image list", "image remove", "reference list"),
-    *("reference show", "tune hpl", "peak"),
+    *("reference show", "tune hpl", "peak", "workloads"),
 )
 ELSEWHERE = {
     "doctor": "asks this machine what works, by starting it",
@@ -61,7 +63,7 @@ def every_command() -> Iterator[str]:
 
 def test_no_command_is_forgotten(tmp_path: Path, good: Path) -> None:
     reader = Reader(tmp_path, good)
-    lines = [reader.command(name) for name in (*CAMPAIGN, *STUDY, *LOGS, *NOTHING)]
+    lines = [reader.command(name) for name in (*CAMPAIGN, *STUDY, *LOGS, *SEALED, *NOTHING)]
     tried = {words[0] for words in lines} | {" ".join(words[:2]) for words in lines}
     assert [name for name in every_command() if name not in tried | ELSEWHERE.keys()] == []
     assert [name for name in ELSEWHERE if name not in every_command()] == []
@@ -337,6 +339,35 @@ def test_a_hostile_sample_is_not_read(kind: str, tmp_path: Path, good: Path) -> 
     judge(reader, ("sample",))
     assert "sample.txt cannot be read: it is " in reader.ended["sample"].printed
     assert reader.ended["sample"].code == 2
+
+
+def sealed_with(path: Path, name: str, mode: int = stat.S_IFREG | 0o644, content: bytes = b"{}") -> None:
+    about = zipfile.ZipInfo(name)
+    about.compress_type, about.create_system, about.external_attr = zipfile.ZIP_DEFLATED, 3, mode << 16
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("seal.json", "{}")
+        archive.writestr(about, content)
+
+
+@pytest.mark.parametrize("trick", ["a path", "a link in it", "much", "a link", "a pipe"])
+def test_a_hostile_sealed_campaign_does_nothing_else(trick: str, tmp_path: Path, good: Path) -> None:
+    reader = Reader(tmp_path, good)
+    path = reader.given / "sealed.vtax.zip"
+    match trick:
+        case "a path":
+            sealed_with(path, "campaign/../../home/owned")
+        case "a link in it":
+            sealed_with(path, "campaign/plan.json", stat.S_IFLNK | 0o777, bytes(reader.home / "precious"))
+        case "much":
+            sealed_with(path, "campaign/plan.json", content=b"[" * 2**28)
+        case "a link":
+            path.symlink_to(reader.home / "precious")
+        case "a pipe":
+            os.mkfifo(path)
+    judge(reader, SEALED)
+    assert {one.code for one in reader.ended.values()} <= {1, 2}, reader.ended  # 1: it is not what it claims
+    assert list(reader.temporary.iterdir()) == []
+    judge_files(reader, reader.files)
 
 
 def test_commands_without_input_of_others_do_nothing_else(tmp_path: Path, good: Path) -> None:

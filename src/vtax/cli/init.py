@@ -14,7 +14,8 @@ def init(
     preset: Annotated[
         str,
         typer.Argument(
-            help="quick or glance (minutes), standard (hours), strict (days), or ladder: what each step costs [quick]."
+            help="quick or glance (minutes), standard (hours), strict (days); ladder: what each step costs; kernel, "
+            "storage, interference: one subject each [quick]."
         ),
     ] = "",
     workload: Annotated[

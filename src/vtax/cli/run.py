@@ -24,7 +24,7 @@ Anytime = Annotated[
     typer.Option("--anytime", help="Analyse after every round from the sixth on, with wider intervals that allow it."),
 ]
 
-STUDY_HELP = "The study: a file, or a preset (quick, glance, standard, strict, ladder)."
+STUDY_HELP = "The study: a file, or a preset (quick, glance, standard, strict, ladder, kernel ...)."
 StudyFile = Annotated[Path | None, typer.Argument(help=STUDY_HELP, show_default=False)]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The campaign's directory [campaigns/NAME-TIME].")]
 Available = Annotated[

@@ -58,7 +58,8 @@ class Step(Record):
 
     A step without a command only places its `inputs`. `phase` says when it runs. A background step with a `service`
     must be ready in its way, and is stopped by its signal. `usage` is a file like `outputs`: what the command used, as
-    `vtax-run` counted it. `success` are the exit codes that are good.
+    `vtax-run` counted it. `success` are the exit codes that are good. `outside` is what this machine is to count of its
+    nodes meanwhile (see `model/outside.py`).
     """
 
     nodes: tuple[str, ...]
@@ -73,6 +74,7 @@ class Step(Record):
     service: Service | None = None
     usage: str = ""
     success: tuple[int, ...] = (0,)
+    outside: tuple[str, ...] = ()
 
 
 class Load(Record):

@@ -119,6 +119,8 @@ class TrialRecord(Record):
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
     step_counters: Mapping[int, Mapping[str, float]] = Field(default_factory=dict)  # of the machine while a step ran
     plan_sha256: str = ""  # of the plan that it ran by; "" in records of older versions, and of imported logs
+    outside: Mapping[str, float] = Field(default_factory=dict)  # counted of the nodes from outside while it ran
+    not_outside: Mapping[str, str] = Field(default_factory=dict)  # what should have been, and why it was not
     pause: Pause | None = None  # None in a round whose clusters are not paused
     imported: Imported | None = None  # of a log that vtax did not make
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)

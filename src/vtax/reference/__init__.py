@@ -19,7 +19,7 @@ from vtax.tools import alike
 
 MUST_AGREE = (
     *("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes", "test"),
-    *("workload", "connections", "threads", "depth", "jobs", "pattern", "block", "sockets", "side"),
+    *("workload", "connections", "depth", "jobs", "pattern", "block", "sockets", "side"),
 )
 
 

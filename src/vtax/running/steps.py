@@ -31,9 +31,13 @@ def nothing_kept(sha256: str) -> bytes:
 
 
 def transport_of(cluster: Cluster, step: Step, node: str, target: Target) -> Transport:
+    return cluster.reach(node, used_by(step, target) if len(step.nodes) == 1 else (node,))
+
+
+def used_by(step: Step, target: Target) -> tuple[str, ...]:
     """A step on one node of a parallel target uses all of the target (on one machine: all of its CPUs)."""
     parallel = target.scope in (Scope.WORKERS, Scope.CLUSTER) and len(step.nodes) == 1
-    return cluster.reach(node, target.names if parallel else (node,))
+    return target.names if parallel else step.nodes
 
 
 def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:

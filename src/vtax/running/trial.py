@@ -16,6 +16,7 @@ from vtax.model.trial import Pause, Status, StepRecord, TrialRecord
 from vtax.providers.base import Cluster
 from vtax.running import steps
 from vtax.running.machine_use import counting
+from vtax.running.outside import Seen, seen
 from vtax.running.services import Services
 from vtax.running.visits import Visits, counted_nodes, measured_step
 from vtax.running.wall import Now
@@ -70,6 +71,7 @@ class _Trial:
         self.records: list[StepRecord] = []
         self.load: list[StepRecord] = []
         self.used: dict[int, dict[str, float]] = {}
+        self.seen = Seen()
         self.status, self.failure = Status.OK, ""
         self.load_gone = ""  # why the benchmark was not under its load to the end
 
@@ -195,6 +197,8 @@ class _Trial:
             "elapsed_s": time.monotonic() - clock,
             "host_counters": machine_delta(machine, machine_counters(cpus)),
             "step_counters": self.used,
+            "outside": self.seen.counted,
+            "not_outside": self.seen.missing,
         }
 
     def _run_all(
@@ -209,7 +213,11 @@ class _Trial:
                 steps.prepare(self.cluster, step, self.target, self.kept)
                 self._fail(steps.start(self.cluster, f"{number}", step, self.target, self.place, background))
             elif visits:
-                with counting(list(visits.transports.values())) as self.used[number]:
+                nodes = steps.used_by(step, self.target)
+                with (
+                    seen(self.cluster, nodes, step.outside) as self.seen,
+                    counting(list(visits.transports.values())) as self.used[number],
+                ):
                     visits.run(self.services.gone)
             else:
                 self._step(number, step)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from vtax import files
 from vtax.errors import DamagedError
 
 MANIFEST, SIGNATURE, CAMPAIGN = "seal.json", "seal.json.sig", "campaign/"
@@ -76,7 +77,7 @@ class Archive:
 def opened(path: Path) -> Iterator[Archive]:
     """A sealed campaign, after all of its members were found to be harmless. Raises SealError otherwise."""
     try:
-        with path.open("rb") as stream:
+        with files.given(path) as stream:
             size = _size(stream)
             with zipfile.ZipFile(stream) as archive:
                 yield Archive(archive, _members(archive, size))

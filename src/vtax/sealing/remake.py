@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from vtax import files
 from vtax.analysis.campaigns.records import SetupDifference
 from vtax.analysis.campaigns.setup_differences import Setup, setup_differences
 from vtax.errors import UsageError
@@ -16,6 +17,7 @@ from vtax.model.study import Study
 from vtax.model.trial import Status
 from vtax.paths import Paths
 from vtax.planning.preparation import Prepared, cached_image
+from vtax.planning.presets import STUDY_BYTES
 from vtax.providers import runners
 from vtax.sealing.contents import put
 from vtax.store import Campaign
@@ -36,7 +38,7 @@ def study_folder(campaign: Campaign, directory: Path) -> Path:
         )
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory} is not an empty directory", remedy="give another one to --into")
-    put(directory, STUDY, (campaign.directory / STUDY).read_bytes())
+    put(directory, STUDY, files.read(campaign.directory, STUDY, STUDY_BYTES))
     for name, sha256 in files_of(plan.study):
         put(directory, name, campaign.kept(sha256))
     return directory / STUDY

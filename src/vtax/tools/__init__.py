@@ -35,6 +35,8 @@ BUILT_IN = (
     "vtax.tools.fio",
     "vtax.tools.redis",
     "vtax.tools.pgbench",
+    "vtax.tools.wrk",
+    "vtax.tools.memcslap",
     "vtax.tools.kernel_paths",
 )
 GROUP = "vtax.tools"

@@ -9,7 +9,10 @@ from pathlib import Path
 from vtax import files
 from vtax.errors import UsageError
 
-PRESETS = ("quick", "glance", "standard", "strict", "ladder")
+PRESETS = (
+    *("quick", "glance", "standard", "strict", "ladder"),
+    *("kernel", "storage", "interference", "databases", "web", "hpc"),
+)
 STUDY_BYTES = 2**19  # of a study file; a long one has 10 KB
 
 

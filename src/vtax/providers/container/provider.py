@@ -45,8 +45,9 @@ from vtax.providers.base import (
     elsewhere,
 )
 from vtax.providers.container import engine as lines
-from vtax.providers.container import own_image
+from vtax.providers.container import groups, own_image
 from vtax.providers.container.engine import ContainerOptions, Owner
+from vtax.providers.container.groups import Groups
 from vtax.providers.container.pausing import ContainerPausing
 from vtax.providers.freezer import Freezer, of_process
 from vtax.transport import process
@@ -247,6 +248,7 @@ class Container(Provider):
             commands=commands,
             facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=self._pausing(spec, [lines.name_of(site.campaign, node.name) for node in shape.nodes]),
+            outside=Groups(self._pids, site.campaign).of,
         )
 
     def _pausing(self, spec: EnvironmentSpec, containers: Sequence[str]) -> ContainerPausing:
@@ -266,12 +268,15 @@ class Container(Provider):
 
     def _freezers(self, containers: Sequence[str]) -> tuple[Freezer, ...]:
         """The freezers of containers that run, as far as this process may use them."""
+        found = (of_process(pid) for pid in self._pids(containers) if pid > 0)
+        return tuple(one for one in found if one is not None)
+
+    def _pids(self, containers: Sequence[str]) -> tuple[int, ...]:
+        """The first process of each container, 0 of one that does not run; none when the engine does not answer."""
         described = self._run(("inspect", "--type", "container", *containers))
         if described.exit_code != 0:
             return ()
-        pids = [int(one["State"]["Pid"]) for one in json.loads(described.stdout)]
-        found = (of_process(pid) for pid in pids if pid > 0)
-        return tuple(one for one in found if one is not None)
+        return tuple(int(one["State"]["Pid"]) for one in json.loads(described.stdout))
 
     def _owner(self, campaign: str) -> Owner:
         return Owner(campaign, str(self.runtime.resolve()))
@@ -395,6 +400,7 @@ class Container(Provider):
         for kind in ("network", "volume"):  # by name: a volume that an engine creates implicitly has no label
             self._remove((self.name, kind, "rm", "--", lines.network_name(campaign)))
         overlay.remove(self.runtime, campaign)
+        groups.remove(campaign)
 
     def _remove(self, argv: Sequence[str]) -> None:
         """Removing what is already gone is a success."""

@@ -1,8 +1,10 @@
-"""sysbench: prime numbers, memory, files."""
+"""sysbench: prime numbers, memory, files, and transactions of a database, which run as a command."""
 
 from vtax.evidence.row import Row, rows_of
+from vtax.tools.command.workload import Workload
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
 from vtax.tools.sysbench.lines import ends, starts
+from vtax.tools.sysbench.metrics import OLTP
 from vtax.tools.sysbench.reader import read
 from vtax.tools.sysbench.settings import MODES
 from vtax.tools.tool import Build, LogFormat, Tool
@@ -16,7 +18,7 @@ def _audit() -> tuple[Row, ...]:
 
 TOOL = Tool(
     name="sysbench",
-    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio()),
+    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio(), Workload("sysbench-oltp", "Servers", OLTP)),
     logs=(LogFormat("sysbench", read, starts, first="s", begins=starts, ends=ends, together=True),),
     packages=("sysbench",),
     programs=("sysbench",),
@@ -24,4 +26,5 @@ TOOL = Tool(
     file_names={"test": {mode: test for mode, (test, _) in MODES.items()}},
     builds=(Build("sysbench_lua", "sysbench uses", decisive=False),),
     audit=_audit,
+    workloads=__name__,
 )

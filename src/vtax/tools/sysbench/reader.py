@@ -1,4 +1,4 @@
-"""What sysbench 0.4 to 1.1 prints for cpu, memory and fileio, by one process or by several with their lines mixed.
+"""What sysbench 0.4 to 1.1 prints for cpu, memory, fileio and OLTP, by one process or several with their lines mixed.
 
 Every value has its own line, so it is found wherever the lines of other ranks are. Which values are of one rank
 is not known, unless a tag says so; a run counts only when every rank that began has every line that a finished one
@@ -28,6 +28,7 @@ from vtax.tools.sysbench.metrics import (
     MEMORY_THROUGHPUT,
     TOTAL_TIME,
 )
+from vtax.tools.sysbench.oltp import read_oltp
 from vtax.tools.sysbench.settings import KINDS, benchmark_of, differing, facts_of, params_of
 
 MIB = 2**20
@@ -56,7 +57,7 @@ def read(section: Section) -> Reading:
         return reading
     reading.ended = True
     reading.elapsed_s = max(hit.number for hit in run.found["time"])
-    {"sysbench-cpu": _cpu, "sysbench-memory": _memory, "sysbench-fileio": _fileio}[benchmark](run)
+    TESTS[benchmark](run)
     return reading
 
 
@@ -192,3 +193,6 @@ def _counted(run: Run, events: int) -> bool:
     if not isinstance(threads, int) or len(fairness) != 1:
         return False
     return abs(float(fairness[0].groups[0]) * threads - events) <= 1e-4 * threads + 0.5
+
+
+TESTS = {"sysbench-cpu": _cpu, "sysbench-memory": _memory, "sysbench-fileio": _fileio, "sysbench-oltp": read_oltp}
