@@ -30,7 +30,7 @@ from vtax.importing.source import STANDARD_INPUT
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
-from vtax.store import Campaign
+from vtax.store import CLAIMS, Campaign
 from vtax.tools import benchmarks, tools
 from vtax.tools.commands import words_of
 
@@ -277,6 +277,8 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
         campaign.save("study.toml", STUDY.encode())
         campaign.save("campaign.json", {**about, "origin": "imported"})
     campaign.save("imports.json", (json.dumps([*_tables(directory), table_of(report, values=False)]) + "\n").encode())
+    if request.claims is not None:
+        campaign.save(CLAIMS, request.claims)
     campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
 
 
