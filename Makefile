@@ -9,8 +9,9 @@ run:
 test:
 	@scripts/bootstrap test
 	@scripts/check
-	@.venv/bin/pytest -q -n auto -m integration tests/browser
-	@.venv/bin/pytest -q -m 'integration and not long' tests/integration
+	@scripts/tests browser -q -n auto -m integration tests/browser
+	@scripts/tests integration -q -n 2 --dist loadfile -m 'integration and not long and not alone' tests/integration
+	@scripts/tests alone -q -m 'alone and not long' tests/integration
 
 test-long:
 	@scripts/bootstrap test

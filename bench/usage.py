@@ -1,8 +1,8 @@
 """Whether vtax-run's wall time agrees with hyperfine's, for commands of 10 ms to 10 s on this machine.
 
-Both measure the same commands, in turns and in random order within each round, hyperfine without a shell (-N). Of each
-the median counts. Commands that sleep show what starting and waiting costs, commands that count show the same on a busy
-CPU. Needs gcc and hyperfine (Debian's package).
+Both measure the same commands, in turns and in random order within each round, hyperfine without a shell (-N). What
+counts is the median ratio of a round, since neighbours in time are disturbed alike. Commands that sleep show what
+starting and waiting costs, commands that count show the same on a busy CPU. Needs gcc and hyperfine (Debian's package).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 
 AGREE = 0.02  # of the median
-ROUNDS = {0.01: 41, 0.1: 21, 1.0: 11, 10.0: 3}
+ROUNDS = {0.01: 41, 0.1: 21, 1.0: 15, 10.0: 5}
 BURN = """
 #include <stdlib.h>
 int main(int argc, char **argv) {
@@ -35,15 +35,15 @@ def main() -> int:
         here = Path(place)
         program, burn = build(here)
         per_turn_s = helper_s(here, program, [str(burn), str(TRIED)]) / TRIED
-        print("| Command | Rounds | vtax-run, median | hyperfine, median | Ratio |\n| --- | --- | --- | --- | --- |")
+        print("| Command | Rounds | vtax-run, median | hyperfine, median | Median ratio |")
+        print("| --- | --- | --- | --- | --- |")
         worst = 0.0
         for seconds, rounds in ROUNDS.items():
             for kind, command in (
                 ("sleeps", ["sleep", f"{seconds:g}"]),
                 ("counts", [str(burn), str(round(seconds / per_turn_s))]),
             ):
-                ours, theirs = both(here, program, command, rounds)
-                ratio = ours / theirs
+                ours, theirs, ratio = both(here, program, command, rounds)
                 worst = max(worst, abs(ratio - 1))
                 name = f"{kind} for about {seconds:g} s"
                 print(f"| {name} | {rounds} | {1e3 * ours:.2f} ms | {1e3 * theirs:.2f} ms | {ratio:.4f} |", flush=True)
@@ -60,17 +60,19 @@ def build(here: Path) -> tuple[Path, Path]:
     return here / "vtax-run", here / "burn"
 
 
-def both(here: Path, program: Path, command: Sequence[str], rounds: int) -> tuple[float, float]:
-    """The medians of vtax-run and of hyperfine, after a round that does not count."""
+def both(here: Path, program: Path, command: Sequence[str], rounds: int) -> tuple[float, float, float]:
+    """The medians of vtax-run and of hyperfine, and that of their ratios, after a round that does not count."""
     dice = random.Random(rounds)
-    ours: list[float] = []
-    theirs: list[float] = []
-    for number in range(rounds + 1):
-        for mine in dice.sample((True, False), 2):
-            found = helper_s(here, program, command) if mine else hyperfine_s(here, command)
-            if number:
-                (ours if mine else theirs).append(found)
-    return statistics.median(ours), statistics.median(theirs)
+    found: list[tuple[float, float]] = []
+    for _ in range(rounds + 1):
+        if dice.random() < 0.5:
+            ours = helper_s(here, program, command)
+            found.append((ours, hyperfine_s(here, command)))
+        else:
+            theirs = hyperfine_s(here, command)
+            found.append((helper_s(here, program, command), theirs))
+    mine, others = zip(*found[1:], strict=True)
+    return statistics.median(mine), statistics.median(others), statistics.median(a / b for a, b in found[1:])
 
 
 def helper_s(here: Path, program: Path, command: Sequence[str]) -> float:

@@ -14,6 +14,7 @@
     ├── CommandError               3    a command that had to succeed failed
     ├── ParseError                 4    a tool's output is not what the tool prints when it succeeds
     ├── TrialsFailed               4    the campaign is complete, but some trials failed
+    ├── SealFailed                 1    a sealed campaign is not what it claims
     ├── GateFailed                 5    a gate failed
     └── Interrupted              130    Ctrl-C, SIGTERM or SIGHUP, after cleaning up
 
@@ -117,6 +118,10 @@ class ParseError(VtaxError):
 
 class TrialsFailed(VtaxError):
     exit_code = 4
+
+
+class SealFailed(VtaxError):
+    exit_code = 1
 
 
 class GateFailed(VtaxError):

@@ -8,27 +8,56 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import os
 import secrets
 import stat
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 CLOSED = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY | os.O_NONBLOCK  # a pipe without a writer does not block
+FLUSHED_AT_ONCE = 16
 PROBE_S = 1.0  # how long a lock may be held that only asks whether it is free
 ENTRIES = 4_000_000  # of a directory tree that is looked through
+KERNEL = ("/proc", "/sys")  # whose files call themselves regular, and may wait, or never end
 
 
 def read(root: Path, name: str, most: int) -> bytes:
     """A regular file below `root` of at most `most` bytes."""
     with opened(root, name) as stream:
-        content = stream.read(most + 1)
-        if len(content) > most:
-            raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(root / name))
-        return content
+        return _bounded(stream, most, root / name)
+
+
+def read_given(path: Path, most: int) -> bytes:
+    """A file that a person named, of at most `most` bytes."""
+    with given(path) as stream:
+        return _bounded(stream, most, path)
+
+
+@contextmanager
+def given(path: Path) -> Iterator[BinaryIO]:
+    """A regular file that a person named, to be read in parts. It may be a link to another file of its folder, but to
+    none elsewhere: the folder may be somebody else's."""
+    if path.is_dir():
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.is_symlink():
+        folder, path = path.parent.resolve(), path.resolve(strict=True)
+        if not path.is_relative_to(folder):
+            raise OSError(errno.ELOOP, f"it is a symbolic link out of its folder, to {path}", str(path))
+    with opened(path.parent, path.name) as stream:
+        yield stream
+
+
+def _bounded(stream: BinaryIO, most: int, path: Path) -> bytes:
+    large = os.fstat(stream.fileno()).st_size > most  # a record of 10 GB is not read to find that out
+    content = b"" if large else stream.read(most + 1)
+    if large or len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most / 2**20:g} MiB", str(path))
+    return content
 
 
 @contextmanager
@@ -63,13 +92,25 @@ def write(root: Path, name: str, content: bytes, *, flush: bool = True) -> None:
 def locked(path: Path) -> Iterator[bool]:
     """Hold the lock of a file while this lasts, made if need be; False where another process holds it. Its content
     stays. A process that only asks (`is_locked`) is waited for."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | CLOSED, 0o644)
-    with os.fdopen(descriptor, "rb+") as stream:
-        _refuse_special(stream.fileno(), path)
-        deadline = time.monotonic() + PROBE_S
-        while not (held := _lock(stream, fcntl.LOCK_EX)) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        yield held
+    deadline = time.monotonic() + PROBE_S
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | CLOSED, 0o644)
+        with os.fdopen(descriptor, "rb+") as stream:
+            _refuse_special(descriptor, path)
+            while not (held := _lock(stream, fcntl.LOCK_EX)) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if held and not _is_at(path, descriptor):
+                continue  # its last owner removed it: nobody else would see this lock
+            yield held
+            return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether a path still names an open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
 
 
 def is_locked(path: Path) -> bool:
@@ -110,10 +151,10 @@ def refuse_special(root: Path) -> None:
 
 def flush_tree(directory: Path) -> None:
     """Flush all files below a directory to the disk, and the directories that name them."""
-    for place, _, names in os.walk(directory, topdown=False):
-        for name in names:
-            _flush(Path(place, name))
-        _flush(Path(place))
+    found = [(Path(place), [Path(place, name) for name in names]) for place, _, names in os.walk(directory)]
+    everything = [path for place, inside in found for path in (*inside, place)]
+    with ThreadPoolExecutor(max_workers=FLUSHED_AT_ONCE) as pool:  # the disk writes what waits together at once
+        list(pool.map(_flush, everything))
 
 
 def flush_directory(directory: Path) -> None:
@@ -166,5 +207,11 @@ def _open(directory: int, name: str) -> Iterator[BinaryIO]:
 
 
 def _refuse_special(descriptor: int, name: str | Path) -> None:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_dev in _kernel_devices():
         raise OSError(errno.EINVAL, "it is not a regular file", str(name))
+
+
+@functools.cache
+def _kernel_devices() -> frozenset[int]:
+    return frozenset(Path(place).stat().st_dev for place in KERNEL if os.path.ismount(place))

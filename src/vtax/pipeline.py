@@ -8,6 +8,7 @@ It connects the stages. Each reads what the previous one wrote, so each can be r
 from __future__ import annotations
 
 import secrets
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,11 +47,13 @@ from vtax.planning.resuming import note_made, refuse_untrusted, with_own_code
 from vtax.planning.study import at_any_time
 from vtax.providers import all_providers, provider, runners
 from vtax.providers.base import Provider, WritesCompose
+from vtax.sealing.opening import as_campaign
 from vtax.store import Campaign, refuse_occupied
 from vtax.units import format_seconds
 
 if TYPE_CHECKING:
-    from vtax.analysis.campaigns.records import CampaignComparison
+    from vtax.analysis.campaigns.records import CampaignComparison, SetupDifference
+    from vtax.analysis.claims import Compared
     from vtax.analysis.records import Analysis
     from vtax.report.document.answer.model import Answer
 
@@ -73,6 +76,17 @@ class Overrides:
         elif self.rounds is not None:
             study = study.fixed(self.rounds)
         return study if self.budget_s is None else study.model_copy(update={"budget_s": self.budget_s})
+
+    @classmethod
+    def taken(cls, given: object) -> Overrides:
+        """Those that a campaign records (`given`); none for anything else."""
+        table = given if isinstance(given, Mapping) else {}
+        rounds, budget_s = table.get("--rounds"), table.get("--budget")
+        return cls(
+            rounds=rounds if isinstance(rounds, int) and rounds > 0 else None,
+            budget_s=float(budget_s) if isinstance(budget_s, int | float) and budget_s > 0 else None,
+            anytime=bool(table.get("--anytime")),
+        )
 
     def given(self) -> dict[str, float]:
         """Those that were given, by the option's name."""
@@ -153,7 +167,8 @@ def study_of(directory: Path, baseline: str = "") -> Study:
     """
     from vtax.analysis.estimate.baselines import with_baseline
 
-    study = Campaign.open(directory).plan().study
+    with as_campaign(directory) as (campaign, _):
+        study = campaign.plan().study
     return with_baseline(study, baseline) if baseline else study
 
 
@@ -270,19 +285,38 @@ def answer(directory: Path, analysis: Analysis | None = None) -> Answer:
 
 
 def compare(a: Path, b: Path, environment: str = "", cache: Path | None = None) -> CampaignComparison:
-    """Campaign `b` against campaign `a`, from what is stored. Writes nothing."""
+    """Campaign `b` against campaign `a`, each a directory or a file of `vtax seal`, from what is stored. Writes
+    nothing."""
     from vtax.analysis.campaigns.comparison import compare_campaigns
     from vtax.analysis.campaigns.setup_differences import Recorded
 
     if a.resolve() == b.resolve():
         raise UsageError(f"{a} and {b} are the same campaign", remedy="give two different campaigns")
 
-    def recorded(directory: Path) -> Recorded:
-        campaign = Campaign.open(directory)
-        analysis = evaluate(campaign, cache=cache, readings=Readings(campaign, keep=False)).analysis
-        return Recorded(str(directory), campaign.plan(), campaign.about(), campaign.cells(), analysis)
+    def recorded(path: Path) -> Recorded:
+        with as_campaign(path) as (campaign, readings):
+            analysis = evaluate(campaign, cache=cache, readings=readings).analysis
+            return Recorded(str(path), campaign.plan(), campaign.about(), campaign.cells(), analysis)
 
     return compare_campaigns(recorded(a), recorded(b), environment)
+
+
+def plan_again(
+    path: Path, paths: Paths, overrides: Overrides, *, available: bool = False, into: Path | None = None
+) -> tuple[Prepared, tuple[SetupDifference, ...]]:
+    """The study of a campaign or of a sealed one, planned for this machine, and what cannot be the same here.
+
+    What overrode that study holds here too, unless there are `overrides`. With `into`, the study and its files are
+    written there. Starts nothing.
+    """
+    from vtax.planning.study import load
+    from vtax.sealing.remake import differences, study_folder
+
+    with as_campaign(path) as (campaign, _), tempfile.TemporaryDirectory(prefix="vtax-") as temporary:
+        study = load(study_folder(campaign, into or Path(temporary) / "study"))
+        theirs = Overrides.taken(campaign.about().get("overrides"))
+        prepared = prepare((overrides if overrides.given() else theirs).of(study), paths, only_available=available)
+        return prepared, differences(campaign, prepared, paths)
 
 
 def report(directory: Path, cache: Path | None = None) -> Path:
@@ -295,12 +329,13 @@ def reports(
     formats: Sequence[str],
     figures: Sequence[str] = (),
     *,
-    with_reference: bool = False,
+    published: Sequence[str] = (),
     cache: Path | None = None,
 ) -> list[Path]:
-    """Analyse and render again from stored data, in `formats`, with `figures` for papers. Returns the written files.
+    """Analyse and render again from stored data, in `formats`, with `figures` for papers, and figures of others'
+    `published` reports. Returns the written files.
 
-    Raises UsageError for an unknown format, EnvironmentMissing where no program here can make a PDF.
+    Raises UsageError for an unknown format or report, EnvironmentMissing where no program here can make a PDF.
     """
     from vtax.publishing import files
     from vtax.publishing import formats as known
@@ -309,19 +344,28 @@ def reports(
     files.start(formats, figures)
     campaign = Campaign.open(directory)
     found = _evaluated(campaign, cache)
-    return files.render(campaign, found, formats, figures, with_reference=with_reference, cache=cache)
+    return files.render(campaign, found, formats, figures, published=published, cache=cache)
 
 
 def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialRecord, ...]]:
     """All measurements of a campaign, what its trials cost the machine included, and its trials (failed where their
     output was refused)."""
     from vtax.evidence.machine_cost import machine_cost
+    from vtax.evidence.outside import from_outside
 
     campaign = Campaign.open(directory)
+    plan = campaign.plan()
     read = Readings(campaign, keep=False).all(campaign.trials(texts=False))
     trials = tuple(one.record for one in read)
-    cost = machine_cost(campaign.plan(), trials, {one.record.id: one.reading for one in read})
-    return (*(value for one in read for value in one.measurements), *cost), trials
+    cost = machine_cost(plan, trials, {one.record.id: one.reading for one in read})
+    return (*(value for one in read for value in one.measurements), *from_outside(plan, trials), *cost), trials
+
+
+def claims(directory: Path) -> tuple[Compared, ...]:
+    """The published numbers that were given with imported logs, each against the logs."""
+    from vtax.publishing.files import compared_claims
+
+    return compared_claims(Campaign.open(directory), *measurements(directory))
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:

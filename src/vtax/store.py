@@ -30,23 +30,23 @@ from vtax.model.look import Look, LookLog
 from vtax.model.names import is_campaign_id
 from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
-from vtax.model.record import Record
+from vtax.model.record import TRIALS, Record
 from vtax.model.seal import Seal
-from vtax.model.trial import TrialRecord
+from vtax.model.trial import OUTPUT_BYTES, TrialRecord
 
 ALIVE = "alive"
 LOCK = ".lock"
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")  # a file that `files.write` had not finished
 READING = "measurements.json"
+CLAIMS = "claims.json"  # of an imported campaign: what was published of its runs
 FILES = "files"  # of the study, by their hashes
 ABOUT_KEYS = {"host", "id", "image"}
 IMAGE_KEYS = {"digest", "recipe", "versions"}
 R = TypeVar("R", bound=Record)
 FILE_BYTES = 16 * 2**20  # of one file of the study
 JSON_BYTES = 256 * 2**20  # of one file of JSON
-OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
+JSON_VALUES = 10_000_000  # in it: each takes 50 to 100 bytes of memory
 OUTPUT_LINES = 2_000_000  # of one file
-TRIALS = 500_000
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
 
@@ -54,6 +54,15 @@ def write_atomic(path: Path, content: bytes) -> None:
     """Write under a temporary name, flush to the disk, rename. Raises StoreError; the old file is then untouched."""
     try:
         files.write(path.parent, path.name, content)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What is written below `path` in this block. Raises StoreError instead of OSError."""
+    try:
+        yield
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -69,11 +78,25 @@ def _unwritable(path: Path, error: OSError) -> StoreError:
 @contextlib.contextmanager
 def alive(directory: Path) -> Iterator[None]:
     """While this lasts, `is_alive(directory)` is true; it ends with the process, however that ends."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with files.locked(directory / ALIVE) as mine:
+    with contextlib.ExitStack() as stack:
+        mine = None
+        while mine is None:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # `vtax clean` removed it: nobody used it yet
+                mine = stack.enter_context(files.locked(directory / ALIVE))
         if not mine:
             raise UsageError(f"{directory} is used by another process", remedy="wait until it ends, or stop it")
         yield
+
+
+@contextlib.contextmanager
+def unused(directory: Path) -> Iterator[bool]:
+    """While this lasts, no process begins to work for this run-time directory; False where one does already."""
+    with contextlib.ExitStack() as stack:
+        mine = True
+        with contextlib.suppress(FileNotFoundError):  # then it is not there
+            mine = stack.enter_context(files.locked(directory / ALIVE))
+        yield mine
 
 
 def is_alive(directory: Path) -> bool:
@@ -174,7 +197,7 @@ class Campaign:
 
     def plan_bytes(self) -> bytes:
         """The plan's file as it is."""
-        return files.read(self.directory, "plan.json", JSON_BYTES)
+        return _json(self.directory, "plan.json")
 
     def seal(self, trials: Iterable[TrialRecord]) -> Seal:
         """The hashes of the plan that the campaign's files record, those of `trials` included.
@@ -182,24 +205,21 @@ class Campaign:
         The hash is of the file as it is, so that a plan written by another version of vtax does not count as changed.
         """
         content = json.loads(self.plan_bytes())
-        sealed = str(content.pop("sha256", ""))
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        sealed = str(content.get("sha256", ""))
         log = self.look_log()
         named = {
             "campaign.json": (str(self.about().get("plan_sha256", "")),),
             "looks.json": tuple(dict.fromkeys(look.plan_sha256 for look in log.looks)) if log else (),
             "records of trials": tuple(dict.fromkeys(trial.plan_sha256 for trial in trials)),
         }
-        intact = hashlib.sha256(text.encode()).hexdigest() == sealed if sealed else None
+        intact = plan_digest(content) == sealed if sealed else None
         return Seal(plan=sealed, intact=intact, named=named)
 
     def about(self) -> dict[str, Any]:
         """What was recorded when the campaign began: its id, the machine, the image. Raises DamagedError."""
         path = self.directory / "campaign.json"
         try:
-            content: Any = json.loads(
-                files.read(self.directory, path.name, JSON_BYTES), parse_constant=_refuse_constant
-            )
+            content: Any = json.loads(_json(self.directory, path.name), parse_constant=_refuse_constant)
             if not isinstance(content, dict) or not content.keys() >= ABOUT_KEYS:
                 raise ValueError(f"it does not contain a JSON object with {', '.join(sorted(ABOUT_KEYS))}")
             if not isinstance(content["id"], str) or not is_campaign_id(content["id"]):
@@ -349,7 +369,7 @@ class Campaign:
     def reading(self, trial: str) -> TrialReading | None:
         """What was read from a trial's output last; None where no reading of this version is kept."""
         try:
-            return TrialReading.model_validate_json(files.read(self.directory, f"trials/{trial}/{READING}", JSON_BYTES))
+            return TrialReading.model_validate_json(_json(self.directory, f"trials/{trial}/{READING}"))
         except (OSError, ValidationError):
             return None
 
@@ -364,12 +384,18 @@ class Campaign:
 
     def read_json(self, name: str) -> Any:
         """The content of any other file of JSON. Raises OSError, ValueError or RecursionError."""
-        return json.loads(files.read(self.directory, name, JSON_BYTES))
+        return json.loads(_json(self.directory, name))
 
     def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
         """Write a derived file (analysis.json, report/...). Returns its path."""
         self._write(name, content if isinstance(content, bytes) else written(content))
         return self.directory / name
+
+
+def plan_digest(content: Mapping[str, Any]) -> str:
+    """The hash of a plan's file: of all but the hash that it names, as canonical JSON."""
+    rest = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def written(content: Record | Mapping[str, Any]) -> bytes:
@@ -378,11 +404,19 @@ def written(content: Record | Mapping[str, Any]) -> bytes:
     return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
 
 
+def _json(root: Path, name: str) -> bytes:
+    """A file of JSON, which may be somebody's to use up the memory. Raises OSError."""
+    data = files.read(root, name, JSON_BYTES)
+    if sum(map(data.count, (b",", b"[", b"{"))) > JSON_VALUES:
+        raise OSError(errno.EFBIG, f"it has more than {JSON_VALUES} values", str(root / name))
+    return data
+
+
 def _read(kind: type[R], root: Path, name: str) -> R:
     """A record from its file. Raises DamagedError when it cannot be read or is not a valid record."""
     path = root / name
     try:
-        data = files.read(root, name, JSON_BYTES)
+        data = _json(root, name)
         found = kind.model_validate_json(data)
         if b"NaN" in data or b"Infinity" in data:  # facts and parameters may be any JSON, which knows neither
             json.loads(data, parse_constant=_refuse_constant)

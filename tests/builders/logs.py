@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from builders.recorded import DATA
 from vtax.importing.campaign import import_logs
@@ -135,9 +135,9 @@ def put(folder: Path, files: dict[str, str | bytes]) -> Path:
     return folder
 
 
-def imported(tmp_path: Path, files: dict[str, str | bytes], **options: str) -> Report:
+def imported(tmp_path: Path, files: dict[str, str | bytes], **options: Any) -> Report:
     logs = put(tmp_path / "logs", files)
-    request = Request(paths=(logs,), **({"environment": "vm"} | options))
+    request = Request(paths=(logs,), **{"environment": "vm", **options})
     return import_logs(request, tmp_path / "campaign")
 
 

@@ -8,6 +8,7 @@ is about; every command is recorded in `calls`.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import CommandResult
 from vtax.providers.base import Cluster, Leftover, Node, Options, Site
 from vtax.transport.base import Transport
+from vtax.transport.process import Watch
+from vtax.transport.visit import Asked, Errand, nothing
 
 GIB = 2**30
 EXPIRED = 124  # the exit code of `timeout`: a fake command with it counts as timed out
@@ -81,6 +84,9 @@ class FakeBackground:
     def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
         return pattern.search(self.result.stdout) is not None
 
+    def too_long(self) -> str:
+        return ""
+
     def stop(self) -> CommandResult:
         self.stopped += 1
         return self.result
@@ -91,6 +97,51 @@ class FakeBackground:
         self.signals.append(number)
         late = self.stubborn and not self.over
         return self.result.model_copy(update={"exit_code": 137 if late else self.result.exit_code, "timed_out": late})
+
+
+@dataclass
+class FakeVisit:
+    """A visit that asks its node for one thing after the other."""
+
+    node: FakeTransport
+    errand: Errand
+    timeout_s: float
+    directory: str
+    stdout: Path
+    stderr: Path
+
+    def __post_init__(self) -> None:
+        if self.errand.files:
+            self._told(("sh", "-s"), f"rm -f -- {shlex.join(self.errand.files)}\n")
+        self.before = self._asked()
+
+    def _told(self, argv: tuple[str, ...], stdin: str = "") -> CommandResult:
+        return self.node.run(argv, timeout_s=self.timeout_s, directory=self.directory, stdin=stdin)
+
+    def _asked(self) -> Asked:
+        result = self._told(("sh", "-s"), self.errand.asked) if self.errand.asked != ":" else result_of((), (0, "", ""))
+        return Asked(result.stdout if result.exit_code == 0 else "", result.started, result.elapsed_s)
+
+    def run(self, watch: Watch = nothing) -> CommandResult:
+        result = self.node.run(
+            self.errand.argv,
+            timeout_s=self.timeout_s,
+            directory=self.directory,
+            stdout=self.stdout,
+            stderr=self.stderr,
+        )
+        return result.model_copy(update={"stopped": watch()})
+
+    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, tuple[str, ...]]:
+        after = self._asked()
+        read = {name: self._told(("cat", name)) for name in self.errand.files}
+        found = tuple(name for name, result in read.items() if result.exit_code == 0)
+        for name in found:
+            places[name].write_text(read[name].stdout)
+        return after, found
+
+    def end(self) -> None:
+        """Nothing is left of it."""
 
 
 @dataclass
@@ -115,6 +166,7 @@ class FakeTransport:
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
         given = stdin if isinstance(stdin, str) else stdin.decode(errors="replace")
         self.calls.append(Call(self.node, tuple(argv), given, directory, timeout_s))
@@ -145,6 +197,9 @@ class FakeTransport:
         running = FakeBackground(result, over=bool(words & self.dying), stubborn=bool(words & self.stubborn))
         self.backgrounds.append(running)
         return running
+
+    def visit(self, errand: Errand, *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path) -> FakeVisit:
+        return FakeVisit(self, errand, timeout_s, directory, stdout, stderr)
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
         return ("fake-shell", "-t" if terminal else "-T", self.node, *argv)

@@ -76,7 +76,7 @@ def places(cache: Path, state: Path, tmp_path: Path, image: Image) -> Iterator[P
     labels = {label for about in tmp_path.rglob("campaign.json") for label in labels_of(about.parent).values()}
     left = [item for item in leftovers.leftovers(paths, everything=True) if _is_mine(item, labels, paths)]
     left += [item for item in leftovers.labelled(paths) if item.elsewhere and item.campaign in labels]
-    leftovers.clean(left, paths)
+    leftovers.clean(left, paths, everything=True)
     assert left == []
 
 

@@ -44,6 +44,7 @@ LEAVES = f"""
 name = "command"
 label = "leaves"
 nodes = ["worker1"]
+perf = ["context-switches", "cycles"]
 command = ["sh", "-c", "cat; test -t 0 || echo answer 7 ms; (setsid sleep 1000 &); sleep 0.2"]
 {METRIC.replace("NAME", "answer")}
 """
@@ -80,6 +81,11 @@ def test_a_server_and_its_client_and_what_is_left_behind(vtax: Vtax, places: Pat
         assert found[environment, "served", "answer"] == pytest.approx(0.042)
         assert found[environment, "leaves", "answer"] == pytest.approx(0.007)
         assert found[environment, "served", "wall"] > 0
+    switches = [found[environment, "leaves", "context-switches"] for environment in ENVIRONMENTS]
+    assert all(0 < count < 10_000 for count in switches)
+    counted = [(environment, "leaves", "cycles") in found for environment in ENVIRONMENTS]
+    assert len(set(counted)) == 1  # everywhere or nowhere
+    assert all(found[environment, "leaves", "memory_peak"] > 0 for environment in ENVIRONMENTS)
     left = [trial.steps[-1].left for trial in trials if trial.label == "leaves"]
     assert left == [("sleep",)] * len(ENVIRONMENTS)
     setups = [trial.iteration for trial in trials if any(step.phase is Phase.SETUP for step in trial.steps)]

@@ -67,15 +67,16 @@ def sockets_of(pid: int) -> set[str]:
     return found
 
 
-def listening(pid: int | str = "self") -> set[str]:
-    """The inodes of TCP sockets that listen, and of UDP sockets, in the network namespace of a process."""
-    found = set()
+def listening(pid: int | str = "self") -> dict[str, str]:
+    """Inode -> address, as the kernel writes it, of TCP sockets that listen, and of UDP sockets, in the network
+    namespace of a process."""
+    found: dict[str, str] = {}
     for kind, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
         try:
             rows = Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]
         except OSError:
             continue
-        found |= {row.split()[9] for row in rows if row.split()[3] == state}
+        found |= {words[9]: words[1].partition(":")[0] for words in map(str.split, rows) if words[3] == state}
     return found
 
 
@@ -146,7 +147,7 @@ def test_nodes_with_a_bridge_are_what_containers_are(bridged: tuple[Cluster, tup
     assert worker.run(("ping", "-c", "1", "-W", "1", "192.0.2.1"), timeout_s=10).exit_code != 0, "no way out"
     servers = [pid for pid in members(label) if command_of(pid) == "sshd"]
     assert len(servers) >= 3, "an SSH server is in the control groups of every node: pausing them pauses it"
-    assert not listening() & set().union(*map(sockets_of, members(label)))
+    assert not listening().keys() & set().union(*map(sockets_of, members(label)))
     took = []
     for _ in range(20):
         began = time.monotonic()
@@ -203,14 +204,64 @@ def test_nothing_listens_outside_during_a_parallel_program(
     while list(campaign.glob("trials/*/.*.tmp")):
         for pid in [pid for pid in members(label) if command_of(pid) in SERVERS]:
             held = sockets_of(pid)
-            inside |= {command_of(pid) for _ in held & listening(pid)}
-            outside |= held & listening()
+            inside |= {command_of(pid) for _ in held & listening(pid).keys()}
+            outside |= held & listening().keys()
         time.sleep(0.05)
     code, _, err = finish(process)
     assert code == 0, err
     assert inside >= ({"prterun"} if kind == "none" else {"prterun", "sshd"})
     assert outside == set()
     assert left(places, campaign) == []
+
+
+@pytest.mark.parametrize("name", ["docker", pytest.param("podman", marks=pytest.mark.long)])
+def test_only_the_loopback_is_listened_on_in_this_machine_s_own_network(
+    name: str, vtax: Vtax, places: Paths, tmp_path: Path
+) -> None:
+    """Containers with network = "host": mpirun, its daemon on the other node and the ranks. They are in the network
+    namespace of this machine, which is where the addresses are listed."""
+    campaign = tmp_path / "c"
+    text = study([name], HPL).replace(f'provider = "{name}"\n', f'provider = "{name}"\nnetwork = "host"\n')
+    process = vtax("run", str(write(tmp_path, text)), "-o", str(campaign))
+    wait_for(process, campaign, "trials/*/.*.tmp")
+    label, seen = labels_of(campaign)[name], set[tuple[str, str]]()
+    inside = {Path(f"/proc/{pid}/ns/pid").stat().st_ino for pid in first_processes(name, label)}
+    assert len(inside) == 3, "master and two workers"
+    while list(campaign.glob("trials/*/.*.tmp")):
+        for pid in [pid for pid in members_of(inside) if command_of(pid) != "sshd"]:
+            held, ours = sockets_of(pid), listening()
+            seen |= {(command_of(pid), ours[inode]) for inode in held & ours.keys()}
+        time.sleep(0.05)
+    code, _, err = finish(process)
+    assert code == 0, err
+    assert {"prterun", "prted", "xhpl"} <= {command for command, _ in seen}
+    assert {one for one in seen if not is_loopback(one[1])} == set()
+    assert left(places, campaign) == []
+
+
+def first_processes(engine: str, label: str) -> list[int]:
+    """Of each node of a cluster of containers."""
+
+    def said(*words: str) -> list[str]:
+        return subprocess.run((engine, *words), check=True, capture_output=True, text=True).stdout.split()
+
+    names = said("ps", "--quiet", "--filter", f"label=vtax.campaign={label}")
+    return [int(pid) for pid in said("inspect", "--format", "{{.State.Pid}}", *names)]
+
+
+def members_of(namespaces: set[int]) -> list[int]:
+    """Processes in any of these process namespaces."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            if (place / "ns" / "pid").stat().st_ino in namespaces:
+                found.append(int(place.name))
+    return found
+
+
+def is_loopback(address: str) -> bool:
+    """Of IP version 4 the first number is 127, and stands last; of version 6 it is ::1, or stands for such a one."""
+    return address[-2:] == "7F" if len(address) == 8 else address == "0" * 24 + "01000000"
 
 
 # --- after kill -9 ---------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from vtax.store import Campaign
 from .conftest import CPU, Vtax, finish, labels_of, study
 from .test_bad_days import left, running, wait_for, write
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 QEMU = 'provider = "qemu"\nallow_emulation = true\n'
 
 

@@ -14,7 +14,7 @@ from vtax.store import Campaign
 from .conftest import CPU, Vtax, finish, study
 from .test_bad_days import write
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SECONDS = 2
 THREADS = 1
 STEP_S = 0.01  # in which the kernel counts

@@ -20,7 +20,7 @@ from vtax.store import Campaign
 from .conftest import Vtax, finish
 from .test_bad_days import left
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.slow]
 HPL_OUT = "0.worker1.hpccoutf.txt"
 
 

@@ -14,7 +14,7 @@ from vtax.pipeline import measurements
 
 from .conftest import Vtax, finish
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 STUDY = """
 name = "both"
 seed = 5

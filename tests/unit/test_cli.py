@@ -105,6 +105,7 @@ def test_all_commands_are_there() -> None:
             "analyse",
             "audit",
             "compare",
+            "seal",
             "report",
             "export",
             "import",
@@ -135,7 +136,7 @@ def test_no_command_is_a_usage_error_with_the_help(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("paln",), ("plan",), ("plan", "--nonsense", "x.toml"), ("exec", "host"), ("run", "--rounds", "0")]
+    "arguments", [("paln",), ("analyse",), ("plan", "--nonsense", "x.toml"), ("exec", "host"), ("run", "--rounds", "0")]
 )
 def test_a_wrong_command_line(run: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = run(*arguments)
@@ -603,6 +604,19 @@ def test_a_defect_of_ours_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
         "error: internal: ZeroDivisionError: oh\n"
         "  next: this is a defect of vtax; please report it with the lines above\n"
     )
+
+
+def test_a_package_that_is_missing_is_installed_by_bootstrap(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `git pull` alone, vtax may need more than is installed."""
+    failing(monkeypatch, ModuleNotFoundError("No module named 'new'", name="new.part"))
+    code, out, err = run("plan", "x.toml")
+    assert (code, out) == (3, "")
+    assert err == (
+        "error: the Python package new.part is not installed\n"
+        "  next: run scripts/bootstrap, which installs what this version of vtax needs\n"
+    )
+    failing(monkeypatch, ModuleNotFoundError("No module named 'vtax.gone'", name="vtax.gone"))
+    assert run("plan", "x.toml")[0] == 1
 
 
 def test_an_interrupt_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,8 +149,8 @@ def test_json_has_base_units(tmp_path: Path) -> None:
     [
         ("x=FILE", "there is no entry 'x'"),
         ("FILE", "of which entry?"),
-        ("pgbench=/no/such/file", "cannot read /no/such/file: No such file"),
-        ("pgbench=/", "cannot read /: Is a directory"),
+        ("pgbench=/no/such/file", "/no/such/file cannot be read: No such file"),
+        ("pgbench=/", "/ cannot be read: Is a directory"),
     ],
 )
 def test_samples_that_cannot_be_used(tmp_path: Path, sample: str, words: str) -> None:

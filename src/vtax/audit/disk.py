@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Any
@@ -20,6 +21,8 @@ from vtax.model.trial import TrialRecord
 NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "glusterfs", "fuse.glusterfs"})
 MEMORY = frozenset({"tmpfs", "ramfs"})
 ON_SHARED = {"filesystem": ("shared",)}  # the figures of benchmarks that ran there
+SHARED = re.compile(r"(?i)(?<![a-z])(?:shared?|nfs|network|remote)(?![a-z])")
+COMMANDS = ("command", "invoked")  # facts of logs
 REACHED = 0.5  # of the bytes that were claimed
 LEAST_FREE = 0.05
 SETUP = {
@@ -57,7 +60,17 @@ def has_shared(evidence: Evidence) -> str:
     known = any(values_of(evidence, name, "shared_filesystem") for name in evidence.environments)
     measured = any(trial.scope is Scope.SHARED for trial in evidence.trials)
     logged = any(evidence.facts(evidence.trials, "filesystem"))
-    return "" if known or measured or logged else "no shared file system is known or measured"
+    called = any(map(called_shared, evidence.trials))
+    return "" if known or measured or logged or called else "no shared file system is known or measured"
+
+
+def called_shared(trial: TrialRecord) -> bool:
+    """Whether the file or the command of an imported run of files names a shared directory, whose type is then
+    unknown unless the log says it."""
+    if trial.imported is None or trial.benchmark not in DISKS:
+        return False
+    said = (trial.imported.file, *trial.steps[0].argv, *(str(trial.imported.facts.get(f, "")) for f in COMMANDS))
+    return any(SHARED.search(text) for text in said)
 
 
 @row(

@@ -51,9 +51,11 @@ def clean(
         warn(line)
     if check:
         raise typer.Exit(5 if found else 0)
-    leftovers.clean(found, places)
+    kept = leftovers.clean(found, places, everything=everything)
     if found and not json:
-        say(f"{len(found)} removed")
+        say(f"{len(found) - len(kept)} removed")
+    if kept:
+        warn(f"left alone: in use since they were listed: {', '.join(item.name for item in kept)}")
 
 
 def _others(labelled: Iterable[Leftover]) -> list[str]:

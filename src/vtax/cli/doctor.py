@@ -101,8 +101,8 @@ def _noise(json: bool) -> None:
 
 
 def _iterations(study: Study) -> int:
-    """Of its deciding entries, which are interleaved."""
-    return max(entry.iterations for entry in study.benchmarks)
+    """The fewest of its deciding entries, which alternate: the least that it can tell."""
+    return min(entry.iterations for entry in study.benchmarks if entry.iterations > 1)
 
 
 def noise_lines(reading: NoiseReading, found: Sequence[Resolution], study: Study) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vtax.model.nodes import NodeShape
     from vtax.model.plan import Plan
     from vtax.model.study import EnvironmentSpec, Study, WorkloadSpec
+    from vtax.pipeline import Overrides
     from vtax.planning.preparation import Prepared
     from vtax.providers.base import Commands
 
@@ -27,7 +28,7 @@ WIDTH, COLUMN = 100, 13  # of the summary, and of the words to the left of it
 
 
 def plan(
-    study: Annotated[Path, typer.Argument(help=STUDY_HELP, show_default=False)],
+    study: Annotated[Path | None, typer.Argument(help=STUDY_HELP, show_default=False)] = None,
     json: Json = False,
     commands: Annotated[
         bool, typer.Option("--commands", help="Show order, parameters and exact commands too.")
@@ -40,28 +41,88 @@ def plan(
         bool, typer.Option(help="Exit with code 2 or 3 when `vtax run` would refuse the study here.")
     ] = False,
     sample: Annotated[list[str] | None, typer.Option("--sample", metavar="[LABEL[/OUTPUT]=]FILE", help=HELP)] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="CAMPAIGN", help="The study of this campaign, or of this file of `vtax seal`."),
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --from: write the study and its files there.")
+    ] = None,
 ) -> None:
     """Show what a study compares here, how long it takes, what decides and what is left out. Starts nothing.
 
     --commands shows the frozen work, the order of all runs and the exact commands. A study may ask for more than this
     machine has: then the plan says so, and `vtax run` and --check refuse it.
 
+    --from plans what somebody else measured for this machine, and lists what cannot be the same here. A study is code:
+    look at its commands before you run it.
+
     \b
     Example:  vtax plan quick
+    Example:  vtax plan --from theirs.vtax.zip --into theirs
     Example:  vtax plan standard --rounds 10 --commands
     Example:  vtax plan mine.toml --sample pgbench=output.txt
     """
-    from vtax.cli.console import paths, print_json, say, warn
-    from vtax.model.finding import Severity
+    from vtax.cli.console import paths
     from vtax.pipeline import Overrides
-    from vtax.planning.preparation import own_image, prepare, refuse_impossible, to_make
+    from vtax.planning.preparation import prepare
     from vtax.planning.study import load
 
-    if sample:
-        _try(load(study), sample, json=json)
-        return
     overrides = Overrides(rounds, budget_of(budget), anytime)
-    prepared = prepare(overrides.of(load(study)), paths(), only_available=available)
+    if from_ is not None:
+        _refuse_both(study, sample)
+        _from(from_, into, overrides, json=json, commands=commands, available=available, check=check)
+        return
+    wanted = _given(study, into)
+    if sample:
+        _try(load(wanted), sample, json=json)
+        return
+    prepared = prepare(overrides.of(load(wanted)), paths(), only_available=available)
+    _show(prepared, str(wanted), json=json, commands=commands)
+    _notes(prepared, all_of_them=json or commands, check=check)
+
+
+def _given(study: Path | None, into: Path | None) -> Path:
+    from vtax.errors import UsageError
+
+    if study is None:
+        raise UsageError("there is no study to plan", remedy="give a study's file, a preset, or --from CAMPAIGN")
+    if into is not None:
+        raise UsageError("--into writes the study of --from", remedy="add --from CAMPAIGN, or leave it out")
+    return study
+
+
+def _refuse_both(study: Path | None, sample: list[str] | None) -> None:
+    from vtax.errors import UsageError
+
+    if study is not None or sample:
+        raise UsageError("--from CAMPAIGN takes neither a study nor --sample", remedy="leave one of them out")
+
+
+def _from(
+    path: Path, into: Path | None, overrides: Overrides, *, json: bool, commands: bool, available: bool, check: bool
+) -> None:
+    """Plan the study of a campaign for this machine; say what cannot be the same."""
+    from vtax import pipeline
+    from vtax.cli.console import paths, print_json, say
+
+    prepared, unlike = pipeline.plan_again(path, paths(), overrides, available=available, into=into)
+    if json:
+        found = [one.model_dump(mode="json") for one in unlike]
+        print_json({"plan": prepared.plan.model_dump(mode="json"), "differences": found})
+    else:
+        where = str(into / "study.toml") if into else ""
+        _show(prepared, where, json=False, commands=commands)
+        say("", f"what cannot be the same here ({len(unlike)})" if unlike else "nothing that was recorded differs here")
+        say(*(f"  {one.severity}: {one.what}: there {one.a}, here {one.b}" for one in unlike))
+    _notes(prepared, all_of_them=json or commands, check=check)
+
+
+def _show(prepared: Prepared, study: str, *, json: bool, commands: bool) -> None:
+    """Print a plan. `study` is what `vtax run` is given; "" where it is not written anywhere yet."""
+    from vtax.cli.console import paths, print_json, say
+    from vtax.planning.preparation import own_image, to_make
+
     made = prepared.plan
     if json:
         print_json(made.model_dump(mode="json"))
@@ -70,8 +131,18 @@ def plan(
     else:
         own, lacking = own_image(made.study, paths()), to_make(made.study, paths())
         say(*summary(prepared, lacking, own), *own_commands(made), "")
-        say(f"`vtax run {study}` does it; --commands shows every command in order")
-    for sentence in prepared.warnings() if json or commands else ():
+        what = f"`vtax run {study}` does it" if study else "--into DIR writes the study, for `vtax run DIR/study.toml`"
+        say(f"{what}; --commands shows every command in order")
+
+
+def _notes(prepared: Prepared, *, all_of_them: bool, check: bool) -> None:
+    """What does not work here. With `check`, exits with code 2 or 3 when `vtax run` would refuse the study."""
+    from vtax.cli.console import warn
+    from vtax.model.finding import Severity
+    from vtax.planning.preparation import refuse_impossible
+
+    made = prepared.plan
+    for sentence in prepared.warnings() if all_of_them else ():
         warn(f"note: {sentence}")
     for name in prepared.providers:
         for problem in prepared.blockers(name):

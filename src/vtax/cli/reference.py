@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vtax.reference import Figure
+    from vtax.reference import Figure, Report
 
 app = typer.Typer(
     help="Published results to compare with.\n\n\b\nExample:  vtax reference show i7-8550u",
@@ -60,7 +60,10 @@ def show(
     if json:
         print_json({**found.model_dump(mode="json"), "figures": [one.model_dump(mode="json") for one in figures]})
         return
-    say(f"{found.title}, {found.author}, {found.published}", found.source, found.machine)
+    say(f"{found.title}, {found.author}, {found.published}", found.source)
+    if found.repository:
+        say(f"{found.repository}, commit {found.commit}")
+    say(found.machine)
     say(*(f"  {name}: {text}" for name, text in found.environments.items()), "")
     remarks = list(dict.fromkeys(text for figure in figures for text in _remarks(figure)))
     numbers = {text: str(number) for number, text in enumerate(remarks, start=1)}
@@ -71,14 +74,26 @@ def show(
             " ".join(f"{name}={value}" for name, value in one.labels.items()),
             one.environment,
             quantity(one),
+            "" if one.n is None else str(one.n),
+            ratio_of(found, one),
             one.printed,
             ",".join(numbers[text] for text in _remarks(one)),
         )
         for one in figures
     ]
-    say(table(rows, ("benchmark", "metric", "of", "environment", "value", "printed as", "note")))
+    say(table(rows, ("benchmark", "metric", "of", "environment", "value", "n", "ratio", "printed as", "note")))
+    if found.baseline:
+        say("", f"ratio: the value as a multiple of that of {found.baseline}")
     if remarks:
         say("", *(f"{number}  {text}" for text, number in numbers.items()))
+    if found.remarks:
+        say("", "what is wrong with it:", *(f"- {text}" for text in found.remarks))
+
+
+def ratio_of(report: Report, figure: Figure) -> str:
+    """A result as a multiple of that of its baseline; "" where there is none."""
+    ratio = report.ratio(figure)
+    return "" if ratio is None else f"{ratio:.3g}"
 
 
 def quantity(figure: Figure) -> str:

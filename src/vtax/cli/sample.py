@@ -85,14 +85,15 @@ def _parts(sample: str, known: Mapping[str, object]) -> tuple[str, str, str]:
 
 
 def _text(path: Path) -> str:
+    from vtax import files
+
     try:
-        with path.open("rb") as stream:
-            content = stream.read(LARGEST + 1)
+        return files.read_given(path, LARGEST).decode("utf-8", "replace")
     except OSError as error:
-        raise UsageError(f"--sample: cannot read {path}: {error.strerror}") from error
-    if len(content) > LARGEST:
-        raise UsageError(f"--sample: {path} is larger than {LARGEST // 2**20} MiB")
-    return content.decode("utf-8", "replace")
+        raise UsageError(
+            f"--sample: {path} cannot be read: {error.strerror}",
+            remedy=f"give a regular file of at most {LARGEST // 2**20} MiB with what the command printed",
+        ) from error
 
 
 def fits(entries: Iterable[Entry]) -> bool:

@@ -90,6 +90,7 @@ def evaluate(
     from vtax.evaluation.calibration_cache import tables_of
     from vtax.evidence.campaign import Evidence
     from vtax.evidence.machine_cost import machine_cost
+    from vtax.evidence.outside import from_outside
 
     log = campaign.look_log()
     end = until if until is not None else log.looks[-1].rounds if log and _is_over(log) else None
@@ -102,7 +103,7 @@ def evaluate(
     trials = tuple(one.record for one in read)
     by_trial = {one.record.id: one.reading for one in read}
     printed = tuple(value for one in read for value in one.measurements)
-    measurements = (*printed, *machine_cost(plan, trials, by_trial))
+    measurements = (*printed, *from_outside(plan, trials), *machine_cost(plan, trials, by_trial))
     seal = campaign.seal(trials)
     tables = {} if plan.origin is Origin.IMPORTED else tables_of(plan.study, cache)
     evidence = Evidence(

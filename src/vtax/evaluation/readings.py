@@ -17,7 +17,7 @@ from vtax.model.trial import Status, TrialRecord
 from vtax.store import Campaign, LargeOutput, texts_of
 from vtax.tools import log_formats, tool_of, tools
 from vtax.tools.tool import Tool
-from vtax.tools.trials import as_read, measurements_of, read_trial
+from vtax.tools.trials import TABLE, as_read, measurements_of, read_trial
 
 VALUES = 1_000_000  # of one campaign: about 2 GB of memory
 
@@ -34,11 +34,11 @@ class Readings:
     """The readings of one campaign, each made only once while the campaign's files and vtax's readers stay the same.
 
     With `keep` they are written into the campaign; what cannot be written there (a campaign of another user) is read
-    again next time.
+    again next time. With `again`, what was read before is not used.
     """
 
-    def __init__(self, campaign: Campaign, *, keep: bool = True) -> None:
-        self.campaign, self.keep = campaign, keep
+    def __init__(self, campaign: Campaign, *, keep: bool = True, again: bool = False) -> None:
+        self.campaign, self.keep, self.again = campaign, keep, again
         self.known: dict[str, Read] = {}
 
     def of(self, record: TrialRecord) -> Read:
@@ -69,18 +69,23 @@ class Readings:
             refused = TrialReading(trial=record.id, failure=str(error))
             return Read(as_read(record, refused), refused, ())
         reader, raw_sha256 = reader_of(record), raw_digest(raw)
-        reading = self.campaign.reading(record.id)
+        reading = None if self.again else self.campaign.reading(record.id)
         with_texts = None
         if reading is None or (reading.trial, reading.reader, reading.raw_sha256) != (record.id, reader, raw_sha256):
             with_texts = record.model_copy(update={"texts": texts_of(raw)})
             reading = read_trial(with_texts).model_copy(update={"reader": reader, "raw_sha256": raw_sha256})
             self._save(reading)
-        if reading.failure or record.status is not Status.OK:
-            return Read(as_read(record, reading), reading, ())
         if not reading.values:  # a table of vtax's own: its rows are the measurements
             with_texts = with_texts or record.model_copy(update={"texts": texts_of(raw)})
+        return self._counted(with_texts or record, reading)
+
+    def _counted(self, record: TrialRecord, reading: TrialReading) -> Read:
+        """A reading as it counts; `record` has its texts where it is a table of vtax's own."""
+        bare = record.model_copy(update={"texts": {}}) if record.texts else record
+        if reading.failure or record.status is not Status.OK:
+            return Read(as_read(bare, reading), reading, ())
         exploratory = record.label in self._exploratory
-        return Read(record, reading, measurements_of(with_texts or record, reading, exploratory=exploratory))
+        return Read(bare, reading, measurements_of(record, reading, exploratory=exploratory))
 
     @cached_property
     def _exploratory(self) -> frozenset[str]:
@@ -93,6 +98,22 @@ class Readings:
                 self.campaign.keep_reading(reading)
             except StoreError:
                 self.keep = False
+
+
+class StoredReadings(Readings):
+    """What was read when the campaign was sealed: the readings next to its records, believed as they are. Its raw
+    output need not be there."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        super().__init__(campaign, keep=False)
+
+    def _read(self, record: TrialRecord) -> Read:
+        reading = self.campaign.reading(record.id)
+        if reading is None or reading.trial != record.id:
+            where = self.campaign.directory / "trials" / record.id
+            raise DamagedError(f"{where}: what was read from it is missing", remedy="seal the campaign again")
+        rows = record.imported is not None and record.imported.reader == TABLE
+        return self._counted(self.campaign.with_texts(record) if rows else record, reading)
 
 
 def raw_digest(raw: Mapping[str, bytes]) -> str:

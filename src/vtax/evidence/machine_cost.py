@@ -53,6 +53,7 @@ def machine_cost(
     known = capabilities_of(plan)
     if plan.origin is Origin.IMPORTED or not all(one.shares_machine for one in known.values()):
         return ()
+    clocked_s = {(item.environment, item.id): item.clocked_s for item in plan.work}
     found: list[Measurement] = []
     left_out: set[tuple[str, str]] = set()  # label and metric
     for trial in trials:
@@ -60,7 +61,7 @@ def machine_cost(
         if trial.status is not Status.OK or reading is None or not trial.step_counters:
             continue
         parts = measured_steps(trial, reading)
-        planned_s = plan.work_of(trial.environment, trial.work).clocked_s / max(1, len(parts))
+        planned_s = clocked_s[trial.environment, trial.work] / max(1, len(parts))
         of_nodes = node_cpu_s(trial, known[trial.environment]) if len(parts) == 1 else None
         for steps, values in parts:
             spent = spent_on(trial, steps)

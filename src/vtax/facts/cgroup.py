@@ -27,15 +27,17 @@ levels() {{
   while [ -n "$below" ] && [ ! -d "$root$below" ]; do
     case $below in /*/*) below=/${{below#/*/}} ;; *) below= ;; esac
   done
-  set --
   while :; do
-    for file in {FILES}; do set -- "$@" "$root$below/$file"; done
+    for file in {FILES}; do
+      found="$found$root$below/$file
+"
+    done
     [ -n "$below" ] || break
     below=${{below%/*}}
   done
-  try grep -asHE '^(-?[0-9]|max|hierarchical_mem|nr_periods|nr_throttled|throttled_|usage_usec|oom_kill )' "$@"
 }}
 cgroup_levels() {{
+  found=
   while IFS=: read -r number controllers path; do
     case $number:,$controllers, in
       0:*) [ -f /sys/fs/cgroup/cgroup.controllers ] && levels /sys/fs/cgroup "$path" ;;
@@ -48,6 +50,13 @@ cgroup_levels() {{
       done ;;
     esac
   done </proc/self/cgroup
+  set -f
+  IFS='
+'
+  set -- $found
+  set +f
+  unset IFS
+  try grep -asHE '^(-?[0-9]|max|hierarchical_mem|nr_periods|nr_throttled|throttled_|usage_usec|oom_kill )' "$@"
 }}
 """
 

@@ -7,7 +7,7 @@ order of its objects (fonts, transparencies) is left to the library, which does 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -41,10 +41,23 @@ def start() -> None:
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def stills(figures: Sequence[Figure]) -> dict[str, str]:
-    """The drawing of each figure for the page, which is there without scripts and in print, by name."""
-    with ThreadPoolExecutor(WORKERS) as pool:
-        return dict(zip([figure.name for figure in figures], pool.map(still, figures), strict=True))
+class Stills(Mapping[str, str]):
+    """The drawing of each figure for the page, which is there without scripts and in print, by name. They are drawn in
+    the order of `figures` while the page is put together, which waits only for what it has reached."""
+
+    def __init__(self, figures: Sequence[Figure]) -> None:
+        pool = ThreadPoolExecutor(WORKERS)
+        self._drawn = {figure.name: pool.submit(still, figure) for figure in figures}
+        pool.shutdown(wait=False)
+
+    def __getitem__(self, name: str) -> str:
+        return self._drawn[name].result()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._drawn)
+
+    def __len__(self) -> int:
+        return len(self._drawn)
 
 
 def still(figure: Figure) -> str:

@@ -46,6 +46,7 @@ PROGRAMS = (  # besides those of the tools
     "vtax-blas",
     "vtax-boot",
     "vtax-enter",
+    "vtax-loopback.so",
     "vtax-rank",
     "vtax-run",
     "vtax-supervise",
@@ -63,8 +64,8 @@ MODULES = (  # of the kernel, that nodes load
 )
 GUEST = (
     *("build.sh", "node-init", "unpack-kernel", "vm-init"),
-    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-rank.c", "vtax-run.c", "vtax-stream.c"),
-    *("vtax-supervise.c", "xhpl.c"),
+    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-loopback.c", "vtax-rank.c", "vtax-run.c"),
+    *("vtax-stream.c", "vtax-supervise.c", "xhpl.c"),
 )
 LEAN = (
     "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded

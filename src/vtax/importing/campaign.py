@@ -6,6 +6,7 @@ environment, in the order of their own times or of their files; nothing was rand
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -13,6 +14,7 @@ import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,21 @@ from pydantic import JsonValue
 from vtax import __version__, files
 from vtax.errors import StoreError, UsageError
 from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request, slug
+from vtax.importing.layout import ENVIRONMENT, Layout
 from vtax.importing.plan import plan_of
-from vtax.importing.report import Report, Run, table_of
+from vtax.importing.report import Report, Run, labels_text, table_of
+from vtax.importing.source import STANDARD_INPUT
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
-from vtax.store import Campaign
+from vtax.store import CLAIMS, Campaign
 from vtax.tools import benchmarks, tools
 from vtax.tools.commands import words_of
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
 STUDY = "# This campaign was imported from logs; it was not planned, so there is no study.\n"
 STAGING = ".import"  # in the campaign, while an import lasts
+BEFORE_THE_PLAN = ("study.toml", "campaign.json", "imports.json")  # in a new campaign
 SAME = 0.02  # of two sides of one network test
 
 
@@ -67,7 +72,7 @@ def _import(request: Request, directory: Path) -> Report:
         importer = LogImporter(request, staging, seen, {trial.id for trial in old})
         report = Report(directory, list(importer.files()))
         _both_sides(report.runs, old)
-        if not any(run for run in report.runs if not run.left_out):
+        if not report.taken:
             if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
                 raise _nowhere()
             raise UsageError(
@@ -88,6 +93,9 @@ def reasons(report: Report) -> list[str]:
     """Why files and runs were left out, one line each."""
     found = [f"{file.file}: {file.reason}" for file in report.files if file.reason]
     found += [f"{run.where}: {run.left_out}" for run in report.runs if run.left_out]
+    for run in report.runs:
+        if not run.left_out and not run.count:
+            found += [f"{run.file} line {one.line}: {one.what}: {one.reason}" for one in run.reading.refusals[:1]]
     return found
 
 
@@ -95,24 +103,37 @@ def _check(request: Request) -> None:
     known = tuple(dict.fromkeys((*(tool.name for tool in tools()), *benchmarks())))
     if request.benchmark and request.benchmark not in known:
         raise UsageError(f"no benchmark {request.benchmark!r} is known here", remedy=f"one of {', '.join(known)}")
-    if request.environment and request.layout:
-        raise _nowhere()
     if request.environment and NAME.match(request.environment) is None:
         raise UsageError(
             f"{request.environment!r} is not a valid name for an environment", remedy="use letters, digits, . _ and -"
         )
-    if request.layout and request.layout.count("{environment}") != 1:
-        raise UsageError("--layout has no {environment}", remedy="for example --layout 'results/{environment}/**'")
+    _check_stated(request)
     for path in request.paths:
-        if not path.exists():
+        if path != STANDARD_INPUT and not path.exists():
             raise UsageError(f"{path} does not exist", remedy="give files or folders")
+
+
+def _check_stated(request: Request) -> None:
+    """Raise UsageError for a layout or a unit that means nothing."""
+    layout = Layout(request.layout)
+    layout.check()
+    names = layout.names
+    if request.layout and (ENVIRONMENT in names) == bool(request.environment):
+        raise _nowhere()
+    for name in request.labels.keys() & set(names):
+        raise UsageError(f"--label {name} is also in --layout", remedy="state it in one of them")
+    units = {tool.name: {unit for one in tool.logs for unit in one.units} for tool in tools()}
+    known = [f"{name}={unit}" for name, several in units.items() for unit in sorted(several)]
+    for name, unit in request.units.items():
+        if unit not in units.get(name, ()):
+            raise UsageError(f"--unit {name}={unit} cannot be stated", remedy=f"one of {', '.join(known)}")
 
 
 def _nowhere() -> UsageError:
     return UsageError(
         "give the environment of the files, in one way",
-        remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths; only "
-        "tables of vtax export contain it",
+        remedy="--environment NAME for all, or --layout 'results/{environment}/**' to read it from the paths, with "
+        "{environment} in it once; only tables of vtax export contain it",
     )
 
 
@@ -141,9 +162,12 @@ def _undo_interrupted(directory: Path) -> None:
             return  # refused below
         cells = {cell.id for cell in plan.cells}
         trials = {trial.id for cell in plan.cells for trial in cell.trials}
-    else:
+    else:  # it was to be a new campaign
         files.refuse_special(directory)
         cells, trials = set(), set()
+        for name in BEFORE_THE_PLAN:
+            (directory / name).unlink(missing_ok=True)
+        shutil.rmtree(directory / "raw", ignore_errors=True)
     for place in (directory / "trials").glob("*/*"):
         if place.relative_to(directory / "trials").as_posix() not in trials:
             shutil.rmtree(place)
@@ -152,6 +176,10 @@ def _undo_interrupted(directory: Path) -> None:
             path.unlink()
     for path in directory.glob(".*.tmp"):
         path.unlink()
+    for name in ("trials", "cells"):
+        for place in (*(directory / name).glob("*/"), directory / name):
+            with suppress(OSError):  # something of an earlier import is in it
+                place.rmdir()
 
 
 def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]]:
@@ -249,6 +277,8 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
         campaign.save("study.toml", STUDY.encode())
         campaign.save("campaign.json", {**about, "origin": "imported"})
     campaign.save("imports.json", (json.dumps([*_tables(directory), table_of(report, values=False)]) + "\n").encode())
+    if request.claims is not None:
+        campaign.save(CLAIMS, request.claims)
     campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
 
 
@@ -284,12 +314,13 @@ def _notes(report: Report) -> Iterator[Problem]:
 
 def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecord]:
     """The records of all runs. Those of the same work are numbered by time where all have one, else by file."""
-    counted: Counter[tuple[str, str, str]] = Counter()
+    counted: Counter[tuple[str, ...]] = Counter()
     for trial in old:
         if trial.imported is not None:
-            key = (trial.environment, trial.label, str(trial.imported.facts.get("direction", "")))
+            direction, stated = str(trial.imported.facts.get("direction", "")), labels_text(trial.imported.labels)
+            key: tuple[str, ...] = (trial.environment, trial.label, direction, trial.imported.source, stated)
             counted[key] = max(counted[key], trial.round)
-    groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:
         if run.record is None:
             groups[run.work].append(run)
@@ -301,6 +332,12 @@ def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecor
             counted[key] += 1
             numbers[id(run)] = counted[key]
     return [run.record or _record(run, numbers[id(run)]) for run in runs]
+
+
+def work_id(*parts: str) -> str:
+    """A name for what repeats each other. A long one ends with a digest, so that two long ones stay two."""
+    text = " ".join(filter(None, parts))
+    return slug(text) if len(text) <= 60 else f"{slug(text[:50])}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _record(run: Run, number: int) -> TrialRecord:
@@ -315,7 +352,7 @@ def _record(run: Run, number: int) -> TrialRecord:
     started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where not logged
     step = StepRecord(
         step=0,
-        node=reading.nodes[0] if reading.nodes else "log",
+        node=reading.nodes[0] if reading.nodes else run.source or "log",
         argv=tuple(words_of(command)) if command else (),
         exit_code=0,
         timed_out=False,
@@ -330,7 +367,7 @@ def _record(run: Run, number: int) -> TrialRecord:
         environment=run.environment,
         round=number,
         cell=cell,
-        work=slug(f"{reading.label} {reading.direction}".strip())[:60],
+        work=work_id(reading.label, reading.direction, run.source, labels_text(run.labels)),
         benchmark=reading.benchmark,
         label=reading.label,
         scope=reading.scope if reading.nodes or reading.scope is not Scope.PAIRS else Scope.CLUSTER,
@@ -352,5 +389,9 @@ def _record(run: Run, number: int) -> TrialRecord:
             reader=reader,
             facts=facts,
             refused=refused,
+            source=run.source,
+            pieces=run.pieces,
+            labels=run.labels,
+            unit=run.unit,
         ),
     )

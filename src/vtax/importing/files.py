@@ -6,19 +6,26 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import IO
 
-from vtax.errors import UsageError
+from vtax.analysis.claims import Claims
+from vtax.errors import PLUGIN_FAILURES, StoreError, UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
+from vtax.importing.archives import expanded
+from vtax.importing.layout import ENVIRONMENT, Layout, NoFit
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
-from vtax.tools import ranks, tool_of
+from vtax.store import writing
+from vtax.tools import ranks, tool_of, tools
 from vtax.tools.reading import Reading, Section
-from vtax.tools.trials import TABLE, read_section
+from vtax.tools.trials import TABLE, failed, read_section
 
 TEXT = "log.txt"
+UNPACKED = "unpacked"  # in the staging directory: the member of an archive that is being read
 TABLE_BYTES = 512 * 2**20
 RUNS = 10_000  # of one file
 NOWHERE = "the environment it ran in was not given"
@@ -34,6 +41,10 @@ class Request:
     layout: str = ""
     benchmark: str = ""
     baseline: str = ""
+    stdin: IO[bytes] | None = None  # what the path `-` is
+    labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
+    claims: Claims | None = None  # published numbers of these runs
+    units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
 
 
 @dataclass
@@ -51,17 +62,32 @@ class LogImporter:
     def files(self) -> Iterator[FileReport]:
         """Read every file below the paths of the request."""
         inside = self.staging.parent.resolve()
-        for found in source.find(list(self.request.paths)):
-            if found.path.absolute().is_relative_to(inside):
+        for found in expanded(self._found(), self.staging / UNPACKED):
+            if found.stored is None and found.path.absolute().is_relative_to(inside):
                 continue  # the campaign itself
             report = FileReport(found.shown, reason=found.refused)
             yield report
             if report.reason:
                 continue
-            if kind := _table_format(found.path):
-                self._table(report, found, kind)
-            else:
-                self._log(report, found)
+            try:
+                if kind := _table_format(found):
+                    self._table(report, found, kind)
+                else:
+                    self._log(report, found)
+            except StoreError:
+                raise
+            except PLUGIN_FAILURES as error:
+                report.reason = failed(error)
+
+    def _found(self) -> Iterator[source.Found]:
+        """The files of the request, standard input among them."""
+        paths = [path for path in self.request.paths if path != source.STANDARD_INPUT]
+        given = (
+            (source.standard_input(self.request.stdin, self.staging / "stdin"),)
+            if self.request.stdin is not None and len(paths) < len(self.request.paths)
+            else ()
+        )
+        return chain(given, source.find(paths))
 
     def _log(self, report: FileReport, found: source.Found) -> None:
         """Cut one log into runs and read each, or record why not."""
@@ -69,10 +95,15 @@ class LogImporter:
         if not request.environment and not request.layout:
             report.reason = NOWHERE
             return
-        report.environment = request.environment or environment_of(request.layout, found.path, found.shown)
-        if not report.environment:
-            report.reason = f"its path does not fit --layout {request.layout!r}"
-            return
+        report.labels, report.environment = request.labels, request.environment
+        if request.layout:
+            try:
+                said = dict(Layout(request.layout).fit(found.path, found.shown))
+            except NoFit as error:
+                report.reason = str(error)
+                return
+            report.environment = request.environment or slug(said.pop(ENVIRONMENT))
+            report.labels = {**request.labels, **said}
         text = source.opened(found)
         if isinstance(text, str):
             report.reason = text
@@ -84,13 +115,8 @@ class LogImporter:
                 return
             self.hashes[report.sha256] = f"{report.environment}: {report.file}"
             raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
-            for section in cut(text.lines()):
-                if len(report.runs) == RUNS:
-                    report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
-                    break
-                report.runs.append(self._run(report, section, raw))
+            self._runs(report, text, raw)
             if report.runs:
-                (self.staging / "raw").mkdir(exist_ok=True)
                 text.copy(self.staging / raw)
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
@@ -98,6 +124,19 @@ class LogImporter:
         report.damaged_lines = text.damaged
         if not report.runs and not report.reason:
             report.reason = "no output of a benchmark that vtax knows"
+
+    def _runs(self, report: FileReport, text: source.Text, raw: str) -> None:
+        """The runs of a log. Code that fails ends its file, with what was found until then, and not the import."""
+        try:
+            for section in cut(text.lines(), report.account.outside):
+                if len(report.runs) == RUNS:
+                    report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
+                    break
+                report.runs.append(self._run(report, section, raw))
+        except (OSError, StoreError):  # not the fault of the log
+            raise
+        except PLUGIN_FAILURES as error:
+            report.reason = failed(error)
 
     def _table(self, report: FileReport, found: source.Found, kind: str) -> None:
         """Take a whole table of `vtax export`, or refuse it, naming the row that is wrong."""
@@ -107,10 +146,11 @@ class LogImporter:
             )
             return
         try:
-            if found.path.stat().st_size > TABLE_BYTES:
+            with found.open() as stream:
+                data = stream.read(TABLE_BYTES + 1)
+            if len(data) > TABLE_BYTES:
                 report.reason = f"a table larger than {TABLE_BYTES // 2**20} MiB: export it in parts"
                 return
-            data = found.path.read_bytes()
         except OSError as error:
             report.reason = f"it cannot be read: {error.strerror or error}"
             return
@@ -134,15 +174,17 @@ class LogImporter:
         report.environment = ", ".join(dict.fromkeys(record.environment for record, _ in made))
         for record, texts in made:
             report.runs.append(self._of_table(report, record, texts))
-        (self.staging / "raw").mkdir(exist_ok=True)
-        (self.staging / raw).write_bytes(data)
+        with writing(self.staging):
+            (self.staging / "raw").mkdir(exist_ok=True)
+            (self.staging / raw).write_bytes(data)
 
     def _of_table(self, report: FileReport, record: TrialRecord, texts: Mapping[str, str]) -> Run:
         """One trial of a table; its rows go to the disk."""
         place = self.staging / "trials" / record.id
-        place.mkdir(parents=True)
-        for name, text in texts.items():
-            (place / name).write_text(text, encoding="utf-8")
+        with writing(place):
+            place.mkdir(parents=True)
+            for name, text in texts.items():
+                (place / name).write_text(text, encoding="utf-8")
         assert record.imported is not None
         run = Run(
             environment=record.environment,
@@ -172,11 +214,15 @@ class LogImporter:
 
     def _run(self, report: FileReport, section: Section, raw: str) -> Run:
         """One run, read; its text goes to the disk, and that and its values out of memory."""
+        unit = self._unit(section.tool)
+        section = section._replace(labels=report.labels, unit=unit)
         reading = read_section(section)
         place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
-        place.mkdir(parents=True)
-        with (place / TEXT).open("wb") as stream:
-            stream.write(section.text.encode("utf-8", "replace"))
+        with writing(place):
+            place.mkdir(parents=True)
+            (place / TEXT).write_bytes(section.text.encode("utf-8", "replace"))
+        report.account.run(section, reading)
+        pieces = section.pieces
         run = Run(
             environment=report.environment,
             file=report.file,
@@ -187,6 +233,10 @@ class LogImporter:
             place=place,
             trial=place.relative_to(self.staging / "trials").as_posix(),
             count=len(reading.values),
+            source=section.source,
+            pieces=pieces if len(pieces) > 1 else (),
+            labels=report.labels,
+            unit=unit,
         )
         run.left_out = reading.no_test or self._unwanted(reading.benchmark)
         if self.listed < VALUES_LISTED and not run.left_out:
@@ -198,6 +248,14 @@ class LogImporter:
         reading.values.clear()
         return run
 
+    def _unit(self, format_: str) -> str:
+        """The unit that was stated for a format of logs; "" for none."""
+        for tool in tools():
+            for one in tool.logs:
+                if one.name == format_:
+                    return one.units.get(self.request.units.get(tool.name, ""), "")
+        return ""
+
     def _unwanted(self, benchmark: str) -> str:
         """Why a run of this benchmark is left out; "" for one that was asked for, by its name or by its tool's."""
         wanted, tool = self.request.benchmark, tool_of(benchmark)
@@ -206,10 +264,10 @@ class LogImporter:
         return ""
 
 
-def _table_format(path: Path) -> str:
+def _table_format(found: source.Found) -> str:
     """Which of vtax's own tables a file is; "" for none."""
     try:
-        with path.open("rb") as stream:
+        with found.open() as stream:
             return table.format_of(stream.read(256))
     except OSError:
         return ""  # it is opened again later, and the reason is reported then
@@ -217,18 +275,8 @@ def _table_format(path: Path) -> str:
 
 def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
     """The id of a run in a campaign: the same run of the same file always has the same id."""
-    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
-
-
-def environment_of(layout: str, path: Path, shown: str) -> str:
-    """The environment that a path has in a layout; "" when it does not fit. `*` is one part of a path, `**` many."""
-    parts = re.split(r"(\{environment\}|\*\*|\*)", layout.strip("/"))
-    words = {"{environment}": "(?P<environment>[^/]+)", "**": ".*", "*": "[^/]*"}
-    pattern = "".join(words.get(part, re.escape(part)) for part in parts)
-    for text, prefix in ((shown, ""), (path.as_posix(), ""), (path.absolute().as_posix(), "(?:.*/)?")):
-        if found := re.fullmatch(f"{prefix}{pattern}", text):
-            return slug(found["environment"])
-    return ""
+    source_ = f"-{slug(section.source)}" if section.source else ""
+    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}{source_}"
 
 
 def slug(text: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vtax.importing.accounting import Account
 from vtax.model.trial import TrialRecord
 from vtax.tools.reading import Reading
 
@@ -26,11 +28,15 @@ class Run:
     trial: str = ""
     left_out: str = ""
     record: TrialRecord | None = None  # of a table, which says all that a record needs
+    source: str = ""  # the node that a prefix of its lines names
+    pieces: tuple[tuple[int, int], ...] = ()  # first line and number of lines of its parts, where it has several
+    labels: Mapping[str, str] = field(default_factory=dict)  # that were stated, or that its path says
+    unit: str = ""  # that was stated
 
     @property
-    def work(self) -> tuple[str, str, str]:
+    def work(self) -> tuple[str, ...]:
         """What makes two runs repetitions of each other."""
-        return self.environment, self.reading.label, self.reading.direction
+        return self.environment, self.reading.label, self.reading.direction, self.source, labels_text(self.labels)
 
     @property
     def label(self) -> str:
@@ -52,6 +58,12 @@ class FileReport:
     reason: str = ""
     damaged_lines: list[int] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+    account: Account = field(default_factory=Account)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> int:
+        return sum(run.count for run in self.runs if not run.left_out)
 
 
 @dataclass
@@ -67,7 +79,16 @@ class Report:
 
     @property
     def taken(self) -> int:
-        return sum(run.count for run in self.runs if not run.left_out)
+        return sum(file.taken for file in self.files)
+
+    @property
+    def yielded(self) -> int:
+        """Files of which at least one value was taken."""
+        return sum(file.taken > 0 for file in self.files)
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
 def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
@@ -76,6 +97,7 @@ def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
         "format": 1,
         "directory": str(report.directory),
         "values_taken": report.taken,
+        "files_with_values": report.yielded,
         "files": [
             {
                 "file": file.file,
@@ -83,10 +105,22 @@ def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
                 "sha256": file.sha256,
                 "not_read": file.reason,
                 "damaged_lines": file.damaged_lines,
+                "lines": _lines(file.account),
                 "runs": [_run_row(run, values) for run in file.runs],
             }
             for file in report.files
         ],
+    }
+
+
+def _lines(account: Account) -> dict[str, Any]:
+    """How many lines of a file were what."""
+    return {
+        "all": account.lines,
+        "with_values": account.values,
+        "refused": account.refused,
+        "not_taken": [{"what": n, "lines": one.lines, "first": one.first} for n, one in account.rest.items()],
+        "prose": account.prose,
     }
 
 
@@ -96,12 +130,14 @@ def _run_row(run: Run, values: bool) -> dict[str, Any]:
         "benchmark": run.reading.benchmark,
         "label": run.label,
         "reader": run.section[0],
+        "stated": {**run.labels, **({"unit": run.unit} if run.unit else {})},
         "lines": [run.section[1], run.section[2]],
+        "node": run.source,
         "ranks": run.reading.ranks,
         "trial": run.trial,
         "left_out": run.left_out,
         "values_taken": 0 if run.left_out else run.count,
-        **({"values": run.values} if values else {}),
+        **({"values": [] if run.left_out else run.values} if values else {}),
         "facts": run.reading.facts,
         "refused": refused,
     }

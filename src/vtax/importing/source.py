@@ -1,7 +1,7 @@
 """The only part with input and output: which files there are, what each of them is, and its lines, one at a time.
 
-Nothing is unpacked, no link is followed out of the folder, and neither the size of a file nor the length of a line
-decides how much memory it takes.
+No link is followed out of the folder, and neither the size of a file nor the length of a line decides how much memory
+it takes (of a line that may be a JSON object, up to 32 MiB).
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, BinaryIO
 
+from vtax import files
+from vtax.store import writing
 from vtax.tools.reading import Line, clean
 
 SNIFFED = 64 * 2**10
 SMALL = 4 * 2**20
-LINE_CHARS = 16 * 2**10  # no tool prints longer lines
+LINE_CHARS = 16 * 2**10  # no tool prints longer lines, but for JSON without line ends
+DOCUMENT_CHARS = 32 * 2**20
+STANDARD_INPUT = Path("-")
 FILE_BYTES = 4 * 2**30
 FILES = 200_000
 BLOCK = 2**20
 DAMAGED = "\ufffd"
 
 MAGIC = {
-    b"\x1f\x8b": "a gzip archive",
-    b"PK\x03\x04": "a zip archive, or an .xlsx or .ods workbook",
-    b"BZh": "a bzip2 archive",
-    b"\xfd7zXZ\x00": "an xz archive",
+    b"PK\x03\x04": "an .xlsx or .ods workbook (save the sheet as text)",
     b"\x28\xb5\x2f\xfd": "a zstd archive",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"\xd0\xcf\x11\xe0": "a binary workbook or document (save the sheet as text)",
@@ -50,11 +53,31 @@ BINARY_SHARE = 0.05  # of control characters
 
 @dataclass(frozen=True)
 class Found:
-    """A file that was named or found. `refused` says why it is not opened; "" when it may be."""
+    """A file that was named, or found below `top`. `refused` says why it is not opened; "" when it may be."""
 
     path: Path
     shown: str
+    top: Path
     refused: str = ""
+    stored: Path | None = None  # where its bytes are, of a member of an archive and of standard input
+
+    def open(self) -> AbstractContextManager[BinaryIO]:
+        """Its bytes. Raises OSError when what is there now is a link, or another thing than a regular file."""
+        if self.stored is not None:
+            return self.stored.open("rb")
+        return files.opened(self.top, self.path.relative_to(self.top).as_posix())
+
+
+def standard_input(stream: IO[bytes], place: Path) -> Found:
+    """What another program writes, kept in a file."""
+    found, size = Found(Path("standard-input"), "standard input", place.parent, stored=place), 0
+    with writing(place), place.open("wb") as target:
+        while block := stream.read(BLOCK):
+            size += len(block)
+            if size > FILE_BYTES:
+                return replace(found, refused=f"it is larger than {FILE_BYTES // 2**30} GiB")
+            target.write(block)
+    return found if size else replace(found, refused="it is empty")
 
 
 def find(paths: list[Path]) -> Iterator[Found]:
@@ -63,16 +86,20 @@ def find(paths: list[Path]) -> Iterator[Found]:
     for top in paths:
         if top.is_dir():
             root = top.resolve()
-            for directory, names, files in os.walk(top, followlinks=False):
+            closed: list[OSError] = []
+            for directory, names, others in os.walk(top, followlinks=False, onerror=closed.append):
                 names.sort(key=natural)
                 for link in [name for name in names if (Path(directory) / name).is_symlink()]:
                     yield _link(Path(directory) / link, top, root)
-                for name in sorted(files, key=natural):
+                for name in sorted(others, key=natural):
                     count += 1
                     if count > FILES:
-                        yield Found(top, str(top), f"it has more than {FILES} files: import it in parts")
+                        yield Found(top, str(top), top, f"it has more than {FILES} files: import it in parts")
                         return
                     yield _file(Path(directory) / name, top, root)
+            for error in closed:
+                path = Path(error.filename)
+                yield Found(path, _shown(path, top), top, f"a folder that cannot be read: {error.strerror}")
         else:
             yield _file(top, top.parent, top.resolve().parent)
 
@@ -90,7 +117,7 @@ def _shown(path: Path, top: Path) -> str:
 def _link(path: Path, top: Path, root: Path) -> Found:
     inside = _inside(path, root)
     why = "a link within the same folder, whose target is read itself" if inside else "a link out of the folder"
-    return Found(path, _shown(path, top), why)
+    return Found(path, _shown(path, top), top, why)
 
 
 def _inside(path: Path, root: Path) -> bool:
@@ -105,40 +132,41 @@ def _file(path: Path, top: Path, root: Path) -> Found:
     try:
         mode = path.lstat()
     except OSError as error:
-        return Found(path, shown, f"it cannot be read: {error.strerror}")
+        return Found(path, shown, top, f"it cannot be read: {error.strerror}")
     if stat.S_ISLNK(mode.st_mode):
         return _link(path, top, root)
     if not stat.S_ISREG(mode.st_mode):
-        return Found(path, shown, "a device, a socket or a pipe, not a regular file")
+        return Found(path, shown, top, "a device, a socket or a pipe, not a regular file")
     if mode.st_size == 0:
-        return Found(path, shown, "it is empty")
+        return Found(path, shown, top, "it is empty")
     if mode.st_size > FILE_BYTES:
-        return Found(path, shown, f"it is larger than {FILE_BYTES // 2**30} GiB")
-    return Found(path, shown)
+        return Found(path, shown, top, f"it is larger than {FILE_BYTES // 2**30} GiB")
+    return Found(path, shown, top)
 
 
 @dataclass
 class Text:
     """A file that is text. `damaged` lists lines that were too long or held NUL bytes."""
 
-    path: Path
+    found: Found
     encoding: str
     damaged: list[int]
     content: bytes | None = None  # of a small file, which is read once
 
-    def stream(self) -> io.BufferedReader | io.BytesIO:
-        return self.path.open("rb") if self.content is None else io.BytesIO(self.content)
+    def stream(self) -> AbstractContextManager[BinaryIO]:
+        return self.found.open() if self.content is None else closing(io.BytesIO(self.content))
 
     def sha256(self) -> str:
         """The checksum of its bytes."""
-        return sha256_of(self.path) if self.content is None else hashlib.sha256(self.content).hexdigest()
+        with self.stream() as raw:
+            return hashlib.file_digest(raw, "sha256").hexdigest()  # type: ignore[arg-type]
 
     def copy(self, place: Path) -> None:
-        """Copy its bytes to another path."""
-        if self.content is None:
-            shutil.copyfile(self.path, place, follow_symlinks=False)
-        else:
-            place.write_bytes(self.content)
+        """Copy its bytes to another path, whose directory is made. Raises StoreError."""
+        with self.stream() as raw, writing(place):
+            place.parent.mkdir(exist_ok=True)
+            with place.open("wb") as copy:
+                shutil.copyfileobj(raw, copy, BLOCK)
 
     def lines(self) -> Iterator[Line]:
         """Its lines, without their ends. One that is too long is cut and marked, so that no value is taken from it."""
@@ -146,7 +174,9 @@ class Text:
             number = 0
             while text := stream.readline(LINE_CHARS):
                 number += 1
-                if len(text) == LINE_CHARS and not text.endswith("\n"):
+                if len(text) == LINE_CHARS and '{"' in text:
+                    text += stream.readline(DOCUMENT_CHARS)
+                if len(text) in (LINE_CHARS, LINE_CHARS + DOCUMENT_CHARS) and not text.endswith("\n"):
                     self._note(number)
                     text = text[:80] + DAMAGED
                     while (rest := stream.readline(BLOCK)) and not rest.endswith("\n"):
@@ -169,7 +199,7 @@ class Text:
 def opened(found: Found) -> Text | str:
     """The file as text, or why it is not text."""
     try:
-        with found.path.open("rb") as stream:
+        with found.open() as stream:
             head = stream.read(SMALL)
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
@@ -178,10 +208,8 @@ def opened(found: Found) -> Text | str:
     kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "")
     if kind:
         return kind
-    if len(head) > 262 and head[257:262] == b"ustar":
-        return "a tar archive"
     encoding = encoding_of(head)
-    return Text(found.path, encoding, [], content) if encoding else "binary data"
+    return Text(found, encoding, [], content) if encoding else "binary data"
 
 
 def encoding_of(head: bytes) -> str:
@@ -205,12 +233,3 @@ def encoding_of(head: bytes) -> str:
         return "utf-16-be"
     controls = sum(head.count(code) for code in range(32) if code not in (0, 8, 9, 10, 12, 13, 27))
     return "" if controls > BINARY_SHARE * len(head) else "utf-8"
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file, read in blocks."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -14,6 +14,7 @@ from vtax.model.plan import InputFile
 from vtax.model.record import Record
 
 HOSTFILE = "hostfile"
+LOOPBACK = ("env", "LD_PRELOAD=/usr/local/bin/vtax-loopback.so")  # Open MPI has no option that does this
 
 
 class Ranks(Record):
@@ -37,11 +38,13 @@ class Mpirun(Record):
     """mpirun as one environment needs it.
 
     `interface` is the network interface of the cluster inside a node. `one_machine` environments (the host) run all
-    ranks next to each other and have no host file. `transport` "tcp" forces TCP even inside a node.
+    ranks next to each other and have no host file. `transport` "tcp" forces TCP even inside a node. `loopback`: all
+    nodes share this machine's own network, where mpirun, its daemons and the ranks must not listen on other addresses.
     """
 
     interface: str
     one_machine: bool = False
+    loopback: bool = False
     transport: str = "auto"
 
     def argv(
@@ -50,6 +53,8 @@ class Mpirun(Record):
         """The command that starts `program` on all ranks, run on the first node of `target` in its directory."""
         transports = "self,tcp" if self.transport == "tcp" else "self,sm,tcp"
         command = ["mpirun", "--allow-run-as-root", "--np", str(ranks.total), *self._placement(ranks)]
+        if self.loopback:  # the ranks inherit it from mpirun and from the daemons that it starts on other nodes
+            command = [*LOOPBACK, *command, "--prtemca", "prte_launch_agent", " ".join((*LOOPBACK, "prted"))]
         command += ["--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", transports]
         command += ["--mca", "btl_tcp_if_include", self.interface]
         if yield_when_idle:

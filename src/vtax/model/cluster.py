@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from vtax.model.names import Name, Sha256, WorkloadSource
-from vtax.model.record import FORMAT, Record, Seconds
+from vtax.model.record import FORMAT, Count, Record, Seconds
 from vtax.model.trial import Status
 
 
@@ -74,8 +74,8 @@ class CellRecord(Record):
     format: int = FORMAT
     cell: Name
     environment: Name
-    round: int
-    instance: int  # 1, or more when the cluster was lost and made again inside the cell
+    round: Count
+    instance: Count  # 1, or more when the cluster was lost and made again inside the cell
     status: Status
     failure: str = ""
     started: Seconds

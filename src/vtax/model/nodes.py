@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from vtax.model.names import StudyName
 from vtax.model.record import Record
+
+MOST_WORKERS = 64
+MOST_CPUS = 65_536
 
 
 class Role(StrEnum):
@@ -50,7 +56,7 @@ class NodeShape(Record):
 class ClusterShape(Record):
     """Master first, then the workers in order."""
 
-    nodes: tuple[NodeShape, ...]
+    nodes: Annotated[tuple[NodeShape, ...], Field(max_length=1 + MOST_WORKERS)]
 
     @property
     def workers(self) -> tuple[NodeShape, ...]:
@@ -71,7 +77,7 @@ class Target(Record):
     """The nodes of one trial, in the order that matters (client before server), and its directory on each of them."""
 
     scope: Scope
-    nodes: tuple[NodeShape, ...]
+    nodes: Annotated[tuple[NodeShape, ...], Field(max_length=1 + MOST_WORKERS)]
     directory: str
 
     @property
@@ -98,7 +104,7 @@ class HostCapacity(Record):
     """What the plan needs to know of the machine: its CPUs in the order in which they are given away, its memory, its
     last-level caches as far as they are known."""
 
-    cpu_ids: tuple[int, ...]
+    cpu_ids: Annotated[tuple[int, ...], Field(max_length=MOST_CPUS)]
     memory_bytes: int
     last_caches: tuple[LastCache, ...] = ()
 

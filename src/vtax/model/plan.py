@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field, JsonValue
 
@@ -11,8 +12,11 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.names import Name, TrialId
 from vtax.model.nodes import ClusterShape, HostCapacity, Phase, Target
-from vtax.model.record import FORMAT, Record
+from vtax.model.record import FORMAT, TRIALS, Count, Record
 from vtax.model.study import EnvironmentSpec, Interleave, Study
+
+WORK = 50_000  # of a plan: what its trials repeat
+ENVIRONMENTS = 10_000
 
 
 class InputFile(Record):
@@ -54,7 +58,8 @@ class Step(Record):
 
     A step without a command only places its `inputs`. `phase` says when it runs. A background step with a `service`
     must be ready in its way, and is stopped by its signal. `usage` is a file like `outputs`: what the command used, as
-    `vtax-run` counted it. `success` are the exit codes that are good.
+    `vtax-run` counted it. `success` are the exit codes that are good. `outside` is what this machine is to count of its
+    nodes meanwhile (see `model/outside.py`).
     """
 
     nodes: tuple[str, ...]
@@ -69,6 +74,7 @@ class Step(Record):
     service: Service | None = None
     usage: str = ""
     success: tuple[int, ...] = (0,)
+    outside: tuple[str, ...] = ()
 
 
 class Load(Record):
@@ -100,7 +106,7 @@ class Work(Record):
 class PlannedTrial(Record):
     id: TrialId
     work: Name
-    iteration: int
+    iteration: Count
     warmup: bool
 
 
@@ -108,9 +114,9 @@ class Cell(Record):
     """One environment in one round, on a freshly provisioned cluster. `estimate_s` is of all of it, 0 if unknown."""
 
     id: Name
-    round: int
+    round: Count
     environment: Name
-    trials: tuple[PlannedTrial, ...]
+    trials: Annotated[tuple[PlannedTrial, ...], Field(max_length=TRIALS)]
     estimate_s: float = 0.0
 
 
@@ -134,10 +140,10 @@ class Plan(Record):
     study: Study
     capacity: HostCapacity
     shape: ClusterShape
-    environments: tuple[EnvironmentSpec, ...]
+    environments: Annotated[tuple[EnvironmentSpec, ...], Field(max_length=ENVIRONMENTS)]
     capabilities: Mapping[str, Capabilities] = Field(default_factory=dict)  # by environment; none in format 1
-    work: tuple[Work, ...]
-    cells: tuple[Cell, ...]
+    work: Annotated[tuple[Work, ...], Field(max_length=TRIALS)]  # of imported logs, often one for each trial
+    cells: Annotated[tuple[Cell, ...], Field(max_length=TRIALS)]
     left_out: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     estimate_s: float

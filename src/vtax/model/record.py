@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 FORMAT = 2  # of every artefact; raised when a reader of the old one would go wrong
 
 
+TRIALS = 500_000  # of a campaign
 Labels = Mapping[str, str]
+Count = Annotated[int, Field(ge=0, le=TRIALS)]  # of rounds, or of what is repeated in one
 Seconds = Annotated[float, Field(ge=0)]  # a time or a duration
 
 

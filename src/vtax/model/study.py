@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from vtax.model.names import MountPoint, Name, Sha256, WorkloadName, WorkloadSource
 from vtax.model.nodes import Scope
-from vtax.model.record import Record
+from vtax.model.record import Count, Record
 
 # What becomes an argument of mmdebstrap or a line of apt's sources: no option, no bracket, no white space gets through,
 # whether it comes from a study file or from the plan of a campaign.
@@ -57,8 +57,8 @@ class Selection(Record):
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
-    rounds: int | None = None
-    iterations: int | None = None
+    rounds: Count | None = None
+    iterations: Count | None = None
 
     def has(self, label: str) -> bool:
         return label not in self.skip and (not self.only or label in self.only)
@@ -123,8 +123,8 @@ class BenchmarkSpec(Record):
     label: str
     scopes: tuple[Scope, ...]
     nodes: tuple[str, ...] = ()  # only these, in the scopes that take nodes one by one; () is all
-    warmup: int = 0
-    iterations: int = 1
+    warmup: Count = 0
+    iterations: Count = 1
     load: str = ""  # label of the entry that runs at the same time, as a disturbance
     alone: bool = True  # False: only the load of others
     one_way: bool = False  # in the scope of pairs: every pair of nodes in one direction only
@@ -163,8 +163,8 @@ class Study(Record):
 
     name: str
     seed: int
-    rounds: int
-    looks: tuple[int, ...] = ()
+    rounds: Count
+    looks: tuple[Count, ...] = ()
     anytime: bool = False  # intervals that hold after every round, so that `looks` are all rounds from six on
     budget_s: float | None = None  # wall time of a campaign; its end is no evidence
     control: bool = False  # whether an environment repeats the baseline in every round

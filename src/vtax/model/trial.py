@@ -9,11 +9,14 @@ from pydantic import Field, JsonValue
 
 from vtax.model.names import FileName, Name, RawFile, TrialId
 from vtax.model.nodes import Phase, Scope
-from vtax.model.record import FORMAT, Record, Seconds
+from vtax.model.record import FORMAT, Count, Record, Seconds
+
+OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
 
 
 class CommandResult(Record):
-    """One finished command. `exit_code` is negative for a signal, as in `subprocess`."""
+    """One finished command. `exit_code` is negative for a signal, as in `subprocess`. `stopped` is why vtax ended it,
+    apart from its time limit."""
 
     argv: tuple[str, ...]
     exit_code: int
@@ -22,12 +25,14 @@ class CommandResult(Record):
     started: float  # Unix time, s
     elapsed_s: float
     timed_out: bool = False
+    stopped: str = ""
 
 
 class StepRecord(Record):
     """What one step did on one node. File names are relative to the trial's directory in the campaign.
 
-    `left` are the programs that it left running, which were ended with it.
+    `left` are the programs that it left running, which were ended with it. `stopped` is why vtax ended it before its
+    time limit; "" when it did not.
     """
 
     step: int
@@ -43,6 +48,7 @@ class StepRecord(Record):
     outputs: Mapping[str, FileName] = Field(default_factory=dict)  # name in the node -> file
     phase: Phase = Phase.RUN
     left: tuple[str, ...] = ()
+    stopped: str = ""
 
 
 class Status(StrEnum):
@@ -56,7 +62,8 @@ class Imported(Record):
     """Where an imported trial was read from. Lines count from 1, in the original file.
 
     `facts` are what the log says of the machine, the programs and the run; one that it does not say is absent.
-    `refused` are sentences about values that are in the log and were not taken.
+    `refused` are sentences about values that are in the log and were not taken. `source` is the node that a prefix of
+    every line names; `pieces` are first line and number of lines of each part, where other lines are between them.
     """
 
     file: str
@@ -67,6 +74,10 @@ class Imported(Record):
     reader: str
     facts: Mapping[str, JsonValue] = Field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    source: str = ""
+    pieces: tuple[tuple[int, int], ...] = ()
+    labels: Mapping[str, str] = Field(default_factory=dict)  # of all its values, as whoever imported it stated
+    unit: str = ""  # of values whose unit the log does not say, as whoever imported it stated
 
 
 class Pause(Record):
@@ -91,14 +102,14 @@ class TrialRecord(Record):
     format: int = FORMAT
     id: TrialId
     environment: Name
-    round: int
+    round: Count
     cell: Name
     work: Name
     benchmark: str
     label: str
     scope: Scope
     nodes: tuple[str, ...]
-    iteration: int
+    iteration: Count
     warmup: bool
     params: Mapping[str, JsonValue]
     status: Status
@@ -111,6 +122,8 @@ class TrialRecord(Record):
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
     step_counters: Mapping[int, Mapping[str, float]] = Field(default_factory=dict)  # of the machine while a step ran
     plan_sha256: str = ""  # of the plan that it ran by; "" in records of older versions, and of imported logs
+    outside: Mapping[str, float] = Field(default_factory=dict)  # counted of the nodes from outside while it ran
+    not_outside: Mapping[str, str] = Field(default_factory=dict)  # what should have been, and why it was not
     pause: Pause | None = None  # None in a round whose clusters are not paused
     imported: Imported | None = None  # of a log that vtax did not make
     texts: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)

@@ -17,7 +17,8 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Phase, Scope, Target
-from vtax.model.plan import Cell, Load, Plan, PlannedTrial, Work
+from vtax.model.plan import WORK, Cell, Load, Plan, PlannedTrial, Work
+from vtax.model.record import TRIALS
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Selection, Study
 from vtax.planning.interleaving import arranged
 from vtax.planning.selections import selected, unselected
@@ -50,6 +51,7 @@ def make_plan(
     brief = [spec.name for spec in environments if spec.selection.rounds_of(study.rounds) < study.rounds]
     arrangement = arranged(study, capacity, capabilities, brief)
     shape = arrangement.shape
+    _refuse_too_much(study, environments, shape)
     frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
     skipped = [*left_out, *((arrangement.refused,) if arrangement.refused else ()), *unfit]
@@ -84,6 +86,32 @@ def make_plan(
             interleave=arrangement.interleave,
         )
     )
+
+
+def _refuse_too_much(study: Study, environments: Sequence[EnvironmentSpec], shape: ClusterShape) -> None:
+    """Raise UsageError before a plan is made that does not fit into memory, and of which no campaign could be read."""
+    work = {
+        entry.label: sum(number_of_targets(entry, scope, shape) for scope in entry.scopes) for entry in study.benchmarks
+    }
+    trials = sum(
+        work[entry.label]
+        * (entry.warmup + spec.selection.iterations_of(entry.iterations))
+        * spec.selection.rounds_of(study.rounds)
+        for spec in environments
+        for entry in study.benchmarks
+        if entry.alone and spec.selection.has(entry.label)
+    )
+    cells = sum(spec.selection.rounds_of(study.rounds) for spec in environments)
+    for count, what, most in (
+        (cells, "cells", TRIALS),
+        (trials, "trials", TRIALS),
+        (len(environments) * sum(work.values()), "pieces of work", WORK),
+    ):
+        if count > most:
+            raise UsageError(
+                f"the study has {count} {what}, and at most {most} are planned",
+                remedy="plan fewer rounds, iterations, entries or nodes: the more pairs of nodes, the more trials",
+            )
 
 
 def overhead_s(spec: EnvironmentSpec, provider: Provider, interleave: Interleave) -> float:
@@ -202,6 +230,20 @@ def _freeze(study: Study, shape: ClusterShape) -> tuple[tuple[_Frozen, ...], lis
     if lost := [label for label, load in first.items() if not load]:
         raise UsageError(f"{lost[0]} cannot be a load: it is not run on this machine", detail="\n".join(said))
     return frozen, said
+
+
+def number_of_targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape) -> int:
+    """How many `targets` there are."""
+    nodes = [node for node in shape.nodes if not spec.nodes or node.name in spec.nodes]
+    match scope:
+        case Scope.NODE:
+            return len(nodes)
+        case Scope.SHARED:
+            return sum(node in shape.workers for node in nodes)
+        case Scope.PAIRS:
+            return len(nodes) * (len(nodes) - 1) // (2 if spec.one_way else 1)
+        case Scope.WORKERS | Scope.CLUSTER | Scope.PROVISIONING:
+            return 1
 
 
 def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str) -> tuple[Target, ...]:

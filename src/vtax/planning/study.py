@@ -16,7 +16,7 @@ from typing import Any
 from vtax.analysis.records import VERDICT_FROM
 from vtax.errors import Mistake, StudyError, UsageError
 from vtax.model.names import STUDY_NAME
-from vtax.model.nodes import Scope
+from vtax.model.nodes import MOST_WORKERS, Scope
 from vtax.model.study import (
     BenchmarkSpec,
     EnvironmentSpec,
@@ -35,6 +35,8 @@ from vtax.planning.workloads import expanded
 from vtax.providers import option_models
 from vtax.tools import benchmarks
 
+VALUES = 10_000  # in a study; a long one has some hundred
+DOTS = 100  # in a line: keys with many parts take the square of their number to read
 CONTROL = "control"  # the environment that repeats the baseline
 
 
@@ -64,6 +66,7 @@ def based(study: Study, directory: Path) -> Study:
 
 def parse(text: str, source: str) -> Study:
     """The study in `text`. Raises StudyError with every mistake at once."""
+    _refuse_dots(text, source)
     try:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and arrays nested as deeply
@@ -73,6 +76,10 @@ def parse(text: str, source: str) -> Study:
 
 def check(raw: Mapping[str, Any], source: str) -> Study:
     """The study in a table that was read from TOML. Raises StudyError with every mistake at once."""
+    if _values(raw) > VALUES:
+        raise StudyError(
+            source, [Mistake("(file)", f"it has more than {VALUES} values", "split it into several studies")]
+        )
     mistakes = list(unsupported_values(raw, ""))
     if mistakes:
         raise StudyError(source, mistakes)
@@ -90,6 +97,24 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     if mistakes or table is None:
         raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
     return _study(table, environments, entries)
+
+
+def _refuse_dots(text: str, source: str) -> None:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > DOTS:
+            why = f"line {number} has more than {DOTS} dots"
+            raise StudyError(source, [Mistake("(file)", why, "write it as several lines")])
+
+
+def _values(raw: object) -> int:
+    """How many values there are, as far as it matters."""
+    left, count = [raw], 0
+    while left and count <= VALUES:
+        one = left.pop()
+        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        left += inside
+        count += 1
+    return count
 
 
 def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries: tuple[BenchmarkSpec, ...]) -> Study:
@@ -347,5 +372,5 @@ def _uneven(raw: Mapping[str, Any], environments: Sequence[str], entries: Sequen
 def _node_names(raw: Mapping[str, Any]) -> list[str]:
     table = raw.get("nodes")
     workers = table.get("workers", 2) if isinstance(table, dict) else 2
-    count = workers if isinstance(workers, int) and 1 <= workers <= 64 else 2
+    count = workers if isinstance(workers, int) and 1 <= workers <= MOST_WORKERS else 2
     return ["master", *(f"worker{number}" for number in range(1, count + 1))]

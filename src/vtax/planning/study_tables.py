@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from vtax.model.names import STUDY_NAME as NAME
 from vtax.model.names import WORKLOAD_SOURCE, MountPoint, WorkloadName
-from vtax.model.nodes import Scope
+from vtax.model.nodes import MOST_WORKERS, Scope
 from vtax.model.record import Record
 from vtax.model.study import (
     Component,
@@ -75,7 +75,7 @@ class NodeOverride(Table):
 class NodesTable(Table):
     """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs."""
 
-    workers: Annotated[int, Field(ge=1, le=64)] = 2
+    workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 2
     cpus: Literal["auto"] | Count = "auto"
     memory: SizeOrAuto = "auto"
     disk: SizeOrAuto = "auto"

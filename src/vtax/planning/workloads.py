@@ -141,7 +141,7 @@ provider = "host"
 network = "auto"         # with root, every node has its own network stack, as containers have
 
 [environments.container]
-provider = "container"   # Docker where its daemon answers, otherwise Podman; or name one: "docker", "podman"
+provider = "container"   # the engine that works here; docs/study.md names them
 
 [nodes]
 workers = {workers}

@@ -5,11 +5,12 @@ Planner, audit and analysis read a provider's `capabilities`, never its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from vtax.facts.perf import Subject
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
@@ -90,6 +91,13 @@ class Creation:
     process: int | None = None  # of this machine: with all its descendants it is the node
 
 
+class Outside(NamedTuple):
+    """Where this machine sees a node: what its events are counted of, and the control group of its memory."""
+
+    subject: Subject | None = None
+    memory: Path | None = None
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A live cluster. `commands` are the command lines that created it, for the report."""
@@ -107,6 +115,9 @@ class Cluster:
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # node -> what only its provider can observe
     shared_transports: Mapping[frozenset[str], Transport] = field(default_factory=dict)  # of nodes on one machine
     pausing: Pausing | None = None  # None: this provider cannot pause its clusters
+    outside: Callable[[Sequence[str]], tuple[Outside, ...]] | None = (
+        None  # of nodes; None: they are not on this machine
+    )
     creations: Mapping[str, Creation] = field(default_factory=dict)  # of nodes, where this process created them
 
     def node(self, name: str) -> Node:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vtax.errors import PauseError
-from vtax.providers.freezer import FREEZER, ROOT, Freezer
+from vtax.providers.freezer import FREEZER, PROC, ROOT, Freezer
 
 PREFIX = "vtax-"
 
@@ -28,7 +28,8 @@ class Hierarchy:
     `cpu` has no limit for a node, but makes its processes one party for the scheduler, as those of a container are.
     Outside such groups every session of a terminal or a login is a party (sched_autogroup), so on a busy machine a
     program over several logins would get more time than the same program in containers. `account`, where it is a tree
-    of its own, counts their CPU time.
+    of its own, counts their CPU time. In `events` what the kernel and the processors do for a group is counted: a tree
+    of its own, or that of version 2 where both versions are mounted.
     """
 
     version: int
@@ -37,10 +38,11 @@ class Hierarchy:
     freezer: Path | None = None
     cpu: Path | None = None
     account: Path | None = None
+    events: Path | None = None
 
     @property
     def trees(self) -> tuple[Path, ...]:
-        others = (tree for tree in (self.freezer, self.cpu, self.account) if tree)
+        others = (tree for tree in (self.freezer, self.cpu, self.account, self.events) if tree)
         return tuple(dict.fromkeys((self.cpuset, self.memory, *others)))
 
     def freezer_of(self, campaign: str) -> Freezer | None:
@@ -54,13 +56,55 @@ def find(root: Path = ROOT) -> Hierarchy | None:
     if (root / "cgroup.controllers").exists():
         controllers = (root / "cgroup.controllers").read_text().split()
         usable = {"cpuset", "memory"} <= set(controllers) and os.access(root / "cgroup.subtree_control", os.W_OK)
-        return Hierarchy(2, root, root) if usable and os.access(root, os.W_OK) else None
+        return Hierarchy(2, root, root, events=root) if usable and os.access(root, os.W_OK) else None
     cpuset, memory = root / "cpuset", root / "memory"
     if _usable(cpuset) and _usable(memory):
         apart = (root / "cpuacct").resolve() != (root / "cpu").resolve()
-        others = (root / FREEZER, root / "cpu", *((root / "cpuacct",) if apart else ()))
-        return Hierarchy(1, cpuset, memory, *(tree if _usable(tree) else None for tree in others))
+        freezer, cpu, account = (
+            tree if _usable(tree) else None for tree in (root / FREEZER, root / "cpu", root / "cpuacct")
+        )
+        return Hierarchy(1, cpuset, memory, freezer, cpu, account if apart else None, events(root))
     return None
+
+
+def events(root: Path = ROOT) -> Path | None:
+    """The tree by whose groups events are counted; None where this process may not make any."""
+    top = root if (root / "cgroup.controllers").exists() else root / "unified"
+    return next((tree for tree in (root / "perf_event", top) if _usable(tree)), None)
+
+
+def of_process(pid: int, controller: str, root: Path = ROOT, proc: Path = PROC) -> Path | None:
+    """The group of a process in the tree of a controller, or in that of version 2 where the controller has none; None
+    where that cannot be seen."""
+    lines = [line.split(":", 2) for line in _read(proc / str(pid) / "cgroup").splitlines()]
+    named = [path for _, names, path in lines if controller in names.split(",")]
+    unified = [path for _, names, path in lines if not names]
+    top = root if (root / "cgroup.controllers").exists() else root / "unified"
+    found = root / controller / named[0].lstrip("/") if named else top / unified[0].lstrip("/") if unified else None
+    return found if found is not None and str(pid) in _read(found / "cgroup.procs").split() else None
+
+
+def gather(tree: Path, campaign: str, group: str, members: Path) -> Path:
+    """A group in the tree of events with all processes of another group, whose children will be in it too."""
+    place = tree / f"{PREFIX}{campaign}" / group
+    place.mkdir(parents=True, exist_ok=True)
+    while missing := _pids(members) - _pids(place):  # what they start meanwhile is found the next time
+        for pid in missing:
+            with contextlib.suppress(ProcessLookupError):
+                (place / "cgroup.procs").write_text(pid)
+    return place
+
+
+def _pids(group: Path) -> set[str]:
+    """The processes of a group; "0" is one that cannot be seen from here."""
+    return set(_read(group / "cgroup.procs").split()) - {"0"}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def _usable(tree: Path) -> bool:
@@ -150,9 +194,13 @@ def remove(where: Hierarchy, campaign: str) -> None:
     if freezer := where.freezer_of(campaign):
         freezer.thaw()  # frozen processes would not end
     for tree in where.trees:
-        top = tree / f"{PREFIX}{campaign}"
-        if not top.exists():
-            continue
+        remove_groups(tree, campaign)
+
+
+def remove_groups(tree: Path, campaign: str) -> None:
+    """The same in one tree."""
+    top = tree / f"{PREFIX}{campaign}"
+    if top.exists():
         for place in [*(place for place in top.iterdir() if place.is_dir()), top]:
             _remove(place)
 

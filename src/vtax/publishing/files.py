@@ -10,16 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vtax.analysis.claims import Claims, Compared, compare_claims
 from vtax.analysis.records import Analysis
 from vtax.evaluation.evaluate import Evaluation
+from vtax.model.measurement import Measurement
 from vtax.model.plan import Origin
+from vtax.model.trial import TrialRecord
 from vtax.publishing.formats import chosen
+from vtax.reference import MUST_AGREE
+from vtax.reference import report as report_of
 from vtax.report.document.answer.model import Answer
 from vtax.report.document.compose import document_of
 from vtax.report.document.model import Document
 from vtax.report.formats import Made
 from vtax.report.records import Reference, ReportInput
-from vtax.store import Campaign
+from vtax.store import CLAIMS, Campaign
 from vtax.tools import declared_metrics
 
 THREE = 3  # environments from which another baseline shows something new
@@ -39,15 +44,15 @@ def render(
     formats: Sequence[str],
     figures: Sequence[str],
     *,
-    with_reference: bool,
+    published: Sequence[str] = (),
     cache: Path | None = None,
 ) -> list[Path]:
-    """Write the report in `formats` and `figures`. Returns the written files, the page first. `cache` keeps the script
-    of the page's figures.
+    """Write the report in `formats` and `figures`. Returns the written files, the page first. `published` names reports
+    of others whose figures are shown; `cache` keeps the script of the page's figures.
 
-    Raises EnvironmentMissing where no program here can make a PDF.
+    Raises UsageError for a report that is not known, EnvironmentMissing where no program here can make a PDF.
     """
-    document = document_of(content_of(campaign, found, with_reference))
+    document = document_of(content_of(campaign, found, published))
     wanted = chosen(formats)
     images = list(dict.fromkeys([*figures, *(name for one in wanted for name in one.figures)]))
     captions = {}
@@ -70,7 +75,7 @@ def _figures(document: Document, formats: Sequence[str]) -> Iterator[tuple[str, 
             yield f"figures/{one.name}.{format}", draw(one, format), one.caption
 
 
-def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> ReportInput:
+def content_of(campaign: Campaign, found: Evaluation, asked: Sequence[str]) -> ReportInput:
     """What the report is made from: the analysis and the campaign's records."""
     about, plan = campaign.about(), campaign.plan()
     declared = declared_metrics(plan.study.benchmarks)
@@ -87,8 +92,10 @@ def content_of(campaign: Campaign, found: Evaluation, with_reference: bool) -> R
         workload=campaign.workload(),
         host_facts=about["host"],
         meanings={label: {m.name: m.meaning for m in known} for label, known in declared.items()},
-        references=references() if with_reference else (),
+        references=references(asked),
+        asked=tuple(asked),
         imports=_imports(campaign),
+        claims=compared_claims(campaign, found.measurements, found.trials),
         plan_frozen=found.seal.frozen,
         directory=shlex.quote(campaign.directory.resolve().name),  # where it lies is nobody else's business
     )
@@ -115,6 +122,15 @@ def other_baselines(found: Evaluation) -> tuple[str, ...]:
     return tuple(name for name in names if name != plan.study.baseline)
 
 
+def compared_claims(
+    campaign: Campaign, measurements: Sequence[Measurement], trials: Sequence[TrialRecord]
+) -> tuple[Compared, ...]:
+    """The published numbers that were given with imported logs, against the logs; none for other campaigns."""
+    if not (campaign.directory / CLAIMS).exists():
+        return ()
+    return compare_claims(campaign.read(CLAIMS, Claims).claims, measurements, trials)
+
+
 def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
     """The tables of imports into a campaign; none for a campaign that vtax ran, or where that record is lost."""
     try:
@@ -124,13 +140,12 @@ def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
     return tuple(table for table in tables if isinstance(table, dict)) if isinstance(tables, list) else ()
 
 
-def references() -> tuple[Reference, ...]:
-    """Every published figure, as the report takes it; those under load left out."""
-    from vtax.reference import MUST_AGREE, reports
+def references(asked: Sequence[str]) -> tuple[Reference, ...]:
+    """The published figures of some reports, as the page takes them; those under load left out. Raises UsageError."""
     from vtax.tools import alike
 
     found = []
-    for known in reports():
+    for known in map(report_of, asked):
         for figure in known.figures:
             benchmarks = sorted(alike(figure.benchmark, figure.metric))
             found += [
@@ -144,6 +159,8 @@ def references() -> tuple[Reference, ...]:
                     source=known.key,
                     labels={name: figure.labels[name] for name in MUST_AGREE if name in figure.labels},
                     environment=figure.environment,
+                    n=figure.n,
+                    ratio=known.ratio(figure),
                     corrected=figure.corrected,
                     caution=figure.caution,
                 )

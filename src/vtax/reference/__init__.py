@@ -1,4 +1,4 @@
-"""Published results: what five reports printed about virtual machines and containers, and what they expected.
+"""Published results: what others printed about virtual machines and containers, and what they expected.
 
 One TOML file per report, in base units. `printed` is the text of the report; where its own logs or numbers prove
 the unit wrong, `value` is the correct one and `corrected` says why. `caution` says how not to read a figure.
@@ -17,11 +17,17 @@ from vtax.errors import UsageError
 from vtax.model.record import Labels, Record
 from vtax.tools import alike
 
-MUST_AGREE = ("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes")
+MUST_AGREE = (
+    *("stressor", "protocol", "direction", "operation", "file_bytes", "record_bytes", "test"),
+    *("workload", "connections", "depth", "jobs", "pattern", "block", "sockets", "side"),
+)
 
 
 class Figure(Record):
-    """One published result, in base units: a value (with its standard deviation over `n` runs) or a range."""
+    """One published result, in base units: a value (with its standard deviation over `n` runs) or a range.
+
+    Where only a ratio was published, it is that, and `relative_to` is what it is a ratio to.
+    """
 
     environment: str
     benchmark: str
@@ -32,6 +38,7 @@ class Figure(Record):
     low: float | None = None
     high: float | None = None
     n: int | None = None
+    relative_to: str = ""
     labels: Labels = Field(default_factory=dict)
     place: str
     printed: str
@@ -46,16 +53,36 @@ class Figure(Record):
 
 
 class Report(Record):
-    """One report: who measured on what, and every figure that it printed as a number."""
+    """One report: who measured on what, and every figure that it printed as a number.
+
+    `baseline` is the environment that it compares others with. `remarks` say what is wrong with it as a whole.
+    """
 
     key: str
     title: str
     author: str
     published: str
     source: str
+    repository: str = ""
+    commit: str = ""
     machine: str
+    baseline: str = ""
+    remarks: tuple[str, ...] = ()
     environments: Mapping[str, str]
     figures: tuple[Figure, ...]
+
+    def ratio(self, figure: Figure) -> float | None:
+        """A figure as a multiple of what its baseline has under the same conditions; None where it has no such figure,
+        or is it."""
+        if figure.value is None or figure.environment == self.baseline:
+            return None
+        same = ("benchmark", "metric", "labels", "unit")
+        found = [
+            other.value
+            for other in self.figures
+            if other.environment == self.baseline and all(getattr(other, key) == getattr(figure, key) for key in same)
+        ]
+        return figure.value / found[0] if len(found) == 1 and found[0] else None
 
 
 @cache

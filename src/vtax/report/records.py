@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from vtax.analysis.claims import Compared
 from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord, Workload
 from vtax.model.plan import Plan
@@ -30,6 +31,8 @@ class Reference(Record):
     source: str  # who measured it, where and on what, in a few words
     labels: Labels = Field(default_factory=dict)
     environment: str = ""  # the kind of environment it is of, where the source says so
+    n: int | None = None  # runs
+    ratio: float | None = None  # to the baseline of the same source
     corrected: str = ""  # why it is not the number that was printed
     caution: str = ""  # what it is not
 
@@ -44,7 +47,8 @@ class ReportInput(Record):
 
     `readings` hold, by trial, the time series that figures show; `versions` are of packages in the image;
     `meanings` maps label of an entry -> metric -> what the metric is, in the order in which it declares its metrics;
-    `references` are shown where they are given; `image_sha256` is of the root file system's archive.
+    `references` are shown where they are given, `asked` names the reports that they are from; `image_sha256` is of the
+    root file system's archive.
     """
 
     analysis: Analysis
@@ -56,7 +60,9 @@ class ReportInput(Record):
     host_facts: Mapping[str, Any] = Field(default_factory=dict)
     meanings: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     references: tuple[Reference, ...] = ()
+    asked: tuple[str, ...] = ()  # the published reports that were asked for
     imports: tuple[Mapping[str, Any], ...] = ()  # what each `vtax import` into the campaign found, file by file
+    claims: tuple[Compared, ...] = ()  # published numbers against the imported logs
     image_sha256: str = ""
     directory: str = "DIR"  # of the campaign, as a command names it
     image_recipe: str = ""

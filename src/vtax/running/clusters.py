@@ -129,6 +129,8 @@ def saved_clusters(paths: Paths) -> list[SavedCluster]:
     for path in sorted((paths.state / "clusters").glob("*.json")):
         try:
             found.append(SavedCluster.model_validate_json(path.read_bytes()))
+        except FileNotFoundError:
+            continue  # taken down since it was listed
         except ValidationError as error:
             raise UsageError(
                 f"{path} is damaged", detail=str(error), remedy="remove the file, then run `vtax clean`"
@@ -168,16 +170,22 @@ def answers(found: ConnectedCluster) -> dict[str, bool]:
 
 def down(name: str, paths: Paths) -> None:
     """Take a cluster down. Raises UsageError when there is none, or when another process is doing that."""
+    _saved(paths, name)
+    with files.locked(_place(paths, name).with_suffix(".lock")) as mine:
+        if not mine:
+            raise UsageError(f"{name} is being taken down by another process", remedy="wait for it")
+        about = _saved(paths, name)  # that process may have ended since, and another cluster be up
+        site = _site(paths, about.campaign, name, about.image)
+        destroy(provider(about.spec.provider, paths.runtime), site, None)
+        remove_campaign(site.keys.parent)
+        _place(paths, name).unlink(missing_ok=True)
+
+
+def _saved(paths: Paths, name: str) -> SavedCluster:
+    """The cluster of an environment that is up. Raises UsageError when there is none."""
     for about in saved_clusters(paths):
         if about.spec.name == name:
-            with files.locked(_place(paths, name).with_suffix(".lock")) as mine:
-                if not mine:
-                    raise UsageError(f"{name} is being taken down by another process", remedy="wait for it")
-                site = _site(paths, about.campaign, name, about.image)
-                destroy(provider(about.spec.provider, paths.runtime), site, None)
-                remove_campaign(site.keys.parent)
-                _place(paths, name).unlink(missing_ok=True)
-            return
+            return about
     raise UsageError(f"{name} is not up", remedy="run `vtax status` to see what is up")
 
 

@@ -18,7 +18,7 @@ from vtax.paths import Paths
 from vtax.providers import all_providers
 from vtax.providers.base import Leftover
 from vtax.running.sites import origin_of
-from vtax.store import is_alive
+from vtax.store import is_alive, unused
 
 WAIT_S = 60.0  # for another `vtax clean`
 STRAY = "image without a name"
@@ -43,8 +43,8 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
     found += [Leftover("files", UNFINISHED, str(place), "", origin="image build") for place in unfinished(paths.images)]
     if everything:
         return found
-    by_hand = set(_by_hand(paths).values())
     used = {name for name in {item.campaign for item in found} if is_alive(paths.runtime / name)}
+    by_hand = set(_by_hand(paths).values())  # after it: `vtax up` saves a cluster before it ends
     return [item for item in found if item.campaign not in used | by_hand]
 
 
@@ -53,36 +53,50 @@ def labelled(paths: Paths) -> list[Leftover]:
     return [item for one in all_providers(paths.runtime).values() for item in one.leftovers()]
 
 
-def clean(items: Sequence[Leftover], paths: Paths) -> None:
-    """Remove what `leftovers` found. Raises UsageError while another process does the same."""
+def clean(items: Sequence[Leftover], paths: Paths, *, everything: bool = False) -> list[Leftover]:
+    """Remove what `leftovers` found. Returns what has come into use since, which stays unless `everything` goes: a
+    campaign that is resumed has the labels that it had. Raises UsageError while another process does the same."""
     if not items:
-        return
+        return []
     paths.state.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + WAIT_S
     while True:
         with files.locked(paths.state / "clean.lock") as mine:
             if mine:
-                _clean(items, paths)
-                return
+                return _clean(items, paths, everything=everything)
         if time.monotonic() > deadline:
             raise UsageError("another process is cleaning up", remedy="wait until it ends, or stop it")
 
 
-def _clean(items: Sequence[Leftover], paths: Paths) -> None:
+def _clean(items: Sequence[Leftover], paths: Paths, *, everything: bool) -> list[Leftover]:
     providers = all_providers(paths.runtime)
-    made = [item for item in items if item.provider in providers and item.kind != STRAY]
-    for name, campaign in dict.fromkeys((item.provider, item.campaign) for item in made):
-        providers[name].destroy(campaign)
+    labels: dict[str, list[Leftover]] = {}
     for item in items:
         if item.kind == STRAY:
             providers[item.provider].remove_stray_image(item.name)
         elif item.kind == UNFINISHED:
             discard(Path(item.name))
-        elif item.provider == "files":
+        else:
+            labels.setdefault(item.campaign, []).append(item)
+    kept: list[Leftover] = []
+    for label, mine in labels.items():
+        with unused(paths.runtime / label) as free:
+            if free or everything:
+                _clean_label(label, mine, paths)
+            else:
+                kept += mine
+    return kept
+
+
+def _clean_label(label: str, items: Sequence[Leftover], paths: Paths) -> None:
+    providers = all_providers(paths.runtime)
+    for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
+        providers[name].destroy(label)
+    for item in items:
+        if item.provider == "files":
             _remove(Path(item.name))
-    gone = {item.campaign for item in items}
     for path, campaign in _by_hand(paths).items():
-        if campaign in gone:
+        if campaign == label:
             path.unlink(missing_ok=True)
 
 

@@ -31,14 +31,19 @@ def fetched(
     """Fetch a step's output files; one that does not exist is not in the record."""
     outputs = {}
     for name in names:
-        file = f"{number}.{node}.{_plain(name)}"
+        file = place_of(number, node, name, place)
         with suppress(CommandError):
-            result = transport.run(("cat", name), timeout_s=CARRY_S, directory=directory, stdout=place / file)
+            result = transport.run(("cat", name), timeout_s=CARRY_S, directory=directory, stdout=file)
             if result.exit_code == 0:
-                outputs[name] = file
+                outputs[name] = file.name
             else:
-                (place / file).unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
     return outputs
+
+
+def place_of(number: int, node: str, name: str, place: Path) -> Path:
+    """Where an output file of a step on a node is kept in the trial's directory."""
+    return place / f"{number}.{node}.{_plain(name)}"
 
 
 def _plain(name: str) -> str:
@@ -71,6 +76,7 @@ def record_of(
         outputs=outputs,
         phase=step.phase,
         left=_left(place / err),
+        stopped=result.stopped,
     )
 
 

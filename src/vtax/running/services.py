@@ -75,6 +75,8 @@ class Services:
         deadline = time.monotonic() + limit_s
         lacks = ""
         while (left_s := deadline - time.monotonic()) > 0:
+            if reason := one.running.too_long():
+                return f"{called(one.step)} on {one.node}: {reason}"
             ended = one.running.ended()  # asked first: what it printed last counts
             lacks = self._lacks(one, ready, transport, left_s)
             if not lacks:
@@ -105,6 +107,15 @@ class Services:
         asked = transport.run(("sh", "-s", f"{port}", f"{tries}"), timeout_s=ASK_S, stdin=PORT)
         return asked.exit_code == 0
 
+    def gone(self) -> str:
+        """Why what they serve has to end now; "" while all are as they must be. `stop` says more about it."""
+        for one in self.started:
+            if reason := one.running.too_long():
+                return f"{called(one.step)} on {one.node}: {reason}"
+            if one.service.exits is None and one.running.ended():
+                return f"{called(one.step)} on {one.node} has ended"
+        return ""
+
     def stop(self) -> tuple[list[StepRecord], str]:
         """Stop all of them, the last one first. Returns their records, and why one did not last or end as it should.
 
@@ -123,7 +134,9 @@ class Services:
             records.append(record_of(f"{one.number}", one.number, one.node, one.step, result, {}, self.place))
             code = result.exit_code
             good = (0, 128 + number, -number) if one.service.exits is None else one.service.exits
-            if result.timed_out and 128 + signal.SIGKILL not in good:
+            if result.stopped:
+                how = f"was ended: {result.stopped}"
+            elif result.timed_out and 128 + signal.SIGKILL not in good:
                 how = f"ignored {one.service.stop} for {one.service.stop_s:g} s and was killed"
             elif ended_itself and (one.service.exits is None or code not in good):
                 how = f"ended while it was needed, with exit code {code}"

@@ -16,6 +16,8 @@ from vtax.providers.base import Cluster
 from vtax.running.outputs import CARRY_S, called, fetched, names_of, record_of, tail, tail_of
 from vtax.transport.base import Background, Transport
 from vtax.transport.parallel import each
+from vtax.transport.process import Watch
+from vtax.transport.visit import nothing
 
 READY_S = 20.0
 PLACE_S = 300.0  # for moving a file of a study to a node
@@ -31,15 +33,19 @@ def nothing_kept(sha256: str) -> bytes:
 
 
 def transport_of(cluster: Cluster, step: Step, node: str, target: Target) -> Transport:
+    return cluster.reach(node, used_by(step, target) if len(step.nodes) == 1 else (node,))
+
+
+def used_by(step: Step, target: Target) -> tuple[str, ...]:
     """A step on one node of a parallel target uses all of the target (on one machine: all of its CPUs)."""
     parallel = target.scope in (Scope.WORKERS, Scope.CLUSTER) and len(step.nodes) == 1
-    return cluster.reach(node, target.names if parallel else (node,))
+    return target.names if parallel else step.nodes
 
 
 def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:
     """One command per node: write the step's files, and remove its outputs, because trials of one work share their
     directory: a program may append to a warm-up's file, and one that writes nothing would have an old file fetched."""
-    made = _files_of(step)
+    made = files_of(step)
     if not step.inputs and not made:
         return
     removed = f"rm -f -- {shlex.join(made)}\n" if made else ""
@@ -57,7 +63,7 @@ def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:
             _carry(transport, target.directory, node, name, content)
 
 
-def _files_of(step: Step) -> tuple[str, ...]:
+def files_of(step: Step) -> tuple[str, ...]:
     """The files that a step leaves for its record."""
     return (*step.outputs, step.usage) if step.usage else step.outputs
 
@@ -70,7 +76,11 @@ def _carry(transport: Transport, directory: str, node: str, name: str, content: 
         raise CommandError(f"{node}: the file {name} cannot be written", detail=result.stderr)
 
 
-def run(cluster: Cluster, number: int, step: Step, target: Target, place: Path) -> list[StepRecord]:
+def run(
+    cluster: Cluster, number: int, step: Step, target: Target, place: Path, watch: Watch = nothing
+) -> list[StepRecord]:
+    """Run a step on its nodes, until all have ended, or `watch` has a reason to end them."""
+
     def one(node: str) -> StepRecord:
         transport = transport_of(cluster, step, node, target)
         out, err = names_of(f"{number}", node)
@@ -80,8 +90,9 @@ def run(cluster: Cluster, number: int, step: Step, target: Target, place: Path) 
             directory=target.directory,
             stdout=place / out,
             stderr=place / err,
+            watch=watch,
         )
-        outputs = fetched(transport, number, node, _files_of(step), target.directory, place)
+        outputs = fetched(transport, number, node, files_of(step), target.directory, place)
         return record_of(f"{number}", number, node, step, result, outputs, place)
 
     return each(one, step.nodes, abandon=True)
@@ -154,6 +165,8 @@ def judge(step: Step, done: Sequence[StepRecord], place: Path) -> tuple[Status, 
         if record.timed_out:
             stopped = f"{what} was stopped after {record.elapsed_s:.0f} s{tail_of(record, place)}"
             return Status.TIMED_OUT, stopped
+        if record.stopped:
+            return Status.FAILED, f"{what} was ended: {record.stopped}{tail_of(record, place)}"
         if record.exit_code not in step.success and not _is_result(step, record, place):
             return Status.FAILED, f"{what} ended with exit code {record.exit_code}{tail_of(record, place)}"
     return Status.OK, ""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing
 from vtax.facts.counters import counters_script, delta, parse_counters, with_host_clock
 from vtax.facts.machine import machine_counters, machine_delta
-from vtax.model.nodes import Phase, Scope
+from vtax.model.nodes import Phase
 from vtax.model.plan import Cell, PlannedTrial, Step, Work
 from vtax.model.trial import Pause, Status, StepRecord, TrialRecord
 from vtax.providers.base import Cluster
 from vtax.running import steps
 from vtax.running.machine_use import counting
+from vtax.running.outside import Seen, seen
 from vtax.running.services import Services
+from vtax.running.visits import Visits, counted_nodes, measured_step
 from vtax.running.wall import Now
 from vtax.transport.parallel import each
 
@@ -69,7 +71,9 @@ class _Trial:
         self.records: list[StepRecord] = []
         self.load: list[StepRecord] = []
         self.used: dict[int, dict[str, float]] = {}
+        self.seen = Seen()
         self.status, self.failure = Status.OK, ""
+        self.load_gone = ""  # why the benchmark was not under its load to the end
 
     def run(self, blank: TrialRecord, done: set[str]) -> TrialRecord:
         measured: dict[str, object] = {"started": self.wall()}
@@ -131,9 +135,12 @@ class _Trial:
         steps.prepare(self.cluster, step, self.target, self.kept)
         transports = [steps.transport_of(self.cluster, step, node, self.target) for node in step.nodes]
         with counting(transports) as spent:
-            ran = steps.run(self.cluster, number, step, self.target, self.place)
+            ran = steps.run(self.cluster, number, step, self.target, self.place, self.services.gone)
         if step.phase is Phase.RUN:
             self.used[number] = spent
+        self._finished(step, ran)
+
+    def _finished(self, step: Step, ran: list[StepRecord]) -> None:
         self.records += ran
         status, failure = steps.judge(step, ran, self.place)
         self._fail(f"{step.phase}: {failure}" if failure and step.phase is not Phase.RUN else failure, status)
@@ -148,7 +155,32 @@ class _Trial:
 
     def _measured(self) -> dict[str, object]:
         """Run what is measured, with what the nodes and the machine count meanwhile."""
-        before = _counters(self.cluster, self.work)
+        alone = measured_step(self.work)
+        visits = None if alone is None else Visits(self.cluster, *alone, self.target, self.place)
+        try:
+            with self._recorded():
+                self._enter(visits)
+            known = visits.counted if visits else set()
+            before = {**_counters(self.cluster, self.work, known), **(visits.before if visits else {})}
+            found = self._counted(visits)
+            if visits:
+                self._finished(visits.step, visits.leave())
+            self._fail(self.load_gone)
+            after = visits.after if visits else {}
+            after = {**_counters(self.cluster, self.work, after), **after}
+        finally:
+            if visits:
+                visits.end()
+        return {**found, "counters": {node: delta(before[node], after[node]) for node in before if node in after}}
+
+    def _enter(self, visits: Visits | None) -> None:
+        if visits and visits.step.inputs:
+            steps.prepare(self.cluster, visits.step, self.target, self.kept)
+        if visits:
+            visits.begin()
+
+    def _counted(self, visits: Visits | None) -> dict[str, object]:
+        """Run it, between two readings of the machine's counters."""
         cpus = sorted({cpu for node in self.target.nodes for cpu in node.cpu_ids})
         machine = machine_counters(cpus)
         started, clock = self.wall(), time.monotonic()
@@ -156,23 +188,23 @@ class _Trial:
         load: list[steps.BackgroundStep] = []
         try:
             with self._recorded():
-                self._run_all(background, load)
+                self._run_all(background, load, visits)
         finally:
             self.records += [one.stopped(self.place) for one in background]
             self.load += [one.stopped(self.place) for one in reversed(load)]  # a client before its server
-        elapsed_s = time.monotonic() - clock
-        machine = machine_delta(machine, machine_counters(cpus))
-        after = _counters(self.cluster, self.work)
         return {
             "started": started,
-            "elapsed_s": elapsed_s,
-            "counters": {node: delta(before[node], after[node]) for node in before if node in after},
-            "host_counters": machine,
+            "elapsed_s": time.monotonic() - clock,
+            "host_counters": machine_delta(machine, machine_counters(cpus)),
             "step_counters": self.used,
+            "outside": self.seen.counted,
+            "not_outside": self.seen.missing,
         }
 
-    def _run_all(self, background: list[steps.BackgroundStep], load: list[steps.BackgroundStep]) -> None:
-        if self.work.load:
+    def _run_all(
+        self, background: list[steps.BackgroundStep], load: list[steps.BackgroundStep], visits: Visits | None
+    ) -> None:
+        if self.work.load and not self.failure:
             self._fail(steps.start_load(self.cluster, self.work.load, self.place, load))
         for number, step in self._of(Phase.RUN):
             if self.failure:
@@ -180,10 +212,17 @@ class _Trial:
             if step.background:
                 steps.prepare(self.cluster, step, self.target, self.kept)
                 self._fail(steps.start(self.cluster, f"{number}", step, self.target, self.place, background))
+            elif visits:
+                nodes = steps.used_by(step, self.target)
+                with (
+                    seen(self.cluster, nodes, step.outside) as self.seen,
+                    counting(list(visits.transports.values())) as self.used[number],
+                ):
+                    visits.run(self.services.gone)
             else:
                 self._step(number, step)
         if not self.failure:
-            self._fail(steps.load_gone(load, self.place))
+            self.load_gone = steps.load_gone(load, self.place)
 
     def _stop_services(self) -> None:
         """Stop them. When one of them failed, that comes first: it is why others did."""
@@ -270,23 +309,17 @@ def _blank(cell: Cell, trial: PlannedTrial, work: Work, plan_sha256: str) -> Tri
     )
 
 
-def _counters(cluster: Cluster, work: Work) -> dict[str, dict[str, float]]:
-    """The counters of the trial's nodes, read where its commands run; a node that does not answer has none.
-
-    Nodes of one machine that are used as one have one set of counters, under the name of the first.
-    """
-    names = work.target.names
-    parallel = work.target.scope in (Scope.WORKERS, Scope.CLUSTER)
-    asked = names[:1] if parallel and frozenset(names) in cluster.shared_transports else names
+def _counters(cluster: Cluster, work: Work, known: Container[str]) -> dict[str, dict[str, float]]:
+    """The counters of the trial's nodes but those that are `known`; a node that does not answer has none."""
+    transports = {node: one for node, one in counted_nodes(cluster, work.target).items() if node not in known}
 
     def ask(node: str) -> tuple[str, dict[str, float] | None]:
-        transport = cluster.reach(node, names if parallel else (node,))
         try:
-            result = transport.run(("sh", "-s"), timeout_s=ASK_S, stdin=counters_script())
+            result = transports[node].run(("sh", "-s"), timeout_s=ASK_S, stdin=counters_script())
         except (CommandError, EnvironmentMissing):
             return node, None
         if result.exit_code != 0:
             return node, None
         return node, with_host_clock(parse_counters(result.stdout), result.started, result.elapsed_s)
 
-    return {node: values for node, values in each(ask, asked, abandon=True) if values is not None}
+    return {node: values for node, values in each(ask, transports, abandon=True) if values is not None}

@@ -62,6 +62,14 @@ class Pattern:
         for match in self._compiled.finditer(data):
             yield Match(match.start(), match.end(), match.span(1) if self.groups else (-1, -1))
 
+    def removed(self, data: bytes) -> bytes:
+        """Without everything that it matches."""
+        end, kept = 0, []
+        for match in self.matches(data):
+            kept.append(data[end : match.start])
+            end = match.end
+        return b"".join((*kept, data[end:]))
+
 
 def encoded(text: str) -> bytes:
     """A text as RE2 takes it. Halves of surrogate pairs, which no file contains, become question marks."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from vtax.model.trial import CommandResult
+from vtax.transport.process import Watch
+from vtax.transport.visit import Asked, Errand, nothing
 
 
 class Background(Protocol):
@@ -21,6 +23,10 @@ class Background(Protocol):
         """Whether it has ended without having been stopped."""
         ...
 
+    def too_long(self) -> str:
+        """Why it has to end by the length of what it printed; "" when it may go on."""
+        ...
+
     def stop(self) -> CommandResult:
         """Stop it, if it has not ended by itself. Returns its result."""
         ...
@@ -31,8 +37,28 @@ class Background(Protocol):
         ...
 
 
+class Visiting(Protocol):
+    """One entering of a node for a command that is measured; `before` is what was asked before it."""
+
+    before: Asked
+
+    def run(self, watch: Watch = nothing) -> CommandResult:
+        """Run the command to its end, or until `watch` has a reason."""
+        ...
+
+    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, tuple[str, ...]]:
+        """What was asked after it, nothing where the command had to be ended; and which of its files there are, each
+        copied to its place."""
+        ...
+
+    def end(self) -> None:
+        """End whatever still runs. May be called twice."""
+        ...
+
+
 class Transport(Protocol):
-    """A node's command line and files. A command that outlives `timeout_s` is ended, on the node too."""
+    """A node's command line and files. A command that outlives `timeout_s` is ended, on the node too, and one that
+    prints more than is read of a trial."""
 
     def run(
         self,
@@ -44,8 +70,10 @@ class Transport(Protocol):
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
-        """Run to the end. With `stdout`/`stderr`, output goes to these files and the result's texts stay empty."""
+        """Run to the end, or until `watch` has a reason. With `stdout`/`stderr`, output goes to these files and the
+        result's texts stay empty."""
         ...
 
     def start(
@@ -60,6 +88,10 @@ class Transport(Protocol):
     ) -> Background:
         """Start it in the background. With `control`, its standard input takes orders, and its end ends the command:
         of one that runs under `vtax-supervise --control`."""
+        ...
+
+    def visit(self, errand: Errand, *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path) -> Visiting:
+        """Enter the node once for an errand; its command, to which the time applies, waits to be run."""
         ...
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:

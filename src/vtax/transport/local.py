@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vtax.model.trial import CommandResult
 from vtax.transport import process
+from vtax.transport.process import Watch
+from vtax.transport.visit import Errand, Limits, Visit, nothing
 
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -34,6 +37,7 @@ class LocalTransport:
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
         result = process.run(
             self.wrap(directory, argv),
@@ -42,6 +46,7 @@ class LocalTransport:
             env={**ENVIRONMENT, **(env or {})},
             stdout=stdout,
             stderr=stderr,
+            watch=watch,
         )
         return result.model_copy(update={"argv": tuple(argv)})
 
@@ -57,6 +62,9 @@ class LocalTransport:
     ) -> process.Running:
         command = self.wrap(directory, ("timeout", "-k", "5", f"{timeout_s:g}", *argv))
         return process.start(command, stdout=stdout, stderr=stderr, env=ENVIRONMENT, control=control)
+
+    def visit(self, errand: Errand, *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path) -> Visit:
+        return Visit(errand, Limits(timeout_s), partial(self.wrap, directory), stdout, stderr, ENVIRONMENT)
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:  # noqa: ARG002  # the node's is this one
         settings = (f"{name}={value}" for name, value in ENVIRONMENT.items())

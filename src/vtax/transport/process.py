@@ -8,20 +8,26 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from vtax.errors import CommandError, EnvironmentMissing
-from vtax.model.trial import CommandResult
+from vtax.model.trial import OUTPUT_BYTES, CommandResult
 
+Popen = subprocess.Popen[bytes]
+Watch = Callable[[], str]  # why a command has to end now; "" while it may go on
 TERM_GRACE_S = 3.0
 POLL_S = 0.02
+WATCH_S = 0.1  # how often that is asked, and the length of the output looked at
+KEPT_BYTES = 2**20  # of an output that was too long
+TOO_LONG = f"it printed more than {OUTPUT_BYTES // 2**20} MiB"
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in the PATH of every user
 
 
@@ -55,11 +61,13 @@ def run(
     stdout: Path | None = None,
     stderr: Path | None = None,
     check: bool = False,
+    watch: Watch | None = None,
 ) -> CommandResult:
     """Run `argv` to its end or to `timeout_s`, and return what it did.
 
     `env` replaces the environment and `directory` the working directory; None inherits them. With `check`, anything
-    but exit code 0 raises CommandError.
+    but exit code 0 raises CommandError. With `watch`, the command is ended when that has a reason, and when it prints
+    more than is read of a trial; the result says so (`stopped`).
     Raises EnvironmentMissing when the program does not exist.
     """
     with contextlib.ExitStack() as stack:
@@ -67,22 +75,20 @@ def run(
         if isinstance(stdin, Path):
             source = stack.enter_context(stdin.open("rb"))
         else:
-            source = stack.enter_context(_in_memory())
+            source = stack.enter_context(in_memory())
             source.write(stdin.encode() if isinstance(stdin, str) else stdin)
             source.seek(0)
         out, err = _sink(stack, stdout), _sink(stack, stderr)
         started, clock = time.time(), time.monotonic()
         process = _spawn(argv, source, out, err, env, directory)
         try:
-            process.wait(timeout_s)
-            timed_out = False
-        except subprocess.TimeoutExpired:
-            end(process)
-            timed_out = True
+            stopped, timed_out = _to_its_end(process, timeout_s, watch, (out, err))
         except BaseException:
             end(process)  # Ctrl-C: nothing that was started keeps running
             raise
         elapsed_s = time.monotonic() - clock
+        if stopped == TOO_LONG:
+            shorten(out, err)
         result = CommandResult(
             argv=tuple(argv),
             exit_code=process.returncode,
@@ -91,10 +97,50 @@ def run(
             started=started,
             elapsed_s=elapsed_s,
             timed_out=timed_out,
+            stopped=stopped,
         )
     if check and (result.exit_code != 0 or timed_out):
         raise failed(result)
     return result
+
+
+def _to_its_end(process: Popen, timeout_s: float, watch: Watch | None, sinks: Sequence[IO[bytes]]) -> tuple[str, bool]:
+    """Wait until a process ends, or end it. Returns why, apart from its time limit, and whether that is over."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left_s = max(0.0, deadline - time.monotonic())
+        ended = wait(process, left_s if watch is None else min(left_s, WATCH_S))
+        reason = "" if watch is None else too_long(*sinks) or ("" if ended else watch())
+        if not ended and (reason or left_s == 0):
+            end(process)
+        if ended or reason or left_s == 0:
+            return reason, not ended and not reason
+
+
+def wait(process: Popen, timeout_s: float) -> bool:
+    """Whether a process ends in time. Popen.wait would look every 50 ms, which is longer than many commands take."""
+    if process.poll() is not None:
+        return True
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLIN)
+        waiting.poll(min(timeout_s, 1e6) * 1000)
+    finally:
+        os.close(descriptor)
+    return process.poll() is not None
+
+
+def too_long(*sinks: IO[bytes]) -> str:
+    """Why a command has to end by the length of what it printed; "" when it may go on."""
+    return TOO_LONG if any(os.fstat(sink.fileno()).st_size > OUTPUT_BYTES for sink in sinks) else ""
+
+
+def shorten(*sinks: IO[bytes]) -> None:
+    """Keep the beginning of what was printed when it was too long."""
+    for sink in sinks:
+        if too_long(sink):
+            os.truncate(sink.fileno(), KEPT_BYTES)
 
 
 def failed(result: CommandResult, remedy: str = "") -> CommandError:
@@ -107,11 +153,11 @@ def failed(result: CommandResult, remedy: str = "") -> CommandError:
 def _spawn(
     argv: Sequence[str],
     stdin: IO[bytes] | int,
-    stdout: IO[bytes],
+    stdout: IO[bytes] | int,
     stderr: IO[bytes],
     env: Mapping[str, str] | None,
     directory: Path | None = None,
-) -> subprocess.Popen[bytes]:
+) -> Popen:
     try:
         return subprocess.Popen(
             list(argv),
@@ -132,11 +178,11 @@ def _spawn(
 
 def _sink(stack: contextlib.ExitStack, path: Path | None) -> IO[bytes]:
     if path is None:
-        return stack.enter_context(_in_memory())
+        return stack.enter_context(in_memory())
     return stack.enter_context(path.open("wb"))
 
 
-def _in_memory() -> IO[bytes]:
+def in_memory() -> IO[bytes]:
     """A file without a name or a disk: what was started must be ended where /tmp is full, too."""
     return os.fdopen(os.memfd_create("vtax"), "w+b")
 
@@ -146,15 +192,14 @@ def _text(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace")
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: Popen) -> None:
     """End a process and all of its session: TERM, a short grace, then KILL. The process is reaped."""
     for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, 10.0)):
         if process.poll() is not None and number == signal.SIGTERM:
             break
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace_s)
+        if wait(process, grace_s):
             break
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)  # whatever else is in its session
@@ -165,8 +210,9 @@ class Running:
     """A command in the background, its output in two files."""
 
     argv: tuple[str, ...]
-    process: subprocess.Popen[bytes]
+    process: Popen
     stdout: Path
+    stderr: Path
     started: float
     clock: float
 
@@ -183,6 +229,19 @@ class Running:
     def ended(self) -> bool:
         return self.process.poll() is not None
 
+    def too_long(self) -> str:
+        """Why it has to end by the length of its output; "" when it may go on."""
+        with self.stdout.open("rb") as out, self.stderr.open("rb") as err:
+            return too_long(out, err)
+
+    def _over(self) -> str:
+        """What `too_long` says; of what is too long only the beginning stays, now that nothing more is printed."""
+        reason = self.too_long()
+        if reason:
+            with self.stdout.open("r+b") as out, self.stderr.open("r+b") as err:
+                shorten(out, err)
+        return reason
+
     def finish(self, number: int, grace_s: float) -> CommandResult:
         """Send the number of a signal to what obeys its standard input, and wait; then close it, which ends the command
         with all that it started."""
@@ -193,14 +252,11 @@ class Running:
                 with contextlib.suppress(OSError):  # it ends just now
                     orders.write(f"{number}\n".encode())
                     orders.flush()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(grace_s)
-                timed_out = not self.ended()
+                timed_out = not wait(self.process, grace_s)
         finally:
             with contextlib.suppress(OSError):
                 orders.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(TERM_GRACE_S)
+            wait(self.process, TERM_GRACE_S)
             end(self.process)
         return CommandResult(
             argv=self.argv,
@@ -210,6 +266,7 @@ class Running:
             started=self.started,
             elapsed_s=time.monotonic() - self.clock,
             timed_out=timed_out,
+            stopped=self._over(),
         )
 
     def stop(self) -> CommandResult:
@@ -223,6 +280,7 @@ class Running:
             stderr="",
             started=self.started,
             elapsed_s=time.monotonic() - self.clock,
+            stopped=self._over(),
         )
 
 
@@ -233,4 +291,9 @@ def start(
     with stdout.open("wb") as out, stderr.open("wb") as err, Path(os.devnull).open("rb") as nothing:
         started, clock = time.time(), time.monotonic()
         process = _spawn(argv, subprocess.PIPE if control else nothing, out, err, env)
-    return Running(argv=tuple(argv), process=process, stdout=stdout, started=started, clock=clock)
+    return Running(argv=tuple(argv), process=process, stdout=stdout, stderr=stderr, started=started, clock=clock)
+
+
+def talk(argv: Sequence[str], stderr: IO[bytes], env: Mapping[str, str] | None = None) -> Popen:
+    """Start `argv` with pipes as its standard input and output."""
+    return _spawn(argv, subprocess.PIPE, subprocess.PIPE, stderr, env)

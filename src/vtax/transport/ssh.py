@@ -10,10 +10,13 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vtax.model.trial import CommandResult
 from vtax.transport import process
+from vtax.transport.process import Watch
+from vtax.transport.visit import Errand, Limits, Visit, nothing
 
 MARGIN_S = 15.0  # what the connection may add to a command's own limit
 
@@ -29,17 +32,16 @@ class SshTransport:
     def command(self, argv: Sequence[str], timeout_s: float, directory: str, env: Mapping[str, str]) -> tuple[str, ...]:
         """The local command line that runs `argv` in `directory` on the node for at most its time."""
         settings = [f"{name}={value}" for name, value in sorted(env.items())]
-        limited = [
-            "timeout",
-            "-k",
-            "5",
-            f"{timeout_s * self.timeout_factor:g}",
-            *(["env", *settings] if settings else []),
-            *argv,
-        ]
+        return self._in(directory, [*self._limit(timeout_s), *(["env", *settings] if settings else []), *argv])
+
+    def _limit(self, timeout_s: float) -> tuple[str, ...]:
+        """What ends a command on the node after its time."""
+        return ("timeout", "-k", "5", f"{timeout_s * self.timeout_factor:g}")
+
+    def _in(self, directory: str, argv: Sequence[str]) -> tuple[str, ...]:
         place = shlex.quote(directory)
         there = f"{{ cd {place} 2>/dev/null || {{ mkdir -p {place} && cd {place}; }}; }}"  # no process when it is there
-        return ("ssh", "-F", str(self.config), self.host, "--", f"{there} && exec {shlex.join(limited)}")
+        return ("ssh", "-F", str(self.config), self.host, "--", f"{there} && exec {shlex.join(argv)}")
 
     def run(
         self,
@@ -51,12 +53,12 @@ class SshTransport:
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
         command = self.command(argv, timeout_s, directory, env or {})
         limit_s = timeout_s * self.timeout_factor
-        result = process.run(
-            command, timeout_s=limit_s + MARGIN_S * self.timeout_factor, stdin=stdin, stdout=stdout, stderr=stderr
-        )
+        within_s = limit_s + MARGIN_S * self.timeout_factor
+        result = process.run(command, timeout_s=within_s, stdin=stdin, stdout=stdout, stderr=stderr, watch=watch)
         expired = result.timed_out or (result.exit_code in (124, 137) and result.elapsed_s >= limit_s)
         return result.model_copy(update={"argv": tuple(argv), "timed_out": expired})
 
@@ -74,6 +76,11 @@ class SshTransport:
         if not control:
             command.insert(1, "-tt")  # a terminal makes the node end the command when the connection closes
         return process.start(command, stdout=stdout, stderr=stderr, control=control)
+
+    def visit(self, errand: Errand, *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path) -> Visit:
+        factor = self.timeout_factor
+        limits = Limits(timeout_s * factor, MARGIN_S * factor, 60 * factor, keeper=self._limit(timeout_s))
+        return Visit(errand, limits, partial(self._in, directory), stdout, stderr)
 
     def shell(self, argv: Sequence[str], *, terminal: bool) -> tuple[str, ...]:
         words = ("--", shlex.join(argv)) if argv else ()

@@ -13,7 +13,7 @@ from .conftest import Begin
 from .harness import Chaos, Started, digests, rounds
 from .test_machine import logs, wait_for_trials
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 long = pytest.mark.long
 
 

@@ -27,7 +27,7 @@ from .campaigns import DERIVED, complete, continued, derived, never_reported, re
 from .conftest import Begin
 from .harness import KILLS, Chaos, digests, rounds, share
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 long = pytest.mark.long
 MIB = 2**20
 FULL = re.compile(r"No space left on device|MiB free", re.ASCII)

@@ -56,7 +56,7 @@ def test_version_1_counts_cpu_time_where_that_is_a_tree_of_its_own(tmp_path: Pat
 
 def test_version_2_is_one_tree(tmp_path: Path) -> None:
     found = cgroup.find(version_2(tmp_path))
-    assert found == Hierarchy(2, tmp_path, tmp_path)
+    assert found == Hierarchy(2, tmp_path, tmp_path, events=tmp_path)
     assert found.trees == (tmp_path,)
 
 

@@ -61,7 +61,8 @@ def test_the_meter_sees_it_begin_again_more_than_once(tmp_path: Path) -> None:
     place = zone(tmp_path, "intel-rapl:0", "package-0", 0, 1_000_000)
     meter = EnergyMeter(tmp_path, often_s=0.001)
     for energy in (600_000, 200_000, 800_000, 400_000):  # 0.6, then 0.6 each: 2.4 J, and the counter has less
-        (place / "energy_uj").write_text(f"{energy}\n")
+        (tmp_path / "next").write_text(f"{energy}\n")
+        (tmp_path / "next").replace(place / "energy_uj")  # never empty, as in the kernel
         deadline = time.monotonic() + 10
         while meter.last["intel-rapl:0"].energy_uj != energy and time.monotonic() < deadline:
             time.sleep(0.001)

@@ -91,7 +91,7 @@ def test_what_does_not_exist(source: str, tmp_path: Path) -> None:
 
 def test_what_is_not_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert "docker-archive:pipe cannot be read as an image: it is not a file" in refusal(
+    assert "docker-archive:pipe cannot be read as an image: it is not a regular file" in refusal(
         "docker-archive:pipe", tmp_path
     )
     (tmp_path / "folder").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -44,7 +45,7 @@ ROWS = [
 ]
 
 
-def taken(folder: Path, data: bytes, name: str, into: str = "back", **options: str) -> Report:
+def taken(folder: Path, data: bytes, name: str, into: str = "back", **options: Any) -> Report:
     folder.mkdir(exist_ok=True, parents=True)
     (folder / name).write_bytes(data)
     return import_logs(Request(paths=(folder / name,), **options), folder / into)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import gzip
+import errno
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from builders.logs import LOGS, SYSBENCH, faster, imported, put, text_of
+from builders.logs import LOGS, SYSBENCH, faster, imported, put, readings, text_of
 from builders.recorded import DATA
 from vtax import pipeline
 from vtax.analysis.records import Verdict
 from vtax.errors import StoreError, UsageError
 from vtax.importing import source
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request, environment_of
+from vtax.importing.files import Request
+from vtax.importing.layout import Layout, NoFit
 from vtax.importing.report import Report, table_of
 from vtax.model.finding import Severity
 from vtax.model.trial import Status
 from vtax.store import Campaign
-from vtax.tools import log_formats, tools, trials
+from vtax.tools import log_formats, trials
 from vtax.tools.reading import Reading, Section
 
 STRESS = text_of(LOGS["stress-ng 0.19"])
@@ -180,8 +183,8 @@ def test_a_run_that_is_refused_is_a_failure_with_its_reason(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.gz", gzip.compress(SYSBENCH.encode()), "gzip"),
-        ("a.zip", b"PK\x03\x04" + b"x" * 100, "zip"),
+        ("a.gz", b"\x1f\x8b" + b"x" * 100, "archive"),
+        ("a.zip", b"PK\x03\x04" + b"x" * 100, "archive"),
         ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "workbook"),
         ("zeros", bytes(100_000), "binary"),
         ("noise", bytes(range(256)) * 100, "binary"),
@@ -252,6 +255,45 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
     assert reasons(report) == {"closed.txt": "it cannot be read: Permission denied"}
 
 
+def test_a_full_disk_is_not_the_fault_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be reported as unreadable, left out, and the import would be a success without it."""
+    logs = put(tmp_path / "logs", {"good.txt": SYSBENCH, "other.txt": SYSBENCH + "\n"})
+    real = Path.write_bytes
+
+    def written(path: Path, data: bytes) -> int:
+        if path.name == "log.txt" and list(path.parents[1].rglob("log.txt")):  # the second one
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", written)
+    with pytest.raises(StoreError, match="cannot be written: No space left on device") as caught:
+        import_logs(Request(paths=(logs,), environment="vm"), tmp_path / "campaign")
+    assert caught.value.exit_code == 3
+    assert not (tmp_path / "campaign").exists()
+
+
+@pytest.mark.parametrize("last", ["study.toml", "campaign.json", "imports.json", "plan.json"])
+def test_an_import_that_the_disk_has_no_room_for_can_be_repeated(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the files before the plan could not be written: the directory is as it was, new."""
+    logs = put(tmp_path / "logs", {"good.txt": SYSBENCH})
+    request, directory = Request(paths=(logs,), environment="vm"), tmp_path / "campaign"
+    real = Campaign.save
+
+    def save(campaign: Campaign, name: str, content: Any) -> Path:
+        if name == last:
+            raise StoreError("no space", remedy="free some")
+        return real(campaign, name, content)
+
+    with monkeypatch.context() as full:
+        full.setattr(Campaign, "save", save)
+        with pytest.raises(StoreError):
+            import_logs(request, directory)
+    assert not directory.exists()
+    assert import_logs(request, directory).runs
+
+
 def test_where_nothing_could_be_imported_nothing_is_left(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing could be imported") as caught:
         imported(tmp_path, {"notes.txt": "nothing here\n"})
@@ -283,11 +325,35 @@ def test_a_request_that_makes_no_sense_is_refused(tmp_path: Path, options: dict[
         ("results/{environment}/**", "/x/results/vm/b.txt", "vm/b.txt", "vm"),
         ("results/{environment}/*.txt", "/x/results/vm/b.txt", "results/vm/b.txt", "vm"),
         ("*/{environment}-run*/*", "/x/a/vm-run1/b.txt", "a/vm-run1/b.txt", "vm"),
-        ("results/{environment}/**", "/x/other/vm/b.txt", "vm/b.txt", ""),
     ],
 )
 def test_layouts(layout: str, path: str, shown: str, environment: str) -> None:
-    assert environment_of(layout, Path(path), shown) == environment
+    assert Layout(layout).fit(Path(path), shown) == {"environment": environment}
+
+
+@pytest.mark.parametrize(
+    ("layout", "path", "shown"),
+    [
+        ("results/{environment}/**", "/x/other/vm/b.txt", "vm/b.txt"),
+        ("{environment}/{node}.txt", "/x/old/vm/b.txt", "old/vm/b.txt"),  # not from the middle of what was given
+        ("{environment}/{node}_{condition}.txt", "/x/vm/node1.txt", "vm/node1.txt"),
+        ("{environment}/{node}_{condition}.txt", "/x/vm/node1_idle.log", "vm/node1_idle.log"),
+    ],
+)
+def test_paths_that_do_not_fit_are_reported(layout: str, path: str, shown: str) -> None:
+    with pytest.raises(NoFit, match="does not fit --layout"):
+        Layout(layout).fit(Path(path), shown)
+
+
+def test_a_path_that_fits_in_two_ways_is_reported_with_both() -> None:
+    layout = Layout("{environment}/{node}_{condition}.txt")
+    assert layout.fit(Path("/x/vm/n1_idle.txt"), "vm/n1_idle.txt") == {
+        "environment": "vm",
+        "node": "n1",
+        "condition": "idle",
+    }
+    with pytest.raises(NoFit, match=r"node=n1, condition=very_idle or environment=vm, node=n1_very, condition=idle"):
+        layout.fit(Path("/x/vm/n1_very_idle.txt"), "vm/n1_very_idle.txt")
 
 
 def test_the_table_is_whole(tmp_path: Path) -> None:
@@ -318,11 +384,15 @@ def test_folders_with_output_of_every_tool_are_imported_whole(tmp_path: Path) ->
         files[f"{environment}/readme.md"] = f"{environment}: no benchmark here\n"
     report = imported(tmp_path, files, environment="", layout="{environment}/**", baseline="box")
     assert {file.file for file in report.files if not file.runs} == {"box/readme.md", "vm/readme.md"}
-    assert {run.file for run in report.runs if not run.count and not run.left_out} == {"box/cut.txt", "vm/cut.txt"}
+    cut = [run for run in report.runs if run.reading.facts.get("aborted")]
+    assert {run.file for run in cut} == {"box/cut.txt", "vm/cut.txt"}
+    assert not [run.file for run in report.runs if not run.count and not run.left_out]
     campaign = tmp_path / "campaign"
     found, _ = pipeline.measurements(campaign)
     assert len(found) > 700
-    assert {one.benchmark for one in found} == {one.name for tool in tools() if tool.logs for one in tool.benchmarks}
+    assert {one.benchmark for one in found} == {
+        one.benchmark for path in LOGS.values() for one in readings(text_of(path))
+    }
     assert pipeline.report(campaign).read_text()
 
 
@@ -339,6 +409,10 @@ def test_a_reader_with_a_bug_refuses_its_runs_and_the_others_go_on(
     (failed,) = [run for run in report.runs if run.file == "ping.txt"]
     (refusal,) = failed.reading.refusals
     assert (failed.count, refusal.line) == (0, 1)
-    assert refusal.reason == "the reader of ping failed: ValueError: invalid literal for int() with base 10: '4-'"
+    assert re.fullmatch(
+        r"this reader failed; please report it \(ValueError in test_imports\.py:\d+: "
+        r"invalid literal for int\(\) with base 10: '4-'\)",
+        refusal.reason,
+    )
     assert {one.benchmark for one in pipeline.measurements(tmp_path / "campaign")[0]} == {"sysbench-cpu"}
     assert pipeline.report(tmp_path / "campaign").read_text()

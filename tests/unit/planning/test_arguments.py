@@ -26,7 +26,7 @@ CODE = {  # commands of a study's author, which are code; vtax never puts them i
     CommandTable: {"command"},
     ServiceTable: {"command"},
     ReadyTable: {"command", "line"},
-    RunTable: {"command"},
+    RunTable: {"command", "volatile"},
     SuccessTable: {"match", "refuse"},
 }
 NEEDED: dict[type[BaseModel], dict[str, str]] = {

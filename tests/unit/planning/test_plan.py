@@ -16,7 +16,7 @@ from vtax.model.finding import Severity
 from vtax.model.nodes import HostCapacity, LastCache, Scope
 from vtax.model.plan import Cell, Origin, Plan
 from vtax.model.study import EnvironmentSpec, Study
-from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S, digest, make_plan, targets
+from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S, digest, make_plan, number_of_targets, targets
 from vtax.planning.study import parse
 from vtax.providers.host.provider import Host
 
@@ -562,3 +562,36 @@ def test_the_estimate_of_a_round_is_of_the_environments_in_it() -> None:
 def test_one_way_takes_every_pair_of_nodes_once() -> None:
     plan = selected(emulated=False)
     assert {work.id for work in plan.work if work.label == "ping"} == {"ping.worker1-worker2"}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "iterations", "entries", "said"),
+    [
+        (1000, 1000, 1, r"83\d{8} trials, and at most 500000"),
+        (1, 1, 60, r"49\d{4} pieces of work, and at most 50000"),
+        (500_000, 1, 0, "1000000 cells, and at most 500000"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused_before_it_is_made(
+    rounds: int, iterations: int, entries: int, said: str
+) -> None:
+    """65 nodes have 65 x 64 = 4160 ordered pairs, in two environments: 8320 trials of ping, times rounds and
+    iterations. 60 entries are 499,200 pieces of work."""
+    text = TEXT.partition("[[benchmarks]]")[0].replace("cpus = 2", "cpus = 1\nworkers = 64").replace("2 GiB", "64 MiB")
+    text += '[[benchmarks]]\nname = "startup"\n' * (not entries)
+    text += "".join(
+        f'[[benchmarks]]\nname = "ping"\nlabel = "p{number}"\niterations = {iterations}\n' for number in range(entries)
+    )
+    study = plain(text).fixed(rounds)
+    machine = HostCapacity(cpu_ids=tuple(range(80)), memory_bytes=32 * GIB)
+    with pytest.raises(UsageError, match=f"the study has {said} are planned"):
+        make_plan(study, machine, fakes(["host", "docker"]))
+
+
+def test_the_number_of_targets_is_that_of_the_targets() -> None:
+    study = plain(TEXT)
+    shape = make_plan(study, MACHINE, fakes(["host", "docker"])).shape
+    entries = (*study.benchmarks, *(entry.model_copy(update={"one_way": True}) for entry in study.benchmarks))
+    for entry in entries:
+        for scope in Scope:
+            assert number_of_targets(entry, scope, shape) == len(targets(entry, scope, shape, "/shared"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -570,6 +571,33 @@ name = "hpll"
 @pytest.mark.parametrize("text", ["name = ", "a = 1\na = 2", "[x", "x = [" * 5000, "x = " + "9" * 5000, "\0"])
 def test_what_is_not_toml(text: str) -> None:
     assert mistakes_of(text)["(file)"].startswith("not valid TOML: ")
+
+
+def test_a_study_has_limits() -> None:
+    """A file of some kilobytes may take hours, or all memory: keys with many parts, lists with many values."""
+    keys = f"{'a.' * 100_000}a = 1"
+    with pytest.raises(StudyError, match="line 2 has more than 100 dots"):
+        parse(f"[environments]\n{keys}\n", "keys.toml")
+    with pytest.raises(StudyError, match="it has more than 10000 values"):
+        parse(f"ladder = [{'1,' * 10_001}]\n", "values.toml")
+    with pytest.raises(StudyError, match="it has more than 10000 values"):
+        parse('[[benchmarks]]\nname = "ping"\n' * 6000, "entries.toml")
+
+
+def test_a_study_file_is_bounded_and_regular(tmp_path: Path) -> None:
+    (tmp_path / "large.toml").write_bytes(b"#" * (2**19 + 1))
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "link.toml").symlink_to("/etc/passwd")
+    for name, said in (
+        ("large.toml", "it is larger than 0.5 MiB"),
+        ("pipe.toml", "it is not a regular file"),
+        ("link.toml", "it is a symbolic link out of its folder, to /etc/passwd"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            load(tmp_path / name)
+        assert said in caught.value.message
+        assert caught.value.exit_code == 2
+        assert caught.value.remedy
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

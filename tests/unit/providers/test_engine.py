@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from fakes.cluster import node_shape, result_of
 from vtax.model.cluster import Image
-from vtax.model.finding import Severity
 from vtax.model.trial import CommandResult
 from vtax.providers import overlay
 from vtax.providers.container import engine, provider
@@ -270,13 +269,6 @@ def test_the_process_of_a_container_is_the_runner_above_it(monkeypatch: pytest.M
     monkeypatch.setattr(provider, "program_of", {39: "conmon", 1: "init"}.get)
     assert provider.runner_of({"State": {"Pid": 40}}, ("conmon",)) == 39
     assert provider.runner_of({"State": {"Pid": 50}}, ("conmon",)) is None  # of another machine, by chance
-
-
-def test_listeners_that_other_machines_reach_are_announced() -> None:
-    assert not list(provider.exposed("c", ContainerOptions()))
-    (said,) = provider.exposed("c", ContainerOptions(network="host"))
-    assert "mpirun listens on all addresses of this machine" in said.message
-    assert said.severity is Severity.INFO
 
 
 class Store:

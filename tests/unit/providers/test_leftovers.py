@@ -215,7 +215,13 @@ def test_clean_tells_of_others_and_leaves_them(
     ours = Leftover("docker", "volume", "vtax-c1c1c1c1", "c1c1c1c1")
     removed: list[Leftover] = []
     monkeypatch.setattr(leftovers, "labelled", lambda paths: [*others, ours])
-    monkeypatch.setattr(leftovers, "clean", lambda items, paths: removed.extend(items))
+
+    def clean(items: Sequence[Leftover], paths: Paths, *, everything: bool) -> Sequence[Leftover]:
+        assert everything
+        removed.extend(items)
+        return []
+
+    monkeypatch.setattr(leftovers, "clean", clean)
     monkeypatch.setattr(sys, "argv", ["vtax", "clean", "--all"])
     with pytest.raises(SystemExit) as ended:
         main.main()

@@ -268,6 +268,21 @@ def test_a_result_of_one_entry_is_named_after_it(made: Made) -> None:
     assert title(found) == "Container: network 11 % slower in ping"
 
 
+def test_a_large_factor_of_one_time_comes_with_the_times(made: Made) -> None:
+    """2.8 times slower sounds like a disaster; 9 µs do not. A time that is not known is not said."""
+    analysis = made(("container", Group.NETWORK, Verdict.SLOWER))
+    slower = {"ratio": 4e-6 / 13e-6, "low": 0.25, "high": 0.4, "unit": "s"}
+    ping = analysis.comparisons[0].model_copy(update=slower)
+    level = analysis.levels[0].model_copy(update=ping.series_fields | {"environment": "container", "median": 13.2e-6})
+    host = level.model_copy(update={"environment": "host", "median": 4.04e-6})
+    other = host.model_copy(update={"label": "another", "median": 1.0})
+    known = analysis.model_copy(update={"comparisons": (ping,), "levels": (other, host, level)})
+    assert title(known) == "Container: network 3.2 times slower (13 µs, host 4.0 µs)"
+    assert title(known.model_copy(update={"levels": (level, other)})) == "Container: network 3.2 times slower"
+    rate = ping.model_copy(update={"unit": "bit/s"})
+    assert title(known.model_copy(update={"comparisons": (rate,)})) == "Container: network 3.2 times slower"
+
+
 def test_two_environments_have_a_sentence_each_and_many_a_short_one(made: Made) -> None:
     two = [(name, group, Verdict.EQUIVALENT) for name in ("container", "vm") for group in (Group.COMPUTE, Group.MEMORY)]
     assert title(made(*two)) == "Container and vm: no measurable cost in CPU and memory (within 2 %)"

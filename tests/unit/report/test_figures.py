@@ -128,7 +128,7 @@ def test_a_figure_says_something_to_those_who_cannot_see_it() -> None:
 
 def test_every_drawing_is_xml_with_ids_of_its_own_and_every_choice_has_rows(made: tuple[Figure, ...]) -> None:
     seen: set[str] = set()
-    for name, svg in render.stills(made).items():
+    for name, svg in render.Stills(made).items():
         ids = [element.attrib["id"] for element in ElementTree.fromstring(svg).iter() if "id" in element.attrib]
         assert all(one.startswith(name) for one in ids)
         assert not seen & set(ids)

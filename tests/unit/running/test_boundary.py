@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import socket
 import stat
 import threading
 from collections.abc import Callable
@@ -23,10 +24,10 @@ from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.evaluation import readings as readings_module
 from vtax.evaluation.readings import Readings
 from vtax.model.names import is_campaign_id
-from vtax.model.trial import Status
+from vtax.model.trial import OUTPUT_BYTES, Status
 from vtax.providers.base import UNKNOWN, Site, elsewhere
 from vtax.running import provision
-from vtax.store import OUTPUT_BYTES, OUTPUT_LINES, Campaign, alive, is_alive
+from vtax.store import OUTPUT_LINES, Campaign, alive, is_alive
 
 
 @pytest.fixture
@@ -301,7 +302,76 @@ def test_a_campaign_has_limits(campaign: Campaign, monkeypatch: pytest.MonkeyPat
         Campaign.open(campaign.directory)
 
 
+def test_a_record_of_many_gigabytes_is_not_read(campaign: Campaign) -> None:
+    """The size is asked first: a file with 10 GB of nothing takes no time to make, and none to refuse."""
+    path = next(campaign.directory.glob("trials/*/*/record.json"))
+    os.truncate(path, 10 * 2**30)
+    with pytest.raises(DamagedError, match=r"record\.json cannot be read: it is larger than 256 MiB"):
+        campaign.trials()
+
+
+def test_json_of_many_values_is_not_taken_apart(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pair of brackets and a comma each is 60 bytes of memory or more for three of the file."""
+    monkeypatch.setattr(store_module, "JSON_VALUES", 1000)
+    (campaign.directory / "plan.json").write_text(f"[{'[],' * 501}[]]")
+    for read in (campaign.plan, lambda: campaign.read_json("plan.json"), campaign.plan_bytes):
+        with pytest.raises((DamagedError, OSError), match="it has more than 1000 values"):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("shape.nodes", "1000000 nodes", "shape.nodes: Tuple should have at most 65 items"),
+        ("study.rounds", 10**12, "study.rounds: Input should be less than or equal to 500000"),
+        ("cells.0.round", 10**12, "cells.0.round: Input should be less than or equal to 500000"),
+        ("study.benchmarks.0.iterations", 10**12, "iterations: Input should be less than or equal to 500000"),
+    ],
+)
+def test_a_plan_has_limits(campaign: Campaign, place: str, value: object, said: str) -> None:
+    plan = json.loads((campaign.directory / "plan.json").read_bytes())
+    *above, last = [int(part) if part.isdecimal() else part for part in place.split(".")]
+    here = plan
+    for part in above:
+        here = here[part]
+    here[last] = here[last] * 500_000 if value == "1000000 nodes" else value
+    (campaign.directory / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(DamagedError) as caught:
+        campaign.plan()
+    assert said in str(caught.value) or "values" in str(caught.value)
+
+
 def test_json_that_is_nested_too_deeply_is_damaged(campaign: Campaign) -> None:
     (campaign.directory / "campaign.json").write_text("[" * 100_000)
     with pytest.raises(DamagedError, match="is damaged"):
         campaign.about()
+
+
+# --- files that somebody named ---------------------------------------------------------------------------------------
+
+
+def test_a_file_that_was_named_is_a_regular_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(tmp_path / "socket"))
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/proc/kmsg"), Path("/proc/self/environ")):
+        with pytest.raises(OSError, match="it is not a regular file"):
+            files.read_given(path, 2**20)
+    for path in (tmp_path / "socket", tmp_path, Path(), Path("/")):
+        with pytest.raises(OSError, match=r"No such device|Is a directory"):
+            files.read_given(path, 2**20)
+
+
+def test_a_link_of_the_same_folder_may_be_named_and_no_other(tmp_path: Path, precious: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "below").mkdir(parents=True)
+    (folder / "below" / "real.toml").write_text("text")
+    (folder / "study.toml").symlink_to("below/real.toml")
+    (folder / "elsewhere.toml").symlink_to(precious)
+    (tmp_path / "to-the-folder").symlink_to(folder)
+    assert files.read_given(folder / "study.toml", 4) == b"text"
+    assert files.read_given(tmp_path / "to-the-folder" / "study.toml", 4) == b"text"
+    with pytest.raises(OSError, match="it is a symbolic link out of its folder"):
+        files.read_given(folder / "elsewhere.toml", 2**20)
+    with pytest.raises(OSError, match="it is larger than"):
+        files.read_given(folder / "study.toml", 3)

@@ -170,7 +170,7 @@ def test_an_interrupt_stops_the_services(bench: Bench, monkeypatch: pytest.Monke
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vtax.running.steps.run", interrupted)
+    monkeypatch.setattr("fakes.cluster.FakeVisit.run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bench.run(work(SERVER, RUN))
     assert bench.provider.backgrounds[0].stopped == 1
@@ -235,7 +235,7 @@ def test_a_service_that_dies_halfway_is_named_first(bench: Bench) -> None:
     record = bench.run(ALL)
     first, _, rest = record.failure.partition("\nsegmentation fault\n")
     assert first == "serve on worker1 ended while it was needed, with exit code 139"
-    assert rest == "measure on worker1 ended with exit code 1\nconnection lost"
+    assert rest == "measure on worker1 was ended: serve on worker1 has ended\nconnection lost"
     assert record.status is Status.FAILED
 
 

@@ -520,6 +520,7 @@ JSON = st.recursive(
     lambda inside: st.one_of(st.lists(inside, max_size=3), st.dictionaries(TEXTS, inside, max_size=3)),
     max_leaves=6,
 )
+COUNTS = st.integers(1, 500_000)
 STEPS = st.builds(
     StepRecord,
     step=st.integers(0, 9),
@@ -538,14 +539,14 @@ RECORDS = st.builds(
     TrialRecord,
     id=NAMES,
     environment=NAMES,
-    round=st.integers(),
+    round=COUNTS,
     cell=NAMES,
     work=NAMES,
     benchmark=TEXTS,
     label=TEXTS,
     scope=st.sampled_from(Scope),
     nodes=st.lists(NAMES, max_size=3).map(tuple),
-    iteration=st.integers(),
+    iteration=COUNTS,
     warmup=st.booleans(),
     params=st.dictionaries(TEXTS, JSON, max_size=3),
     status=st.sampled_from(Status),

@@ -70,6 +70,15 @@ def test_tcp_only() -> None:
     )
 
 
+def test_nodes_in_this_machine_s_own_network_listen_on_the_loopback() -> None:
+    """mpirun, the daemons that it starts on other nodes, and by inheritance the ranks of both."""
+    nodes = target(ONE, TWO)
+    words = Mpirun(interface="lo", loopback=True).argv(("hpcc",), nodes, ranks_for(nodes.nodes))
+    kept = "env LD_PRELOAD=/usr/local/bin/vtax-loopback.so"
+    assert " ".join(words).startswith(f"{kept} mpirun --allow-run-as-root --np 4 --hostfile hostfile")
+    assert words[words.index("prte_launch_agent") + 1] == f"{kept} prted"
+
+
 def test_ranks_that_yield() -> None:
     nodes = target(ONE, TWO)
     assert line(Mpirun(interface="eth0"), nodes, ranks_for(nodes.nodes), yield_when_idle=True) == (

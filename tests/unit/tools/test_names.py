@@ -24,6 +24,7 @@ ALLOWED = {  # file -> why it may
     "cli/gating.py": "an example in --help",
     "analysis/gates.py": "an example in an error message",
     "selftest/objects.py": "the campaign with an injected difference runs one benchmark",
+    "sealing/names.py": "knows where outputs name a host",
     "providers/qemu/command.py": "a kind of network device of QEMU has the name of a benchmark",
     "running/startup.py": "writes the file that this tool reads",
     "selftest/inject.py": "the campaign with an injected difference runs one benchmark",

@@ -31,17 +31,23 @@ ABSENT = "absent"
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A campaign as it was recorded and analysed; `about` is its campaign.json."""
+class Setup:
+    """A campaign as it was recorded; `about` is its campaign.json."""
 
     directory: str
     plan: Plan
     about: Mapping[str, Any]
     cells: tuple[CellRecord, ...]
+
+
+@dataclass(frozen=True)
+class Recorded(Setup):
+    """A campaign as it was recorded and analysed."""
+
     analysis: Analysis
 
 
-def setup_differences(a: Recorded, b: Recorded, environments: Sequence[str]) -> tuple[SetupDifference, ...]:
+def setup_differences(a: Setup, b: Setup, environments: Sequence[str]) -> tuple[SetupDifference, ...]:
     """Everything that differs, what forbids a comparison first."""
     found = [
         *_in_one_only(a.plan, b.plan, environments),

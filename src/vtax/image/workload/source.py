@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vtax import files
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.image.workload.configuration import MACHINES, Configuration, foreign, parse, refuse_foreign
 from vtax.model.study import WorkloadSpec
@@ -100,11 +101,11 @@ def _why(error: Exception) -> str:
 
 def _small_files(path: Path) -> dict[str, bytes]:
     """What of an archive may be a manifest or a configuration, by name: layers are passed over."""
-    if not path.is_file():
-        raise ValueError("it is a directory, not an archive" if path.is_dir() else "it is not a file")
+    if path.is_dir():
+        raise ValueError("it is a directory, not an archive")
     found: dict[str, bytes] = {}
     left = KEPT_BYTES
-    with tarfile.open(path, "r:*") as archive:
+    with files.given(path) as content, tarfile.open(fileobj=content, mode="r:*") as archive:
         for number, member in enumerate(archive):
             if number >= MEMBERS:
                 raise ValueError(f"it has more than {MEMBERS} files")
@@ -125,11 +126,7 @@ def _member(files: Mapping[str, bytes]) -> Read:
 
 def _directory(path: Path) -> Read:
     def read(name: str) -> bytes:
-        with (path / name).open("rb") as stream:
-            content = stream.read(SMALL_BYTES + 1)
-        if len(content) > SMALL_BYTES:
-            raise ValueError(f"{name} is larger than any manifest")
-        return content
+        return files.read(path, name, SMALL_BYTES)
 
     return read
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from importlib.resources import files
+from importlib.resources import files as resources
 from pathlib import Path
 
+from vtax import files
 from vtax.errors import UsageError
 
-PRESETS = ("quick", "glance", "standard", "strict", "ladder", "kernel", "storage", "interference")
+PRESETS = (
+    *("quick", "glance", "standard", "strict", "ladder"),
+    *("kernel", "storage", "interference", "databases", "web", "hpc"),
+)
+STUDY_BYTES = 2**19  # of a study file; a long one has 10 KB
 
 
 def preset(name: str) -> str:
     """The text of a preset study."""
-    return (files("vtax.planning.presets") / f"{name}.toml").read_text(encoding="utf-8")
+    return (resources("vtax.planning.presets") / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def study_text(given: Path) -> bytes:
@@ -24,7 +29,7 @@ def study_text(given: Path) -> bytes:
     if str(given) in PRESETS and not given.is_file():
         return preset(str(given)).encode()
     try:
-        return given.read_bytes()
+        return files.read_given(given, STUDY_BYTES)
     except OSError as error:
         raise UsageError(
             f"the study {given} cannot be read: {error.strerror}",

@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -45,8 +45,9 @@ from vtax.providers.base import (
     elsewhere,
 )
 from vtax.providers.container import engine as lines
-from vtax.providers.container import own_image
+from vtax.providers.container import groups, own_image
 from vtax.providers.container.engine import ContainerOptions, Owner
+from vtax.providers.container.groups import Groups
 from vtax.providers.container.pausing import ContainerPausing
 from vtax.providers.freezer import Freezer, of_process
 from vtax.transport import process
@@ -94,8 +95,8 @@ class Container(Provider):
         return 1.0
 
     def launcher(self, options: ContainerOptions) -> Mpirun:
-        interface = "lo" if options.host_network else "eth0"
-        return Mpirun(interface=interface, transport=options.mpi_transport)
+        shared = options.host_network
+        return Mpirun(interface="lo" if shared else "eth0", loopback=shared, transport=options.mpi_transport)
 
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
@@ -135,7 +136,7 @@ class Container(Provider):
         reason = self.unavailable()
         if reason:
             return [Problem.blocker(reason, self.install_hint)]
-        return [*self.limit_problems(), *exposed(spec.name, _options(spec))]
+        return self.limit_problems()
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         return own_image.problems(self.name, _options(spec).runtime, self.changed_ids)
@@ -247,6 +248,7 @@ class Container(Provider):
             commands=commands,
             facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=self._pausing(spec, [lines.name_of(site.campaign, node.name) for node in shape.nodes]),
+            outside=Groups(self._pids, site.campaign).of,
         )
 
     def _pausing(self, spec: EnvironmentSpec, containers: Sequence[str]) -> ContainerPausing:
@@ -266,12 +268,15 @@ class Container(Provider):
 
     def _freezers(self, containers: Sequence[str]) -> tuple[Freezer, ...]:
         """The freezers of containers that run, as far as this process may use them."""
+        found = (of_process(pid) for pid in self._pids(containers) if pid > 0)
+        return tuple(one for one in found if one is not None)
+
+    def _pids(self, containers: Sequence[str]) -> tuple[int, ...]:
+        """The first process of each container, 0 of one that does not run; none when the engine does not answer."""
         described = self._run(("inspect", "--type", "container", *containers))
         if described.exit_code != 0:
             return ()
-        pids = [int(one["State"]["Pid"]) for one in json.loads(described.stdout)]
-        found = (of_process(pid) for pid in pids if pid > 0)
-        return tuple(one for one in found if one is not None)
+        return tuple(int(one["State"]["Pid"]) for one in json.loads(described.stdout))
 
     def _owner(self, campaign: str) -> Owner:
         return Owner(campaign, str(self.runtime.resolve()))
@@ -382,9 +387,14 @@ class Container(Provider):
         lines.image_note(self.name, image).unlink(missing_ok=True)
 
     def destroy(self, campaign: str) -> None:
-        if self.unavailable():
+        if reason := self.unavailable():
             overlay.remove(self.runtime, campaign)
-            return  # nothing can be running
+            if any((self.runtime / campaign).glob("*/commands.json")):  # containers outlive a daemon that was killed
+                raise ProvisionError(
+                    f"the containers of {campaign} cannot be removed: {reason}",
+                    remedy=f"start {self.name} again, then run `vtax clean`",
+                )
+            return  # nothing of it was created
         chosen = ("--filter", f"label={LABEL}={campaign}", "--format", "{{.Names}}")
         listed = self._must((self.name, "ps", "--all", *chosen)).stdout.split()
         containers = [name for name in listed if lines.is_named(name, "container", campaign)]
@@ -395,6 +405,7 @@ class Container(Provider):
         for kind in ("network", "volume"):  # by name: a volume that an engine creates implicitly has no label
             self._remove((self.name, kind, "rm", "--", lines.network_name(campaign)))
         overlay.remove(self.runtime, campaign)
+        groups.remove(campaign)
 
     def _remove(self, argv: Sequence[str]) -> None:
         """Removing what is already gone is a success."""
@@ -447,16 +458,6 @@ class Container(Provider):
         if result.exit_code != 0 or result.timed_out:
             raise process.failed(result, self.install_hint)
         return result
-
-
-def exposed(environment: str, options: ContainerOptions) -> Iterator[Problem]:
-    """What other machines may reach while an environment is measured. Open MPI has no option that closes it."""
-    if options.host_network:
-        yield Problem.info(
-            f'environment {environment!r}: network = "host": in parallel programs mpirun listens on all addresses of '
-            "this machine",
-            'a packet filter keeps other machines out; with network = "bridge" only the cluster reaches it',
-        )
 
 
 def runner_of(described: Mapping[str, Any], runners: Sequence[str]) -> int | None:

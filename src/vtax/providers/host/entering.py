@@ -15,12 +15,13 @@ from vtax.errors import ImageError
 from vtax.model.cluster import Image
 from vtax.providers.base import LABEL
 from vtax.transport import process
+from vtax.transport.visit import SHELL
 
 PROGRAM = "/vtax-enter"  # how its path ends; see its source for what it does
 RUN = "vtax-run"  # becomes another user or enters an image, then gives back what it was lent for that
 SUPERVISE = ("vtax-supervise", "--control")  # before it, the latter where it obeys: ends what other users started
 LENT = {"--user": ("setgid", "setuid"), "--image": ("setgid", "setuid", "sys_chroot")}
-LIMIT = ("timeout", "-k")  # begins a command with a time limit: timeout -k SECONDS SECONDS COMMAND
+LIMIT = ("timeout", "-k")  # begins a command with a time limit: timeout -k SECONDS SECONDS COMMAND; as SHELL, 4 words
 
 
 def verify(image: Image) -> None:
@@ -68,7 +69,7 @@ def wrapper(
 
 def lent(argv: Sequence[str]) -> tuple[str, ...]:
     """The capabilities that a command by `vtax-run` needs for its options, marked as those that it must give back."""
-    words = tuple(argv[4:] if tuple(argv[:2]) == LIMIT else argv)
+    words = tuple(argv[4:] if tuple(argv[:2]) in (LIMIT, SHELL) else argv)
     supervised = words[:1] == SUPERVISE[:1]
     words = tuple(dropwhile(lambda word: word in SUPERVISE, words)) if supervised else words
     if words[:1] != (RUN,):

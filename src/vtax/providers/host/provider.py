@@ -14,11 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
+from vtax.facts.perf import Subject
 from vtax.facts.processes import parent_of
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
@@ -37,6 +39,7 @@ from vtax.providers.base import (
     Leftover,
     Node,
     Options,
+    Outside,
     Provider,
     Site,
     elsewhere,
@@ -202,7 +205,22 @@ class Host(Provider):
             shared_transports=shared,
             facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=cgroup.GroupPausing(self.groups, site.campaign),
+            outside=partial(self._outside, site.campaign, sets),
         )
+
+    def _outside(
+        self, campaign: str, sets: Sequence[tuple[str, Sequence[NodeShape]]], nodes: Sequence[str]
+    ) -> tuple[Outside, ...]:
+        """The control groups of nodes: the one of all of them together, or that of each."""
+        if self.groups is None:
+            return ()
+        top, together = (
+            f"{cgroup.PREFIX}{campaign}",
+            {frozenset(one.name for one in each_): name for name, each_ in sets},
+        )
+        names = [together[frozenset(nodes)]] if frozenset(nodes) in together else nodes
+        events, memory = self.groups.events, self.groups.memory
+        return tuple(Outside(Subject(events / top / name) if events else None, memory / top / name) for name in names)
 
     def _wrapper(
         self,

@@ -18,13 +18,14 @@ from pathlib import Path
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import EnvironmentMissing, PauseError
+from vtax.facts.perf import Subject
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import network, overlay
-from vtax.providers.base import Cluster, Commands, Creation, Leftover, Provider, Site, elsewhere
+from vtax.providers.base import Cluster, Commands, Creation, Leftover, Outside, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
 from vtax.providers.guest.shutdown import power_off
 from vtax.providers.qemu import bridge, kvm, problems, user
@@ -218,7 +219,13 @@ class Qemu(Provider):
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         launcher = self.launcher(_options(spec))
         pausing = MonitorPausing([site.console(node.name).parent for node in shape.nodes])
-        return saved_cluster.load(spec, shape, shared_path, site, launcher, pausing)
+        loaded = saved_cluster.load(spec, shape, shared_path, site, launcher, pausing)
+
+        def outside(names: Sequence[str]) -> tuple[Outside, ...]:
+            pids = (int((site.console(name).parent / "pid").read_text()) for name in names)
+            return tuple(Outside(Subject(process=pid)) for pid in pids)
+
+        return replace(loaded, outside=outside)
 
     def destroy(self, campaign: str) -> None:
         """Ask to power off, wait a moment, then SIGKILL: workers first, because the master has their files; the

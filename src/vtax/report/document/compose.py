@@ -18,6 +18,7 @@ from vtax.report.document.model import Document
 from vtax.report.document.naming import NBSP, interval
 from vtax.report.document.numbers import listed
 from vtax.report.document.peaks import peaks
+from vtax.report.document.published import about_published
 from vtax.report.document.results import results_of
 from vtax.report.document.scores import score_table
 from vtax.report.document.tables import overview
@@ -33,13 +34,14 @@ def document_of(report: ReportInput) -> Document:
     machine, other_machine = facts.machine(report)
     versions, other_versions = setup.versions(report)
     foreign = imported.is_imported(report)
+    parts = sections(report, results)
     return Document(
         source=report,
         results=results,
         title=analysis.campaign,
         answer=answer,
         ended=analysis.ended,
-        conclusion=conclusion(report, answer.comparisons),
+        conclusion=conclusion(report, answer.comparisons) + about_published(report.asked, parts),
         intervals=interval(analysis),
         reading=f"{imported.reading(report) if foreign else _reading(report, answer)} {RULE}",
         quiet=tuple(item for item in compared if item.severity not in LOUD),
@@ -48,7 +50,7 @@ def document_of(report: ReportInput) -> Document:
         scores=score_table(analysis),
         ladder=ladder_table(analysis),
         machine_cost=machine_table(report),
-        sections=sections(report, results),
+        sections=parts,
         failures=setup.failures(report),
         matched=facts.matched(report),
         other_facts=facts.other_facts(report),
@@ -67,6 +69,7 @@ def document_of(report: ReportInput) -> Document:
         baseline=analysis.baseline,
         imported=foreign,
         files=imported.files(report) if foreign else None,
+        claims=imported.claims(report) if report.claims else None,
     )
 
 

@@ -52,7 +52,7 @@ def _entry(
         for one in report.analysis.findings
         if one.benchmark in names and one.environment not in results.emulated and _belongs(one, several, again=again)
     )
-    context = Context({} if peak is None else {label: peak}, report.references)
+    context = Context({} if peak is None else {label: peak}, report.references, _words(report, label))
     return Entry(
         label=label,
         benchmark=benchmark,
@@ -68,6 +68,16 @@ def _entry(
         published=published(results, several, context),
         published_anchor=results.published(several[0]),
     )
+
+
+def _words(report: ReportInput, label: str) -> dict[str, str]:
+    """What an entry of the study says about its work, by which published results are found."""
+    spec = next((one for one in report.plan.study.benchmarks if one.label == label), None)
+    if spec is None:
+        return {}
+    values = spec.params.get("values")
+    own = {**(values if isinstance(values, dict) else {}), **spec.point}
+    return {key: str(value) for key, value in own.items()} | ({"workload": spec.workload} if spec.workload else {})
 
 
 def _belongs(finding: Finding, several: Sequence[Series], *, again: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Compute, memory, storage, network, start-up: the part of the machine that a metric is about, by its benchmark.
+"""Compute, memory, storage, network, servers, start-up: what a metric is about, by its benchmark.
 
 A benchmark has `group`, or `group_of(metric, labels)` where its metrics are about several parts; a plug-in without
 either is other work.
@@ -17,6 +17,7 @@ class Group(StrEnum):
     MEMORY = "Memory"
     STORAGE = "Storage"
     NETWORK = "Network"
+    SERVERS = "Servers"
     START_UP = "Start-up"
     OTHER = "Other work"
 

@@ -23,14 +23,18 @@ ALIKE = 1e4  # values of one dimension up to this far apart have one unit in a t
 
 @dataclass(frozen=True)
 class Context:
-    """What is shown next to the numbers: the peak of an entry, in flop/s, and values from elsewhere."""
+    """What is shown next to the numbers: the peak of an entry, in flop/s, and values from elsewhere.
+
+    `words` are what an entry of the study has besides the labels of its results: its point in a sweep, its workload.
+    """
 
     peaks: Mapping[str, float] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
 
     def reference_of(self, series: Series) -> tuple[Reference, ...]:
         """The references of a series: those of its metric of which it has every label."""
-        labels = set(series.labels)
+        labels = {*series.labels, *self.words.items()}
         return tuple(
             item
             for item in self.references

@@ -18,7 +18,7 @@ from pathlib import Path
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from vtax.figures.render import library, live, stills
+from vtax.figures.render import Stills, library, live
 from vtax.figures.theme import mark_of, slug, style_sheet
 from vtax.report.document.answer.wording import shown
 from vtax.report.document.audit_phrases import named
@@ -49,6 +49,7 @@ def render(page: Document, cache: Path | None = None) -> str:
     `cache`."""
     report, results = page.source, page.results
     figures = page_figures(page)
+    drawings = Stills(figures.every)
     margin = report.analysis.margin
     vega, script = library(cache), "\n".join(_template(name) for name in SCRIPTS)
     return (
@@ -60,7 +61,7 @@ def render(page: Document, cache: Path | None = None) -> str:
             without_ratio=without_ratio(results),
             axis_of=partial(axis_of, margin=margin),
             figures=figures,
-            drawings=stills(figures.every),
+            drawings=drawings,
             colours=Markup(style_sheet(page.environments)),
             policy=policy(vega, script),
             data=Markup(embedded(live(figures.every))),

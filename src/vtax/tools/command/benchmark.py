@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
@@ -10,6 +11,7 @@ from vtax.errors import Mistake, ParseError, UsageError
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.metric import Metric
 from vtax.model.nodes import Phase, Scope, Target
+from vtax.model.outside import MEMORY_PEAK, metric_of
 from vtax.model.plan import Step
 from vtax.model.study import BenchmarkSpec
 from vtax.model.trial import StepRecord, TrialRecord
@@ -19,9 +21,10 @@ from vtax.tools.command.checks import mistakes
 from vtax.tools.command.metric_table import declared
 from vtax.tools.command.params import CommandParams
 from vtax.tools.command.steps import ENTERED, SUPERVISED, USAGE, Steps
-from vtax.tools.patterns import compile_pattern
+from vtax.tools.patterns import compile_pattern, encoded
 from vtax.tools.reading import Output, Reading
 
+OUTPUT_FACT = "output_sha256"
 FIRST_PORT = 21_000  # below those that the kernel gives to clients
 UNKNOWN_S = 5.0  # of work whose duration the study does not say, for estimates only
 
@@ -33,12 +36,13 @@ class Command:
     default_scopes = (Scope.NODE,)
     about_storage = False  # its author decides what it is about
     own_code = True
-    metrics = declared(())
+    metrics = (*declared(()), metric_of(MEMORY_PEAK))
     params = CommandParams
 
     def metrics_of(self, params: Mapping[str, JsonValue]) -> tuple[Metric, ...]:
         """The metrics of an entry with these parameters."""
-        return declared(CommandParams.model_validate(dict(params)).metrics)
+        known = CommandParams.model_validate(dict(params))
+        return (*declared(known.metrics), *(metric_of(name) for name in (MEMORY_PEAK, *dict.fromkeys(known.perf))))
 
     def mistakes(self, params: CommandParams, spec: BenchmarkSpec, *, workload: bool) -> Iterable[Mistake]:
         if spec.label == spec.name:
@@ -76,6 +80,8 @@ class Command:
             reading.refuse(0, "the run", reason)
             return (Output(done.stdout, reading),)
         found = extract(params.metrics, texts, record.label)
+        if params.running.same_output:
+            next(iter(found.readings.values())).facts[OUTPUT_FACT] = digest(params, texts["stdout"])
         return tuple(Output(files.get(name, done.stdout), reading) for name, reading in found.readings.items())
 
     def tried(self, params: CommandParams, texts: Mapping[str, str], label: str) -> Tried:
@@ -89,6 +95,13 @@ class Command:
 
     def clocked_s(self, params: CommandParams, target: Target) -> float:
         return params.running.seconds or 0.0
+
+
+def digest(params: CommandParams, text: str) -> str:
+    """The sha256 of an output without what may differ."""
+    volatile = params.running.volatile
+    content = encoded(text) if volatile is None else compile_pattern(volatile).removed(encoded(text))
+    return hashlib.sha256(content).hexdigest()
 
 
 def measured(record: TrialRecord) -> StepRecord:

@@ -98,6 +98,8 @@ def _files(params: CommandParams) -> Iterator[Mistake]:
 
 def _kinds(params: CommandParams) -> Iterator[Mistake]:
     """Metrics that do not go with work for a fixed time, or with fixed work."""
+    for name in sorted({metric.name for metric in declared(params.metrics)} & set(params.perf)):
+        yield Mistake("perf", f"{name} is the name of a metric of this entry too", "give that metric another name")
     timed = params.running.seconds is not None
     primary = [metric for metric in declared(params.metrics) if metric.primary]
     if timed and all(metric.name == "wall" for metric in primary):

@@ -24,7 +24,7 @@ from vtax.units import base_unit
 WAYS = ("regex", "json", "csv", "builtin", "reader")
 DIRECTIONS = {"higher": Direction.HIGHER, "lower": Direction.LOWER}
 RESERVED = ("usage", "usage.json")  # vtax's own account of a command
-TAKEN = ("machine_cpu_time", "machine_energy", "node_cpu_time")  # what vtax computes for every trial
+TAKEN = ("machine_cpu_time", "machine_energy", "node_cpu_time", "memory_peak")  # what vtax computes for every trial
 MOST_METRICS = 100  # of one entry
 
 

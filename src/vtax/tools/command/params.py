@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from vtax.model.names import Argument, OutputName, Program, Sha256, Signal, User, Variable, Word, WorkloadName
+from vtax.model.outside import EVENTS
 from vtax.model.record import Record
 from vtax.model.study import Package
 from vtax.tools.benchmark import Params
@@ -28,6 +29,12 @@ def _with_program(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
+def _known_event(name: str) -> str:
+    if name not in EVENTS:
+        raise ValueError(f"there is no event {name}; allowed: {', '.join(EVENTS)}")
+    return name
+
+
 class _Begins(Record):
     program: Program
 
@@ -37,6 +44,7 @@ Role = Annotated[str, Field(pattern=ROLE)]
 ExitCode = Annotated[int, Field(ge=0, le=255)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 PortWord = Annotated[str, Field(pattern=r"^\{[a-z][a-z0-9_]{0,30}\}$")]
+PerfEvent = Annotated[str, AfterValidator(_known_event)]
 Value = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
@@ -103,7 +111,8 @@ class SuccessTable(Record):
 
 
 class RunTable(Record):
-    """What is measured. With `seconds` it runs for a fixed time, else it does fixed work."""
+    """What is measured. With `seconds` it runs for a fixed time, else it does fixed work. With `same_output`, its
+    standard output is the same everywhere, apart from what `volatile` matches."""
 
     command: Argv | None = None
     on: Role | None = None
@@ -111,6 +120,14 @@ class RunTable(Record):
     timeout: Seconds | None = None
     estimate: Seconds | None = None
     success: SuccessTable = SuccessTable()
+    same_output: bool = False
+    volatile: PatternText | None = None
+
+    @model_validator(mode="after")
+    def _volatile_of_something(self) -> RunTable:
+        if self.volatile is not None and not self.same_output:
+            raise ValueError("`volatile` is what may differ of an output that is the same: it needs same_output = true")
+        return self
 
 
 class CommandParams(Params):
@@ -128,6 +145,7 @@ class CommandParams(Params):
     services: Annotated[tuple[ServiceTable, ...], Field(max_length=16)] = ()
     metrics: MetricTables = Field(default_factory=list)
     files: Annotated[tuple[FileTable, ...], Field(max_length=100)] = ()
+    perf: Annotated[tuple[PerfEvent, ...], Field(max_length=len(EVENTS))] = ()
     packages: Annotated[tuple[Package, ...], Field(max_length=100)] = ()
     env: Mapping[Variable, Value] = Field(default_factory=dict)
     user: User | None = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import Phase, Target
+from vtax.model.outside import MEMORY_PEAK
 from vtax.model.plan import InputFile, Ready, Service, Step
 from vtax.providers.base import WORKLOAD
 from vtax.tools.benchmark import GRACE_S
@@ -93,6 +94,7 @@ class Steps:
             outputs=outputs(self.params.metrics),
             usage=USAGE,
             success=run.success.exit,
+            outside=(MEMORY_PEAK, *dict.fromkeys(self.params.perf)),
         )
 
     def _command(

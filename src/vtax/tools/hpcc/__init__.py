@@ -14,9 +14,9 @@ from vtax.tools.tool import Build, LogFormat, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.hpcc import audit, audit_linpack, blas
+    from vtax.tools.hpcc import audit, audit_linpack, audit_messages, blas
 
-    return rows_of(audit, audit_linpack, blas)
+    return rows_of(audit, audit_linpack, audit_messages, blas)
 
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ TOOL = Tool(
     name="hpcc",
     benchmarks=(Hpcc(), Hpl()),
     logs=(
-        LogFormat("hpcc", read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl",)),
+        LogFormat("hpcc", read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl", "stream, untitled", "gups")),
         LogFormat("hpl", read_hpl, logs.starts_hpl, first="H"),
     ),
     packages=("hpcc",),

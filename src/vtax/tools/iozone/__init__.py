@@ -8,7 +8,7 @@ from vtax.evidence.row import Row, rows_of
 from vtax.tools.iozone import logs
 from vtax.tools.iozone.benchmark import Iozone
 from vtax.tools.iozone.metrics import ALL, HEADLINES
-from vtax.tools.iozone.reader import headerless, read
+from vtax.tools.iozone.reader import UNITS, headerless, read
 from vtax.tools.tool import LogFormat, Tool
 
 
@@ -32,13 +32,16 @@ TOOL = Tool(
     name="iozone",
     benchmarks=(Iozone(),),
     logs=(
-        LogFormat("iozone", read, logs.starts, first='\t "I', begins=logs.starts, ends=logs.ends, together=True),
+        LogFormat(
+            "iozone", read, logs.starts, first='\t "I', begins=logs.starts, ends=logs.ends, together=True, units=UNITS
+        ),
         LogFormat(
             "iozone, no header",
             headerless,
             logs.starts_headerless,
             first='0123456789 \t\v\f,;"Ww',
             outside=True,
+            units=UNITS,
         ),
     ),
     packages=("iozone3",),

@@ -12,6 +12,41 @@ from vtax.model.plan import Origin
 from vtax.model.trial import Status
 from vtax.tools.iozone.reader import OPS, UNKNOWN
 
+ASKED = "-+m"
+
+
+@row(
+    "D09",
+    Severity.WARNING,
+    "iozone's distributed mode, with one client",
+    short="one client of a distributed test",
+    why="the option (-+m) says that several nodes took part; with one process the figures are of one client, whatever "
+    "the run is called",
+    remedy="give -t as many processes as the file of -+m has lines, on different nodes",
+    source='the line "Network distribution mode enabled." and the number of processes of throughput mode',
+    note="vtax's own: entries of imported logs are called by their options, so the label repeats the claim",
+    benchmarks=("iozone",),
+    about=lambda trial: bool(trial.params.get("distributed")),
+)
+def one_client(evidence: Evidence) -> Iterator[Result]:
+    """D09: a run that is called distributed and had one process."""
+    for (environment, label), trials in evidence.entries("iozone").items():
+        counts = {
+            int(one.labels["processes"])
+            for trial in trials
+            for one in evidence.measured.get(trial.id, ())
+            if one.labels.get("processes", "").isdecimal()
+        }
+        clients = max(counts, default=0 if trials[0].params.get("mode") == "throughput" else 1)
+        ranks = max((int(n) for trial in trials if isinstance(n := trial.params.get("ranks"), int)), default=1)
+        if clients > 1 or ranks > 1:
+            yield f"{label} in {environment}: {max(clients, ranks)} processes"
+        elif clients == 1:
+            message = f"{label} in {environment} ran in iozone's distributed mode ({ASKED}) with one client"
+            yield Failed(message, environment, label)
+        else:
+            yield Undecided(f"{label} in {environment}: not recorded: the number of clients", environment, label)
+
 
 @row(
     "D01",

@@ -18,12 +18,13 @@ from collections import defaultdict
 
 from vtax.tools.commands import command_facts
 from vtax.tools.iozone.lines import Split, split
-from vtax.tools.iozone.metrics import HEADLINES, KIB, OPERATIONS, PRIMARY, THROUGHPUT
+from vtax.tools.iozone.metrics import ALL, HEADLINES, KIB, OPERATIONS, PRIMARY, THROUGHPUT
 from vtax.tools.iozone.table import COMMAND, REPORT, Cells, report, table
 from vtax.tools.iozone.throughput import throughput
 from vtax.tools.reading import Reading, Section, Value
 
 KBYTES, OPS, UNKNOWN = "kBytes/sec", "operations per second", "unknown"
+UNITS = {"kB/s": KBYTES, "operations": OPS}  # as they may be stated
 UNIT = re.compile(r"Output is in (.{1,60}?)\.?$")
 VERSION = re.compile(r"^Version \$Revision: (\d{1,2}\.\d{1,4})")
 BEGAN = re.compile(r"^Run began: \w{3} (\w{3}) (\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})$")
@@ -38,7 +39,7 @@ def read(section: Section) -> Reading:
     reading.ranks = max(1, banners)
     if reading.ranks > 1:
         reading.params["ranks"] = reading.ranks
-    unit = _header(reading, lines)
+    unit = _header(reading, lines, section.unit)
     if not unit:
         reading.refuse(0, "all values of this run", str(reading.facts["unit_problem"]), count_cells(lines))
         return reading
@@ -55,10 +56,16 @@ def read(section: Section) -> Reading:
 
 
 def headerless(section: Section) -> Reading:
-    """A table of iozone without anything above it: neither its unit nor its columns are known."""
+    """A table of iozone without anything above it. Its unit is not known, unless it was stated; a row with a value for
+    every test that iozone has says with that which they are."""
     reading = Reading("iozone", facts={"unit": UNKNOWN})
     lines = [split(line) for line in section.lines]
-    rows = [one for one in lines if len(one.words) == 15 and one.whole]
+    rows = [one for one in lines if len(one.words) == 2 + len(ALL) and one.whole]
+    if section.unit:
+        reading.params["mode"] = "sizes"
+        unit = _unit(reading, {section.unit})
+        _values(reading, unit, table(reading, lines, complete=False, head=False), report(reading, lines))
+        return reading
     reason = "the table has no header: its unit (kB/s, or operations a second with -O) and its columns are unknown"
     reading.params["mode"] = "unknown"
     if any(REPORT.match(one.joined) for one in lines):
@@ -73,8 +80,8 @@ def count_cells(lines: list[Split]) -> int:
     return sum(len(one.words) - 2 for one in lines if len(one.words) >= 3 and one.whole)
 
 
-def _header(reading: Reading, lines: list[Split]) -> str:
-    """Options and version; returns the unit, "" when it is not known."""
+def _header(reading: Reading, lines: list[Split], stated: str) -> str:
+    """Options and version; returns the unit, the `stated` one where no line says it, "" when it is not known."""
     facts, params = reading.facts, reading.params
     units: set[str] = set()
     commands: list[str] = []
@@ -102,7 +109,7 @@ def _header(reading: Reading, lines: list[Split]) -> str:
     for name, fact in (("direct", "direct_io"), ("fsync_timed", "fsync_timed"), ("close_timed", "close_timed")):
         if facts[fact]:
             params[name] = True
-    return _unit(reading, units)
+    return _unit(reading, units or ({stated} if stated else set()))
 
 
 def _unit(reading: Reading, units: set[str]) -> str:

@@ -35,11 +35,11 @@ NOT_NUMBERS = "a row with something else than numbers in it"
 Cells = dict[tuple[int, int, str], list[tuple[int, int, str]]]  # (file kB, record kB, operation) -> (line, value, rank)
 
 
-def table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
-    """The cells of all rows below the heads of tables."""
+def table(reading: Reading, lines: list[Split], complete: bool, *, head: bool = True) -> Cells:
+    """The cells of all rows below the heads of tables, or, without a `head`, of all rows."""
     columns = _selected(reading, lines)
     heads = {place for place, one in enumerate(lines) if one.words[1:] == HEAD and one.words[0] in ("kB", "KB")}
-    start = min(heads, default=len(lines))
+    start = min(heads, default=len(lines)) if head else 0
     rows: list[Split] = []
     for one in lines[start:]:
         if one.joined.startswith("Excel output is below") or REPORT.match(one.joined):
@@ -53,7 +53,7 @@ def table(reading: Reading, lines: list[Split], complete: bool) -> Cells:
     usual = 0 if spreadsheet or not widths else widths.most_common(1)[0][0]
     cells: Cells = defaultdict(list)
     for place, one in enumerate(rows):
-        last = place == len(rows) - 1 and not complete
+        last = place == len(rows) - 1 and not complete and (head or not usual)  # else its width shows a cut
         names = ALL if len(one.words) == 2 + len(ALL) else columns if len(one.words) == 2 + len(columns) else ()
         if names is columns and not spreadsheet and below(lines[start], one) != columns:
             names = ()

@@ -34,7 +34,10 @@ LINES = {
         "fairness": r" {4}events \(avg/stddev\): {1,20}(\d{1,15}\.\d{4})/(\d{1,15}\.\d{2})",
         "time": r" {4}(?:total time|time elapsed): {1,40}(\d{1,12}\.\d{4})s",
         "events": r" {4}total number of events: {1,30}(\d{1,15})",
+        "least": rf" {{9}}min: {{1,50}}{N}(?:ms)?",
+        "most": rf" {{9}}max: {{1,50}}{N}(?:ms)?",
         "mean": rf" {{9}}avg: {{1,50}}{N}(?:ms)?",
+        "maximum": rf" {{9}}max: {{1,50}}{N}(?:ms)?",
         "quantile": rf" {{9}}(?:approx\. {{1,3}})?(\d{{1,3}})(?:th|st|nd|rd)? percentile: {{1,40}}{N}(?:ms)?",
         "sum": rf" {{9}}sum: {{1,50}}{N}",
         "taken": r" {4}total time taken by event execution: {1,20}(\d{1,12}\.\d{4})s?",
@@ -48,20 +51,37 @@ LINES = {
         "MiB read": rf" {{4}}read, MiB/s: {{1,30}}{N}",
         "MiB written": rf" {{4}}written, MiB/s: {{1,30}}{N}",
         "iops": rf" {{1,10}}(read|write): {{1,6}}IOPS={N} {N} MiB/s \(\d{{1,12}}\.\d{{2}} MB/s\)",
+        "transactions": rf" {{4}}transactions: {{1,40}}(\d{{1,15}}) {{1,20}}\({N} per sec\.\)",
+        "queries": rf" {{4}}(?:queries|read/write requests): {{1,40}}(\d{{1,15}}) {{1,20}}\({N} per sec\.\)",
+        "failed": rf" {{4}}(?:ignored errors|deadlocks): {{1,40}}(\d{{1,15}}) {{1,20}}\({N} per sec\.\)",
+        "sql reads": r" {8}read: {1,40}(\d{1,15})",
+        "sql writes": r" {8}write: {1,40}(\d{1,15})",
+        "sql others": r" {8}other: {1,40}(\d{1,15})",
+        "report": rf"\[ (\d{{1,9}})s \] thds: \d{{1,6}} tps: {N} qps: {N} \(.{{1,60}}\) lat \(ms,(\d{{1,3}})%\): {N}"
+        r" err/s: .{1,60}",
         "old rate": r"Read \d{1,9}(?:\.\d{1,5})?[KMG]?b {1,4}Written \d{1,9}(?:\.\d{1,5})?[KMG]?b {1,4}"
         r"Total transferred \d{1,9}(?:\.\d{1,5})?[KMG]?b {1,4}\((\d{1,9}(?:\.\d{1,5})?)([KMG]?)b/sec\)",
     }.items()
 }
 
 
+FATAL = ("FATAL: ", "ALERT: ")
+FIRST = re.compile(r"^sysbench v?\d{1,2}\.\d{1,3}[\w.+-]{0,40}(?::? \(.{1,80}\)|: {1,4}multi-threaded .{1,60})? *$")
+
+
 def starts(line: str) -> bool:
     """Whether a run begins with this line of a log."""
-    return line.startswith("sysbench ") and LINES["banner"].match(line) is not None
+    return line.startswith("sysbench ") and FIRST.match(line) is not None
 
 
 def ends(line: str) -> bool:
     """Whether it is the last line of a test, or of a command that only makes or removes files."""
-    return "execution time (avg/stddev):" in line or "bytes written in " in line or line.startswith(AROUND[1])
+    return (
+        "execution time (avg/stddev):" in line
+        or "bytes written in " in line
+        or line.startswith(AROUND[1])
+        or line.startswith(FATAL[0])
+    )
 
 
 def bytes_of(digits: str, unit: str) -> int:

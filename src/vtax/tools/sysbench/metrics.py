@@ -13,6 +13,8 @@ LATENCY_AVG = Metric(name="latency_avg", unit="s", kind=Kind.COST, meaning="mean
 LATENCY_P95 = Metric(
     name="latency_p95", unit="s", kind=Kind.LATENCY_QUANTILE, meaning="95 % of the events took no longer than this"
 )
+LATENCY_MIN = Metric(name="latency_min", unit="s", kind=Kind.COST, meaning="the shortest event")
+LATENCY_MAX = Metric(name="latency_max", unit="s", kind=Kind.COST, meaning="the longest event")
 LATENCY_SUM = Metric(
     name="latency_sum",
     unit="s",
@@ -53,3 +55,27 @@ FILE_OPERATIONS = Metric(
     kind=Kind.RATE_FIXED_TIME,
     meaning="file operations per second, by kind: read, write, fsync",
 )
+TRANSACTIONS_RATE = Metric(
+    name="transactions_rate",
+    unit="1/s",
+    kind=Kind.RATE_FIXED_TIME,
+    primary=True,
+    meaning="transactions of a database that were committed per second",
+)
+QUERIES_RATE = Metric(
+    name="queries_rate",
+    unit="1/s",
+    kind=Kind.RATE_FIXED_TIME,
+    meaning="SQL statements per second; before 1.0 without BEGIN",
+)
+LATENCY_P99 = Metric(
+    name="latency_p99", unit="s", kind=Kind.LATENCY_QUANTILE, meaning="99 % of the events took no longer than this"
+)
+LATENCY_MAX = Metric(name="latency_max", unit="s", kind=Kind.COST, meaning="the longest event")
+FAILED = Metric(
+    name="failed_fraction",
+    unit="1",
+    kind=Kind.PROPORTION,
+    meaning="transactions that were rolled back and tried again (deadlocks, ignored errors), of all that were begun",
+)
+OLTP = (TRANSACTIONS_RATE, QUERIES_RATE, LATENCY_AVG, LATENCY_P95, LATENCY_P99, LATENCY_MAX, FAILED)

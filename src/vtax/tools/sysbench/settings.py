@@ -25,6 +25,8 @@ SAME = {"threads": "threads", "max_prime": "prime limit", "test": "test", "opera
 
 def benchmark_of(run: Run) -> str:
     """The benchmark of vtax that a run is of; "" when no line says which test ran."""
+    if run.found["transactions"] or any(test.startswith("OLTP") for test in run.distinct("test")):
+        return "sysbench-oltp"
     if any(test in KINDS for test in run.distinct("test")):
         return "sysbench-fileio"
     for line in run.lines:

@@ -14,7 +14,7 @@ from statistics import median
 from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Level, Verdict
 from vtax.report.document.answer.machine import machine_words
 from vtax.report.document.answer.model import Line, Standing
-from vtax.report.document.answer.wording import changes, excluded, sizes, within
+from vtax.report.document.answer.wording import beyond, changes, excluded, sizes, within
 from vtax.report.document.groups import Group, group_of
 from vtax.report.document.numbers import plural
 from vtax.tools import metrics_of
@@ -139,7 +139,7 @@ def _result(standing: Standing, known: Sequence[Comparison], planned: int, scope
         words = (f"{_claim(word, several)}{_part(several, known, planned)}" for word, several in each)
         return ", ".join(words), _size(own)
     if standing in (Standing.SLOWER, Standing.FASTER):
-        return f"{_claim(own[0].verdict, own)}{part}", _size(own)
+        return f"{_claim(own[0].verdict, own)}{part}{_times(own, scope.analysis)}", _size(own)
     if standing in (Standing.EQUAL, Standing.SMALL):
         return f"{standing}{part} (within {within(ends_of(own))})", _size(own)
     if standing is Standing.EARLY:
@@ -163,6 +163,18 @@ def _part(own: Sequence[Comparison], known: Sequence[Comparison], planned: int) 
 def _claim(word: Verdict, own: Sequence[Comparison]) -> str:
     """`5 to 11 % slower`."""
     return f"{sizes([item.ratio for item in own if item.ratio is not None])} {word}"
+
+
+def _times(own: Sequence[Comparison], analysis: Analysis) -> str:
+    """` (13 µs, host 4.0 µs)`: a large factor of a single time may be a matter of microseconds. "" for all others."""
+    first = own[0]
+    if len(own) > 1 or first.unit != "s" or first.ratio is None or not beyond(first.ratio):
+        return ""
+    typical = {level.environment: level.median for level in analysis.levels if level.series == first.series}
+    if not {first.environment, first.baseline} <= set(typical):
+        return ""
+    here, there = (format_quantity(typical[name], "s", 2) for name in (first.environment, first.baseline))
+    return f" ({here}, {first.baseline} {there})"
 
 
 def early_text(own: Sequence[Comparison], *, imported: bool) -> str:

@@ -1,0 +1,16 @@
+"""wrk: requests to a web server. Its workload runs nginx. It runs as a command."""
+
+from __future__ import annotations
+
+from vtax.tools.command.workload import Workload
+from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.wrk.metrics import METRICS
+from vtax.tools.wrk.reader import read, starts
+
+TOOL = Tool(
+    name="wrk",
+    benchmarks=(Workload("wrk", "Servers", METRICS),),
+    logs=(LogFormat("wrk", read, starts, first="R"),),
+    commands=("wrk",),
+    workloads=__name__,
+)

@@ -1,0 +1,132 @@
+"""Visits, with the shell of this machine as the node: what is asked, what a command leaves, and how it is ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from vtax.errors import CommandError
+from vtax.model.trial import OUTPUT_BYTES
+from vtax.transport import process
+from vtax.transport.visit import Errand, Limits, Visit
+
+pytestmark = pytest.mark.integration
+HERE = {"PATH": os.environ["PATH"], "KEPT": "yes"}
+LIMITS = Limits(60.0)
+
+
+def visit(
+    place: Path, *argv: str, asked: str = "echo asked", files: Sequence[str] = (), limits: Limits = LIMITS
+) -> Visit:
+    def wrap(words: Sequence[str]) -> tuple[str, ...]:
+        return ("env", "-C", str(place), *words)
+
+    return Visit(Errand(argv, asked, tuple(files)), limits, wrap, place / "out", place / "err", HERE)
+
+
+def test_what_is_asked_surrounds_the_command_and_leaves_no_trace_in_it(tmp_path: Path) -> None:
+    (tmp_path / "n").write_text("1")
+    asked = "KEPT=no; export KEPT; read -r n <n; echo $n >>order; echo $((n + 1)) >n; echo n=$n"
+    one = visit(tmp_path, "sh", "-c", 'echo "run $KEPT" >>order; cat; echo done', asked=asked)
+    assert one.before.text == "n=1\n"
+    assert (tmp_path / "order").read_text() == "1\n"  # the command waits
+    result = one.run()
+    after, _ = one.leave({})
+    assert (result.exit_code, result.timed_out, result.stopped) == (0, False, "")
+    assert (tmp_path / "order").read_text() == "1\nrun yes\n2\n"
+    assert after.text == "n=2\n"
+    assert (tmp_path / "out").read_bytes() == b"done\n"
+    assert one.process.returncode == 0
+
+
+def test_output_is_kept_byte_by_byte_without_an_added_line_end(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 5000 + b"\nvtax-"
+    (tmp_path / "content").write_bytes(content)
+    one = visit(tmp_path, "sh", "-c", "cat content; cat content >&2")
+    one.run()
+    one.leave({})
+    assert (tmp_path / "out").read_bytes() == content
+    assert (tmp_path / "err").read_bytes() == content
+
+
+def test_files_are_removed_before_and_fetched_after(tmp_path: Path) -> None:
+    for name in ("old", "new file"):
+        (tmp_path / name).write_text("of an earlier trial")
+    one = visit(tmp_path, "sh", "-c", "printf 'a\\n\\n\\0b' >'new file'", files=("old", "new file"))
+    one.run()
+    _, found = one.leave({"old": tmp_path / "kept.old", "new file": tmp_path / "kept.new"})
+    assert found == ("new file",)
+    assert (tmp_path / "kept.new").read_bytes() == b"a\n\n\0b"
+    assert not (tmp_path / "kept.old").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"), [(("sh", "-c", "exit 3"), 3), (("no-such-program",), 127), (("asked",), 127)]
+)
+def test_the_exit_code_is_that_of_the_command(tmp_path: Path, argv: tuple[str, ...], code: int) -> None:
+    """`asked` is a function of the shell, which no command starts."""
+    one = visit(tmp_path, *argv)
+    assert one.run().exit_code == code
+    assert one.leave({})[0].text == "asked\n"
+
+
+def test_a_command_that_prints_without_end_is_ended_at_the_limit(tmp_path: Path) -> None:
+    for stream, redirected in (("out", ""), ("err", " >&2")):
+        one = visit(tmp_path, "sh", "-c", f"yes 'a line of a text'{redirected}")
+        result = one.run()
+        assert (result.stopped, result.timed_out) == ("it printed more than 64 MiB", False)
+        assert one.leave({})[1] == ()
+        assert (tmp_path / stream).stat().st_size == process.KEPT_BYTES
+        assert one.process.poll() is not None
+
+
+def test_an_output_of_just_the_limit_is_whole(tmp_path: Path) -> None:
+    one = visit(tmp_path, "head", "-c", f"{OUTPUT_BYTES}", "/dev/zero")
+    assert one.run().stopped == ""
+    one.leave({})
+    assert (tmp_path / "out").stat().st_size == OUTPUT_BYTES
+
+
+def test_the_time_limit_ends_the_command_and_what_it_started(tmp_path: Path) -> None:
+    one = visit(tmp_path, "sh", "-c", "sleep 1000 & echo $! >pid; wait", limits=Limits(0.5))
+    result = one.run()
+    assert (result.timed_out, result.stopped) == (True, "")
+    assert _gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_reason_to_end_it_ends_the_command(tmp_path: Path) -> None:
+    reasons = iter(["", "", *["its server has ended"] * 100])
+    one = visit(tmp_path, "sleep", "1000")
+    result = one.run(lambda: next(reasons))
+    assert (result.stopped, result.timed_out) == ("its server has ended", False)
+    assert one.process.poll() is not None
+
+
+def test_a_node_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"the shell on the node did not answer within 0\.3 s"):
+        visit(tmp_path, "true", asked="sleep 1000", limits=Limits(1.0, answer_s=0.3))
+    with pytest.raises(CommandError, match="the shell on the node ended") as caught:
+        visit(tmp_path, "true", files=(".",))
+    assert "cannot remove" in caught.value.detail
+
+
+def test_what_is_never_run_is_left_at_once(tmp_path: Path) -> None:
+    one = visit(tmp_path, "touch", "ran")
+    one.end()
+    one.end()
+    assert not (tmp_path / "ran").exists()
+    assert one.process.poll() is not None
+
+
+def _gone(pid: int) -> bool:
+    for _ in range(500):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
