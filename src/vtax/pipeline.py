@@ -53,6 +53,7 @@ from vtax.units import format_seconds
 
 if TYPE_CHECKING:
     from vtax.analysis.campaigns.records import CampaignComparison, SetupDifference
+    from vtax.analysis.claims import Compared
     from vtax.analysis.records import Analysis
     from vtax.report.document.answer.model import Answer
 
@@ -358,6 +359,13 @@ def measurements(directory: Path) -> tuple[tuple[Measurement, ...], tuple[TrialR
     trials = tuple(one.record for one in read)
     cost = machine_cost(plan, trials, {one.record.id: one.reading for one in read})
     return (*(value for one in read for value in one.measurements), *from_outside(plan, trials), *cost), trials
+
+
+def claims(directory: Path) -> tuple[Compared, ...]:
+    """The published numbers that were given with imported logs, each against the logs."""
+    from vtax.publishing.files import compared_claims
+
+    return compared_claims(Campaign.open(directory), *measurements(directory))
 
 
 def compose_file(study: Study, environment: str, paths: Paths) -> str:

@@ -38,6 +38,7 @@ ALIVE = "alive"
 LOCK = ".lock"
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")  # a file that `files.write` had not finished
 READING = "measurements.json"
+CLAIMS = "claims.json"  # of an imported campaign: what was published of its runs
 FILES = "files"  # of the study, by their hashes
 ABOUT_KEYS = {"host", "id", "image"}
 IMAGE_KEYS = {"digest", "recipe", "versions"}

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vtax.analysis.claims import Compared
     from vtax.importing.report import Report
 
 REFUSALS_SHOWN = 5  # of one run, in the table for people
@@ -41,6 +44,12 @@ def import_(
         Path | None, typer.Option(help="The campaign to create or extend [campaigns/imported-TIME].")
     ] = None,
     baseline: Annotated[str, typer.Option(help="The environment that others are compared with [the first one].")] = "",
+    claims: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Compare published numbers (CSV or TOML: name, value, unit, n) with the logs."
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")
     ] = False,
@@ -55,13 +64,16 @@ def import_(
     Example:  vtax import theirs.csv --into campaigns/theirs
     Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
+    Example:  vtax import results -e vm --claims table2.csv
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
     import gc
     import sys
 
+    from vtax import pipeline
     from vtax.cli.console import print_json, say
     from vtax.importing.campaign import import_logs
+    from vtax.importing.claims import read_claims
     from vtax.importing.files import Request
     from vtax.importing.layout import labels_given, units_given
     from vtax.importing.report import table_of
@@ -75,14 +87,19 @@ def import_(
         stdin=sys.stdin.buffer,
         labels=labels_given(label or ()),
         units=units_given(unit or ()),
+        claims=read_claims(claims) if claims else None,
     )
     directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
     gc.disable()  # millions of small records and no cycles among them: collecting takes a fifth of the time
     report = import_logs(request, directory)
+    compared = pipeline.claims(directory) if claims else ()
     if json:
-        print_json(table_of(report))
+        said = {"claims": [one.model_dump(mode="json") for one in compared]} if claims else {}
+        print_json({**table_of(report), **said})
         return
     say(table(report))
+    if compared:
+        say("", claims_table(compared), "")
     say(f"campaign: {directory.resolve()}", f"next: vtax report {directory}")
 
 
@@ -133,3 +150,19 @@ def table(report: Report) -> str:
         share = sum(one.prose for one in accounts) / every
         counts += f"; {every} lines, {share:.1%} of them without a number that has a unit"
     return "\n".join([columns(rows, header), "", *reasons, *([""] if reasons else []), counts])
+
+
+def claims_table(compared: Sequence[Compared]) -> str:
+    """Each published number, and what the logs say."""
+    from vtax.cli.console import table as columns
+
+    rows = [
+        (
+            " ".join(filter(None, (one.claim.name, one.claim.environment))),
+            f"{one.claim.text} {one.claim.unit}",
+            one.agreement,
+            "; ".join(filter(None, (one.said, one.counting))),
+        )
+        for one in compared
+    ]
+    return columns(rows, ("Published", "Value", "Against the logs", "What they say"))

@@ -14,6 +14,7 @@ import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,14 @@ from vtax.importing.source import STANDARD_INPUT
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
-from vtax.store import Campaign
+from vtax.store import CLAIMS, Campaign
 from vtax.tools import benchmarks, tools
 from vtax.tools.commands import words_of
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
 STUDY = "# This campaign was imported from logs; it was not planned, so there is no study.\n"
 STAGING = ".import"  # in the campaign, while an import lasts
+BEFORE_THE_PLAN = ("study.toml", "campaign.json", "imports.json")  # in a new campaign
 SAME = 0.02  # of two sides of one network test
 
 
@@ -160,9 +162,12 @@ def _undo_interrupted(directory: Path) -> None:
             return  # refused below
         cells = {cell.id for cell in plan.cells}
         trials = {trial.id for cell in plan.cells for trial in cell.trials}
-    else:
+    else:  # it was to be a new campaign
         files.refuse_special(directory)
         cells, trials = set(), set()
+        for name in BEFORE_THE_PLAN:
+            (directory / name).unlink(missing_ok=True)
+        shutil.rmtree(directory / "raw", ignore_errors=True)
     for place in (directory / "trials").glob("*/*"):
         if place.relative_to(directory / "trials").as_posix() not in trials:
             shutil.rmtree(place)
@@ -171,6 +176,10 @@ def _undo_interrupted(directory: Path) -> None:
             path.unlink()
     for path in directory.glob(".*.tmp"):
         path.unlink()
+    for name in ("trials", "cells"):
+        for place in (*(directory / name).glob("*/"), directory / name):
+            with suppress(OSError):  # something of an earlier import is in it
+                place.rmdir()
 
 
 def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]]:
@@ -268,6 +277,8 @@ def _save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], requ
         campaign.save("study.toml", STUDY.encode())
         campaign.save("campaign.json", {**about, "origin": "imported"})
     campaign.save("imports.json", (json.dumps([*_tables(directory), table_of(report, values=False)]) + "\n").encode())
+    if request.claims is not None:
+        campaign.save(CLAIMS, request.claims)
     campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
 
 

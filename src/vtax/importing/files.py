@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from vtax.analysis.claims import Claims
 from vtax.errors import PLUGIN_FAILURES, StoreError, UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
@@ -42,6 +43,7 @@ class Request:
     baseline: str = ""
     stdin: IO[bytes] | None = None  # what the path `-` is
     labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
+    claims: Claims | None = None  # published numbers of these runs
     units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
 
 

@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vtax.analysis.claims import Claims, Compared, compare_claims
 from vtax.analysis.records import Analysis
 from vtax.evaluation.evaluate import Evaluation
+from vtax.model.measurement import Measurement
 from vtax.model.plan import Origin
+from vtax.model.trial import TrialRecord
 from vtax.publishing.formats import chosen
 from vtax.reference import MUST_AGREE
 from vtax.reference import report as report_of
@@ -21,7 +24,7 @@ from vtax.report.document.compose import document_of
 from vtax.report.document.model import Document
 from vtax.report.formats import Made
 from vtax.report.records import Reference, ReportInput
-from vtax.store import Campaign
+from vtax.store import CLAIMS, Campaign
 from vtax.tools import declared_metrics
 
 THREE = 3  # environments from which another baseline shows something new
@@ -92,6 +95,7 @@ def content_of(campaign: Campaign, found: Evaluation, asked: Sequence[str]) -> R
         references=references(asked),
         asked=tuple(asked),
         imports=_imports(campaign),
+        claims=compared_claims(campaign, found.measurements, found.trials),
         plan_frozen=found.seal.frozen,
         directory=shlex.quote(campaign.directory.resolve().name),  # where it lies is nobody else's business
     )
@@ -116,6 +120,15 @@ def other_baselines(found: Evaluation) -> tuple[str, ...]:
     if plan.origin is Origin.IMPORTED or len(names) < THREE:
         return ()
     return tuple(name for name in names if name != plan.study.baseline)
+
+
+def compared_claims(
+    campaign: Campaign, measurements: Sequence[Measurement], trials: Sequence[TrialRecord]
+) -> tuple[Compared, ...]:
+    """The published numbers that were given with imported logs, against the logs; none for other campaigns."""
+    if not (campaign.directory / CLAIMS).exists():
+        return ()
+    return compare_claims(campaign.read(CLAIMS, Claims).claims, measurements, trials)
 
 
 def _imports(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from vtax.analysis.claims import Compared
 from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord, Workload
 from vtax.model.plan import Plan
@@ -61,6 +62,7 @@ class ReportInput(Record):
     references: tuple[Reference, ...] = ()
     asked: tuple[str, ...] = ()  # the published reports that were asked for
     imports: tuple[Mapping[str, Any], ...] = ()  # what each `vtax import` into the campaign found, file by file
+    claims: tuple[Compared, ...] = ()  # published numbers against the imported logs
     image_sha256: str = ""
     directory: str = "DIR"  # of the campaign, as a command names it
     image_recipe: str = ""

@@ -9,6 +9,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -269,6 +270,28 @@ def test_a_full_disk_is_not_the_fault_of_the_log(tmp_path: Path, monkeypatch: py
         import_logs(Request(paths=(logs,), environment="vm"), tmp_path / "campaign")
     assert caught.value.exit_code == 3
     assert not (tmp_path / "campaign").exists()
+
+
+@pytest.mark.parametrize("last", ["study.toml", "campaign.json", "imports.json", "plan.json"])
+def test_an_import_that_the_disk_has_no_room_for_can_be_repeated(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the files before the plan could not be written: the directory is as it was, new."""
+    logs = put(tmp_path / "logs", {"good.txt": SYSBENCH})
+    request, directory = Request(paths=(logs,), environment="vm"), tmp_path / "campaign"
+    real = Campaign.save
+
+    def save(campaign: Campaign, name: str, content: Any) -> Path:
+        if name == last:
+            raise StoreError("no space", remedy="free some")
+        return real(campaign, name, content)
+
+    with monkeypatch.context() as full:
+        full.setattr(Campaign, "save", save)
+        with pytest.raises(StoreError):
+            import_logs(request, directory)
+    assert not directory.exists()
+    assert import_logs(request, directory).runs
 
 
 def test_where_nothing_could_be_imported_nothing_is_left(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def document_of(report: ReportInput) -> Document:
         baseline=analysis.baseline,
         imported=foreign,
         files=imported.files(report) if foreign else None,
+        claims=imported.claims(report) if report.claims else None,
     )
 
 

@@ -69,6 +69,24 @@ def files(report: ReportInput) -> Table:
     return Table("The files", tuple(Column(name) for name in columns), tuple(rows))
 
 
+def claims(report: ReportInput) -> Table:
+    """Each published number, and what the logs say."""
+    columns = ("Published", "Value", "n", "Against the logs", "What they say")
+    rows = tuple(
+        Row(
+            (
+                Cell(" ".join(filter(None, (one.claim.name, one.claim.environment)))),
+                Cell(f"{one.claim.text} {one.claim.unit}".rstrip()),
+                Cell(str(one.claim.n or "–")),
+                Cell(one.agreement),
+                Cell("; ".join(filter(None, (one.said, one.counting)))),
+            )
+        )
+        for one in report.claims
+    )
+    return Table("Published numbers against these logs", tuple(Column(name) for name in columns), rows)
+
+
 def _rows(file: Mapping[str, Any]) -> list[Row]:
     name, environment, runs = file["file"], file["environment"] or "–", file["runs"]
     if not runs:

@@ -203,6 +203,7 @@ class Document:
     baseline: str
     imported: bool = False
     files: Table | None = None  # that were imported
+    claims: Table | None = None  # published numbers against them
 
     @property
     def anchors(self) -> dict[str, str]:

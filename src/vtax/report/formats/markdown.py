@@ -58,6 +58,9 @@ def _blocks(document: Document) -> Iterator[str]:
         yield from _table(document.cells, titled=True)
     yield "## Failures"
     yield from _table(document.failures, titled=False) if document.failures.rows else [document.none_failed]
+    if document.claims is not None:
+        yield f"## {document.claims.title}"
+        yield from _table(document.claims, titled=False)
     if document.files is not None:
         yield f"## {document.files.title}"
         yield from _table(document.files, titled=False)
