@@ -38,6 +38,7 @@ class Request:
     benchmark: str = ""
     baseline: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
+    origin: str = ""  # where the files come from, as a recipe says
     claims: Claims | None = None  # published numbers of these runs
     units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
 
