@@ -166,6 +166,7 @@ class FakeTransport:
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
         given = stdin if isinstance(stdin, str) else stdin.decode(errors="replace")
         self.calls.append(Call(self.node, tuple(argv), given, directory, timeout_s))

@@ -606,6 +606,19 @@ def test_a_defect_of_ours_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
+def test_a_package_that_is_missing_is_installed_by_bootstrap(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `git pull` alone, vtax may need more than is installed."""
+    failing(monkeypatch, ModuleNotFoundError("No module named 'new'", name="new.part"))
+    code, out, err = run("plan", "x.toml")
+    assert (code, out) == (3, "")
+    assert err == (
+        "error: the Python package new.part is not installed\n"
+        "  next: run scripts/bootstrap, which installs what this version of vtax needs\n"
+    )
+    failing(monkeypatch, ModuleNotFoundError("No module named 'vtax.gone'", name="vtax.gone"))
+    assert run("plan", "x.toml")[0] == 1
+
+
 def test_an_interrupt_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, KeyboardInterrupt())
     assert run("plan", "x.toml") == (130, "", "interrupted; everything that was started has been removed\n")

@@ -18,7 +18,14 @@ REFUSALS_SHOWN = 5  # of one run, in the table for people
 
 
 def import_(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders with raw output.", show_default=False)],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Files, folders and archives with raw output; - is standard input.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ],
     environment: Annotated[
         str, typer.Option("--environment", "-e", help="The environment that all files are from.")
     ] = "",
@@ -59,12 +66,14 @@ def import_(
 
     \b
     Example:  vtax import theirs.csv --into campaigns/theirs
+    Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
     Example:  vtax import results -e vm --claims table2.csv
     Example:  vtax import kvm-docker-comparison --recipe examples/recipes/felter-2014.toml --into campaigns/felter
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
     import gc
+    import sys
 
     from vtax.importing.campaign import import_logs, import_recipe
     from vtax.importing.claims import read_claims
@@ -85,6 +94,7 @@ def import_(
         layout=layout,
         benchmark=benchmark,
         baseline=baseline,
+        stdin=sys.stdin.buffer,
         labels=labels_given(label or ()),
         units=units_given(unit or ()),
         claims=given,
@@ -161,10 +171,14 @@ def table(report: Report) -> str:
         if file.damaged_lines:
             shown = ", ".join(map(str, file.damaged_lines[:5]))
             reasons.append(f"{file.file}: lines that are too long or contain NUL bytes, not used: {shown}")
+        for what, rest in file.account.rest.items():
+            reasons.append(f"{file.file} line {rest.first}: not taken: {what} ({rest.lines} lines)")
     header = ("File", "Environment", "Recognised as", "Lines", "Taken", "Refused")
-    counts = (
-        f"{report.taken} values taken from {sum(1 for file in report.files if file.runs)} of {len(report.files)} files"
-    )
+    counts = f"{report.taken} values taken from {report.yielded} of {len(report.files)} files"
+    accounts = [file.account for file in report.files]
+    if every := sum(one.lines for one in accounts):
+        share = sum(one.prose for one in accounts) / every
+        counts += f"; {every} lines, {share:.1%} of them without a number that has a unit"
     return "\n".join([columns(rows, header), "", *reasons, *([""] if reasons else []), counts])
 
 

@@ -15,7 +15,7 @@ def init(
         str,
         typer.Argument(
             help="quick or glance (minutes), standard (hours), strict (days); ladder: what each step costs; kernel, "
-            "storage, interference: one subject each [quick]."
+            "storage, interference, databases, web, hpc: one subject each [quick]."
         ),
     ] = "",
     workload: Annotated[

@@ -11,6 +11,7 @@ from types import FrameType
 from vtax import __version__
 
 INTERRUPTED = 130
+MISSING = 3  # as that of EnvironmentMissing
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -20,7 +21,13 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"vtax {__version__}")
         return
-    sys.exit(_run())
+    try:
+        code = _run()
+    except ModuleNotFoundError as error:  # maybe of what prints errors
+        print(f"error: the Python package {error.name} is not installed", file=sys.stderr)
+        print("  next: run scripts/bootstrap, which installs what this version of vtax needs", file=sys.stderr)
+        code = MISSING
+    sys.exit(code)
 
 
 def _run() -> int:
@@ -44,6 +51,10 @@ def _run() -> int:
         warn(f"error: {error.filename or 'a temporary file'} cannot be written: {error.strerror}")
         warn("  next: free some space; what is recorded is safe, and `vtax run --resume` goes on with a campaign")
         return EnvironmentMissing.exit_code
+    except ModuleNotFoundError as error:
+        if (error.name or "vtax").partition(".")[0] == "vtax":
+            return _internal(error)
+        raise
     except Exception as error:
         return _internal(error)
     return 0

@@ -10,6 +10,7 @@ from vtax.figures.figure import Choice, Figure, rows
 from vtax.figures.lines import Curves, Sizes
 from vtax.units import format_quantity
 
+KIND = "metric over a parameter"
 OPTION = "option"  # the field of what is chosen
 
 

@@ -14,6 +14,7 @@ import shutil
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from vtax.importing.layout import ENVIRONMENT, Layout
 from vtax.importing.plan import plan_of
 from vtax.importing.recipe import Recipe, requests
 from vtax.importing.report import Report, Run, labels_text, table_of
+from vtax.importing.source import STANDARD_INPUT
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import Scope
 from vtax.model.trial import Imported, Status, StepRecord, TrialRecord
@@ -38,6 +40,7 @@ from vtax.tools.commands import words_of
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
 STUDY = "# This campaign was imported from logs; it was not planned, so there is no study.\n"
 STAGING = ".import"  # in the campaign, while an import lasts
+BEFORE_THE_PLAN = ("study.toml", "campaign.json", "imports.json")  # in a new campaign
 SAME = 0.02  # of two sides of one network test
 
 
@@ -72,7 +75,7 @@ def _import(request: Request, directory: Path) -> Report:
         importer = LogImporter(request, staging, seen, {trial.id for trial in old})
         report = Report(directory, list(importer.files()), request.origin)
         _both_sides(report.runs, old)
-        if not any(run for run in report.runs if not run.left_out):
+        if not report.taken:
             if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
                 raise _nowhere()
             raise NothingImported(
@@ -131,6 +134,9 @@ def reasons(report: Report) -> list[str]:
     """Why files and runs were left out, one line each."""
     found = [f"{file.file}: {file.reason}" for file in report.files if file.reason]
     found += [f"{run.where}: {run.left_out}" for run in report.runs if run.left_out]
+    for run in report.runs:
+        if not run.left_out and not run.count:
+            found += [f"{run.file} line {one.line}: {one.what}: {one.reason}" for one in run.reading.refusals[:1]]
     return found
 
 
@@ -144,7 +150,7 @@ def _check(request: Request) -> None:
         )
     _check_stated(request)
     for path in request.paths:
-        if not path.exists():
+        if path != STANDARD_INPUT and not path.exists():
             raise UsageError(f"{path} does not exist", remedy="give files or folders")
 
 
@@ -197,9 +203,12 @@ def _undo_interrupted(directory: Path) -> None:
             return  # refused below
         cells = {cell.id for cell in plan.cells}
         trials = {trial.id for cell in plan.cells for trial in cell.trials}
-    else:
+    else:  # it was to be a new campaign
         files.refuse_special(directory)
         cells, trials = set(), set()
+        for name in BEFORE_THE_PLAN:
+            (directory / name).unlink(missing_ok=True)
+        shutil.rmtree(directory / "raw", ignore_errors=True)
     for place in (directory / "trials").glob("*/*"):
         if place.relative_to(directory / "trials").as_posix() not in trials:
             shutil.rmtree(place)
@@ -208,6 +217,10 @@ def _undo_interrupted(directory: Path) -> None:
             path.unlink()
     for path in directory.glob(".*.tmp"):
         path.unlink()
+    for name in ("trials", "cells"):
+        for place in (*(directory / name).glob("*/"), directory / name):
+            with suppress(OSError):  # something of an earlier import is in it
+                place.rmdir()
 
 
 def _existing(directory: Path) -> tuple[Campaign | None, tuple[TrialRecord, ...]]:
@@ -346,7 +359,7 @@ def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecor
     for trial in old:
         if trial.imported is not None:
             direction, stated = str(trial.imported.facts.get("direction", "")), labels_text(trial.imported.labels)
-            key: tuple[str, ...] = (trial.environment, trial.label, direction, stated)
+            key: tuple[str, ...] = (trial.environment, trial.label, direction, trial.imported.source, stated)
             counted[key] = max(counted[key], trial.round)
     groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for run in runs:
@@ -380,7 +393,7 @@ def _record(run: Run, number: int) -> TrialRecord:
     started, elapsed_s = max(0.0, reading.started or 0.0), reading.elapsed_s or 0.0  # 0 where not logged
     step = StepRecord(
         step=0,
-        node=reading.nodes[0] if reading.nodes else "log",
+        node=reading.nodes[0] if reading.nodes else run.source or "log",
         argv=tuple(words_of(command)) if command else (),
         exit_code=0,
         timed_out=False,
@@ -395,7 +408,7 @@ def _record(run: Run, number: int) -> TrialRecord:
         environment=run.environment,
         round=number,
         cell=cell,
-        work=work_id(reading.label, reading.direction, labels_text(run.labels)),
+        work=work_id(reading.label, reading.direction, run.source, labels_text(run.labels)),
         benchmark=reading.benchmark,
         label=reading.label,
         scope=reading.scope if reading.nodes or reading.scope is not Scope.PAIRS else Scope.CLUSTER,
@@ -417,6 +430,8 @@ def _record(run: Run, number: int) -> TrialRecord:
             reader=reader,
             facts=facts,
             refused=refused,
+            source=run.source,
+            pieces=run.pieces,
             labels=run.labels,
             unit=run.unit,
         ),

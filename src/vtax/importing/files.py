@@ -6,12 +6,15 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import IO
 
 from vtax.analysis.claims import Claims
-from vtax.errors import UsageError
+from vtax.errors import PLUGIN_FAILURES, StoreError, UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
+from vtax.importing.archives import expanded
 from vtax.importing.layout import ENVIRONMENT, Layout, NoFit
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
@@ -19,9 +22,10 @@ from vtax.model.trial import TrialRecord
 from vtax.store import writing
 from vtax.tools import ranks, tool_of, tools
 from vtax.tools.reading import Reading, Section
-from vtax.tools.trials import TABLE, read_section
+from vtax.tools.trials import TABLE, failed, read_section
 
 TEXT = "log.txt"
+UNPACKED = "unpacked"  # in the staging directory: the member of an archive that is being read
 TABLE_BYTES = 512 * 2**20
 RUNS = 10_000  # of one file
 NOWHERE = "the environment it ran in was not given"
@@ -37,6 +41,7 @@ class Request:
     layout: str = ""
     benchmark: str = ""
     baseline: str = ""
+    stdin: IO[bytes] | None = None  # what the path `-` is
     labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
     origin: str = ""  # where the files come from, as a recipe says
     claims: Claims | None = None  # published numbers of these runs
@@ -58,17 +63,32 @@ class LogImporter:
     def files(self) -> Iterator[FileReport]:
         """Read every file below the paths of the request."""
         inside = self.staging.parent.resolve()
-        for found in source.find(list(self.request.paths)):
-            if found.path.absolute().is_relative_to(inside):
+        for found in expanded(self._found(), self.staging / UNPACKED):
+            if found.stored is None and found.path.absolute().is_relative_to(inside):
                 continue  # the campaign itself
             report = FileReport(found.shown, reason=found.refused)
             yield report
             if report.reason:
                 continue
-            if kind := _table_format(found):
-                self._table(report, found, kind)
-            else:
-                self._log(report, found)
+            try:
+                if kind := _table_format(found):
+                    self._table(report, found, kind)
+                else:
+                    self._log(report, found)
+            except StoreError:
+                raise
+            except PLUGIN_FAILURES as error:
+                report.reason = failed(error)
+
+    def _found(self) -> Iterator[source.Found]:
+        """The files of the request, standard input among them."""
+        paths = [path for path in self.request.paths if path != source.STANDARD_INPUT]
+        given = (
+            (source.standard_input(self.request.stdin, self.staging / "stdin"),)
+            if self.request.stdin is not None and len(paths) < len(self.request.paths)
+            else ()
+        )
+        return chain(given, source.find(paths))
 
     def _log(self, report: FileReport, found: source.Found) -> None:
         """Cut one log into runs and read each, or record why not."""
@@ -96,11 +116,7 @@ class LogImporter:
                 return
             self.hashes[report.sha256] = f"{report.environment}: {report.file}"
             raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
-            for section in cut(text.lines()):
-                if len(report.runs) == RUNS:
-                    report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
-                    break
-                report.runs.append(self._run(report, section, raw))
+            self._runs(report, text, raw)
             if report.runs:
                 text.copy(self.staging / raw)
         except OSError as error:
@@ -109,6 +125,19 @@ class LogImporter:
         report.damaged_lines = text.damaged
         if not report.runs and not report.reason:
             report.reason = "no output of a benchmark that vtax knows"
+
+    def _runs(self, report: FileReport, text: source.Text, raw: str) -> None:
+        """The runs of a log. Code that fails ends its file, with what was found until then, and not the import."""
+        try:
+            for section in cut(text.lines(), report.account.outside):
+                if len(report.runs) == RUNS:
+                    report.reason = f"it has more than {RUNS} runs, and only these were read: split it"
+                    break
+                report.runs.append(self._run(report, section, raw))
+        except (OSError, StoreError):  # not the fault of the log
+            raise
+        except PLUGIN_FAILURES as error:
+            report.reason = failed(error)
 
     def _table(self, report: FileReport, found: source.Found, kind: str) -> None:
         """Take a whole table of `vtax export`, or refuse it, naming the row that is wrong."""
@@ -193,6 +222,8 @@ class LogImporter:
         with writing(place):
             place.mkdir(parents=True)
             (place / TEXT).write_bytes(section.text.encode("utf-8", "replace"))
+        report.account.run(section, reading)
+        pieces = section.pieces
         run = Run(
             environment=report.environment,
             file=report.file,
@@ -203,6 +234,8 @@ class LogImporter:
             place=place,
             trial=place.relative_to(self.staging / "trials").as_posix(),
             count=len(reading.values),
+            source=section.source,
+            pieces=pieces if len(pieces) > 1 else (),
             labels=report.labels,
             unit=unit,
         )
@@ -243,7 +276,8 @@ def _table_format(found: source.Found) -> str:
 
 def trial_id(environment: str, reading: Reading, sha256: str, section: Section) -> str:
     """The id of a run in a campaign: the same run of the same file always has the same id."""
-    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}"
+    source_ = f"-{slug(section.source)}" if section.source else ""
+    return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}{source_}"
 
 
 def slug(text: str) -> str:

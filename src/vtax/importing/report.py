@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vtax.importing.accounting import Account
 from vtax.model.trial import TrialRecord
 from vtax.tools.reading import Reading
 
@@ -27,13 +28,15 @@ class Run:
     trial: str = ""
     left_out: str = ""
     record: TrialRecord | None = None  # of a table, which says all that a record needs
+    source: str = ""  # the node that a prefix of its lines names
+    pieces: tuple[tuple[int, int], ...] = ()  # first line and number of lines of its parts, where it has several
     labels: Mapping[str, str] = field(default_factory=dict)  # that were stated, or that its path says
     unit: str = ""  # that was stated
 
     @property
     def work(self) -> tuple[str, ...]:
         """What makes two runs repetitions of each other."""
-        return self.environment, self.reading.label, self.reading.direction, labels_text(self.labels)
+        return self.environment, self.reading.label, self.reading.direction, self.source, labels_text(self.labels)
 
     @property
     def label(self) -> str:
@@ -55,7 +58,12 @@ class FileReport:
     reason: str = ""
     damaged_lines: list[int] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+    account: Account = field(default_factory=Account)
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> int:
+        return sum(run.count for run in self.runs if not run.left_out)
 
 
 @dataclass
@@ -72,7 +80,12 @@ class Report:
 
     @property
     def taken(self) -> int:
-        return sum(run.count for run in self.runs if not run.left_out)
+        return sum(file.taken for file in self.files)
+
+    @property
+    def yielded(self) -> int:
+        """Files of which at least one value was taken."""
+        return sum(file.taken > 0 for file in self.files)
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
@@ -86,6 +99,7 @@ def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
         "directory": str(report.directory),
         "values_taken": report.taken,
         "origin": report.origin,
+        "files_with_values": report.yielded,
         "files": [
             {
                 "file": file.file,
@@ -93,10 +107,22 @@ def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
                 "sha256": file.sha256,
                 "not_read": file.reason,
                 "damaged_lines": file.damaged_lines,
+                "lines": _lines(file.account),
                 "runs": [_run_row(run, values) for run in file.runs],
             }
             for file in report.files
         ],
+    }
+
+
+def _lines(account: Account) -> dict[str, Any]:
+    """How many lines of a file were what."""
+    return {
+        "all": account.lines,
+        "with_values": account.values,
+        "refused": account.refused,
+        "not_taken": [{"what": n, "lines": one.lines, "first": one.first} for n, one in account.rest.items()],
+        "prose": account.prose,
     }
 
 
@@ -108,11 +134,12 @@ def _run_row(run: Run, values: bool) -> dict[str, Any]:
         "reader": run.section[0],
         "stated": {**run.labels, **({"unit": run.unit} if run.unit else {})},
         "lines": [run.section[1], run.section[2]],
+        "node": run.source,
         "ranks": run.reading.ranks,
         "trial": run.trial,
         "left_out": run.left_out,
         "values_taken": 0 if run.left_out else run.count,
-        **({"values": run.values} if values else {}),
+        **({"values": [] if run.left_out else run.values} if values else {}),
         "facts": run.reading.facts,
         "refused": refused,
     }

@@ -2,15 +2,18 @@
 
 A tool is known by lines that only it prints, never by the name of the file. Ranks of one `mpirun` are one run: a new
 run begins when a tool starts while none of those that started before is still going on. A command line with `-np N`
-above says how many belong together even when each one's output came in one piece.
+above says how many belong together even when each one's output came in one piece. JSON objects are runs of their own,
+wherever they are (`documents`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vtax.importing.documents import Open, begins_document
+from vtax.importing.prefixes import scheme_and_lines, separated
 from vtax.tools import log_formats
 from vtax.tools.commands import prompt
 from vtax.tools.reading import Line, Section
@@ -58,10 +61,14 @@ class _Open:
 
     def chosen(self) -> LogFormat | None:
         """Of formats that start with the same line, the one whose mark is in the run, or one that needs none. None
-        where nothing proves that it is of any of them: every document begins with a brace."""
+        where nothing proves that it is of any of them."""
         plain = [one for one in self.formats if not one.mark]
-        marked = (one for one in self.formats if one.mark and any(one.mark in line.text for line in self.lines))
+        marked = (one for one in self.formats if one.mark and _marked(one, self.lines))
         return next(marked, plain[0] if plain else None)
+
+
+def _marked(one: LogFormat, lines: Iterable[Line]) -> bool:
+    return any(mark in line.text for line in lines for mark in one.marks)
 
 
 def _by_first(formats: Iterable[LogFormat]) -> Mapping[str, tuple[LogFormat, ...]]:
@@ -73,50 +80,128 @@ def _by_first(formats: Iterable[LogFormat]) -> Mapping[str, tuple[LogFormat, ...
     return found
 
 
+def _nothing(_line: Line) -> None:
+    pass
+
+
 @dataclass
 class Cutter:
-    """Lines go in, finished sections come out."""
+    """Lines of one source go in, finished sections come out. `outside` is given every line that is in none."""
 
     formats: Iterable[LogFormat] = field(default_factory=lambda: log_formats().values())
+    source: str = ""
+    outside: Callable[[Line], None] = _nothing
     open: _Open | None = None
+    document: Open | None = None
     preamble: list[Line] = field(default_factory=list)
     expected: int = 1
+    seen: set[str] = field(default_factory=set)  # names of the formats of runs so far
 
     def __post_init__(self) -> None:
         every = tuple(self.formats)
         self.prompt = prompt()
-        self.within = _by_first(one for one in every if not one.outside)
-        self.outside = _by_first(one for one in every if one.outside)
-        self.firsts = {*self.within, *self.outside}
+        self.documents = tuple(one for one in every if one.document)
+        plain = [one for one in every if not one.document]
+        self.within = _by_first(one for one in plain if not one.outside)
+        self.apart = _by_first(one for one in plain if one.outside)
+        self.firsts = {*self.within, *self.apart}
 
     def sections(self, lines: Iterable[Line]) -> Iterator[Section]:
         for line in lines:
-            if done := self.feed(line):
-                yield done
-        if done := self.close():
-            yield done
+            yield from self.feed(line)
+        yield from self.finish()
 
-    def feed(self, line: Line) -> Section | None:
-        """Take a line; the section that it ended, if it did."""
-        text, done = line.text, None
-        if self.open and self.open.chars > SECTION_CHARS:
-            done = self.close()
+    def feed(self, line: Line) -> Iterator[Section]:
+        """Take a line; the sections that it ended."""
+        text = line.text
+        if self.document is not None:
+            if not self._interrupts(text):
+                yield from self._into_document(line)
+                return
+            yield from self._document_ends()
+        if text[:1] in "{[ \t," and text and begins_document(text) and not self._starting(text):
+            self.document = Open()
+            yield from self._into_document(line)
+            return
+        yield from self._plain(line)
+
+    def finish(self) -> Iterator[Section]:
+        """The end of the lines."""
+        if self.document is not None:
+            yield from self._document_ends()
+        if done := self._close():
+            yield done
+        for line in self.preamble:
+            self.outside(line)
+        self.preamble = []
+
+    def _interrupts(self, text: str) -> bool:
+        """Whether a line cannot be inside the object that is open: an object or a run of a tool begins at its start."""
+        assert self.document is not None
+        if text[:1] == "{":
+            return self.document.resembles(text)
+        return text[:1] not in ' \t}]"' and text[:1] in self.firsts and bool(self._starting(text))
+
+    def _into_document(self, line: Line) -> Iterator[Section]:
+        """Add a line to the object that is open; another one may begin behind its end."""
+        assert self.document is not None
+        rest = self.document.add(line)
+        if rest is None:
+            if self.document.chars > SECTION_CHARS:
+                yield from self._document_ends()
+            return
+        yield from self._document_ends()
+        if begins_document(rest):
+            self.document = Open()
+            yield from self._into_document(line._replace(text=rest))
+
+    def _document_ends(self) -> Iterator[Section]:
+        """The object as a section, or its lines as any others where it is not of a tool."""
+        done, self.document = self.document, None
+        assert done is not None
+        chosen = next((one for one in self.documents if _marked(one, done.lines)), None)
+        if chosen is None:
+            for line in done.whole:
+                yield from self._plain(line)
+            return
+        above: list[Line] = []
+        if self.open is not None:
+            if section := self._close():
+                yield section
+        else:
+            above, self.preamble = self._titles(), []
+        yield Section(chosen.name, (*above, *done.lines), self.source)
+
+    def _titles(self) -> list[Line]:
+        """The lines above an object that are no part of another one."""
+        braces = [place for place, line in enumerate(self.preamble) if line.text[:1] in ("{", "}", "[", "]")]
+        first = braces[-1] + 1 if braces else 0
+        for line in self.preamble[:first]:
+            self.outside(line)
+        return self.preamble[first:]
+
+    def _plain(self, line: Line) -> Iterator[Section]:
+        text = line.text
+        if self.open and self.open.chars > SECTION_CHARS and (done := self._close()):
+            yield done
         if ("$" in text or "#" in text or ">" in text) and self.prompt.match(text):
-            done = self.close() or done
+            if done := self._close():
+                yield done
             ranks = RANKS.search(text)
             self.expected = int(ranks[1]) if ranks and ("mpi" in text or "srun" in text) else 1
             self._above(line)
-            return done
+            return
         formats = self._starting(text) if text[:1] in self.firsts else ()
         if formats and not (self.open and self.open.goes_on(formats)):
-            done = self.close() or done
+            if done := self._close():
+                yield done
+            self.seen.add(formats[0].name)
             self.open = _Open(formats, self.preamble, self.expected, sum(len(above.text) for above in self.preamble))
             self.preamble = []
         if self.open:
             self.open.add(line)
         else:
             self._above(line)
-        return done
 
     def _starting(self, text: str) -> tuple[LogFormat, ...]:
         """The formats with whose first line a run may start here. Cheap tests first: files have millions of lines."""
@@ -127,14 +212,16 @@ class Cutter:
             if formats and now and formats[0] is now.formats[0] and formats[0].restarts:
                 return formats if formats[0].restarts(text) else ()
         if not formats and now is None:
-            formats = tuple(one for one in self.outside.get(first, ()) if one.starts(text))
-        return formats
+            formats = tuple(one for one in self.apart.get(first, ()) if one.starts(text))
+        return tuple(one for one in formats if self.seen.isdisjoint(one.never_after)) if formats else formats
 
     def _above(self, line: Line) -> None:
         self.preamble.append(line)
+        for dropped in self.preamble[:-PREAMBLE_LINES]:
+            self.outside(dropped)
         del self.preamble[:-PREAMBLE_LINES]
 
-    def close(self) -> Section | None:
+    def _close(self) -> Section | None:
         """End the section that is open. A prompt or title at its end is left there: it may belong to either."""
         done, self.open = self.open, None
         if done is None:
@@ -142,13 +229,55 @@ class Cutter:
         self.expected = 1
         chosen, tail = done.chosen(), []
         if chosen is None:
+            for line in done.lines:
+                self.outside(line)
             return None
         while done.lines and chosen.titles(done.lines[-1].text):
             tail.append(done.lines.pop())
         self.preamble = tail[::-1]
-        return Section(chosen.name, tuple(done.lines))
+        return Section(chosen.name, tuple(done.lines), self.source)
 
 
-def cut(lines: Iterable[Line]) -> Iterator[Section]:
-    """The runs in the lines of one file, in order. Lines outside any run are left out."""
-    return Cutter().sections(lines)
+def cut(lines: Iterable[Line], outside: Callable[[Line], None] = _nothing) -> Iterator[Section]:
+    """The runs in the lines of one file: of every source that prefixes of lines name, in the order of their ends.
+
+    Lines in no run are given to `outside`. Ranks are separated where a tool's runs are of one process.
+    """
+    scheme, head, every = scheme_and_lines(lines, _recognised)
+    by_rank = _apart(list(separated(head, scheme)))
+    cutters: dict[str, Cutter] = {}
+    for key, name, line in separated(every, scheme):
+        if by_rank and line.rank:
+            key, name = f"{key}\0{line.rank}", f"{name} rank {line.rank}".strip()
+        cutter = cutters.get(key)
+        if cutter is None:
+            cutter = cutters[key] = Cutter(source=name, outside=outside)
+        yield from cutter.feed(line)
+    for cutter in cutters.values():
+        yield from cutter.finish()
+
+
+def _recognised(texts: Sequence[str]) -> bool:
+    """Whether the output of a tool begins in these lines."""
+    formats = [one for one in log_formats().values() if not one.outside]
+    if any(_format_of(text, formats) for text in texts):
+        return True
+    marks = [mark for one in formats if one.document for mark in one.marks]
+    return any(begins_document(text) for text in texts) and any(mark in text for text in texts for mark in marks)
+
+
+def _format_of(text: str, formats: Iterable[LogFormat]) -> LogFormat | None:
+    first = text[:1]
+    return next((one for one in formats if first in one.first and not one.document and one.starts(text)), None)
+
+
+def _apart(lines: Iterable[tuple[str, str, Line]]) -> bool:
+    """Whether several ranks each print runs of a tool whose runs are of one process."""
+    formats = list(log_formats().values())
+    begun: set[str] = set()
+    for _, _, line in lines:
+        if line.rank and (known := _format_of(line.text, formats)):
+            if known.together:
+                return False
+            begun.add(line.rank)
+    return len(begun) > 1

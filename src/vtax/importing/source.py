@@ -1,7 +1,7 @@
 """The only part with input and output: which files there are, what each of them is, and its lines, one at a time.
 
-Nothing is unpacked, no link is followed out of the folder, and neither the size of a file nor the length of a line
-decides how much memory it takes.
+No link is followed out of the folder, and neither the size of a file nor the length of a line decides how much memory
+it takes (of a line that may be a JSON object, up to 32 MiB).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from vtax import files
 from vtax.store import writing
@@ -24,17 +24,16 @@ from vtax.tools.reading import Line, clean
 
 SNIFFED = 64 * 2**10
 SMALL = 4 * 2**20
-LINE_CHARS = 16 * 2**10  # no tool prints longer lines
+LINE_CHARS = 16 * 2**10  # no tool prints longer lines, but for JSON without line ends
+DOCUMENT_CHARS = 32 * 2**20
+STANDARD_INPUT = Path("-")
 FILE_BYTES = 4 * 2**30
 FILES = 200_000
 BLOCK = 2**20
 DAMAGED = "\ufffd"
 
 MAGIC = {
-    b"\x1f\x8b": "a gzip archive",
-    b"PK\x03\x04": "a zip archive, or an .xlsx or .ods workbook",
-    b"BZh": "a bzip2 archive",
-    b"\xfd7zXZ\x00": "an xz archive",
+    b"PK\x03\x04": "an .xlsx or .ods workbook (save the sheet as text)",
     b"\x28\xb5\x2f\xfd": "a zstd archive",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"\xd0\xcf\x11\xe0": "a binary workbook or document (save the sheet as text)",
@@ -60,10 +59,25 @@ class Found:
     shown: str
     top: Path
     refused: str = ""
+    stored: Path | None = None  # where its bytes are, of a member of an archive and of standard input
 
     def open(self) -> AbstractContextManager[BinaryIO]:
         """Its bytes. Raises OSError when what is there now is a link, or another thing than a regular file."""
+        if self.stored is not None:
+            return self.stored.open("rb")
         return files.opened(self.top, self.path.relative_to(self.top).as_posix())
+
+
+def standard_input(stream: IO[bytes], place: Path) -> Found:
+    """What another program writes, kept in a file."""
+    found, size = Found(Path("standard-input"), "standard input", place.parent, stored=place), 0
+    with writing(place), place.open("wb") as target:
+        while block := stream.read(BLOCK):
+            size += len(block)
+            if size > FILE_BYTES:
+                return replace(found, refused=f"it is larger than {FILE_BYTES // 2**30} GiB")
+            target.write(block)
+    return found if size else replace(found, refused="it is empty")
 
 
 def find(paths: list[Path]) -> Iterator[Found]:
@@ -72,7 +86,8 @@ def find(paths: list[Path]) -> Iterator[Found]:
     for top in paths:
         if top.is_dir():
             root = top.resolve()
-            for directory, names, others in os.walk(top, followlinks=False):
+            closed: list[OSError] = []
+            for directory, names, others in os.walk(top, followlinks=False, onerror=closed.append):
                 names.sort(key=natural)
                 for link in [name for name in names if (Path(directory) / name).is_symlink()]:
                     yield _link(Path(directory) / link, top, root)
@@ -82,6 +97,9 @@ def find(paths: list[Path]) -> Iterator[Found]:
                         yield Found(top, str(top), top, f"it has more than {FILES} files: import it in parts")
                         return
                     yield _file(Path(directory) / name, top, root)
+            for error in closed:
+                path = Path(error.filename)
+                yield Found(path, _shown(path, top), top, f"a folder that cannot be read: {error.strerror}")
         else:
             yield _file(top, top.parent, top.resolve().parent)
 
@@ -156,7 +174,9 @@ class Text:
             number = 0
             while text := stream.readline(LINE_CHARS):
                 number += 1
-                if len(text) == LINE_CHARS and not text.endswith("\n"):
+                if len(text) == LINE_CHARS and '{"' in text:
+                    text += stream.readline(DOCUMENT_CHARS)
+                if len(text) in (LINE_CHARS, LINE_CHARS + DOCUMENT_CHARS) and not text.endswith("\n"):
                     self._note(number)
                     text = text[:80] + DAMAGED
                     while (rest := stream.readline(BLOCK)) and not rest.endswith("\n"):
@@ -188,8 +208,6 @@ def opened(found: Found) -> Text | str:
     kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "")
     if kind:
         return kind
-    if len(head) > 262 and head[257:262] == b"ustar":
-        return "a tar archive"
     encoding = encoding_of(head)
     return Text(found, encoding, [], content) if encoding else "binary data"
 

@@ -62,7 +62,8 @@ class Imported(Record):
     """Where an imported trial was read from. Lines count from 1, in the original file.
 
     `facts` are what the log says of the machine, the programs and the run; one that it does not say is absent.
-    `refused` are sentences about values that are in the log and were not taken.
+    `refused` are sentences about values that are in the log and were not taken. `source` is the node that a prefix of
+    every line names; `pieces` are first line and number of lines of each part, where other lines are between them.
     """
 
     file: str
@@ -73,6 +74,8 @@ class Imported(Record):
     reader: str
     facts: Mapping[str, JsonValue] = Field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    source: str = ""
+    pieces: tuple[tuple[int, int], ...] = ()
     labels: Mapping[str, str] = Field(default_factory=dict)  # of all its values, as whoever imported it stated
     unit: str = ""  # of values whose unit the log does not say, as whoever imported it stated
 

@@ -75,6 +75,8 @@ class Services:
         deadline = time.monotonic() + limit_s
         lacks = ""
         while (left_s := deadline - time.monotonic()) > 0:
+            if reason := one.running.too_long():
+                return f"{called(one.step)} on {one.node}: {reason}"
             ended = one.running.ended()  # asked first: what it printed last counts
             lacks = self._lacks(one, ready, transport, left_s)
             if not lacks:

@@ -16,6 +16,8 @@ from vtax.providers.base import Cluster
 from vtax.running.outputs import CARRY_S, called, fetched, names_of, record_of, tail, tail_of
 from vtax.transport.base import Background, Transport
 from vtax.transport.parallel import each
+from vtax.transport.process import Watch
+from vtax.transport.visit import nothing
 
 READY_S = 20.0
 PLACE_S = 300.0  # for moving a file of a study to a node
@@ -74,7 +76,11 @@ def _carry(transport: Transport, directory: str, node: str, name: str, content: 
         raise CommandError(f"{node}: the file {name} cannot be written", detail=result.stderr)
 
 
-def run(cluster: Cluster, number: int, step: Step, target: Target, place: Path) -> list[StepRecord]:
+def run(
+    cluster: Cluster, number: int, step: Step, target: Target, place: Path, watch: Watch = nothing
+) -> list[StepRecord]:
+    """Run a step on its nodes, until all have ended, or `watch` has a reason to end them."""
+
     def one(node: str) -> StepRecord:
         transport = transport_of(cluster, step, node, target)
         out, err = names_of(f"{number}", node)
@@ -84,6 +90,7 @@ def run(cluster: Cluster, number: int, step: Step, target: Target, place: Path) 
             directory=target.directory,
             stdout=place / out,
             stderr=place / err,
+            watch=watch,
         )
         outputs = fetched(transport, number, node, files_of(step), target.directory, place)
         return record_of(f"{number}", number, node, step, result, outputs, place)

@@ -135,7 +135,7 @@ class _Trial:
         steps.prepare(self.cluster, step, self.target, self.kept)
         transports = [steps.transport_of(self.cluster, step, node, self.target) for node in step.nodes]
         with counting(transports) as spent:
-            ran = steps.run(self.cluster, number, step, self.target, self.place)
+            ran = steps.run(self.cluster, number, step, self.target, self.place, self.services.gone)
         if step.phase is Phase.RUN:
             self.used[number] = spent
         self._finished(step, ran)

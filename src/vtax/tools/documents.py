@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -69,21 +70,49 @@ class Document:
 
     def line(self, *path: str | int) -> int:
         """The line that the value under `path` begins on; 0 when there is none."""
-        start = 0
+        start = self._place(path)
+        return 0 if start is None else self._line(start)
+
+    def elements(self, *path: str | int) -> list[Element]:
+        """The elements of the list under `path`; none where there is no list."""
+        several, start = self.get(*path), self._place(path)
+        if not isinstance(several, list) or start is None:
+            return []
+        places = members(self._text, start)
+        return [Element(self, value, at) for value, (_, at) in zip(several, places, strict=True)]
+
+    def _place(self, path: Path, start: int = 0) -> int | None:
+        """Where the value under `path` begins, below the value at `start`."""
         for depth, key in enumerate(path):
-            inside = self._members if depth == 0 else members(self._text, start)
+            inside = self._members if depth == 0 and start == 0 else members(self._text, start)
             found = [at for name, at in inside if name == key]
             if not found:
-                return 0
+                return None
             start = found[-1]  # as json itself: of a key that is there twice the last value
-        return self._line(start)
+        return start
 
     @cached_property
     def _members(self) -> tuple[tuple[str | int, int], ...]:
         return tuple(members(self._text, 0))
 
     def _line(self, at: int) -> int:
-        return self._first + self._text.count("\n", 0, at)
+        return self._first + bisect_left(self._ends, at)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [found.start() for found in re.finditer("\n", self._text)]
+
+
+class Element:
+    """An element of a list in a document, and where it is: looking for it again each time would take too long."""
+
+    def __init__(self, document: Document, value: Any, at: int) -> None:
+        self.value, self._document, self._at = value, document, at
+
+    def line(self, *path: str | int) -> int:
+        """The line that the value under `path` of this element begins on; 0 when there is none."""
+        start = self._document._place(path, self._at)
+        return 0 if start is None else self._document._line(start)
 
 
 def number_of(value: object) -> float | None:

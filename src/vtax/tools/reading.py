@@ -18,7 +18,8 @@ MOST_LINES = 5000  # in which the cause of a refusal is looked for
 LONGEST_SHOWN = 120  # characters of a line that a refusal repeats
 # mpirun --tag-output: Open MPI 5 writes a blank behind it, 4 does not
 TAG = re.compile(r"^\[(?:[\w.-]{1,200}@\d{1,6},(\d{1,6})\]<std(?:out|err)>: ?|\d{1,6},(\d{1,6})\]<std(?:out|err)>:)")
-ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,30}[A-Za-z]")
+# Colours and cursor movements; the title of a terminal's window; the choice of a character set
+ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]{0,30}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>])")
 
 
 class Line(NamedTuple):
@@ -46,10 +47,14 @@ def clean(text: str) -> tuple[str, str]:
 
 
 class Section(NamedTuple):
-    """Consecutive lines of a file that are one run of one tool, prompts and titles above it included."""
+    """The lines of a file that are one run of one tool, prompts and titles above it included.
+
+    They are consecutive among the lines of their `source`: the node that their prefix names, "" without one.
+    """
 
     tool: str
     lines: tuple[Line, ...]
+    source: str = ""
     labels: Mapping[str, str] = {}  # of all values, as whoever imports it states
     unit: str = ""  # of values whose unit the text does not say, as whoever imports it states
 
@@ -57,6 +62,17 @@ class Section(NamedTuple):
     def text(self) -> str:
         """Its lines again, each with the rank that it was tagged with."""
         return "\n".join(f"[1,{line.rank}]<stdout>:{line.text}" if line.rank else line.text for line in self.lines)
+
+    @property
+    def pieces(self) -> tuple[tuple[int, int], ...]:
+        """Where its lines are in the file: first line and how many, of each piece without a gap."""
+        found: list[list[int]] = []
+        for line in self.lines:
+            if found and line.number == sum(found[-1]):
+                found[-1][1] += 1
+            else:
+                found.append([line.number, 1])
+        return tuple((first, count) for first, count in found)
 
     @property
     def first(self) -> int:

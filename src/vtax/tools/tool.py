@@ -50,7 +50,19 @@ class LogFormat:
     outside: bool = False  # recognised only where no other run is going on, such as rows without a header
     titles: Callable[[str], bool] = never  # lines after a run that belong to the next one
     units: Mapping[str, str] = field(default_factory=dict)  # what may be stated where the text has no unit -> the unit
-    mark: str = ""  # a text that every run has: a section without it is none; tells formats with one first line apart
+    mark: str | tuple[str, ...] = ""  # texts of which every run has one; a section without them is no run
+    essential: Callable[[Section], Reading] | None = None  # reads less: without what is a detail of a log of others
+    never_after: tuple[str, ...] = ()  # formats that print the same lines: after one of them, in one file, they are its
+    unread: Mapping[str, str] = field(default_factory=dict)  # pattern of lines that are not taken -> name
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return (self.mark,) if isinstance(self.mark, str) and self.mark else tuple(self.mark)
+
+    @property
+    def document(self) -> bool:
+        """Whether each run is one JSON object."""
+        return "{" in self.first and bool(self.mark)
 
 
 class Build(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -169,20 +170,39 @@ def read_section(section: Section) -> Reading:
         reading = known.read(section)
     except PLUGIN_FAILURES as error:
         reading = Reading(section.tool)
-        why = f"the reader of {section.tool} failed: {type(error).__name__}: {error}"
-        reading.refuse(section.first, "all values of this run", why, 0)
+        reading.refuse(section.first, "all values of this run", failed(error), 0)
+    if section.source:
+        reading.facts["source"] = section.source
+        reading.values = [
+            one if "node" in one.labels else one._replace(labels={**one.labels, "node": section.source})
+            for one in reading.values
+        ]
     if section.labels:  # what the log itself says comes first
         reading.values = [one._replace(labels={**section.labels, **one.labels}) for one in reading.values]
     reading.refusals = [one if one.line else one._replace(line=section.first) for one in reading.refusals]
     return reading
 
 
+def failed(error: BaseException) -> str:
+    """The reason for a run or a file on which code failed: what was raised, and where."""
+    place = error.__traceback__
+    while place and place.tb_next:
+        place = place.tb_next
+    where = f" in {Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else ""
+    return f"this reader failed; please report it ({type(error).__name__}{where}: {str(error)[:200]})"
+
+
 def _section_of(record: TrialRecord) -> Section:
     """The section that an imported trial was made from, with the numbers of its lines in the original file."""
     assert record.imported is not None
     lines = (clean(text) for text in record.output().split("\n"))
-    numbered = tuple(Line(record.imported.first_line + i, rank, text) for i, (rank, text) in enumerate(lines))
-    section = Section(record.imported.reader, numbered)
+    pieces = record.imported.pieces
+    numbers = (n for first, count in pieces for n in range(first, first + count)) if pieces else None
+    numbered = tuple(
+        Line(next(numbers, 0) if numbers else record.imported.first_line + i, rank, text)
+        for i, (rank, text) in enumerate(lines)
+    )
+    section = Section(record.imported.reader, numbered, record.imported.source)
     return section._replace(labels=record.imported.labels, unit=record.imported.unit)
 
 

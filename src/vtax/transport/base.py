@@ -70,8 +70,10 @@ class Transport(Protocol):
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
-        """Run to the end. With `stdout`/`stderr`, output goes to these files and the result's texts stay empty."""
+        """Run to the end, or until `watch` has a reason. With `stdout`/`stderr`, output goes to these files and the
+        result's texts stay empty."""
         ...
 
     def start(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vtax.model.trial import CommandResult
 from vtax.transport import process
+from vtax.transport.process import Watch
 from vtax.transport.visit import Errand, Limits, Visit, nothing
 
 ENVIRONMENT = {
@@ -36,6 +37,7 @@ class LocalTransport:
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
         result = process.run(
             self.wrap(directory, argv),
@@ -44,7 +46,7 @@ class LocalTransport:
             env={**ENVIRONMENT, **(env or {})},
             stdout=stdout,
             stderr=stderr,
-            watch=nothing,
+            watch=watch,
         )
         return result.model_copy(update={"argv": tuple(argv)})
 

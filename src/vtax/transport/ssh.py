@@ -15,6 +15,7 @@ from pathlib import Path
 
 from vtax.model.trial import CommandResult
 from vtax.transport import process
+from vtax.transport.process import Watch
 from vtax.transport.visit import Errand, Limits, Visit, nothing
 
 MARGIN_S = 15.0  # what the connection may add to a command's own limit
@@ -52,11 +53,12 @@ class SshTransport:
         env: Mapping[str, str] | None = None,
         stdout: Path | None = None,
         stderr: Path | None = None,
+        watch: Watch = nothing,
     ) -> CommandResult:
         command = self.command(argv, timeout_s, directory, env or {})
         limit_s = timeout_s * self.timeout_factor
         within_s = limit_s + MARGIN_S * self.timeout_factor
-        result = process.run(command, timeout_s=within_s, stdin=stdin, stdout=stdout, stderr=stderr, watch=nothing)
+        result = process.run(command, timeout_s=within_s, stdin=stdin, stdout=stdout, stderr=stderr, watch=watch)
         expired = result.timed_out or (result.exit_code in (124, 137) and result.elapsed_s >= limit_s)
         return result.model_copy(update={"argv": tuple(argv), "timed_out": expired})
 

@@ -193,7 +193,16 @@ def test_a_table_saved_by_a_spreadsheet_has_the_same_numbers() -> None:
 def test_the_receiver_counts_and_the_unit_of_its_own_line() -> None:
     text = CLIENT.format(host="node1", address="10.0.0.1")
     found = {value.metric: value.value for value in taken(text)}
-    assert found == {"throughput": 1e9, "retransmits": 7.0}
+    assert found == {
+        "throughput": 1e9,
+        "retransmits": 7.0,
+        "transfer": 1.16 * 2**30,
+        "transfer_sent": 1.16 * 2**30,
+        "throughput_sent": 1e9,
+        "throughput_interval": 1e9,
+        "transfer_interval": 119 * 2**20,
+        "retransmits_interval": 0.0,
+    }
     assert not any(value.metric == "throughput" for value in taken(text.replace("1.16 GBytes", "1.16 MBytes")))
 
 
@@ -238,11 +247,24 @@ def test_a_residual_check_below_the_row_of_another_system_is_not_taken() -> None
     assert refused(damaged) == ["a residual check appears twice below it"]
 
 
-def test_an_aborted_run_before_a_whole_one_is_refused_alone() -> None:
+def test_of_an_aborted_run_the_completed_sections_are_taken_and_marked() -> None:
     text = text_of(LOGS["hpcc"])
     aborted = text[: text.index("Begin of StarSTREAM section.")]
-    assert taken(aborted + text) == taken(text)
-    assert any("aborted" in reason for reason in refused(aborted + text))
+    both = taken(aborted + text)
+    marked = {value.metric: value.value for value in both if ("run", "aborted") in value.labels}
+    assert [value for value in both if ("run", "aborted") not in value.labels] == taken(text)
+    assert any("aborted; completed sections: " in reason for reason in refused(aborted + text))
+    assert {"PTRANS", "StarDGEMM", "StarRandomAccess"} <= set(marked)
+    assert not any(name.startswith(("StarSTREAM", "HPL", "RandomlyOrdered")) for name in marked)
+    whole = {value.metric: value.value for value in taken(text)}
+    assert all(value == pytest.approx(whole[name], rel=1e-3) for name, value in marked.items())
+
+
+def test_a_section_that_is_not_whole_is_not_taken() -> None:
+    text = text_of(LOGS["hpcc"])
+    cut = text[: text.index("End of StarRandomAccess section.")]
+    assert "StarRandomAccess" not in {value.metric for value in taken(cut)}
+    assert "MPIRandomAccess" in {value.metric for value in taken(cut)}
 
 
 def test_a_killed_worker_takes_its_cpu_time_with_it() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from builders.logs import LOGS, SYSBENCH, faster, imported, put, text_of
+from builders.logs import LOGS, SYSBENCH, faster, imported, put, readings, text_of
 from builders.recorded import DATA
 from vtax import pipeline
 from vtax.analysis.records import Verdict
@@ -25,7 +26,7 @@ from vtax.importing.report import Report, table_of
 from vtax.model.finding import Severity
 from vtax.model.trial import Status
 from vtax.store import Campaign
-from vtax.tools import log_formats, tools, trials
+from vtax.tools import log_formats, trials
 from vtax.tools.reading import Reading, Section
 
 STRESS = text_of(LOGS["stress-ng 0.19"])
@@ -182,8 +183,8 @@ def test_a_run_that_is_refused_is_a_failure_with_its_reason(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.gz", gzip.compress(SYSBENCH.encode()), "gzip"),
-        ("a.zip", b"PK\x03\x04" + b"x" * 100, "zip"),
+        ("a.gz", b"\x1f\x8b" + b"x" * 100, "archive"),
+        ("a.zip", b"PK\x03\x04" + b"x" * 100, "archive"),
         ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "workbook"),
         ("zeros", bytes(100_000), "binary"),
         ("noise", bytes(range(256)) * 100, "binary"),
@@ -269,6 +270,28 @@ def test_a_full_disk_is_not_the_fault_of_the_log(tmp_path: Path, monkeypatch: py
         import_logs(Request(paths=(logs,), environment="vm"), tmp_path / "campaign")
     assert caught.value.exit_code == 3
     assert not (tmp_path / "campaign").exists()
+
+
+@pytest.mark.parametrize("last", ["study.toml", "campaign.json", "imports.json", "plan.json"])
+def test_an_import_that_the_disk_has_no_room_for_can_be_repeated(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the files before the plan could not be written: the directory is as it was, new."""
+    logs = put(tmp_path / "logs", {"good.txt": SYSBENCH})
+    request, directory = Request(paths=(logs,), environment="vm"), tmp_path / "campaign"
+    real = Campaign.save
+
+    def save(campaign: Campaign, name: str, content: Any) -> Path:
+        if name == last:
+            raise StoreError("no space", remedy="free some")
+        return real(campaign, name, content)
+
+    with monkeypatch.context() as full:
+        full.setattr(Campaign, "save", save)
+        with pytest.raises(StoreError):
+            import_logs(request, directory)
+    assert not directory.exists()
+    assert import_logs(request, directory).runs
 
 
 def test_where_nothing_could_be_imported_nothing_is_left(tmp_path: Path) -> None:
@@ -361,11 +384,15 @@ def test_folders_with_output_of_every_tool_are_imported_whole(tmp_path: Path) ->
         files[f"{environment}/readme.md"] = f"{environment}: no benchmark here\n"
     report = imported(tmp_path, files, environment="", layout="{environment}/**", baseline="box")
     assert {file.file for file in report.files if not file.runs} == {"box/readme.md", "vm/readme.md"}
-    assert {run.file for run in report.runs if not run.count and not run.left_out} == {"box/cut.txt", "vm/cut.txt"}
+    cut = [run for run in report.runs if run.reading.facts.get("aborted")]
+    assert {run.file for run in cut} == {"box/cut.txt", "vm/cut.txt"}
+    assert not [run.file for run in report.runs if not run.count and not run.left_out]
     campaign = tmp_path / "campaign"
     found, _ = pipeline.measurements(campaign)
     assert len(found) > 700
-    assert {one.benchmark for one in found} == {one.name for tool in tools() if tool.logs for one in tool.benchmarks}
+    assert {one.benchmark for one in found} == {
+        one.benchmark for path in LOGS.values() for one in readings(text_of(path))
+    }
     assert pipeline.report(campaign).read_text()
 
 
@@ -382,6 +409,10 @@ def test_a_reader_with_a_bug_refuses_its_runs_and_the_others_go_on(
     (failed,) = [run for run in report.runs if run.file == "ping.txt"]
     (refusal,) = failed.reading.refusals
     assert (failed.count, refusal.line) == (0, 1)
-    assert refusal.reason == "the reader of ping failed: ValueError: invalid literal for int() with base 10: '4-'"
+    assert re.fullmatch(
+        r"this reader failed; please report it \(ValueError in test_imports\.py:\d+: "
+        r"invalid literal for int\(\) with base 10: '4-'\)",
+        refusal.reason,
+    )
     assert {one.benchmark for one in pipeline.measurements(tmp_path / "campaign")[0]} == {"sysbench-cpu"}
     assert pipeline.report(tmp_path / "campaign").read_text()

@@ -16,6 +16,9 @@ FOLDERS = sorted(path.parent for path in (DATA / "logs").glob("*/*/provenance.to
 each = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
 
 
+REFUSED = sorted(path.parent for path in (DATA / "refused").glob("*/*/provenance.toml"))
+
+
 def text_of(folder: Path) -> str:
     return (folder / "output").read_bytes().decode("utf-8")
 
@@ -152,3 +155,13 @@ def test_a_pgbench_whose_clients_were_aborted_has_no_numbers() -> None:
     found = read_section(Section("pgbench", lines_of(whole + "pgbench: error: Run was aborted; incomplete.\n")))
     assert not found.values
     assert "no result" in found.refusals[0].reason
+
+
+@pytest.mark.parametrize("folder", REFUSED, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+def test_a_run_on_a_bad_day_has_no_numbers_and_says_why(folder: Path) -> None:
+    """A full disk in the middle of a transaction, a server that refuses clients or dies: what the tool then printed."""
+    facts = tomllib.loads((folder / "provenance.toml").read_text(encoding="utf-8"))
+    assert all(str(facts[key]).strip() for key in PROVENANCE)
+    found = read_section(Section(facts["reader"], lines_of(text_of(folder))))
+    assert not found.values
+    assert any(facts["says"] in refusal.what for refusal in found.refusals), found.refusals

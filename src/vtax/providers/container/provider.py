@@ -387,9 +387,14 @@ class Container(Provider):
         lines.image_note(self.name, image).unlink(missing_ok=True)
 
     def destroy(self, campaign: str) -> None:
-        if self.unavailable():
+        if reason := self.unavailable():
             overlay.remove(self.runtime, campaign)
-            return  # nothing can be running
+            if any((self.runtime / campaign).glob("*/commands.json")):  # containers outlive a daemon that was killed
+                raise ProvisionError(
+                    f"the containers of {campaign} cannot be removed: {reason}",
+                    remedy=f"start {self.name} again, then run `vtax clean`",
+                )
+            return  # nothing of it was created
         chosen = ("--filter", f"label={LABEL}={campaign}", "--format", "{{.Names}}")
         listed = self._must((self.name, "ps", "--all", *chosen)).stdout.split()
         containers = [name for name in listed if lines.is_named(name, "container", campaign)]

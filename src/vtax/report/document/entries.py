@@ -75,9 +75,9 @@ def _words(report: ReportInput, label: str) -> dict[str, str]:
     spec = next((one for one in report.plan.study.benchmarks if one.label == label), None)
     if spec is None:
         return {}
-    return {key: str(value) for key, value in spec.point.items()} | (
-        {"workload": spec.workload} if spec.workload else {}
-    )
+    values = spec.params.get("values")
+    own = {**(values if isinstance(values, dict) else {}), **spec.point}
+    return {key: str(value) for key, value in own.items()} | ({"workload": spec.workload} if spec.workload else {})
 
 
 def _belongs(finding: Finding, several: Sequence[Series], *, again: bool) -> bool:

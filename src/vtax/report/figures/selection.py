@@ -11,6 +11,7 @@ from vtax.figures.entry import EntryData, ToolFigures
 from vtax.figures.figure import Figure, Medium, NotDrawn
 from vtax.figures.intervals import KIND as RATIOS
 from vtax.figures.render import PaperFigure, paper
+from vtax.figures.sweep import KIND as SWEPT
 from vtax.figures.theme import slug
 from vtax.model.trial import Status
 from vtax.report.document.model import Document, Entry
@@ -40,7 +41,7 @@ class PageFigures:
 def kinds() -> tuple[str, ...]:
     """Every kind of figure that there is."""
     own = [kind for tool in tools() for known in tool.figures() for kind in known.kinds]
-    return (RATIOS, waterfall.KIND, sweeps.KIND, timeline.KIND, BARS, *own)
+    return (RATIOS, waterfall.KIND, SWEPT, timeline.KIND, BARS, *own)
 
 
 def page_figures(page: Document) -> PageFigures:

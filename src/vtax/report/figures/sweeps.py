@@ -8,14 +8,13 @@ from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Level
 from vtax.figures.figure import Figure
 from vtax.figures.lines import Sizes
-from vtax.figures.sweep import Options, Words, sweep
+from vtax.figures.sweep import KIND, Options, Words, sweep
 from vtax.figures.theme import slug
 from vtax.model.study import BenchmarkSpec
 from vtax.report.document.model import Document
 from vtax.report.document.numbers import labels_text
 from vtax.units import format_quantity
 
-KIND = "metric over a parameter"
 WIDE = 16  # times that the largest value of a parameter is the smallest, from which on its axis is logarithmic
 Values = Mapping[str, str | int | float]
 Labels = tuple[tuple[str, str], ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vtax.tools.command.benchmark import Command
+from vtax.tools.command.logs import FORMATS
 from vtax.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def _audit() -> tuple[Row, ...]:
 TOOL = Tool(
     name="command",
     benchmarks=(Command(),),
+    logs=FORMATS,
     programs=("vtax-run", "vtax-supervise"),
     reads_with_others=True,
     audit=_audit,

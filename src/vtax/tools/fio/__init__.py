@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from typing import TYPE_CHECKING
 
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.command.workload import Workload
@@ -10,6 +11,9 @@ from vtax.tools.fio import text
 from vtax.tools.fio.metrics import METRICS
 from vtax.tools.fio.reader import read
 from vtax.tools.tool import LogFormat, Tool
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
 
 
 def starts_document(line: str) -> bool:
@@ -24,6 +28,13 @@ def _audit() -> tuple[Row, ...]:
     from vtax.tools.fio import audit
 
     return rows_of(audit)
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.figures.entry import ToolFigures
+    from vtax.figures.quantiles import quantiles
+
+    return (ToolFigures("fio", quantiles),)
 
 
 TOOL = Tool(
@@ -44,4 +55,5 @@ TOOL = Tool(
     versions={"fio_version": "fio"},
     workloads=__name__,
     audit=_audit,
+    figures=_figures,
 )

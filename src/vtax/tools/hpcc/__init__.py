@@ -33,7 +33,7 @@ TOOL = Tool(
     name="hpcc",
     benchmarks=(Hpcc(), Hpl()),
     logs=(
-        LogFormat("hpcc", read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl",)),
+        LogFormat("hpcc", read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl", "stream, untitled", "gups")),
         LogFormat("hpl", read_hpl, logs.starts_hpl, first="H"),
     ),
     packages=("hpcc",),

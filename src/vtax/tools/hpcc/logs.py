@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+HPCC = re.compile(r"\bHPC Challenge Benchmark version \d{1,3}\.\d")
+HPL = re.compile(r"^(?:HPLinpack|HPL-NVIDIA) \d{1,2}\.\d.{0,60}benchmark")
+
 
 def starts(line: str) -> bool:
-    return "HPC Challenge Benchmark version" in line
+    return "HPC Challenge Benchmark version" in line and HPCC.search(line) is not None
 
 
 def ends(line: str) -> bool:
@@ -12,4 +17,4 @@ def ends(line: str) -> bool:
 
 
 def starts_hpl(line: str) -> bool:
-    return line.startswith("HPLinpack ") and "benchmark" in line and "input file" not in line
+    return line.startswith("HPL") and HPL.match(line) is not None

@@ -66,6 +66,7 @@ FIGURES = (
     _figure("StarDGEMM_Gflops", f"product of dense matrices: {OF_EACH}"),
     _figure("SingleDGEMM_Gflops", f"product of dense matrices: {OF_ONE}"),
     _figure("PTRANS_GBs", "transposition of a distributed matrix, slowest of five, all processes together"),
+    _figure("PTRANS_time", "time of a transposition"),
     _figure("MPIRandomAccess_GUPs", f"{UPDATES} spread over all processes"),
     _figure("MPIRandomAccess_LCG_GUPs", f"{UPDATES} spread over all processes, linear congruential sequence"),
     _figure("StarRandomAccess_GUPs", f"{UPDATES}: {OF_EACH}"),

@@ -3,20 +3,23 @@
 hpcc appends to its file, so it may hold several runs, aborted ones among them. Where a summary is damaged, a value
 counts only when its test's section has the same value.
 
-Facts, besides those of `systems`: `hpcc_version`, `hpcc_release` (`1.5.0.f`, of the summary), `hpcc_compiled` (date),
-`host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's own verdict on its results), `residual_missing` (no
-check of HPL's solution, or a failed one), `counts` (its counts, errors and residuals by their keys), `MPI_Wtick` (s),
-`STREAM_Threads`, `omp_get_max_threads`, `HPLMaxProcs`, `FFT_API`, `MPIRandomAccess_Algorithm`.
+Of an aborted run the completed sections are taken, with the label `run=aborted`, which no other run's figures have.
+
+Facts, besides those of `systems`: `aborted` (true, or absent), `hpcc_version`, `hpcc_release` (`1.5.0.f`, of the
+summary), `hpcc_compiled` (date), `host`, `clock_granularity_s` (of STREAM's timer), `success` (hpcc's verdict on its
+results), `residual_missing` (no check of HPL's solution, or one that failed), `counts` (counts, errors, residuals by
+their keys), `MPI_Wtick` (s), `STREAM_Threads`, `omp_get_max_threads`, `HPLMaxProcs`, `FFT_API`,
+`MPIRandomAccess_Algorithm`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from vtax.tools.commands import command_facts
 from vtax.tools.hpcc.metrics import CHECKS, FIGURES, HPL_RESIDUAL, MESSAGES, STAR_FFT, SUCCESS, Figure
-from vtax.tools.hpcc.sections import counterpart, sections_of
+from vtax.tools.hpcc.sections import completed, counterpart, sections_of
 from vtax.tools.hpcc.systems import CHECK, ROW, System, closed, describe, outcomes, systems
 from vtax.tools.reading import Line, Reading, Section, Value, first, near_miss, number
 
@@ -32,6 +35,7 @@ RELEASE = ("VersionMajor", "VersionMinor", "VersionMicro", "VersionRelease")
 WORK = {"n": "HPL_N", "nb": "HPL_NB", "p": "HPL_nprow", "q": "HPL_npcol", "ranks": "CommWorldProcs"}
 ERRORS = 0.01  # of the words of a table, which RandomAccess allows
 OVER = "End of HPC Challenge tests."
+ABORTED = {"run": "aborted"}  # label of what is from sections alone
 Summary = Mapping[str, tuple[int, str]]  # key -> line and value
 
 
@@ -53,7 +57,7 @@ def read(section: Section) -> Reading:
     ends = [place for place, line in enumerate(lines) if line.text == END]
     if not begins or not ends:
         why = "it has no summary: aborted" if not begins else "its summary has no end: cut off"
-        reading.refuse(section.end, "all values of this run", why, 0)
+        _sections_alone(reading, section, solved, lines[: begins[0]] if begins else lines, why)
         return reading
     if len(begins) > 1 or len(ends) > 1 or ends[0] < begins[0]:
         reading.refuse(lines[begins[0]].number, "all values of this run", "more than one summary in one run", 0)
@@ -73,6 +77,26 @@ def read(section: Section) -> Reading:
     _checks(reading, section, summary, body, solved)
     _counts(reading, summary, damaged)
     return reading
+
+
+def _sections_alone(reading: Reading, section: Section, solved: list[System], lines: Sequence[Line], why: str) -> None:
+    """What the sections that were completed say, marked: no summary confirms it, and the run may have gone wrong."""
+    body = completed(lines)
+    reading.facts["aborted"] = True
+    known = _systems(reading, section, solved) if "HPL" in body else []
+    best = max((one for one in known if not one.problem), key=lambda one: one.flop_rate, default=None)
+    if best is not None:
+        reading.params = dict(zip(("n", "nb", "p", "q"), best.size, strict=True))
+    for figure in (*FIGURES, *MESSAGES):
+        if figure.key == "PTRANS_time":
+            continue  # no section has it
+        other = counterpart(figure, body, known)
+        if other is not None and other.value > 0:
+            metric = figure.metric.model_copy(update={"primary": False})
+            reading.values.append(Value(metric, other.value * figure.scale, other.line, ABORTED))
+    names = ", ".join(body) or "none"
+    what = "the figures of its summary" if reading.values else "all values of this run"
+    reading.refuse(section.end, what, f"{why}; completed sections: {names}", 0)
 
 
 def _summary(reading: Reading, lines: tuple[Line, ...]) -> tuple[Summary, bool]:

@@ -11,6 +11,7 @@ from vtax.tools.hpcc.systems import System
 from vtax.tools.reading import Line
 
 SECTION = re.compile(r"^(Begin|End) of (\w{1,40}) section\.$")
+LAXER = 2.0  # the summary has the mean time of the passes, a row that of one
 NUM = r"(\d{1,20}(?:\.\d{1,20})?(?:e[+-]\d\d)?)"
 TRIPLE = rf" {{1,10}}{NUM} / {{1,10}}{NUM} / {{1,10}}{NUM} "
 MESSAGE = {
@@ -18,7 +19,7 @@ MESSAGE = {
     "PingPongBandwidth": (re.compile(rf"^Bandwidth +min / avg / max:{TRIPLE}MByte/s$"), 1e-3),
 }
 RING = re.compile(rf"^On (naturally|randomly) +ordered ring: latency= +{NUM} msec, bandwidth= +{NUM} MB/s$")
-TRANSPOSED = re.compile(r"^WALL +(?:\d{1,9} +){6}\d{1,9}\.\d\d (PASSED|FAILED) +(\d{1,9}\.\d{3}) +(\S{1,12})$")
+TRANSPOSED = re.compile(r"^WALL +((?:\d{1,9} +){6})(\d{1,9}\.\d\d) (?:PASSED|FAILED) +(\d{1,9}\.\d{3}) +\S{1,12}$")
 
 
 class Said(NamedTuple):
@@ -60,15 +61,33 @@ def counterpart(figure: Figure, body: Mapping[str, list[Line]], solved: list[Sys
             return Said(best.time_s, 0.01 + 6e-4 * best.time_s, best.line)
         return Said(best.flop_rate / 1e12, 6e-4 * best.flop_rate / 1e12, best.line)
     name = re.sub(r"_(?:Gflops|GUPs|GBs|GBytes|usec|Copy|Scale|Add|Triad)$", "", key)
-    if key == "PTRANS_GBs":
-        rates = [
-            said(line.number, match[2]) for line in body.get("PTRANS", []) if (match := TRANSPOSED.match(line.text))
-        ]
-        return min(rates, default=None)
+    if key.startswith("PTRANS_"):
+        return _transposed(key, body.get("PTRANS", []))
     if "PingPong" in key or "Ring" in key:
         return _message(key, body.get("LatencyBandwidth", []))
     kernel = key.rpartition("_")[2] if "STREAM" in key else ""
     return _alone(key, kernel, body.get(name, []))
+
+
+def _transposed(key: str, lines: list[Line]) -> Said | None:
+    """Of each configuration of PTRANS the slowest pass counts, and of several configurations the fastest."""
+    passes: dict[tuple[str, ...], list[tuple[Said, Said]]] = {}
+    for line in lines:
+        if match := TRANSPOSED.match(line.text):
+            both = (said(line.number, match[3]), said(line.number, match[2]))
+            passes.setdefault(tuple(match[1].split()), []).append(both)
+    slowest = [min(several) for several in passes.values()]
+    if not slowest:
+        return None
+    rate, time_s = max(slowest)
+    return rate if key == "PTRANS_GBs" else time_s._replace(half=LAXER * max(time_s.half, time_s.value))
+
+
+def completed(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    """The sections that have both their first and their last line, once each."""
+    marks = [found.group(1, 2) for line in lines if (found := SECTION.match(line.text))]
+    whole = {name for _, name in marks if marks.count(("Begin", name)) == 1 and marks.count(("End", name)) == 1}
+    return {name: text for name, text in sections_of(lines).items() if name in whole}
 
 
 def _alone(key: str, kernel: str, lines: list[Line]) -> Said | None:

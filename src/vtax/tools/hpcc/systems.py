@@ -16,18 +16,21 @@ from vtax.tools.hpcc.linpack import operations
 from vtax.tools.hpcc.metrics import HPL, HPL_TIME, RESIDUAL
 from vtax.tools.reading import Line, Reading, Section, Value, first, near_miss, number
 
-ROW = re.compile(r"^W[RC]\w{1,20} +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\S{1,20}) +(\S{1,20})$")
-TIME = re.compile(r"\d{1,12}\.\d\d", re.ASCII)
-GFLOPS = re.compile(r"\d\.\d{3,4}e[+-]\d\d", re.ASCII)
-CHECK = re.compile(r"^\|\|Ax-b\|\|_oo ?/(.{1,100})= +(\S{1,30}) \.\.\.\.\.\. (PASSED|FAILED)$")
+# Builds of Intel and NVIDIA print more decimals, blanks at the end, and the rate of one GPU in brackets
+ROW = re.compile(
+    r"^W[RC]\w{1,20} +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\S{1,20}) +(\S{1,20})(?: +\( *\S{1,20}\))? *$"
+)
+TIME = re.compile(r"\d{1,12}\.\d{2,9}", re.ASCII)
+GFLOPS = re.compile(r"\d\.\d{3,9}e[+-]\d\d", re.ASCII)
+CHECK = re.compile(r"^\|\|Ax-b\|\|_oo ?/(.{1,100})= +(\S{1,30}) +\.\.\.\.\.\. (PASSED|FAILED) *$")
 LIMIT = 16.0  # of a scaled residual, in every input file of HPL
-FINISHED = re.compile(r"^Finished +(\d{1,9}) tests? with the following results:$")
+FINISHED = re.compile(r"^Finished +(\d{1,9}) tests? with the following results: *$")
 OUTCOMES = tuple(
     re.compile(rf"^ +(\d{{1,9}}) tests {words}")
     for words in ("completed and passed residual checks", "completed and failed residual checks", "skipped because of")
 )
 END = "End of Tests."
-VERSION = re.compile(r"^HPLinpack (\d{1,2}\.\d{1,2})")
+VERSION = re.compile(r"^HPL(?:inpack|-NVIDIA) (\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)")
 OF_HPCC = re.compile(r"^(?:Begin|End) of \w{1,40} section\.$")
 COPY_FAILED = re.compile(r"Read -1, expected \d{1,20}|process_vm_readv")
 NO_CHECK = "no residual check follows it"
@@ -69,7 +72,10 @@ def _solved(line: Line, row: re.Match[str]) -> System:
         return one._replace(problem=f"{row[5]} s and {row[6]} Gflop/s are not a time and a rate above zero")
     printed_s, flop_rate = float(row[5]), float(row[6]) * 1e9
     time_s = operations(n) / flop_rate
-    fits = abs(time_s - printed_s) <= 0.0051 + 6e-4 * time_s  # both are rounded: to 0.01 s and to four digits
+    # Both are rounded, to 0.01 s and to four digits at least; rates of three digits are less precise
+    digits = len(row[6].partition("e")[0].partition(".")[2])
+    off = 0.51 * 10.0 ** -len(row[5].partition(".")[2]) + (6e-4 if digits <= 4 else 0.6 * 10.0**-digits) * time_s
+    fits = abs(time_s - printed_s) <= off
     problem = "" if fits else f"{printed_s} s do not fit its rate, which means {time_s:.2f} s"
     return one._replace(flop_rate=flop_rate, time_s=time_s, problem=problem)
 
@@ -110,7 +116,7 @@ def closed(reading: Reading, section: Section, found: Sequence[System], values: 
     """Whether HPL's closing lines count as many systems as there are rows, of `values` each; refuses what differs."""
     lines = section.lines
     places = [place for place, line in enumerate(lines) if FINISHED.match(line.text)]
-    if not places or all(line.text != END for line in lines):
+    if not places or all(line.text.rstrip() != END for line in lines):
         line = (0 if places else near_miss(lines, FINISHED)) or section.end
         reading.refuse(line, "later systems", "HPL has no closing lines: sizes may be missing", 0)
     counts = {int(match[1]) for place in places if (match := FINISHED.match(lines[place].text))}
@@ -145,7 +151,7 @@ def read_hpl(section: Section) -> Reading:
         return reading
     found = systems(section.lines)
     describe(reading, found, section.lines)
-    reading.ended = any(line.text == END for line in section.lines)
+    reading.ended = any(line.text.rstrip() == END for line in section.lines)
     if found:
         _, _, p, q = max((one.size for one in found), key=lambda size: size[0])
         reading.ranks = p * q

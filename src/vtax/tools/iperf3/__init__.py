@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.iperf3 import logs
 from vtax.tools.iperf3.benchmark import Iperf3
-from vtax.tools.iperf3.reader import read
+from vtax.tools.iperf3.reader import read, read_error, read_log
 from vtax.tools.tool import LogFormat, Tool
 
 
@@ -27,19 +27,35 @@ def _figures() -> tuple[ToolFigures, ...]:
     return FIGURES
 
 
+MARKS = ('"test_start"', '"version":\t"iperf 3', '"version": "iperf 3', '"version":"iperf 3')
+
 TOOL = Tool(
     name="iperf3",
     benchmarks=(Iperf3(),),
     logs=(
-        LogFormat("iperf3", read, logs.starts, first="CA", titles=logs.titles),
         LogFormat(
-            "iperf3 json",
-            read,
-            logs.starts_document,
+            "iperf3",
+            read_log,
+            logs.starts,
+            first="CA",
+            titles=logs.titles,
+            essential=read,
+            unread={
+                r"omitted\)": "intervals of iperf3 that were omitted",
+                r"\[[ \d]+\].*/sec": "rates of single streams of iperf3, or of the other side",
+            },
+        ),
+        LogFormat("iperf3 error", read_error, logs.starts_error, first="i", outside=True),
+        LogFormat("iperf3 json", read_log, logs.starts_document, first="{", mark=MARKS, essential=read),
+        LogFormat(
+            "iperf3 json-stream",
+            read_log,
+            logs.starts_stream,
             first="{",
-            ends=logs.ends_document,
+            begins=logs.starts_stream,
+            ends=logs.ends_stream,
             together=True,
-            mark='"test_start"',
+            essential=read,
         ),
     ),
     packages=("iperf3",),

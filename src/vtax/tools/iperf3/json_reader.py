@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from vtax.model.reading import TimeSeries
 from vtax.tools.documents import Document, Unfit, number_of
 from vtax.tools.iperf3.metrics import JITTER, LOST, RETRANSMITS, THROUGHPUT
 from vtax.tools.iperf3.session import SHORTEST_S, connected, describe, labels_of
-from vtax.tools.reading import Reading, Section, Value
+from vtax.tools.reading import Line, Reading, Section, Value
 
+EVENT = re.compile(r'^\{ ?"event": ?"(\w{1,30})", ?"data": ?')
 FIRST_STREAM = ("start", "connected", 0)
 SHORTEST = 0.1  # of the longest interval: a last one of a few ms has an absurd rate
 RECEIVED = ("end", "sum_received")
 
 
+def document_of(section: Section) -> Document:
+    """The document of a section. Raises Unfit where it is damaged."""
+    start = next(place for place, line in enumerate(section.lines) if line.text.startswith("{"))
+    lines = section.lines[start:]
+    return Document(_of_events(lines) if EVENT.match(lines[0].text) else lines)
+
+
+def _of_events(lines: Sequence[Line]) -> list[Line]:
+    """The events of `--json-stream`, one a line, as the lines of the document that iperf3 writes without it."""
+    made: list[Line] = []
+    several = False
+    for place, line in enumerate(lines):
+        found = EVENT.match(line.text)
+        content = line.text.rstrip()[found.end() : -1] if found and line.text.rstrip().endswith("}") else ""
+        name = found[1] if content and found else ""
+        if place == 0:
+            text = f'{{"start": {content}, "intervals": ['
+        elif name == "interval":
+            text, several = ("," if several else " ") + content, True
+        elif name == "end":
+            made.append(line._replace(text=f'], "end": {content}}}'))
+            break
+        elif name == "error":
+            text = f'], "error": {content}, "rest": ['
+        else:
+            text = ""
+        made.append(line._replace(text=text))
+    return made
+
+
 def read_document(reading: Reading, section: Section) -> None:
     """The document of a section. A damaged one is refused as a whole: JSON has no half."""
-    start = next(place for place, line in enumerate(section.lines) if line.text.startswith("{"))
     try:
-        document = Document(section.lines[start:])
+        document = document_of(section)
         _facts(reading, document)
         _session(reading, document)
     except Unfit as error:
@@ -82,6 +114,8 @@ def _session(reading: Reading, document: Document) -> None:
     """Both ends, what was tested, and the values. Raises Unfit."""
     if document.get("start") is None:
         raise Unfit(0, "not what iperf3 writes: no start")
+    if document.get("error") and not document.get(*FIRST_STREAM):
+        raise Unfit(document.line("error"), f"iperf3 says: {str(document.get('error'))[:100]}")
     streams = document.at("start", "connected")
     ours, theirs = (
         (str(document.at(*FIRST_STREAM, f"{end}_host"))[:200], str(document.at(*FIRST_STREAM, f"{end}_port")))

@@ -14,13 +14,14 @@ totals are there), `segments_resent`, `sent_bytes`, `iperf3_version`; of JSON al
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from vtax.model.nodes import Scope
 from vtax.tools.commands import command_facts
-from vtax.tools.iperf3.json_reader import read_document
+from vtax.tools.iperf3 import details
+from vtax.tools.iperf3.json_reader import document_of, read_document
+from vtax.tools.iperf3.lines import END, UDP, Total, total_of
 from vtax.tools.iperf3.metrics import JITTER, LOST, RETRANSMITS, THROUGHPUT
-from vtax.tools.iperf3.session import SHORTEST_S, connected, describe, labels_of
+from vtax.tools.iperf3.session import connected, describe, labels_of
 from vtax.tools.reading import Line, Reading, Section, Value
 
 CONNECT = re.compile(r"^Connecting to host (\S{1,200}), port (\d{1,5})$")
@@ -29,49 +30,35 @@ REVERSE = re.compile(r"^Reverse mode, remote host \S{1,200} is sending$")
 PEERS = re.compile(
     r"^\[ {0,3}\d{1,6}\](?:\[[RT]X-[CS]\])? local (\S{1,200}) port (\d{1,5}) connected to (\S{1,200}) port (\d{1,5})$"
 )
-END = re.compile(
-    r"^\[ {0,3}(\d{1,6}|SUM)\] {1,4}(\d{1,9}\.\d\d)- {0,4}(\d{1,9}\.\d\d) {1,4}sec {1,4}"
-    r"(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)Bytes {1,4}(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)(bits|Bytes)/sec"
-    r" {0,40}(.{0,120}?) {0,40}"
-    r"(sender|receiver) *$"
-)
 OLD_UDP = re.compile(
     r"^\[ {0,3}(\d{1,6}|SUM)\] {1,4}0\.00-.{1,120}bits/sec {1,4}(\d{1,9}\.\d{3}) ms"
     r" {1,4}(\d{1,12})/(\d{1,12}) \(.{1,20}\) *$"
 )
-UDP = re.compile(r"^(\d{1,9}\.\d{3}) ms {1,4}(-?\d{1,12})/(\d{1,12}) \([\d.e+-]{1,12}%\)$")
 SENT = re.compile(r"^\[ {0,3}(?:\d{1,6}|SUM)\] Sent \d{1,12} datagrams$")  # the client's last word before 3.2
 ERROR = re.compile(r"^iperf3?: (?:error|interrupt)")
 VERSION = re.compile(r"^iperf (\d{1,2}\.\d{1,3}(?:\.\d{1,3})?\+?)")
 IPERF2 = re.compile(r"^(?:Client connecting to|Server listening on (?:TCP|UDP) port)")
-BINARY = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-DECIMAL = {"": 0, "K": 3, "M": 6, "G": 9, "T": 12}  # exponents, so that no digit is lost
 
 
-class Total(NamedTuple):
-    """A closing line: stream, seconds, bit/s as printed, what stands behind the rate, and whose it is."""
+def read_log(section: Section) -> Reading:
+    """A session in a log of others: what `read` takes, and as details everything else that iperf3 printed."""
+    reading = read(section)
+    if not any(value.metric is THROUGHPUT for value in reading.values):
+        return reading
+    if any(line.text.startswith("{") for line in section.lines):
+        reading.values += details.in_document(reading, document_of(section))
+    else:
+        reading.values += details.in_text(reading, section.lines)
+    return reading
 
-    line: int
-    stream: str
-    seconds: float
-    rate: float
-    extra: str
-    side: str
-    fits: bool
-    moved: float  # bytes
 
-
-def total_of(line: Line, found: re.Match[str]) -> Total:
-    seconds = float(found[3]) - float(found[2])
-    moved = float(found[4]) * BINARY[found[5]] * 8
-    rate = float(f"{found[6]}e{DECIMAL[found[7]]}") if found[8] == "bits" else float(found[6]) * BINARY[found[7]] * 8
-    slack = 0.5 * 10.0 ** -len(found[4].partition(".")[2]) / max(float(found[4]), 1e-9)
-    slack += 0.5 * 10.0 ** -len(found[6].partition(".")[2]) / max(float(found[6]), 1e-9)
-    expected = moved / seconds if seconds > 0 else 0.0
-    fits = seconds >= SHORTEST_S and abs(expected - rate) <= (slack + 0.01 / max(seconds, 0.01) + 0.002) * max(
-        expected, rate
-    )
-    return Total(line.number, found[1], seconds, rate, found[9], found[10], fits, moved / 8)
+def read_error(section: Section) -> Reading:
+    """What iperf3 printed instead of a session."""
+    reading = Reading("iperf3", facts=command_facts(section.lines), scope=Scope.PAIRS)
+    error = next(line for line in section.lines if ERROR.match(line.text))
+    reading.no_test = error.text[:200]
+    reading.refuse(error.number, "all values of this run", error.text, 0)
+    return reading
 
 
 def read(section: Section) -> Reading:
@@ -109,10 +96,17 @@ def _read_text(reading: Reading, section: Section) -> None:
     if not connects and not udp and not any(total.side == "receiver" for total in totals):
         reverse = any(total.side == "sender" for total in totals)
     describe(reading, "udp" if udp else "tcp", reverse, len(peers))
-    if error := next((line for line in lines if ERROR.match(line.text)), None):
+    if error := next((line for line in _unfinished(lines) if ERROR.match(line.text)), None):
         reading.refuse(error.number, "all values of this run", error.text, 0)
         return
     _close(reading, section, totals, udp, len(peers))
+
+
+def _unfinished(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """The lines but for those behind the end of a session: a server that is stopped later has served it whole."""
+    done = [place for place, line in enumerate(lines) if line.text.startswith(("iperf Done.", "Server listening on"))]
+    ended = [place for place in done if any(END.match(line.text) for line in lines[:place])]
+    return lines[: ended[0]] if ended else lines
 
 
 def _facts(
@@ -145,6 +139,8 @@ def _close(reading: Reading, section: Section, totals: list[Total], udp: bool, s
         old = [pair for pair in old if (pair[1][1] == "SUM") == (wanted == "SUM") and pair[0].number < sent_all][-1:]
         if sent:
             reading.refuse(sent[0].line, THROUGHPUT.name, "only the sender's figure is there, not what arrived")
+            if len(sent) == 1 and sent[0].extra.isdecimal() and sent[0].fits and not udp:
+                reading.values.append(Value(RETRANSMITS, float(sent[0].extra), sent[0].line, labels))
         elif old and udp:
             reading.refuse(
                 old[-1][0].number, THROUGHPUT.name, "this version prints the sender's rate, not what arrived"

@@ -1,6 +1,7 @@
 """memcslap of libmemcached-awesome 1.1: gets or sets of a memcached server, by threads with a connection each.
 
-It prints times with three decimals, so runs shorter than a second have few digits. Facts: `threads`, `keys`.
+It prints times with three decimals, so runs shorter than a second have few digits. Facts: `client_threads`,
+`operations`, `time_rounding` (of the time, relative) and `rounded` (what is worked out from it).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ DONE = re.compile(
     r"^Time to (get|set|mget) {1,20}(\d{1,12}) keys by {1,8}(\d{1,6}) threads: {1,40}(\d{1,9}\.\d{3}) seconds\.$"
 )
 TOTAL = re.compile(r"^Time total: {1,60}(\d{1,9}\.\d{3}) seconds\.$")
+STEP_S = 0.001  # of the times that it prints
 FAILED = re.compile(r"^(?:Fatal error|Error|memslap: |.{0,80}FAILURE)")
 
 
@@ -55,7 +57,8 @@ def read(section: Section) -> Reading:
         return reading
     labels = {"test": test}
     reading.params |= {"test": test, "threads": threads, "keys": keys}
-    reading.facts |= {"threads": threads, "keys": keys}
+    reading.facts |= {"client_threads": threads, "operations": keys, "time_rounding": STEP_S / 2 / took_s}
+    reading.facts["rounded"] = [OPERATIONS_RATE.name]
     reading.values.append(Value(OPERATIONS_RATE, keys / took_s, line.number, labels))
     if found["load"] and float(found["load"][0][1][2]) > 0:
         line, match = found["load"][0]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.command.workload import Workload
 from vtax.tools.pgbench.lines import restarts, starts
 from vtax.tools.pgbench.metrics import METRICS
 from vtax.tools.pgbench.reader import read
 from vtax.tools.tool import LogFormat, Tool
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.pgbench import audit
+
+    return rows_of(audit)
+
 
 TOOL = Tool(
     name="pgbench",
@@ -14,5 +22,6 @@ TOOL = Tool(
     logs=(LogFormat("pgbench", read, starts, first="pst", restarts=restarts),),
     commands=("pgbench",),
     versions={"pgbench_version": "postgresql"},
+    audit=_audit,
     workloads=__name__,
 )

@@ -1,7 +1,8 @@
 """pgbench of PostgreSQL 13 to 17: settings, progress, the summary, scripts (-b, -f) and statements (-r).
 
-Facts: `pgbench_version`, `scale`, `clients`, `threads`, `query_mode`, `script`, `transactions`, `failed_transactions`,
-`skipped_transactions`. Series: `progress` (time, transactions per second, latency).
+Facts: `pgbench_version`, `scale`, `clients`, `threads`, `query_mode`, `script`, `client_threads`, `operations` and
+`failed_operations` (transactions that failed or were skipped). Series: `progress` (time, transactions per second,
+latency).
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def read(section: Section) -> Reading:
         reading.refuse(damaged.number, damaged.text, "not what pgbench prints there", 0)
         return reading
     if stopped := next((line for line in lines if ABORTED.search(line.text)), None):
-        reading.refuse(stopped.number, stopped.text, "clients were aborted: what it did until then is no result", 0)
+        said = stopped.text[stopped.text.find("ERROR:") :] if "ERROR:" in stopped.text else stopped.text
+        reading.refuse(stopped.number, said, "clients were aborted: what it did until then is no result", 0)
         return reading
     hits = {name: [(ln, m) for ln in lines[:head] if (m := known.match(ln.text))] for name, known in LINES.items()}
     run = Run(reading, lines, {name: several[0] for name, several in hits.items() if several})
@@ -108,10 +110,9 @@ def _summary(run: Run) -> None:
     reading.params |= {"script": found["type"][1][1]}
     reading.params |= {"query_mode": found["mode"][1][1]} if "mode" in found else {}
     reading.facts |= {key: value for key, value in reading.params.items() if key not in ("duration_s", "each")}
-    reading.facts |= {"transactions": _count(run, "processed")}
-    for name in ("failed", "skipped"):
-        if name in found:
-            reading.facts[f"{name}_transactions"] = _count(run, name)
+    reading.facts |= {"operations": _count(run, "processed"), "client_threads": reading.params.get("threads", 1)}
+    if "failed" in found or "skipped" in found:  # not before 15
+        reading.facts["failed_operations"] = _count(run, "failed") + _count(run, "skipped")
     if "version" in found:
         reading.facts["pgbench_version"] = found["version"][1][1]
     plain = of.TPS_FIXED_WORK if "each" in found else of.TPS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.ping.benchmark import Ping
-from vtax.tools.ping.reader import read, starts
+from vtax.tools.ping.reader import read, read_windows, starts, starts_windows
 from vtax.tools.tool import LogFormat, Tool
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ def _figures() -> tuple[ToolFigures, ...]:
 TOOL = Tool(
     name="ping",
     benchmarks=(Ping(),),
-    logs=(LogFormat("ping", read, starts, first="P"),),
+    logs=(
+        LogFormat("ping", read, starts, first="P", unread={r" time=": "single answers of ping"}),
+        LogFormat("ping of Windows", read_windows, starts_windows, first="PEHDB"),
+    ),
     packages=("iputils-ping",),
     programs=("ping",),
     audit=_audit,

@@ -1,5 +1,7 @@
 """ping of iputils, busybox, macOS and BSD: single answers, and the two closing lines, which are authoritative.
 
+That of Windows, and output in other languages, are recognised to be refused.
+
 Facts: `client_address` (where it is printed), `server_address`, `packets_sent`, `packets_received`. Series:
 `round_trips` (the sequence number and the time of every answer).
 """
@@ -15,6 +17,8 @@ from vtax.tools.ping.metrics import LOST, RTT_AVG, RTT_MAX, RTT_MDEV, RTT_MIN
 from vtax.tools.reading import Line, Reading, Section, Value, near_miss
 
 START = re.compile(r"^PING (\S{1,200}?):? \(?([0-9a-fA-F.:]{2,60})\)?.{0,60}?(\d{1,6})(?:\(\d{1,6}\))? (?:data )?bytes")
+LOCAL = re.compile(r"^PING \S{1,200} ?\([0-9a-fA-F.:]{2,60}\) .{0,60}?\d{1,6}\(\d{1,6}\)\D")  # in any language
+WINDOWS = re.compile(r"^[^\d\[]{4,60}(?:\S{1,200} )?\[?[\da-fA-F.:]{3,45}\]? \D{2,20} \d{1,5} \D{4,30}:$")
 SOURCE = re.compile(r"^PING .{1,260} from ([0-9a-fA-F.:]{2,60})[ :]")
 ANSWER = re.compile(r"^\d{1,6} bytes from .{1,300}icmp_seq=(\d{1,9}) .{0,60}time=(\d{1,9}(?:\.\d{1,6})?) ms")
 COUNTS = re.compile(
@@ -26,11 +30,26 @@ TIMES = re.compile(
     r"(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})(?:/(\d{1,9}\.\d{3}|nan))? ms(?:, (?:pipe|ipg).{0,60})?$"
 )
 STATISTICS = re.compile(r"^--- (\S{1,200}) ping statistics ---$")
+FOREIGN = re.compile(r"^--- \S{1,200} (?!ping statistics ---$).{2,40} ---$")
 SUMMARY = (RTT_MIN, RTT_AVG, RTT_MAX, RTT_MDEV)
 
 
 def starts(line: str) -> bool:
-    return line.startswith("PING ")
+    return line.startswith("PING ") and (START.match(line) is not None or LOCAL.match(line) is not None)
+
+
+def starts_windows(line: str) -> bool:
+    """The first line of Windows' ping, in the languages that write the number of bytes behind the address."""
+    return line.endswith(":") and "ping" in line.lower() and WINDOWS.match(line) is not None
+
+
+def read_windows(section: Section) -> Reading:
+    """A session of Windows' ping, which prints whole milliseconds: nothing is taken."""
+    reading = Reading("ping", scope=Scope.PAIRS, nodes=("unknown", "unknown"))
+    line = next(line.number for line in section.lines if starts_windows(line.text))
+    reading.no_test = "this is ping of Windows, whose times are whole milliseconds: vtax does not read it"
+    reading.refuse(line, "all values of this run", reading.no_test, 0)
+    return reading
 
 
 def read(section: Section) -> Reading:
@@ -45,6 +64,12 @@ def read(section: Section) -> Reading:
     ends = [line for line in lines if STATISTICS.match(line.text)]
     counts = [(line, match) for line in lines if (match := COUNTS.match(line.text))]
     times = [(line, match) for line in lines if (match := TIMES.match(line.text))]
+    if not counts and (begin := next((line for line in lines if LOCAL.match(line.text)), None)):
+        foreign = next((line for line in lines if FOREIGN.match(line.text)), None)
+        if foreign is not None or not START.match(begin.text):
+            why = "its words are not English: run ping with LC_ALL=C"
+            reading.refuse(foreign.number if foreign else begin.number, "all values of this run", why, 0)
+            return reading
     if len(ends) != 1 or len(counts) != 1 or len(times) > 1:
         why = "its closing lines appear twice" if counts else "it has no closing line: interrupted"
         reading.refuse(near_miss(lines, COUNTS, TIMES), "all values of this run", why, 0)

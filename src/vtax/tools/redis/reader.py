@@ -1,7 +1,8 @@
 """redis-benchmark of Redis 2.8 to 8 and of Valkey: its text, `--csv` and `-q`. From 6.2 on they have latencies.
 
-Facts: `server_save` and `server_appendonly` (what the server says of persistence), `clients`, `requests`. Series:
-`latency_distribution` (latency, share of the requests that took at most that). Several tests of one run are told apart
+Facts: `persistence` (as the server is configured), `clients`, `client_threads`, `time_rounding` (of the median latency,
+relative: half of the smallest step between latencies) and `rounded` (the latencies). Series: `latency_distribution`
+and the test (latency, share of the requests that took at most that). Several tests of one run are told apart
 by the label `test`. CSV has no last line: of its rows, those that are whole count.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from vtax.model.reading import TimeSeries
 from vtax.tools.commands import command_facts
@@ -26,8 +28,8 @@ SETTINGS = {
     "keep_alive": re.compile(r"^ {2}keep alive: ([01])$"),
 }
 PERSISTENCE = {
-    "server_save": re.compile(r'^ {2}host configuration "save": ?(.{0,200})$'),
-    "server_appendonly": re.compile(r'^ {2}host configuration "appendonly": (\w{1,10})$'),
+    "snapshots": re.compile(r'^ {2}host configuration "save": ?(.{0,200})$'),
+    "append-only file": re.compile(r'^ {2}host configuration "appendonly": (\w{1,10})$'),
 }
 SHARE = re.compile(
     r"^(\d{1,3}\.\d{1,3})% <= (\d{1,9}(?:\.\d{1,3})?) milliseconds(?: \(cumulative count (\d{1,12})\))?$"
@@ -110,10 +112,15 @@ def _test(reading: Reading, name: str, block: Sequence[Line]) -> None:
         if found := [match[1] for line in block if (match := pattern.match(line.text))]:
             reading.params[key] = int(found[0])
     reading.params["requests"] = requests
-    for key, pattern in PERSISTENCE.items():
-        if found := [match[1].strip() for line in block if (match := pattern.match(line.text))]:
-            reading.facts[key] = found[0]
-    reading.facts["clients"] = reading.params.get("clients")
+    said = [
+        f"{key} {match[1].strip() or 'off'}"
+        for key, pattern in PERSISTENCE.items()
+        for line in block
+        if (match := pattern.match(line.text))
+    ]
+    if said:
+        reading.facts["persistence"] = ", ".join(said)
+    reading.facts |= {"clients": reading.params.get("clients"), "client_threads": reading.params.get("threads", 1)}
     labels = {"test": name}
     reading.values.append(Value(REQUESTS_RATE, rate, rates[0][0].number, labels))
     _distribution(reading, name, requests, block)
@@ -132,8 +139,19 @@ def _distribution(reading: Reading, name: str, requests: int, block: Sequence[Li
         why = f"it ends with {counted[-1][1][3]} of {requests} requests"
         reading.refuse(counted[-1][0].number, f"latencies of {name}", why, 0)
         return
+    _steps(reading, sorted({float(match[2]) for _, match in found}), [match for _, match in found])
     rows = sorted({(float(match[2]) / 1000, float(match[1]) / 100) for _, match in found})
     reading.series[f"latency_distribution {name}"] = TimeSeries(columns=("latency_s", "share"), rows=tuple(rows))
+
+
+def _steps(reading: Reading, latencies: Sequence[float], shares: Sequence[re.Match[str]]) -> None:
+    """How coarse the client's timer is, next to the latency that half of the requests took."""
+    median = next((float(match[2]) for match in shares if float(match[1]) >= 50), 0.0)
+    gaps = [round(after - before, 3) for before, after in pairwise(latencies) if after > before]
+    if median and gaps:
+        rounding = min(gaps) / 2 / median
+        reading.facts["time_rounding"] = max(rounding, float(str(reading.facts.get("time_rounding", 0.0))))
+        reading.facts["rounded"] = [metric.name for metric in LATENCIES]
 
 
 def _summary(reading: Reading, labels: dict[str, str], rest: Sequence[Line]) -> None:

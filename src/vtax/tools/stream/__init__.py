@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from vtax.tools.stream.benchmark import Stream
-from vtax.tools.stream.reader import read, starts
+from vtax.tools.stream.reader import ends, read, starts, starts_untitled, titles
 from vtax.tools.tool import Build, LogFormat, Tool
 
 TOOL = Tool(
     name="stream",
     benchmarks=(Stream(),),
-    logs=(LogFormat("stream", read, starts, first="S"),),
+    logs=(
+        LogFormat(
+            "stream", read, starts, first="S", begins=starts, ends=ends, titles=titles, holds=("stream, untitled",)
+        ),
+        LogFormat("stream, untitled", read, starts_untitled, first="T", titles=titles, never_after=("hpcc",)),
+    ),
     packages=("hpcc", "libgomp1"),
     programs=("stream",),
     hashed=("stream",),

@@ -1,11 +1,15 @@
 """STREAM: the table of its four loops, as stream.c (5.9, 5.10), stream_mpi.c and HPC Challenge's variant print it.
 
+Variants without a line that names the version begin with the size of a word; the date of such a run, `Generated on`, is
+in UTC.
+
 Facts: `stream_code` (which of these, with its version), `elements` and `array_bytes` (of each array, of all ranks
 together), `passes`, `threads` (where it was built with OpenMP), `validated`.
 """
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Sequence
 
@@ -16,6 +20,7 @@ from vtax.tools.stream.metrics import LOOPS, RATES, TIMES
 
 ORIGINAL = re.compile(r"^STREAM version \$Revision: (\d{1,3}\.\d{1,3}) \$$")
 VARIANT = re.compile(r"^STREAM of HPC Challenge (\d[\w.]{0,20}): based on a variant of the STREAM benchmark code$")
+GENERATED = re.compile(r"^Generated on (\d{4})-(\d\d)-(\d\d):(\d\d):(\d\d):(\d\d) GMT$")
 WORD = re.compile(r"^This system uses (\d{1,2}) bytes per (?:array element|DOUBLE PRECISION word)\.$")
 SIZE = re.compile(
     r"^(?:Total Aggregate )?Array size = (\d{1,15})(?: \(elements\))?(?:, Offset = \d{1,12}(?: \(elements\))?)?$"
@@ -30,6 +35,8 @@ ROW = re.compile(r"^(Copy|Scale|Add|Triad): +(\d{1,12}\.\d{1,4})" + r" +(\d{1,7}
 VALID = re.compile(r"^Solution Validates: avg error less than \d\.\d{6}e-\d\d on all three arrays$")
 VALID_OLD = "Solution Validates"  # all that versions before 5.10 print
 WRONG = re.compile(r"^Failed Validation on array|^ *For array [abc]\[\], \d{1,15} errors were found")
+UNNAMED = "a version that it does not name"
+OF_HPCC = re.compile(r"^(?:Begin|End) of \w{1,40} section\.$|^Node\(s\) with error ")
 ROUNDING = 0.51  # of the last digit
 
 
@@ -37,16 +44,39 @@ def starts(line: str) -> bool:
     return line.startswith(("STREAM version $Revision:", "STREAM of HPC Challenge "))
 
 
+def starts_untitled(line: str) -> bool:
+    """The first line of a version that does not name itself; in all others it is below their title."""
+    return line.startswith("This system uses ") and WORD.match(line) is not None
+
+
+def ends(line: str) -> bool:
+    return line.startswith(("Solution Validates", "Failed Validation"))
+
+
+def titles(line: str) -> bool:
+    """What is above the next run."""
+    return not line.strip() or line.startswith(("---", "Generated on "))
+
+
 def read(section: Section) -> Reading:
     """One run. Without a check of the arrays, or with a failed one, nothing of it is taken."""
     lines = section.lines
     reading = Reading("stream", facts=command_facts(lines), scope=Scope.NODE)
     code = [match for line in lines if (match := ORIGINAL.match(line.text) or VARIANT.match(line.text))]
-    if len(code) != 1:
+    if len(code) > 1:
         why = f"{len(code)} runs begin in it, instead of one"
         reading.refuse(section.first, "all values of this run", why, 0)
         return reading
-    reading.facts["stream_code"] = code[0][1] if code[0].re is ORIGINAL else f"HPC Challenge {code[0][1]}"
+    reading.facts["stream_code"] = UNNAMED
+    if code:
+        reading.facts["stream_code"] = code[0][1] if code[0].re is ORIGINAL else f"HPC Challenge {code[0][1]}"
+    if part := next((line for line in lines if OF_HPCC.match(line.text)), None):
+        reading.refuse(
+            part.number, "all values of this run", "it is part of an output of hpcc without its beginning", 0
+        )
+        return reading
+    times = [calendar.timegm(tuple(map(int, match.groups()))) for match in _matches(lines, GENERATED)]
+    reading.started = float(times[-1]) if times else None
     word, size = _number(reading, lines, WORD, "bytes per element"), _number(reading, lines, SIZE, "elements")
     passes = _number(reading, lines, PASSES, "passes")
     if not (word and size and passes):
@@ -113,6 +143,7 @@ def _validation(reading: Reading, section: Section) -> None:
     lines = section.lines
     wrong = [line for line in lines if WRONG.match(line.text)]
     old = re.fullmatch(r"5\.\d", str(reading.facts["stream_code"])) is not None
+    old = old or reading.facts["stream_code"] == UNNAMED
     right = [line for line in lines if VALID.match(line.text) or (old and line.text == VALID_OLD)]
     reading.facts["validated"] = len(right) == 1 and not wrong
     if wrong:

@@ -33,7 +33,7 @@ FIRST = re.compile(PREFIX + "(?:invoked with|setting to a|defaulting to a|dispat
 
 def starts(line: str) -> bool:
     """Whether a run may begin with this line of a log."""
-    return line.startswith("stress-ng: ")
+    return line.startswith("stress-ng: ") and MESSAGE.match(line) is not None
 
 
 def restarts(line: str) -> bool:

@@ -139,6 +139,8 @@ def _problem(reading: Reading, messages: Sequence[Message], work: list[str]) -> 
         return f"stress-ng says: {failed.text}", failed.line
     for name, pattern in (("an end", END), ("a header of the table", HEADER), ("units in its header", UNITS)):
         count = sum(pattern.match(one.text) is not None for one in messages)
+        if count == 0 and pattern is HEADER and not any(ROW.match(one.text) for one in messages):
+            return "it has no table of metrics, which only --metrics prints", 0
         if count != reading.ranks:
             return f"{reading.ranks} ranks began, {count} have {name}: one did not end well, or is damaged", 0
     return "", 0

@@ -3,6 +3,7 @@
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.command.workload import Workload
 from vtax.tools.sysbench.benchmark import SysbenchCpu, SysbenchFileio, SysbenchMemory
+from vtax.tools.sysbench.details import read_log
 from vtax.tools.sysbench.lines import ends, starts
 from vtax.tools.sysbench.metrics import OLTP
 from vtax.tools.sysbench.reader import read
@@ -19,7 +20,19 @@ def _audit() -> tuple[Row, ...]:
 TOOL = Tool(
     name="sysbench",
     benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio(), Workload("sysbench-oltp", "Servers", OLTP)),
-    logs=(LogFormat("sysbench", read, starts, first="s", begins=starts, ends=ends, together=True),),
+    logs=(
+        LogFormat(
+            "sysbench",
+            read_log,
+            starts,
+            first="s",
+            begins=starts,
+            ends=ends,
+            together=True,
+            essential=read,
+            unread={r"^ *\d+\.\d+ \|": "sysbench's histogram", r"^\[ \d+s \]": "sysbench's intermediate reports"},
+        ),
+    ),
     packages=("sysbench",),
     programs=("sysbench",),
     versions={"sysbench_version": "sysbench"},

@@ -34,6 +34,8 @@ LINES = {
         "fairness": r" {4}events \(avg/stddev\): {1,20}(\d{1,15}\.\d{4})/(\d{1,15}\.\d{2})",
         "time": r" {4}(?:total time|time elapsed): {1,40}(\d{1,12}\.\d{4})s",
         "events": r" {4}total number of events: {1,30}(\d{1,15})",
+        "least": rf" {{9}}min: {{1,50}}{N}(?:ms)?",
+        "most": rf" {{9}}max: {{1,50}}{N}(?:ms)?",
         "mean": rf" {{9}}avg: {{1,50}}{N}(?:ms)?",
         "maximum": rf" {{9}}max: {{1,50}}{N}(?:ms)?",
         "quantile": rf" {{9}}(?:approx\. {{1,3}})?(\d{{1,3}})(?:th|st|nd|rd)? percentile: {{1,40}}{N}(?:ms)?",
@@ -63,14 +65,23 @@ LINES = {
 }
 
 
+FATAL = ("FATAL: ", "ALERT: ")
+FIRST = re.compile(r"^sysbench v?\d{1,2}\.\d{1,3}[\w.+-]{0,40}(?::? \(.{1,80}\)|: {1,4}multi-threaded .{1,60})? *$")
+
+
 def starts(line: str) -> bool:
     """Whether a run begins with this line of a log."""
-    return line.startswith("sysbench ") and LINES["banner"].match(line) is not None
+    return line.startswith("sysbench ") and FIRST.match(line) is not None
 
 
 def ends(line: str) -> bool:
     """Whether it is the last line of a test, or of a command that only makes or removes files."""
-    return "execution time (avg/stddev):" in line or "bytes written in " in line or line.startswith(AROUND[1])
+    return (
+        "execution time (avg/stddev):" in line
+        or "bytes written in " in line
+        or line.startswith(AROUND[1])
+        or line.startswith(FATAL[0])
+    )
 
 
 def bytes_of(digits: str, unit: str) -> int:

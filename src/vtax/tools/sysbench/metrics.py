@@ -13,6 +13,8 @@ LATENCY_AVG = Metric(name="latency_avg", unit="s", kind=Kind.COST, meaning="mean
 LATENCY_P95 = Metric(
     name="latency_p95", unit="s", kind=Kind.LATENCY_QUANTILE, meaning="95 % of the events took no longer than this"
 )
+LATENCY_MIN = Metric(name="latency_min", unit="s", kind=Kind.COST, meaning="the shortest event")
+LATENCY_MAX = Metric(name="latency_max", unit="s", kind=Kind.COST, meaning="the longest event")
 LATENCY_SUM = Metric(
     name="latency_sum",
     unit="s",

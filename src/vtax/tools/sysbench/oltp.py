@@ -54,7 +54,8 @@ def read_oltp(run: Run) -> None:
     failed = found["failed"][0]
     share = int(failed.groups[0]) / (committed + int(failed.groups[0]))
     reading.values.append(Value(FAILED, share, failed.line, labels))
-    reading.facts |= {"transactions": committed, "failed_transactions": int(failed.groups[0])}
+    reading.facts |= {"operations": committed, "failed_operations": int(failed.groups[0])}
+    reading.facts["client_threads"] = reading.params.get("threads", 1)
     rows = tuple(tuple(map(float, (hit.groups[0], hit.groups[1], hit.groups[4]))) for hit in found["report"])
     if rows:
         reading.series["progress"] = TimeSeries(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from vtax.model.metric import Metric
 from vtax.tools.commands import command_facts
 from vtax.tools.reading import Reading, Section, Value, agree
-from vtax.tools.sysbench.lines import AROUND, SCALE, Hit, Run
+from vtax.tools.sysbench.lines import AROUND, FATAL, SCALE, Hit, Run
 from vtax.tools.sysbench.metrics import (
     EVENTS_RATE,
     FILE_OPERATIONS,
@@ -32,14 +32,26 @@ from vtax.tools.sysbench.oltp import read_oltp
 from vtax.tools.sysbench.settings import KINDS, benchmark_of, differing, facts_of, params_of
 
 MIB = 2**20
-FATAL = ("FATAL: ", "ALERT: ")
 OFF = 0.0051  # half of the last digit that sysbench prints, and a little for sums of such numbers
 EVERYTHING = "all values of this run"
+NAMELESS = (
+    "its output names no test: it is `threads`, `mutex` or a script, and vtax reads cpu, memory and fileio of sysbench"
+)
 
 
 def read(section: Section) -> Reading:
     """One run of sysbench, with all its ranks."""
+    return run_of(section).reading
+
+
+def run_of(section: Section) -> Run:
+    """The same, with the lines that were found."""
     run = Run(section.lines)
+    _read(run)
+    return run
+
+
+def _read(run: Run) -> None:
     reading, benchmark = run.reading, benchmark_of(run)
     reading.benchmark = benchmark or "sysbench-cpu"
     reading.params = params_of(run, benchmark)
@@ -51,14 +63,13 @@ def read(section: Section) -> Reading:
             reading.refuse(line.number, line.text, "sysbench says that it failed", 0)
     if not benchmark and any(line.text.startswith(AROUND) for line in run.lines):
         reading.benchmark, reading.no_test = "sysbench-fileio", "it only makes or removes files"
-        return reading
+        return
     if reason := _incomplete(run, benchmark):
         run.refuse(EVERYTHING, reason, 0, suspects=(*run.found["events"], *run.found["time"]))
-        return reading
+        return
     reading.ended = True
     reading.elapsed_s = max(hit.number for hit in run.found["time"])
     TESTS[benchmark](run)
-    return reading
 
 
 def _incomplete(run: Run, benchmark: str) -> str:
@@ -66,7 +77,7 @@ def _incomplete(run: Run, benchmark: str) -> str:
     found, ranks = run.found, run.reading.ranks
     if not benchmark:
         tests = run.distinct("test")
-        return f"an unknown test: {tests[0]}" if tests else "no line says which test of sysbench this is"
+        return f"an unknown test: {tests[0]}" if tests else NAMELESS
     asked = run.reading.facts.get("ranks_asked")
     if isinstance(asked, int) and asked != ranks:
         return f"{ranks} ranks began, {asked} were asked for"
@@ -93,10 +104,10 @@ def _cpu(run: Run) -> None:
         run.take(TOTAL_TIME, found["time"], "total time")
     mean_s, means = _mean_s(run), found["mean"]
     if mean_s is not None:
-        run.reading.values.append(Value(LATENCY_AVG, mean_s, _sums(run)[0].line))
+        run.reading.values.append(Value(LATENCY_AVG, mean_s, sums_of(run)[0].line))
     elif run.reading.ranks > 1 and all(hit.number > 0 for hit in means):
         run.take(LATENCY_AVG, means, "mean latency", per=1000)
-    run.take(LATENCY_SUM, _sums(run), "sum of latencies", per=1 if run.old else 1000)
+    run.take(LATENCY_SUM, sums_of(run), "sum of latencies", per=1 if run.old else 1000)
     quantiles = [hit for hit in found["quantile"] if hit.groups[0] == "95"]
     if other := [hit for hit in found["quantile"] if hit not in quantiles]:
         reason = f"the percentile that was asked for is {other[0].groups[0]}"
@@ -115,7 +126,7 @@ def _memory(run: Run) -> None:
         )
         if not all(agree(one, other, 0.001) or abs(one - other) <= OFF * (MIB + block) for one, other in pairs):
             run.reading.drop(f"throughput and operations of {block} bytes do not agree", moved[0].line)
-    run.take(LATENCY_SUM, _sums(run), "sum of latencies", per=1 if run.old else 1000)
+    run.take(LATENCY_SUM, sums_of(run), "sum of latencies", per=1 if run.old else 1000)
     _mean_s(run)
 
 
@@ -161,7 +172,7 @@ def _file_rate(run: Run, kind: str, metric: Metric, block: int) -> None:
         run.take(FILE_OPERATIONS, rates, f"rate of {kind}s", labels={"kind": kind})
 
 
-def _sums(run: Run) -> list[Hit]:
+def sums_of(run: Run) -> list[Hit]:
     """The lines with the time that all events took together: in ms, before sysbench 1.0 in s."""
     return run.found["taken" if run.old else "sum"]
 
@@ -169,7 +180,7 @@ def _sums(run: Run) -> list[Hit]:
 def _mean_s(run: Run) -> float | None:
     """The mean time of an event of one process, by the sum, because sysbench prints the mean to 10 µs only. None for
     several, and where sum, events and printed mean do not fit, which is refused."""
-    found, sums, means = run.found, _sums(run), run.found["mean"]
+    found, sums, means = run.found, sums_of(run), run.found["mean"]
     if run.reading.ranks > 1:
         return None
     values = int(run.reading.benchmark == "sysbench-cpu")  # for the others it only proves the output

@@ -1,6 +1,7 @@
 """wrk 4: requests to a web server for a time, by threads with connections of their own.
 
-Facts: `connections`, `threads`, `requests`, `failed_requests`. A run in which no request was answered has no numbers.
+Facts: `connections`, `client_threads`, `operations` (without failed ones), `failed_operations`. A run in which no
+request was answered has no numbers.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _settings(reading: Reading, found: Found) -> None:
     _, load = found["load"]
     reading.params |= {"threads": int(load[1]), "connections": int(load[2]), "url": start[3]}
     reading.params["duration_s"] = int(start[1]) * int(SECONDS[start[2]])
-    reading.facts |= {"threads": int(load[1]), "connections": int(load[2])}
+    reading.facts |= {"client_threads": int(load[1]), "connections": int(load[2])}
 
 
 def _rates(found: Found) -> Iterator[Value]:
@@ -101,7 +102,7 @@ def _failed(reading: Reading, found: Found, requests: int) -> Iterator[Value]:
     """Lines about errors are only there when there were some. An answer with an error status is an answer, too."""
     status = int(found["status"][1][1]) if "status" in found else 0
     sockets = sum(map(int, found["sockets"][1].groups())) if "sockets" in found else 0
-    reading.facts |= {"requests": requests, "failed_requests": status + sockets}
+    reading.facts |= {"operations": requests - status, "failed_operations": status + sockets}
     places = [found[name][0].number for name in ("status", "sockets") if name in found]
     total = requests + sockets
     yield Value(FAILED, (status + sockets) / total, places[0] if len(places) == 1 else 0)

@@ -194,7 +194,7 @@ def test_a_builtin_settles_its_unit() -> None:
 
 def test_an_unknown_reader_is_a_mistake() -> None:
     assert "there is no reader" in mistake(reader="fyo")
-    assert "google-benchmark, hpcc" in mistake(reader="fyo")
+    assert "google-benchmark, gups" in mistake(reader="fyo")
 
 
 def test_a_reader_brings_its_metrics() -> None:

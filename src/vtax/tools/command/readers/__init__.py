@@ -37,6 +37,6 @@ def reader_of(name: str) -> Reader | None:
             metrics.setdefault(metric.name, metric)
 
     def read(section: Section, _wants: Wants) -> Reading:
-        return known.read(section)
+        return (known.essential or known.read)(section)
 
     return Reader(name, read, tuple(metrics.values()))

@@ -1,0 +1,132 @@
+"""B01 to B04: work on servers. Whether data were kept alike, what failed, and whether the client was the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vtax.evidence.alike import weighed
+from vtax.evidence.campaign import Evidence, against_first, shown
+from vtax.evidence.needs import Needs
+from vtax.evidence.row import Failed, Result, row
+from vtax.model.finding import Severity
+from vtax.model.trial import TrialRecord
+
+FAILED_SHARE = 0.01  # of what was done: above it, a rate of what succeeded is another number
+BUSY = 0.9  # of the CPU time that a client could take at most
+COARSE = 0.05  # of a time: half of the step with which it is measured
+
+Checked = dict[tuple[str, str], Failed | None]
+
+
+@row(
+    "B01",
+    Severity.BLOCKER,
+    "a server keeps its data in another way",
+    short="other persistence",
+    why="a server that writes its data to disk does other work than one that keeps them in memory",
+    remedy="give every server the same settings for snapshots, logs and flushes, and compare again",
+    source="what a client prints about the configuration of its server",
+    needs=Needs("what the server says about persistence", facts=("persistence",)),
+)
+def persistence(evidence: Evidence) -> Iterator[Result]:
+    """B01: whether servers persist alike."""
+    known = {
+        entry: shown(list(dict.fromkeys(str(facts["persistence"]) for facts in evidence.facts(trials, "persistence"))))
+        for entry, trials in evidence.entries().items()
+    }
+    for environment, label, theirs, first, its in against_first(evidence, known):
+        yield Failed(f"{label}: {theirs} in {environment}, and {its} in {first}", environment, label)
+    yield from (f"{label} in {environment}: {text}" for (environment, label), text in known.items())
+
+
+@row(
+    "B02",
+    Severity.BLOCKER,
+    "more than one in a hundred requests or transactions failed",
+    short="failed requests",
+    why="an error is answered faster or slower than what it takes the place of, and some tools count it as work done",
+    remedy="look at what failed, in the raw output and in the server's log; use fewer connections, or a larger scale",
+    source="the counts of failures that the tool prints",
+    note="a warning where an environment and what it is compared with are alike",
+    needs=Needs("how many operations failed", facts=("failed_operations",)),
+)
+def failures(evidence: Evidence) -> Iterator[Result]:
+    """B02: failures among what was counted, or left out of it."""
+    checked: Checked = {}
+    for (environment, label), trials in evidence.entries().items():
+        counted = [(facts["failed_operations"], facts["operations"]) for facts in _counts(evidence, trials)]
+        failed, done = (sum(pair[side] for pair in counted) for side in (0, 1))
+        share = failed / max(1, failed + done)
+        checked[environment, label] = None
+        if share > FAILED_SHARE:
+            message = f"{label} in {environment}: {failed:,} failed next to {done:,} that did not ({100 * share:.3g} %)"
+            checked[environment, label] = Failed(message, environment, label)
+        else:
+            yield f"{label} in {environment}: {failed:,} of {failed + done:,} failed"
+    yield from weighed(evidence, checked, Severity.BLOCKER, Severity.WARNING)
+
+
+def _counts(evidence: Evidence, trials: list[TrialRecord]) -> list[Mapping[str, Any]]:
+    return evidence.facts(trials, "failed_operations", "operations")
+
+
+@row(
+    "B03",
+    Severity.WARNING,
+    "the client, and not the server, was the limit",
+    short="the client was the limit",
+    why="a client that is busy all the time asks no faster, so the rate is its own, and a faster server would not show",
+    remedy="give the client more threads, or put it on a node of its own",
+    source="the client's own CPU time and wall time, by vtax-run, and its threads",
+    note="a note where an environment and what it is compared with are alike",
+    needs=Needs("the client's threads and its CPU time", facts=("client_threads",), metrics=("user",)),
+)
+def busy_client(evidence: Evidence) -> Iterator[Result]:
+    """B03: whether the client used all the CPU time that it could."""
+    checked: Checked = {}
+    for (environment, label), trials in evidence.entries().items():
+        busy = [share for trial in trials if (share := _busy(evidence, trial)) is not None]
+        if not busy:
+            continue
+        middle = sorted(busy)[len(busy) // 2]
+        said = f"{label} in {environment}: the client used {100 * middle:.3g} % of the CPU time that its threads could"
+        checked[environment, label] = Failed(said, environment, label) if middle > BUSY else None
+        if middle <= BUSY:
+            yield said
+    yield from weighed(evidence, checked, Severity.WARNING)
+
+
+def _busy(evidence: Evidence, trial: TrialRecord) -> float | None:
+    """CPU time of the client as a share of what its threads could take; None where that is not known."""
+    threads = [facts["client_threads"] for facts in evidence.facts((trial,), "client_threads")]
+    said = {one.metric: one.value for one in evidence.measured.get(trial.id, ())}
+    if not threads or not said.get("wall") or not {"user", "system"} & said.keys():
+        return None
+    cpus = {node.name: node.cpus for node in evidence.plan.shape.nodes}
+    most = min(max(threads), max((cpus.get(name, max(threads)) for name in trial.nodes), default=max(threads)))
+    return float((said.get("user", 0.0) + said.get("system", 0.0)) / (said["wall"] * most))
+
+
+@row(
+    "B04",
+    Severity.WARNING,
+    "times that are a few steps of the client's timer",
+    short="times of few steps",
+    why="a time that the client measures in large steps is rounded by more than the difference that is looked for",
+    remedy="compare rates instead, or make a run longer, or what is timed larger",
+    source="the steps in the distribution of latencies, or the decimals of the only time, that the tool prints",
+    note="a note where an environment and what it is compared with are alike",
+    needs=Needs("the steps of the client's timer", facts=("time_rounding",)),
+)
+def coarse_times(evidence: Evidence) -> Iterator[Result]:
+    """B04: whether the client's timer is fine enough for what it measured."""
+    checked: Checked = {}
+    for (environment, label), trials in evidence.entries().items():
+        rounding = max(facts["time_rounding"] for facts in evidence.facts(trials, "time_rounding"))
+        metrics = tuple(evidence.facts(trials, "time_rounding")[0].get("rounded", ()))
+        said = f"{label} in {environment}: its times are right to {100 * rounding:.2g} %"
+        checked[environment, label] = Failed(said, environment, label, metrics=metrics) if rounding > COARSE else None
+        if rounding <= COARSE:
+            yield said
+    yield from weighed(evidence, checked, Severity.WARNING)

@@ -1,0 +1,197 @@
+r"""What other programs put in front of every line of a log: names, times, marks of a quotation. Pure.
+
+A file has one scheme of prefixes, at most two deep, or none. Where lines of tools are recognised without removing
+anything, nothing is removed, and a prefix that ordinary text may have (`host: `, `> `, blanks) counts only where a
+tool's first line is behind it. Each source (service, pod, host and process) has lines of its own; its name labels its
+values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import NamedTuple
+
+from vtax.tools.reading import Line
+
+HEAD_LINES = 2000  # in which the scheme of a file is looked for
+SHARE = 0.5  # of the lines that are not empty have the prefix
+FEW = 3  # lines that have a prefix which only some lines have
+MOST_SOURCES = 2000
+ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+CTIME = (
+    rf"(?:{DAY} {MONTH} [ \d]?\d \d\d:\d\d:\d\d(?: [A-Z]{{3,5}})? \d{{4}}"
+    rf"|{DAY} \d\d {MONTH} \d{{4}} \d\d:\d\d:\d\d [AP]M(?: [A-Z]{{3,5}})?)"
+)
+SHORT = rf"{MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
+STREAM = "<std(?:out|err|diag)>"
+NAME = r"[A-Za-z0-9][\w.-]{0,80}"
+PROCESS = r"(?P<process>[\w./@:-]{1,80}(?:\[\d{1,9}\])?)"
+
+
+class Split(NamedTuple):
+    """A line without its prefix. `key` separates sources, `name` is what is written of them, `rank` is MPI's."""
+
+    key: str
+    name: str
+    rank: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """One kind of prefix. `certain` ones are in no output of a tool; `partial` ones are on some lines only."""
+
+    name: str
+    pattern: re.Pattern[str]
+    certain: bool = True
+    partial: bool = False
+
+    def split(self, text: str) -> Split | None:
+        found = self.pattern.match(text)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        name = groups.get("name") or ""
+        return Split(f"{name}{groups.get('process') or ''}", name, groups.get("rank") or "", text[found.end() :])
+
+
+class DockerJson:
+    """Docker's json-file driver: an object a line, whose `log` is the line, or where it has no end a part of it."""
+
+    name, certain, partial = "docker's JSON", True, False
+
+    def split(self, text: str) -> Split | None:
+        if not text.startswith('{"log":'):
+            return None
+        try:
+            said = json.loads(text)["log"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return Split("", "", "", said.rstrip("\r\n")) if isinstance(said, str) else None
+
+
+def _prefix(name: str, pattern: str, *, certain: bool = True, partial: bool = False) -> Prefix:
+    return Prefix(name, re.compile(pattern, re.ASCII), certain, partial)
+
+
+KINDS: tuple[Prefix | DockerJson, ...] = (
+    DockerJson(),
+    _prefix("compose", rf"(?P<name>{NAME}) {{0,40}}\| ?"),
+    _prefix("kubectl", r"\[pod/(?P<name>[\w.-]{1,253}(?:/[\w.-]{1,63})?)\] ?"),
+    _prefix("mpirun 5", rf"(?:{CTIME}|{ISO})?\[[\w.-]{{1,200}}@\d{{1,6}},(?P<rank>\d{{1,6}})\]{STREAM}: "),
+    _prefix("mpirun", rf"(?:{CTIME}|{ISO})?\[\d{{1,6}},(?P<rank>\d{{1,6}})\]{STREAM}:"),
+    _prefix("mpirun 5, times alone", rf"(?:{CTIME}|{ISO}){STREAM}: "),
+    _prefix("mpirun, times alone", rf"(?:{CTIME}|{ISO}){STREAM}:"),
+    _prefix("CRI", rf"{ISO} std(?:out|err) [FP] ?"),
+    _prefix("journal", rf"(?:{SHORT}|{ISO}) (?P<name>{NAME}) {PROCESS}: ?"),
+    _prefix("journal since boot", rf"\[ {{0,8}}\d{{1,9}}\.\d{{6}}\] (?P<name>{NAME}) {PROCESS}: ?"),
+    _prefix("syslog", rf"<\d{{1,3}}>(?:{SHORT}|{ISO}) (?P<name>{NAME}) {PROCESS}: ?"),
+    _prefix(
+        "syslog (RFC 5424)",
+        rf"<\d{{1,3}}>1 {ISO} (?P<name>{NAME}) (?P<process>\S{{1,48}} \S{{1,128}}) \S{{1,32}} (?:-|\[.{{0,400}}?\]) ?",
+    ),
+    _prefix("GitHub's steps", rf"(?P<name>[^\t]{{1,120}})(?P<process>\t[^\t]{{0,120}}\t)\ufeff?{ISO} ?"),
+    _prefix("times", rf"\ufeff?\[?(?:{CTIME}|{ISO})\]? "),
+    _prefix("short times", rf"{SHORT} "),
+    _prefix("clock", r"\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]? "),
+    _prefix("seconds", r"\d{10}\.\d{3,9} "),
+    _prefix("srun", r" {0,6}(?P<rank>\d{1,6}): ", certain=False),
+    _prefix("pdsh", rf"(?P<name>{NAME}): ", certain=False),
+    _prefix("quotation", r"(?:> ?|\| )", certain=False, partial=True),
+)
+Recognised = Callable[[Sequence[str]], bool]  # whether a tool's output begins in these lines
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The prefixes of a file, from the outside in."""
+
+    levels: tuple[Prefix | DockerJson, ...]
+
+    def split(self, text: str) -> Split | None:
+        """A line without its prefixes; None for one that lacks the first of them."""
+        keys: list[str] = []
+        names: list[str] = []
+        rank = ""
+        for place, level in enumerate(self.levels):
+            found = level.split(text)
+            if found is None:
+                bare = level.split(text + " ") if text and not text.endswith(" ") else None  # an empty line, trimmed
+                if bare is not None and not bare.text.strip():
+                    found = bare._replace(text="")
+                elif place == 0:
+                    return None
+                else:
+                    found = Split("", "", "", text)
+            keys.append(found.key)
+            names.append(found.name)
+            rank, text = found.rank or rank, found.text
+        return Split("\0".join(keys), " ".join(filter(None, names)), rank, text)
+
+
+def scheme_of(texts: Sequence[str], recognised: Recognised) -> Scheme | None:
+    """What is in front of every line of a file that begins with these; None where nothing is, or it is not certain."""
+    filled = [text for text in texts if text.strip()]
+    if len(filled) < 2 or recognised(filled):
+        return None
+    plausible: list[Scheme] = []
+    for first in _having(filled):
+        behind = [found.text for text in filled if (found := first.split(text)) and found.text.strip()]
+        if recognised(behind):
+            return Scheme((first,))
+        for second in _having(behind):
+            if recognised([found.text for text in behind if (found := second.split(text))]):
+                return Scheme((first, second))
+            if first.certain and second.certain:
+                plausible.append(Scheme((first, second)))
+        if first.certain:
+            plausible.append(Scheme((first,)))
+    return plausible[0] if plausible else None
+
+
+def _having(texts: Sequence[str]) -> list[Prefix | DockerJson]:
+    """The kinds that enough of these lines have; an indentation among them where every line of a run has it."""
+    kinds: list[Prefix | DockerJson] = [*KINDS, *_indentations(texts)]
+    found = []
+    for kind in kinds:
+        count = sum(kind.split(text) is not None for text in texts)
+        if count >= (FEW if kind.partial else max(2, SHARE * len(texts))):
+            found.append(kind)
+    return found
+
+
+def _indentations(texts: Sequence[str]) -> Iterator[Prefix]:
+    """The depths of lines that begin with blanks, the most frequent first."""
+    depths: dict[str, int] = {}
+    for text in texts:
+        blanks = text[: len(text) - len(text.lstrip(" \t"))]
+        if blanks and len(blanks) <= 16:
+            depths[blanks] = depths.get(blanks, 0) + 1
+    for blanks in sorted(depths, key=lambda one: -depths[one])[:4]:
+        yield Prefix("indentation", re.compile(rf"{re.escape(blanks)}|\s*$"), certain=False, partial=True)
+
+
+def scheme_and_lines(lines: Iterable[Line], recognised: Recognised) -> tuple[Scheme | None, list[Line], Iterator[Line]]:
+    """The scheme of a file, the lines that it was looked for in, and all lines."""
+    every = iter(lines)
+    head = list(islice(every, HEAD_LINES))
+    return scheme_of([line.text for line in head], recognised), head, chain(head, every)
+
+
+def separated(lines: Iterable[Line], scheme: Scheme | None) -> Iterator[tuple[str, str, Line]]:
+    """Key of the source, its name and the line without prefix, of every line, in order. A line without the prefix of
+    the file is of the source "", as are all lines of a file that has none."""
+    known: set[str] = set()
+    for line in lines:
+        found = scheme.split(line.text) if scheme else None
+        if found is None or (found.key not in known and len(known) == MOST_SOURCES):
+            yield "", "", line
+            continue
+        known.add(found.key)
+        yield f"\0{found.key}", found.name, Line(line.number, found.rank or line.rank, found.text)

@@ -1,0 +1,15 @@
+"""Intel MPI Benchmarks: point-to-point and collective operations of MPI; from logs, and from own commands."""
+
+from __future__ import annotations
+
+from vtax.tools.command.workload import Workload
+from vtax.tools.imb.metrics import METRICS
+from vtax.tools.imb.reader import ends, read, starts
+from vtax.tools.tool import LogFormat, Tool
+
+TOOL = Tool(
+    name="imb",
+    benchmarks=(Workload("imb", "Network", METRICS),),
+    logs=(LogFormat("imb", read, starts, first="#", ends=ends),),
+    commands=("IMB-MPI1",),
+)

@@ -1,0 +1,142 @@
+"""Logs of containers, pods, journals and launchers: what is in front of each line is removed, and sources separated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from builders.logs import LOGS, imported, lines_of, readings, text_of
+from builders.recorded import DATA
+from vtax import pipeline
+from vtax.importing.sections import cut
+from vtax.store import Campaign
+from vtax.tools.trials import read_section
+
+TIME = "2026-11-23T15:25:09.123456789Z"
+FORMS: dict[str, Callable[[str], str]] = {
+    "compose v1": lambda line: f"web_1  | {line}",
+    "compose v2, coloured": lambda line: f"\x1b[36mweb-1  | \x1b[0m{line}",
+    "compose with times": lambda line: f"web-1  | {TIME} {line}",
+    "kubectl --prefix": lambda line: f"[pod/web-1/bench] {line}",
+    "kubectl --prefix --timestamps": lambda line: f"[pod/web-1/bench] {TIME} {line}",
+    "docker logs -t": lambda line: f"{TIME} {line}".rstrip(),
+    "docker's JSON": lambda line: json.dumps({"log": line + "\n", "stream": "stdout", "time": TIME}),
+    "CRI": lambda line: f"{TIME} stdout F {line}",
+    "journald": lambda line: f"Nov 23 15:25:09 web-1 bench[123]: {line}",
+    "journald, ISO": lambda line: f"2026-11-23T15:25:09+0000 web-1 bench[123]: {line}",
+    "syslog": lambda line: f"<13>Nov 23 15:25:09 web-1 bench: {line}",
+    "syslog, RFC 5424": lambda line: f"<13>1 {TIME} web-1 bench 12 - - {line}",
+    "GitHub Actions": lambda line: f"2026-11-23T15:25:09.1234567Z {line}",
+    "gh run view --log": lambda line: f"build\tRun bench\t2026-11-23T15:25:09.1234567Z {line}",
+    "ts": lambda line: f"Nov 23 15:25:09 {line}",
+    "ts -s": lambda line: f"00:00:01 {line}",
+    "ts %.s": lambda line: f"1700000000.123456 {line}",
+    "ctime": lambda line: f"Mon Nov 23 15:25:09 2026 {line}",
+    "pdsh": lambda line: f"web-1: {line}",
+    "srun -l": lambda line: f"0: {line}",
+    "mpirun --tag-output": lambda line: f"[1,0]<stdout>:{line}",
+    "mpirun 5 --tag-output": lambda line: f"[prterun-web-1-12@1,0]<stdout>: {line}",
+    "mpirun --timestamp-output": lambda line: f"Mon Nov 23 15:25:09 2026<stdout>:{line}",
+    "mpirun with tags and times": lambda line: f"Mon Nov 23 15:25:09 2026[1,0]<stdout>:{line}",
+    "quoted mail": lambda line: f"> {line}",
+    "quoted mail, twice": lambda line: f"> > {line}".rstrip(),
+    "indented": lambda line: f"    {line}".rstrip(),
+    "tab": lambda line: f"\t{line}",
+    "pasted journal": lambda line: f"> Nov 23 15:25:09 web-1 bench[123]: {line}",
+}
+NAMED = ("compose", "kubectl", "journald", "syslog", "pdsh", "pasted")
+
+
+def within(form: str, text: str) -> str:
+    return "\n".join(map(FORMS[form], text.rstrip("\n").split("\n"))) + "\n"
+
+
+def values(text: str) -> list[tuple[str, float]]:
+    return [(value.metric.name, value.value) for reading in readings(text) for value in reading.values]
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+@pytest.mark.parametrize("name", ["sysbench cpu", "ping", "iperf3 json", "stress-ng 0.19", "hpl", "iozone kB"])
+def test_a_prefix_changes_no_value(name: str, form: str) -> None:
+    text = text_of(LOGS[name])
+    assert values(text)
+    assert values(within(form, text)) == values(text)
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_the_name_of_a_source_is_the_node(form: str) -> None:
+    (reading,) = readings(within(form, text_of(LOGS["sysbench cpu"])))
+    nodes = {value.labels.get("node", "") for value in reading.values}
+    named = form.startswith(NAMED)
+    assert len(nodes) == 1
+    assert next(iter(nodes)).startswith("web") is named
+
+
+def test_lines_keep_their_numbers() -> None:
+    text = text_of(LOGS["ping"])
+    (before,), (after,) = readings(text), readings("Attaching to web-1\n" + within("compose v2, coloured", text))
+    assert [value.line for value in after.values] == [value.line + 1 for value in before.values]
+
+
+def alternating(*texts: str) -> str:
+    """Lines of several logs in turns."""
+    every = [text.rstrip("\n").split("\n") for text in texts]
+    return "\n".join(lines[place] for place in range(max(map(len, every))) for lines in every if place < len(lines))
+
+
+def test_sources_are_separated_and_read_again_with_their_lines(tmp_path: Path) -> None:
+    one = text_of(LOGS["sysbench cpu"])
+    other = one.replace("events per second:", "events per second: ").replace(" 1.0.20", " 1.0.20")
+    both = alternating(
+        "\n".join(f"a-1  | {line}" for line in one.split("\n")),
+        "\n".join(f"b-1  | {line}" for line in other.split("\n")),
+    )
+    report = imported(tmp_path, {"compose.log": both})
+    assert [(run.source, run.count) for run in report.runs] == [("a-1", 6), ("b-1", 6)]
+    found, _ = pipeline.measurements(tmp_path / "campaign")
+    rates = {(item.labels["node"], item.round) for item in found if item.metric == "events_rate"}
+    assert rates == {("a-1", 1), ("b-1", 1)}
+    trials = Campaign.open(tmp_path / "campaign").trials()
+    (first,) = [trial.imported for trial in trials if trial.imported and trial.imported.source == "a-1"]
+    assert first.pieces[:2] == ((1, 1), (3, 1))
+
+
+def test_ranks_of_a_tool_of_one_process_are_sources() -> None:
+    ping = text_of(LOGS["ping"]).rstrip("\n").split("\n")
+    tagged = [f"[1,{rank}]<stdout>:{line}" for line in ping for rank in (0, 1)]
+    found = readings("\n".join(tagged))
+    assert [len(reading.values) for reading in found] == [5, 5]
+    assert {value.labels["node"] for reading in found for value in reading.values} == {"rank 0", "rank 1"}
+
+
+def test_iperf3_with_timestamps() -> None:
+    text = text_of(DATA / "import" / "iperf3-3.12--bookworm-timestamps" / "client.txt")
+    (reading,) = readings(text)
+    found = {(value.metric.name, value.labels.get("interval", "")): value.value for value in reading.values}
+    assert found["throughput", ""] == 13.6e9
+    assert found["retransmits", ""] == 20
+    assert found["throughput_interval", "1.00-2.00"] == 11.3e9
+    assert found["retransmits_interval", "2.00-3.01"] == 6
+    assert found["transfer_interval", "0.00-1.00"] == 1.29 * 2**30
+    assert found["transfer", ""] == found["transfer_sent", ""] == 4.75 * 2**30
+
+
+def test_a_session_recorded_by_script() -> None:
+    text = text_of(LOGS["ping"]).replace("\n", "\r\n")
+    recorded = (
+        f"Script started on 2026-11-23 15:25:09+00:00\r\n\x1b]0;root@web\x07\x1b[?2004hroot@web:~# ping x\r\n{text}"
+    )
+    assert values(recorded) == values(text_of(LOGS["ping"]))
+
+
+def test_text_that_only_looks_like_a_prefix_is_left_alone() -> None:
+    """stress-ng's own lines begin like pdsh's; ordinary prose with a colon is no source."""
+    text = text_of(LOGS["stress-ng 0.19"])
+    assert [section.source for section in cut(lines_of(text))] == [""]
+    prose = "".join(f"note: line {n} of 100 MB/s\n" for n in range(50))
+    assert list(cut(lines_of(prose))) == []
+    (section,) = cut(lines_of(prose + text))
+    assert len(read_section(section).values) == 3
