@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from builders.audit_cases import DATA, Evidence, as_imported, both, failed, logged, passed, unknown, value
-from vtax.audit import servers
+from builders.audit_cases import DATA, as_imported, both, failed, logged, passed, unknown, value
+from vtax.audit import Evidence, servers
 from vtax.model.finding import Severity
 from vtax.model.nodes import Scope
 from vtax.tools.pgbench.audit import scale
