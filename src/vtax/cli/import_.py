@@ -50,6 +50,10 @@ def import_(
             metavar="FILE", help="Compare published numbers (CSV or TOML: name, value, unit, n) with the logs."
         ),
     ] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Import the checkout of a published study as this recipe says."),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")
     ] = False,
@@ -65,19 +69,25 @@ def import_(
     Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
     Example:  vtax import results -e vm --claims table2.csv
+    Example:  vtax import kvm-docker-comparison --recipe examples/recipes/felter-2014.toml --into campaigns/felter
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
     import gc
     import sys
 
-    from vtax import pipeline
-    from vtax.cli.console import print_json, say
-    from vtax.importing.campaign import import_logs
+    from vtax.importing.campaign import import_logs, import_recipe
     from vtax.importing.claims import read_claims
     from vtax.importing.files import Request
     from vtax.importing.layout import labels_given, units_given
-    from vtax.importing.report import table_of
+    from vtax.importing.recipe import read_recipe
 
+    directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
+    given = read_claims(claims) if claims else None
+    if recipe is not None:
+        refuse_with_recipe(paths, environment, layout, benchmark, baseline, label, unit)
+        reports = import_recipe(read_recipe(recipe), paths[0], directory, given)
+        _show(reports, directory, claims=given is not None, json=json)
+        return
     request = Request(
         paths=tuple(paths),
         environment=environment,
@@ -87,17 +97,37 @@ def import_(
         stdin=sys.stdin.buffer,
         labels=labels_given(label or ()),
         units=units_given(unit or ()),
-        claims=read_claims(claims) if claims else None,
+        claims=given,
     )
-    directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
     gc.disable()  # millions of small records and no cycles among them: collecting takes a fifth of the time
     report = import_logs(request, directory)
+    _show([report], directory, claims=given is not None, json=json)
+
+
+def refuse_with_recipe(paths: list[Path], *options: object) -> None:
+    """Raise UsageError for what a recipe says itself."""
+    from vtax.errors import UsageError
+
+    if len(paths) != 1 or any(options):
+        raise UsageError(
+            "--recipe says what the files are", remedy="give one folder, --into and --claims, nothing else"
+        )
+
+
+def _show(reports: Sequence[Report], directory: Path, *, claims: bool, json: bool) -> None:
+    """Print what imports into a campaign found, and what became of claims."""
+    from vtax import pipeline
+    from vtax.cli.console import print_json, say
+    from vtax.importing.report import table_of
+
     compared = pipeline.claims(directory) if claims else ()
     if json:
+        tables = [table_of(report) for report in reports]
         said = {"claims": [one.model_dump(mode="json") for one in compared]} if claims else {}
-        print_json({**table_of(report), **said})
+        print_json({**(tables[0] if len(tables) == 1 else {"format": 1, "imports": tables}), **said})
         return
-    say(table(report))
+    for report in reports:
+        say(table(report), *([""] if len(reports) > 1 else []))
     if compared:
         say("", claims_table(compared), "")
     say(f"campaign: {directory.resolve()}", f"next: vtax report {directory}")

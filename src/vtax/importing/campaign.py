@@ -15,16 +15,19 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
 from vtax import __version__, files
+from vtax.analysis.claims import Claims
 from vtax.errors import StoreError, UsageError
 from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request, slug
 from vtax.importing.layout import ENVIRONMENT, Layout
 from vtax.importing.plan import plan_of
+from vtax.importing.recipe import Recipe, requests
 from vtax.importing.report import Report, Run, labels_text, table_of
 from vtax.importing.source import STANDARD_INPUT
 from vtax.model.finding import Problem, Severity
@@ -70,13 +73,14 @@ def _import(request: Request, directory: Path) -> Report:
     try:
         _make(staging)
         importer = LogImporter(request, staging, seen, {trial.id for trial in old})
-        report = Report(directory, list(importer.files()))
+        report = Report(directory, list(importer.files()), request.origin)
         _both_sides(report.runs, old)
         if not report.taken:
             if not request.environment and not request.layout and all(file.reason == NOWHERE for file in report.files):
                 raise _nowhere()
-            raise UsageError(
+            raise NothingImported(
                 "nothing could be imported",
+                report,
                 detail="\n".join(reasons(report)[:20]),
                 remedy=f"give a folder with output of {', '.join(tool.name for tool in tools() if tool.logs)}",
             )
@@ -87,6 +91,43 @@ def _import(request: Request, directory: Path) -> Report:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return report
+
+
+def import_recipe(recipe: Recipe, folder: Path, directory: Path, claims: Claims | None = None) -> list[Report]:
+    """All imports of a recipe, one after the other into one campaign, which must be new. One of which nothing can be
+    read is reported among the others. Raises UsageError for a baseline that has no runs, and where nothing was read."""
+    if directory.exists() and not _is_new(directory):
+        raise UsageError(f"{directory} exists", remedy="a recipe makes a campaign of its own: give another --into")
+    reports: list[Report] = []
+    failures: list[NothingImported] = []
+    for request in requests(recipe, folder):
+        try:
+            reports.append(import_logs(replace(request, claims=claims), directory))
+        except NothingImported as error:
+            failures.append(error)
+            reports.append(error.report)
+    if len(failures) == len(reports):
+        raise failures[0]
+    _rebase(Campaign.open(directory), recipe.baseline)
+    return reports
+
+
+def _rebase(campaign: Campaign, baseline: str) -> None:
+    """Compare the environments of an imported campaign with another one."""
+    before = campaign.plan()
+    if baseline not in {spec.name for spec in before.environments}:
+        raise UsageError(f"nothing of the recipe's baseline {baseline!r} was read", remedy="see what was refused above")
+    with campaign.exclusive():
+        plan, _ = plan_of(before.study.name, campaign.trials(texts=False), baseline, before.problems)
+        campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
+
+
+class NothingImported(UsageError):
+    """No value could be taken; the report says of each file why."""
+
+    def __init__(self, message: str, report: Report, *, detail: str, remedy: str) -> None:
+        super().__init__(message, detail=detail, remedy=remedy)
+        self.report = report
 
 
 def reasons(report: Report) -> list[str]:

@@ -43,6 +43,7 @@ class Request:
     baseline: str = ""
     stdin: IO[bytes] | None = None  # what the path `-` is
     labels: Mapping[str, str] = field(default_factory=dict)  # of all values, stated
+    origin: str = ""  # where the files come from, as a recipe says
     claims: Claims | None = None  # published numbers of these runs
     units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
 

@@ -72,6 +72,7 @@ class Report:
 
     directory: Path
     files: list[FileReport]
+    origin: str = ""
 
     @property
     def runs(self) -> list[Run]:
@@ -97,6 +98,7 @@ def table_of(report: Report, *, values: bool = True) -> dict[str, Any]:
         "format": 1,
         "directory": str(report.directory),
         "values_taken": report.taken,
+        "origin": report.origin,
         "files_with_values": report.yielded,
         "files": [
             {
