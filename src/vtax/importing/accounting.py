@@ -78,7 +78,7 @@ class Account:
                 self.values += 1
             elif whole or line.number in refused:
                 self.refused += 1
-            elif has_quantity(line.text) or (document and IN_JSON.search(line.text)):
+            elif IN_JSON.search(line.text) if document else has_quantity(line.text):
                 name = next((name for pattern, name in known if pattern.search(line.text)), OTHER)
                 self.rest.setdefault(name, Rest()).add(line.number)
 

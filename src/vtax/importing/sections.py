@@ -68,7 +68,8 @@ class _Open:
 
 
 def _marked(one: LogFormat, lines: Iterable[Line]) -> bool:
-    return any(mark in line.text for line in lines for mark in one.marks)
+    text = "\n".join([line.text for line in lines])
+    return any(mark in text for mark in one.marks)
 
 
 def _by_first(formats: Iterable[LogFormat]) -> Mapping[str, tuple[LogFormat, ...]]:
@@ -159,7 +160,8 @@ class Cutter:
         """The object as a section, or its lines as any others where it is not of a tool."""
         done, self.document = self.document, None
         assert done is not None
-        chosen = next((one for one in self.documents if _marked(one, done.lines)), None)
+        text = "\n".join([line.text for line in done.lines])
+        chosen = next((one for one in self.documents if any(mark in text for mark in one.marks)), None)
         if chosen is None:
             for line in done.whole:
                 yield from self._plain(line)

@@ -98,6 +98,7 @@ class Work(Record):
     params: Mapping[str, JsonValue]
     steps: tuple[Step, ...]
     estimate_s: float
+    setup_s: float = 0.0  # once on each cluster, in addition; for estimates
     load: Load | None = None
     clocked_s: float = 0.0  # the part of it that passes by the clock, however slow the nodes are
     provisioning: bool = False  # no command: what creating, keeping and destroying the cluster took

@@ -61,7 +61,8 @@ def make_plan(
         skipped += [*unselected(study, spec, providers[spec.name]), *reasons]
     own_s = {spec.name: overhead_s(spec, providers[spec.name], arrangement.interleave) for spec in environments}
     seconds = {(item.environment, item.id): item.estimate_s + own_s[item.environment] for item in work}
-    fixed = {name: one.provision_estimate_s + study.settle_s for name, one in providers.items()}
+    setup_s = {name: sum(item.setup_s for item in work if item.environment == name) for name in providers}
+    fixed = {name: one.provision_estimate_s + study.settle_s + setup_s[name] for name, one in providers.items()}
     cells = tuple(
         cell.model_copy(
             update={
@@ -173,6 +174,7 @@ class _Frozen:
         launcher = provider.launcher(given)
         clocked_s = benchmark.clocked_s(self.params, self.target)
         busy_s = benchmark.estimate_s(self.params, self.target) - clocked_s
+        setup_s = getattr(benchmark, "setup_s", None)
         return Work(
             id=self.id,
             environment=environment,
@@ -182,6 +184,7 @@ class _Frozen:
             params=self.params.model_dump(mode="json"),
             steps=benchmark.steps(self.params, self.target, launcher),
             estimate_s=round(clocked_s + busy_s * provider.slowdown(given), 1),
+            setup_s=round(setup_s(self.params) * provider.slowdown(given), 1) if setup_s else 0.0,
             clocked_s=round(clocked_s, 1),
             load=None if self.load is None else self.load.as_load(launcher),
             provisioning=self.provisioning,

@@ -15,7 +15,7 @@ from vtax.errors import UsageError
 from vtax.model.metric import Kind
 from vtax.planning.presets import preset
 from vtax.providers import option_models
-from vtax.tools import benchmarks
+from vtax.tools import tools
 from vtax.units import base_unit
 
 LOOKS = (6, 10, 16, 24)  # rounds after which it may be decided
@@ -47,7 +47,7 @@ def study_text(request: Request) -> str:
     for name in names:
         if name not in known:
             raise UsageError(f"there is no environment {name!r}", remedy=f"choose of {', '.join(known)}")
-    own = next(name for name, one in benchmarks().items() if getattr(one, "own_code", False))
+    own = next(one.name for tool in tools() if tool.reads_with_others for one in tool.benchmarks)
     run: dict[str, object] = {"command": [_literal(word) for word in request.command]}
     run |= {} if request.seconds is None else {"seconds": request.seconds}
     entry = {

@@ -106,6 +106,7 @@ class CellRun:
         cluster, pause = found
         work = self._work(trial)
         self.listener(TrialStarted(trial.id, work.estimate_s))
+        clock = time.monotonic()
         with self.campaign.new_trial(trial.id) as place:
             record = run_trial(
                 cluster,
@@ -119,8 +120,9 @@ class CellRun:
                 self.campaign.kept,
                 self.running.wall,
             )
+        whole_s = time.monotonic() - clock  # with its preparation, which the estimate has too
         self.running.readings.of(record)  # now that the raw output is safe
-        self._report(trial, record.status, record.failure, record.elapsed_s)
+        self._report(trial, record.status, record.failure, record.elapsed_s, whole_s)
         if record.status is not Status.OK and (lost := _silent_nodes(cluster)):
             self._lose(f"{', '.join(lost)} no longer answered after {trial.id}")
 
@@ -230,9 +232,11 @@ class CellRun:
         self.skipped += 1
         self._report(trial, record.status, record.failure, 0.0)
 
-    def _report(self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float) -> None:
+    def _report(
+        self, trial: PlannedTrial, status: Status, failure: str, elapsed_s: float, whole_s: float = 0.0
+    ) -> None:
         clock = self.running.clock
-        clock.done(self.cell.id, elapsed_s, ran=status is not Status.NOT_RUN)
+        clock.done(self.cell.id, max(elapsed_s, whole_s), ran=status is not Status.NOT_RUN)
         look = next(look for look in self.plan.study.looks if look >= self.cell.round)
         left_s, look_s = clock.remaining_s(), clock.remaining_s(look)
         self.listener(TrialFinished(trial.id, status.value, failure, elapsed_s, left_s, look, look_s))

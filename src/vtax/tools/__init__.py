@@ -43,6 +43,11 @@ BUILT_IN = (
     "vtax.tools.wrk",
     "vtax.tools.memcslap",
     "vtax.tools.kernel_paths",
+    "vtax.tools.sockperf",
+    "vtax.tools.netperf",
+    "vtax.tools.hackbench",
+    "vtax.tools.sevenzip",
+    "vtax.tools.openssl_speed",
 )
 GROUP = "vtax.tools"
 

@@ -50,6 +50,7 @@ class Benchmark(Protocol):
     Some have more: `metrics_of(params)` where the metrics of an entry depend on its parameters, as a study has them;
     `mistakes(params, spec, workload=...)` for what is wrong with an entry as a whole (paths relative to it; `workload`:
     whether the study has an image of its own); `placed(params, around)` for parameters that depend on the study.
+    `setup_s(params)` is how long its setup takes on each cluster.
     `tried(params, texts, label)` tries metrics on outputs without a run, and returns a `Tried`.
     `own_code = True` is for one that runs commands of the study's author. `about_storage = False` is for one that may
     run on the shared file system and measures something else.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -19,7 +19,7 @@ from vtax.tools.benchmark import Around, Tried, source_of
 from vtax.tools.command import templates
 from vtax.tools.command.checks import mistakes
 from vtax.tools.command.metric_table import declared
-from vtax.tools.command.params import CommandParams
+from vtax.tools.command.params import Argv, CommandParams, CommandTable
 from vtax.tools.command.steps import ENTERED, SUPERVISED, USAGE, Steps
 from vtax.tools.patterns import compile_pattern, encoded
 from vtax.tools.reading import Output, Reading
@@ -27,6 +27,7 @@ from vtax.tools.reading import Output, Reading
 OUTPUT_FACT = "output_sha256"
 FIRST_PORT = 21_000  # below those that the kernel gives to clients
 UNKNOWN_S = 5.0  # of work whose duration the study does not say, for estimates only
+SETUP_S, AROUND_S, SERVICE_S = 2.0, 1.0, 0.5  # likewise: of a command of setup, of prepare and cleanup, of a service
 
 
 class Command:
@@ -91,10 +92,20 @@ class Command:
 
     def estimate_s(self, params: CommandParams, target: Target) -> float:
         run = params.running
-        return run.estimate or run.seconds or UNKNOWN_S
+        around_s = _estimated_s((*params.prepare, *params.cleanup), AROUND_S) + SERVICE_S * len(params.services)
+        return (run.estimate or run.seconds or UNKNOWN_S) + around_s
+
+    def setup_s(self, params: CommandParams) -> float:
+        """How long its setup takes on each cluster, for estimates only."""
+        return _estimated_s(params.setup, SETUP_S)
 
     def clocked_s(self, params: CommandParams, target: Target) -> float:
         return params.running.seconds or 0.0
+
+
+def _estimated_s(commands: Sequence[Argv | CommandTable], usual_s: float) -> float:
+    tables = (one if isinstance(one, CommandTable) else None for one in commands)
+    return sum(usual_s if table is None or table.estimate is None else table.estimate for table in tables)
 
 
 def digest(params: CommandParams, text: str) -> str:

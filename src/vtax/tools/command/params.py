@@ -68,11 +68,13 @@ class FileTable(Record):
 
 
 class CommandTable(Record):
-    """A command of `setup`, `prepare` or `cleanup` on a certain node, or with another time limit than usual."""
+    """A command of `setup`, `prepare` or `cleanup` on a certain node, with another time limit than usual, or with an
+    estimate of its time."""
 
     command: Argv
     on: Role | None = None
     timeout: Seconds | None = None
+    estimate: Seconds | None = None
 
 
 class ReadyTable(Record):

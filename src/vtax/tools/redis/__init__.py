@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import string
+from typing import TYPE_CHECKING
 
 from vtax.tools.command.workload import Workload
 from vtax.tools.redis.metrics import METRICS
 from vtax.tools.redis.reader import read, starts
 from vtax.tools.tool import LogFormat, Tool
+
+if TYPE_CHECKING:
+    from vtax.figures.entry import ToolFigures
+
+
+def _figures() -> tuple[ToolFigures, ...]:
+    from vtax.figures.entry import ToolFigures
+    from vtax.figures.quantiles import quantiles
+
+    return (ToolFigures("redis-benchmark", quantiles),)
+
 
 TOOL = Tool(
     name="redis-benchmark",
@@ -15,4 +27,5 @@ TOOL = Tool(
     logs=(LogFormat("redis-benchmark", read, starts, first=' ="' + string.ascii_letters),),
     commands=("redis-benchmark", "valkey-benchmark"),
     workloads=__name__,
+    figures=_figures,
 )
