@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vtax.audit.subjects import SERVERS
 from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, row
 from vtax.model.finding import Severity
 from vtax.model.trial import TrialRecord
-from vtax.tools import benchmarks
 
 FAILED_SHARE = 0.01  # of what was done: above it, a rate of what succeeded is another number
 BUSY = 0.9  # of the CPU time that a client could take at most
 COARSE = 0.05  # of a time: half of the step with which it is measured
 
-SERVERS = "Servers"  # the group of benchmarks that load a server
-
 Checked = dict[tuple[str, str], Failed | None]
-
-
-def loads_a_server(trial: TrialRecord) -> bool:
-    return getattr(benchmarks().get(trial.benchmark), "group", "") == SERVERS
-
-
-def no_server(evidence: Evidence) -> str:
-    return "" if any(map(loads_a_server, evidence.trials)) else "no benchmark of a server in this campaign"
 
 
 @row(
@@ -39,8 +29,7 @@ def no_server(evidence: Evidence) -> str:
     remedy="look at what failed, in the raw output and in the server's log; use fewer connections, or a larger scale",
     source="the counts of failures that the tool prints",
     note="a warning where an environment and what it is compared with are alike",
-    about=loads_a_server,
-    applies=no_server,
+    benchmarks=SERVERS,
     needs=Needs("how many operations failed", facts=("failed_operations",)),
 )
 def failures(evidence: Evidence) -> Iterator[Result]:
@@ -72,8 +61,7 @@ def _counts(evidence: Evidence, trials: list[TrialRecord]) -> list[Mapping[str, 
     remedy="give the client more threads, or put it on a node of its own",
     source="the client's own CPU time and wall time, by vtax-run, and its threads",
     note="a note where an environment and what it is compared with are alike",
-    about=loads_a_server,
-    applies=no_server,
+    benchmarks=SERVERS,
     needs=Needs("the client's threads and its CPU time", facts=("client_threads",), metrics=("user",)),
 )
 def busy_client(evidence: Evidence) -> Iterator[Result]:
@@ -111,8 +99,7 @@ def _busy(evidence: Evidence, trial: TrialRecord) -> float | None:
     remedy="compare rates instead, or make a run longer, or what is timed larger",
     source="the steps in the distribution of latencies, or the decimals of the only time, that the tool prints",
     note="a note where an environment and what it is compared with are alike",
-    about=loads_a_server,
-    applies=no_server,
+    benchmarks=SERVERS,
     needs=Needs("the steps of the client's timer", facts=("time_rounding",)),
 )
 def coarse_times(evidence: Evidence) -> Iterator[Result]:
