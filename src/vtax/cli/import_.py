@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vtax.analysis.claims import Compared
-    from vtax.importing.report import Report
+    from vtax.importing.report import FileReport, Report
 
 REFUSALS_SHOWN = 5  # of one run, in the table for people
+ROWS_SHOWN = 20  # refusals of one table whose columns were stated
 
 
 def import_(
@@ -38,6 +39,14 @@ def import_(
     unit: Annotated[
         list[str] | None,
         typer.Option("--unit", metavar="TOOL=UNIT", help="State a unit that logs lack: iozone=operations or =kB/s."),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table",
+            metavar="'KEY=TEXT ...'",
+            help="Read CSV files with a header: what their columns are, once for each metric.",
+        ),
     ] = None,
     benchmark: Annotated[str, typer.Option(help="Take output of this benchmark, or of this tool, only.")] = "",
     into: Annotated[
@@ -69,6 +78,7 @@ def import_(
     Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
     Example:  vtax import results -e vm --claims table2.csv
+    Example:  vtax import rps.csv --table 'benchmark=cache value=rps unit=1/s kind=rate-fixed-work environment=host'
     Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml --into campaigns/felter
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
@@ -84,7 +94,7 @@ def import_(
     directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
     given = read_claims(claims) if claims else None
     if recipe is not None:
-        refuse_with_recipe(paths, environment, layout, benchmark, baseline, label, unit)
+        refuse_with_recipe(paths, environment, layout, benchmark, baseline, label, unit, table)
         reports = import_recipe(read_recipe(recipe), paths[0], directory, given)
         _show(reports, directory, claims=given is not None, json=json)
         return
@@ -97,6 +107,7 @@ def import_(
         stdin=sys.stdin.buffer,
         labels=labels_given(label or ()),
         units=units_given(unit or ()),
+        table=tuple(table or ()),
         claims=given,
     )
     gc.disable()  # millions of small records and no cycles among them: collecting takes a fifth of the time
@@ -153,6 +164,10 @@ def table(report: Report) -> str:
             continue
         if file.runs and file.reason:
             reasons.append(f"{file.file}: {file.reason}")
+        if file.runs and file.runs[0].table:  # rows whose columns were stated: one line for all of them
+            rows.append(_stated_rows(file))
+            reasons += _refused_rows(file)
+            continue
         for run in file.runs:
             refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
             taken = "0" if run.left_out else str(run.count)
@@ -180,6 +195,22 @@ def table(report: Report) -> str:
         share = sum(one.prose for one in accounts) / every
         counts += f"; {every} lines, {share:.1%} of them without a number that has a unit"
     return "\n".join([columns(rows, header), "", *reasons, *([""] if reasons else []), counts])
+
+
+def _stated_rows(file: FileReport) -> tuple[str, str, str, str, str, str]:
+    """The line of a table whose columns were stated."""
+    first, refusals = file.runs[0], [one for run in file.runs for one in run.reading.refusals]
+    between = next((run.reading.facts["delimiter"] for run in file.runs if "delimiter" in run.reading.facts), "")
+    what = f"table, {len(file.runs)} rows, {between!r} between columns (stated: {'; '.join(first.table)})"
+    lines = f"{first.section[1]}-{file.runs[-1].section[2]}"
+    return (file.file, file.environment, what, lines, str(file.taken), str(sum(max(1, r.values) for r in refusals)))
+
+
+def _refused_rows(file: FileReport) -> list[str]:
+    refusals = [one for run in file.runs for one in run.reading.refusals]
+    shown = [f"{file.file} line {one.line}: refused: {one.what}: {one.reason}" for one in refusals[:ROWS_SHOWN]]
+    more = len(refusals) - ROWS_SHOWN
+    return [*shown, *([f"{file.file}: {more} more refusals (--json has all)"] if more > 0 else [])]
 
 
 def claims_table(compared: Sequence[Compared]) -> str:

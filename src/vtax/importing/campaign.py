@@ -24,8 +24,9 @@ from pydantic import JsonValue
 from vtax import __version__, files
 from vtax.analysis.claims import Claims
 from vtax.errors import StoreError, UsageError
-from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request, slug
-from vtax.importing.layout import ENVIRONMENT, Layout
+from vtax.importing.csv_rows import checked
+from vtax.importing.files import NOWHERE, TEXT, LogImporter, Request
+from vtax.importing.layout import ENVIRONMENT, Layout, slug
 from vtax.importing.plan import plan_of
 from vtax.importing.recipe import Recipe, requests
 from vtax.importing.report import Report, Run, labels_text, table_of
@@ -159,7 +160,12 @@ def _check_stated(request: Request) -> None:
     layout = Layout(request.layout)
     layout.check()
     names = layout.names
-    if request.layout and (ENVIRONMENT in names) == bool(request.environment):
+    if request.table:
+        given = bool(request.environment) or ENVIRONMENT in names
+        checked(request.table, {*request.labels, *names}, elsewhere=given)
+        if request.environment and ENVIRONMENT in names:
+            raise _nowhere()
+    elif request.layout and (ENVIRONMENT in names) == bool(request.environment):
         raise _nowhere()
     for name in request.labels.keys() & set(names):
         raise UsageError(f"--label {name} is also in --layout", remedy="state it in one of them")
@@ -368,11 +374,17 @@ def _records(runs: Sequence[Run], old: Iterable[TrialRecord]) -> list[TrialRecor
     numbers: dict[int, int] = {}
     for key, group in groups.items():
         timed = all(run.reading.started is not None for run in group)
-        ordered = sorted(group, key=lambda run: run.reading.started or 0.0) if timed else group
+        ordered = sorted(group, key=lambda run: run.reading.started or 0.0) if timed else sorted(group, key=_round)
         for run in ordered:
             counted[key] += 1
             numbers[id(run)] = counted[key]
     return [run.record or _record(run, numbers[id(run)]) for run in runs]
+
+
+def _round(run: Run) -> int:
+    """What a column of a table says; the same for all others, which stay in the order of their files."""
+    stated = run.reading.facts.get("round", 0)
+    return stated if isinstance(stated, int) else 0
 
 
 def work_id(*parts: str) -> str:
@@ -434,5 +446,6 @@ def _record(run: Run, number: int) -> TrialRecord:
             pieces=run.pieces,
             labels=run.labels,
             unit=run.unit,
+            table=run.table,
         ),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,13 +14,15 @@ from vtax.errors import PLUGIN_FAILURES, StoreError, UsageError
 from vtax.export.tables import read_table
 from vtax.importing import source, table
 from vtax.importing.archives import expanded
-from vtax.importing.layout import ENVIRONMENT, Layout, NoFit
+from vtax.importing.csv_rows import Row, Rows
+from vtax.importing.layout import ENVIRONMENT, Layout, NoFit, slug
 from vtax.importing.report import FileReport, Run
 from vtax.importing.sections import cut
 from vtax.model.trial import TrialRecord
 from vtax.store import writing
 from vtax.tools import ranks, tool_of, tools
 from vtax.tools.reading import Reading, Section
+from vtax.tools.stated import STATED, statement_of
 from vtax.tools.trials import TABLE, failed, read_section
 
 TEXT = "log.txt"
@@ -46,6 +47,7 @@ class Request:
     origin: str = ""  # where the files come from, as a recipe says
     claims: Claims | None = None  # published numbers of these runs
     units: Mapping[str, str] = field(default_factory=dict)  # tool -> the unit where its output does not say it, stated
+    table: tuple[str, ...] = ()  # what the columns of all files are, stated; without it they are logs
 
 
 @dataclass
@@ -71,7 +73,7 @@ class LogImporter:
             if report.reason:
                 continue
             try:
-                if kind := _table_format(found):
+                if not self.request.table and (kind := _table_format(found)):
                     self._table(report, found, kind)
                 else:
                     self._log(report, found)
@@ -93,7 +95,7 @@ class LogImporter:
     def _log(self, report: FileReport, found: source.Found) -> None:
         """Cut one log into runs and read each, or record why not."""
         request = self.request
-        if not request.environment and not request.layout:
+        if not request.environment and not request.layout and not request.table:
             report.reason = NOWHERE
             return
         report.labels, report.environment = request.labels, request.environment
@@ -103,7 +105,8 @@ class LogImporter:
             except NoFit as error:
                 report.reason = str(error)
                 return
-            report.environment = request.environment or slug(said.pop(ENVIRONMENT))
+            named = said.pop(ENVIRONMENT, "")
+            report.environment = request.environment or (slug(named) if named else "")
             report.labels = {**request.labels, **said}
         text = source.opened(found)
         if isinstance(text, str):
@@ -116,7 +119,10 @@ class LogImporter:
                 return
             self.hashes[report.sha256] = f"{report.environment}: {report.file}"
             raw = f"raw/{report.sha256[:16]}-{slug(found.path.name)}"
-            self._runs(report, text, raw)
+            if request.table:
+                self._rows(report, text, raw)
+            else:
+                self._runs(report, text, raw)
             if report.runs:
                 text.copy(self.staging / raw)
         except OSError as error:
@@ -138,6 +144,25 @@ class LogImporter:
             raise
         except PLUGIN_FAILURES as error:
             report.reason = failed(error)
+
+    def _rows(self, report: FileReport, text: source.Text, raw: str) -> None:
+        """The rows of a table whose columns were stated, each a run."""
+        if damaged := text.lone_return():
+            report.reason = f"line {damaged}: a carriage return inside of a line: where its rows end is unknown"
+            return
+        table_ = self.request.table
+        rows = Rows(statement_of(table_), table_, text.lines(), text.ends_line(), report.account.outside)
+        for row in rows:
+            if len(report.runs) == RUNS:
+                rows.problem = f"it has more than {RUNS} rows, and only these were read: split it"
+                break
+            report.runs.append(self._run(report, row.section, raw, row))
+        others = f"columns that are not taken: {', '.join(rows.unread)[:500]}" if rows.unread else ""
+        report.reason = "; ".join(filter(None, (rows.problem, others)))
+        if not report.runs and not rows.problem:
+            report.reason = "a table without rows"
+        environments = dict.fromkeys(run.environment for run in report.runs if not run.left_out)
+        report.environment = ", ".join(environments) or report.environment
 
     def _table(self, report: FileReport, found: source.Found, kind: str) -> None:
         """Take a whole table of `vtax export`, or refuse it, naming the row that is wrong."""
@@ -213,33 +238,38 @@ class LogImporter:
             return f"U03: the same bytes as {self.hashes[report.sha256]}; not counted twice"
         return ""
 
-    def _run(self, report: FileReport, section: Section, raw: str) -> Run:
+    def _run(self, report: FileReport, section: Section, raw: str, row: Row | None = None) -> Run:
         """One run, read; its text goes to the disk, and that and its values out of memory."""
         unit = self._unit(section.tool)
-        section = section._replace(labels=report.labels, unit=unit)
-        reading = read_section(section)
-        place = self.staging / "trials" / trial_id(report.environment, reading, report.sha256, section)
+        environment = (row.environment if row else "") or report.environment
+        section = section._replace(labels={**report.labels, **section.labels}, unit=unit)
+        reading = Reading(STATED) if row and row.refused else read_section(section)
+        body = section._replace(lines=section.lines[1:]) if row else section  # without the header
+        if row and row.refused:
+            reading.refuse(body.first, "the row", row.refused, 0)
+        place = self.staging / "trials" / trial_id(environment or "none", reading, report.sha256, body)
         with writing(place):
             place.mkdir(parents=True)
             (place / TEXT).write_bytes(section.text.encode("utf-8", "replace"))
-        report.account.run(section, reading)
+        report.account.run(body, reading)
         pieces = section.pieces
         run = Run(
-            environment=report.environment,
+            environment=environment,
             file=report.file,
             sha256=report.sha256,
             raw=raw,
-            section=(section.tool, section.first, section.last),
+            section=(section.tool, body.first, body.last),
             reading=reading,
             place=place,
             trial=place.relative_to(self.staging / "trials").as_posix(),
             count=len(reading.values),
             source=section.source,
-            pieces=pieces if len(pieces) > 1 else (),
-            labels=report.labels,
+            pieces=pieces if len(pieces) > 1 or row else (),
+            labels=section.labels,
             unit=unit,
+            table=section.table,
         )
-        run.left_out = reading.no_test or self._unwanted(reading.benchmark)
+        run.left_out = (row.refused if row else "") or reading.no_test or self._unwanted(reading.benchmark)
         if self.listed < VALUES_LISTED and not run.left_out:
             run.values = [
                 {"metric": m.name, "value": value, "unit": m.unit, "labels": dict(labels), "lines": list(lines)}
@@ -278,8 +308,3 @@ def trial_id(environment: str, reading: Reading, sha256: str, section: Section) 
     """The id of a run in a campaign: the same run of the same file always has the same id."""
     source_ = f"-{slug(section.source)}" if section.source else ""
     return f"{environment}/{slug(reading.benchmark)}-{sha256[:12]}-{section.first}{source_}"
-
-
-def slug(text: str) -> str:
-    """A name that is safe in a path."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:60] or "x"

@@ -96,6 +96,11 @@ def units_given(pairs: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def slug(text: str) -> str:
+    """A name that is safe in a path."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:60] or "x"
+
+
 def _texts(path: Path, shown: str) -> Iterable[str]:
     yield shown
     yield path.as_posix()

@@ -28,6 +28,7 @@ class Step(Record):
     benchmark: str = ""
     labels: Mapping[str, str] = Field(default_factory=dict)
     units: Mapping[str, str] = Field(default_factory=dict)
+    table: Annotated[tuple[str, ...], Field(max_length=100)] = ()
 
 
 class Recipe(Record):
@@ -73,6 +74,7 @@ def requests(recipe: Recipe, folder: Path) -> Iterator[Request]:
             benchmark=step.benchmark,
             labels=step.labels,
             units=step.units,
+            table=step.table,
             origin=f"{recipe.repository} at {recipe.commit}",
         )
 

@@ -32,6 +32,7 @@ class Run:
     pieces: tuple[tuple[int, int], ...] = ()  # first line and number of lines of its parts, where it has several
     labels: Mapping[str, str] = field(default_factory=dict)  # that were stated, or that its path says
     unit: str = ""  # that was stated
+    table: tuple[str, ...] = ()  # that was stated of its columns
 
     @property
     def work(self) -> tuple[str, ...]:
@@ -42,6 +43,12 @@ class Run:
     def label(self) -> str:
         """The benchmark and its parameters, or its name in the table."""
         return self.record.label if self.record else self.reading.label
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """Everything that whoever imports it stated."""
+        more = {"unit": self.unit, "table": "; ".join(self.table)}
+        return {**self.labels, **{name: text for name, text in more.items() if text}}
 
     @property
     def where(self) -> str:
@@ -132,7 +139,7 @@ def _run_row(run: Run, values: bool) -> dict[str, Any]:
         "benchmark": run.reading.benchmark,
         "label": run.label,
         "reader": run.section[0],
-        "stated": {**run.labels, **({"unit": run.unit} if run.unit else {})},
+        "stated": run.stated,
         "lines": [run.section[1], run.section[2]],
         "node": run.source,
         "ranks": run.reading.ranks,

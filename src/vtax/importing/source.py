@@ -161,6 +161,23 @@ class Text:
         with self.stream() as raw:
             return hashlib.file_digest(raw, "sha256").hexdigest()  # type: ignore[arg-type]
 
+    def ends_line(self) -> bool:
+        """Whether its last line has its end, so that nothing of it can be missing."""
+        with self.stream() as raw:
+            raw.seek(0, os.SEEK_END)
+            raw.seek(-min(4, raw.tell()), os.SEEK_CUR)
+            return raw.read().rstrip(b"\0").endswith(b"\n")
+
+    def lone_return(self) -> int:
+        """The first line that has a carriage return before its end; 0 for none."""
+        with self.stream() as raw, io.TextIOWrapper(raw, self.encoding, "replace", newline="\n") as stream:
+            number = 1
+            while text := stream.readline(BLOCK):
+                if "\r" in text and "\r" in text.rstrip("\r\n"):
+                    return number
+                number += text.endswith("\n")
+        return 0
+
     def copy(self, place: Path) -> None:
         """Copy its bytes to another path, whose directory is made. Raises StoreError."""
         with self.stream() as raw, writing(place):

@@ -78,6 +78,7 @@ class Imported(Record):
     pieces: tuple[tuple[int, int], ...] = ()
     labels: Mapping[str, str] = Field(default_factory=dict)  # of all its values, as whoever imported it stated
     unit: str = ""  # of values whose unit the log does not say, as whoever imported it stated
+    table: tuple[str, ...] = ()  # what the columns of a table are, as whoever imported it stated
 
 
 class Pause(Record):

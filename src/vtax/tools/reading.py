@@ -57,6 +57,7 @@ class Section(NamedTuple):
     source: str = ""
     labels: Mapping[str, str] = {}  # of all values, as whoever imports it states
     unit: str = ""  # of values whose unit the text does not say, as whoever imports it states
+    table: tuple[str, ...] = ()  # what the columns of a table are, as whoever imports it states
 
     @property
     def text(self) -> str:

@@ -19,7 +19,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Metric
 from vtax.model.reading import ReadOutput, ReadValue, TrialReading
 from vtax.model.trial import Status, TrialRecord
-from vtax.tools import benchmarks, log_formats, ranks
+from vtax.tools import benchmarks, log_formats, ranks, stated
 from vtax.tools.benchmark import source_of
 from vtax.tools.reading import Line, Output, Reading, Section, clean
 
@@ -164,10 +164,11 @@ def read_section(section: Section) -> Reading:
     A reader that fails refuses its run, with the reason: an import goes on with all others.
     """
     known = log_formats().get(section.tool)
-    if known is None:
+    read = stated.read if section.tool == stated.STATED else known.read if known else None
+    if read is None:
         raise ParseError(f"no reader {section.tool!r} is known here", remedy="install the plug-in that it came with")
     try:
-        reading = known.read(section)
+        reading = read(section)
     except PLUGIN_FAILURES as error:
         reading = Reading(section.tool)
         reading.refuse(section.first, "all values of this run", failed(error), 0)
@@ -203,7 +204,8 @@ def _section_of(record: TrialRecord) -> Section:
         for i, (rank, text) in enumerate(lines)
     )
     section = Section(record.imported.reader, numbered, record.imported.source)
-    return section._replace(labels=record.imported.labels, unit=record.imported.unit)
+    imported = record.imported
+    return section._replace(labels=imported.labels, unit=imported.unit, table=imported.table)
 
 
 def _rows_of(record: TrialRecord) -> tuple[Measurement, ...]:

@@ -94,6 +94,8 @@ def _rows(file: Mapping[str, Any]) -> list[Row]:
     if runs[0].get("reader") == TABLE:
         count = sum(run["values_taken"] for run in runs)
         return [_row(name, environment, f"{TABLE}, {len(runs)} {plural(len(runs), 'run')}", count, 0, "")]
+    if "table" in runs[0].get("stated", {}):
+        return [_stated_rows(file)]
     found = []
     for run in runs:
         said = [f"line {item['line']}: {item['what']}: {item['reason']}" for item in run["refused"]]
@@ -105,6 +107,18 @@ def _rows(file: Mapping[str, Any]) -> list[Row]:
         label = f"{run['label']} (stated: {stated})" if stated else run["label"]
         found.append(_row(where, environment, label, run["values_taken"], refused, why))
     return found
+
+
+def _stated_rows(file: Mapping[str, Any]) -> Row:
+    """A table whose columns were stated, in one row."""
+    runs = file["runs"]
+    said = [f"line {item['line']}: {item['what']}: {item['reason']}" for run in runs for item in run["refused"]]
+    refused = sum(max(1, item["values"]) for run in runs for item in run["refused"])
+    more = [f"and {len(said) - REASONS} more"] if len(said) > REASONS else []
+    label = f"table, {len(runs)} {plural(len(runs), 'row')} (stated: {runs[0]['stated']['table']})"
+    taken = sum(run["values_taken"] for run in runs)
+    why = "; ".join(filter(None, (file["not_read"], *said[:REASONS], *more)))
+    return _row(file["file"], file["environment"], label, taken, refused, why)
 
 
 def _row(file: str, environment: str, label: str, taken: int, refused: int, why: str) -> Row:
