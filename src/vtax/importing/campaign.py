@@ -83,7 +83,9 @@ def _import(request: Request, directory: Path) -> Report:
                 "nothing could be imported",
                 report,
                 detail="\n".join(reasons(report)[:20]),
-                remedy=f"give a folder with output of {', '.join(tool.name for tool in tools() if tool.logs)}",
+                remedy="state columns that the files have, with --table"
+                if request.table
+                else f"give a folder with output of {_known()}",
             )
         _save(campaign or Campaign(directory), report, old, request)
     except BaseException:
@@ -121,6 +123,11 @@ def _rebase(campaign: Campaign, baseline: str) -> None:
     with campaign.exclusive():
         plan, _ = plan_of(before.study.name, campaign.trials(texts=False), baseline, before.problems)
         campaign.save("plan.json", (plan.model_dump_json(indent=1) + "\n").encode())
+
+
+def _known() -> str:
+    """The tools whose logs are read."""
+    return ", ".join(tool.name for tool in tools() if tool.logs)
 
 
 class NothingImported(UsageError):

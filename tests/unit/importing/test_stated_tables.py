@@ -303,6 +303,7 @@ def test_the_command_ends_with_2_and_names_the_columns(
     code, printed = said("host,clients,rate\nvm,1,2\n")
     assert code == 2
     assert "no column 'rps'; it has 'host', 'clients', 'rate'" in printed
+    assert "state columns that the files have" in printed
     code, printed = said(CSV.replace(",", ";") + "vm;10;n/a;2\n")
     assert code == 0
     assert "5 rows, ';' between columns" in printed
