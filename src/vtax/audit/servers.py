@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vtax.audit.subjects import SERVERS
 from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, against_first, shown
 from vtax.evidence.needs import Needs
@@ -27,6 +28,7 @@ Checked = dict[tuple[str, str], Failed | None]
     why="a server that writes its data to disk does other work than one that keeps them in memory",
     remedy="give every server the same settings for snapshots, logs and flushes, and compare again",
     source="what a client prints about the configuration of its server",
+    benchmarks=SERVERS,
     needs=Needs("what the server says about persistence", facts=("persistence",)),
 )
 def persistence(evidence: Evidence) -> Iterator[Result]:
@@ -49,6 +51,7 @@ def persistence(evidence: Evidence) -> Iterator[Result]:
     remedy="look at what failed, in the raw output and in the server's log; use fewer connections, or a larger scale",
     source="the counts of failures that the tool prints",
     note="a warning where an environment and what it is compared with are alike",
+    benchmarks=SERVERS,
     needs=Needs("how many operations failed", facts=("failed_operations",)),
 )
 def failures(evidence: Evidence) -> Iterator[Result]:
@@ -80,6 +83,7 @@ def _counts(evidence: Evidence, trials: list[TrialRecord]) -> list[Mapping[str, 
     remedy="give the client more threads, or put it on a node of its own",
     source="the client's own CPU time and wall time, by vtax-run, and its threads",
     note="a note where an environment and what it is compared with are alike",
+    benchmarks=SERVERS,
     needs=Needs("the client's threads and its CPU time", facts=("client_threads",), metrics=("user",)),
 )
 def busy_client(evidence: Evidence) -> Iterator[Result]:
@@ -117,6 +121,7 @@ def _busy(evidence: Evidence, trial: TrialRecord) -> float | None:
     remedy="compare rates instead, or make a run longer, or what is timed larger",
     source="the steps in the distribution of latencies, or the decimals of the only time, that the tool prints",
     note="a note where an environment and what it is compared with are alike",
+    benchmarks=SERVERS,
     needs=Needs("the steps of the client's timer", facts=("time_rounding",)),
 )
 def coarse_times(evidence: Evidence) -> Iterator[Result]:

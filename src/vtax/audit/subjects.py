@@ -13,6 +13,7 @@ STORAGE = tuple(
 DISKS = tuple(  # these, and the workloads by name that are about disks
     name for name, one in benchmarks().items() if name in STORAGE or getattr(one, "group", "") == "Storage"
 )
+SERVERS = tuple(name for name, one in benchmarks().items() if getattr(one, "group", "") == "Servers")
 SHORT = frozenset(name for name, one in benchmarks().items() if getattr(one, "short_by_nature", False))
 
 
