@@ -98,6 +98,7 @@ def compared(cluster: Cluster, study: Study, work: Work, pairs: int, place: Path
             for by_hand in (pair % 2 == 0, pair % 2 == 1):
                 for step in steps[Phase.PREPARE]:
                     done(step, step.argv)
+                prepare(cluster, run, work.target, study.files.__getitem__)  # removes the report of the run before
                 both[by_hand] = numbers(work, done(run, command(run) if by_hand else run.argv))
             found.append((both[True], both[False]))
     return found
