@@ -11,10 +11,12 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+EXAMPLE = "docs/example/report"
+
 project = "vtax"
 html_title = "vtax"
 root_doc = "README"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/example/report.md"]
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", f"{EXAMPLE}.md"]
 extensions = ["myst_parser"]
 myst_heading_anchors = 6  # as GitHub makes them
 nitpicky = True
@@ -33,8 +35,9 @@ def complete(_app: Sphinx, docname: str, source: list[str]) -> None:
     if docname == root_doc:
         links, _, documentation = source[0].partition("\n## Documentation\n")
         pages = dict.fromkeys(PAGE.findall(documentation) + PAGE.findall(links))
-        source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
-    elif docname == "docs/example/report":
+        entries = [f"An example of a report <{page}>" if page == EXAMPLE else page for page in pages]
+        source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n"
+    elif docname == EXAMPLE:
         source[0] = OF_A_CAMPAIGN.sub(r"\1", source[0])
 
 

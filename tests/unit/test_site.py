@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -43,13 +44,14 @@ def test_whatever_leads_nowhere_is_an_error(tmp_path: Path) -> None:
     )
     code, said = built(tmp_path, a=A + "".join(f"\n{link}\n" for link in links), b="# B\n")
     assert code == 1
-    assert sorted(line.partition("/docs/")[2] for line in said.splitlines() if "WARNING: " in line) == [
-        "a.md:11: WARNING: 'myst' cross-reference target not found: 'none' [myst.xref_missing]",
-        "a.md:13: WARNING: local id not found in doc 'README': 'none' [myst.xref_missing]",
-        "a.md:15: WARNING: image file not readable: docs/none.png [image.not_readable]",
-        "a.md:7: WARNING: 'myst' cross-reference target not found: 'none.md' [myst.xref_missing]",
-        "a.md:9: WARNING: 'myst' cross-reference target not found: '../none.toml' [myst.xref_missing]",
-        "b.md: WARNING: document isn't included in any toctree [toc.not_included]",
+    found = re.findall(r"/docs/(\w\.md(?::\d+)?): WARNING: .* \[(\S+)\]$", said, re.MULTILINE)
+    assert sorted(found) == [
+        ("a.md:11", "myst.xref_missing"),
+        ("a.md:13", "myst.xref_missing"),
+        ("a.md:15", "image.not_readable"),
+        ("a.md:7", "myst.xref_missing"),
+        ("a.md:9", "myst.xref_missing"),
+        ("b.md", "toc.not_included"),
     ]
 
 
