@@ -43,6 +43,7 @@ bench:
 docs:
 	@.venv/bin/python scripts/metrics-reference
 	@.venv/bin/python scripts/audit-reference
+	@.venv/bin/python scripts/command-reference
 
 clean:
 	@.venv/bin/vtax clean

@@ -123,6 +123,13 @@ def test_presets_named_exist() -> None:
     assert all(f"`{preset}`" in text for preset in PRESETS)
 
 
+def test_the_reference_of_commands_is_current() -> None:
+    page = (TOP / "docs" / "commands.md").read_text()
+    assert page == generator("command-reference").page(), "run `make docs`"
+    assert page.count("\n## vtax ") > 30
+    assert all(f"## vtax {name}\n" in page for name in ("seal", "import", "image sbom"))
+
+
 def test_studies_in_the_documentation_are_valid() -> None:
     blocks = [(page, text) for page in PAGES for kind, text in BLOCK.findall(page.read_text()) if kind == "toml"]
     assert blocks

@@ -34,6 +34,7 @@ FACTORS = (  # between what is printed and what it is, by mistake
 RANK_LABELS = ("rank", "by_size")
 MOST = 1e-6  # relative: the least that is called equal, for values that are printed with all digits
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+NUMBERED = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,40}\d{1,10}")  # iperf3
 NOTHING = frozenset({"the", "of", "in", "per", "a", "s", "mean", "average", "rate", "test", "benchmark", "second"})
 SPELLINGS = {  # that the field uses, in vtax's
     "Mbps": "Mbit/s",
@@ -180,7 +181,7 @@ def _means(claim: Claim, one: Series) -> bool:
 
 
 def _words(text: str) -> set[str]:
-    return {word.lower() for word in WORDS.findall(text)} | {word.lower() for word in re.findall(r"[A-Za-z]+\d+", text)}
+    return {word.lower() for word in (*WORDS.findall(text), *NUMBERED.findall(text))}
 
 
 def _in_base(claim: Claim, wanted: str) -> tuple[str, float, float]:

@@ -1,4 +1,4 @@
-"""B01 to B04: work on servers. Whether data were kept alike, what failed, and whether the client was the limit."""
+"""B02 to B04: work on servers: what failed, whether the client was the limit, and how finely it measures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from vtax.audit.subjects import SERVERS
 from vtax.evidence.alike import weighed
-from vtax.evidence.campaign import Evidence, against_first, shown
+from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, row
 from vtax.model.finding import Severity
@@ -18,28 +18,6 @@ BUSY = 0.9  # of the CPU time that a client could take at most
 COARSE = 0.05  # of a time: half of the step with which it is measured
 
 Checked = dict[tuple[str, str], Failed | None]
-
-
-@row(
-    "B01",
-    Severity.BLOCKER,
-    "a server keeps its data in another way",
-    short="other persistence",
-    why="a server that writes its data to disk does other work than one that keeps them in memory",
-    remedy="give every server the same settings for snapshots, logs and flushes, and compare again",
-    source="what a client prints about the configuration of its server",
-    benchmarks=SERVERS,
-    needs=Needs("what the server says about persistence", facts=("persistence",)),
-)
-def persistence(evidence: Evidence) -> Iterator[Result]:
-    """B01: whether servers persist alike."""
-    known = {
-        entry: shown(list(dict.fromkeys(str(facts["persistence"]) for facts in evidence.facts(trials, "persistence"))))
-        for entry, trials in evidence.entries().items()
-    }
-    for environment, label, theirs, first, its in against_first(evidence, known):
-        yield Failed(f"{label}: {theirs} in {environment}, and {its} in {first}", environment, label)
-    yield from (f"{label} in {environment}: {text}" for (environment, label), text in known.items())
 
 
 @row(

@@ -69,7 +69,7 @@ def import_(
     Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
     Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
     Example:  vtax import results -e vm --claims table2.csv
-    Example:  vtax import kvm-docker-comparison --recipe examples/recipes/felter-2014.toml --into campaigns/felter
+    Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml --into campaigns/felter
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
     import gc

@@ -109,8 +109,21 @@ class Cutter:
 
     def sections(self, lines: Iterable[Line]) -> Iterator[Section]:
         for line in lines:
-            yield from self.feed(line)
+            if not self.continues(line):
+                yield from self.feed(line)
         yield from self.finish()
+
+    def continues(self, line: Line) -> bool:
+        """Add a line that neither ends nor begins anything, as nearly all are; False for one that `feed` must take."""
+        text, now = line.text, self.open
+        if self.document is not None or now is None or now.chars > SECTION_CHARS:
+            return False
+        if "{" in text or "$" in text or "#" in text or ">" in text:
+            return False
+        if text[:1] in self.firsts and self._starting(text):
+            return False
+        now.add(line)
+        return True
 
     def feed(self, line: Line) -> Iterator[Section]:
         """Take a line; the sections that it ended."""
@@ -247,6 +260,9 @@ def cut(lines: Iterable[Line], outside: Callable[[Line], None] = _nothing) -> It
     """
     scheme, head, every = scheme_and_lines(lines, _recognised)
     by_rank = _apart(list(separated(head, scheme)))
+    if scheme is None and not by_rank:
+        yield from Cutter(outside=outside).sections(every)
+        return
     cutters: dict[str, Cutter] = {}
     for key, name, line in separated(every, scheme):
         if by_rank and line.rank:
@@ -254,7 +270,8 @@ def cut(lines: Iterable[Line], outside: Callable[[Line], None] = _nothing) -> It
         cutter = cutters.get(key)
         if cutter is None:
             cutter = cutters[key] = Cutter(source=name, outside=outside)
-        yield from cutter.feed(line)
+        if not cutter.continues(line):
+            yield from cutter.feed(line)
     for cutter in cutters.values():
         yield from cutter.finish()
 

@@ -28,7 +28,7 @@ def ping(text: str) -> dict[str, set[float]]:
 
 def iperf3(text: str) -> dict[str, set[float]]:
     found: dict[str, set[float]] = defaultdict(set)
-    for words in words_of(text.replace("[SUM]", "[ SUM]").replace("(", " (")):
+    for words in words_of(text.replace("[SUM]", "[ SUM]").replace("(", " (").replace(",", " ")):
         for place, word in enumerate(words[1:], start=1):
             value = number(words[place - 1])
             if value is None:

@@ -9,7 +9,7 @@ from builders.other_readers.computing import number, words_of
 
 def iozone(text: str) -> dict[str, set[float]]:
     found: dict[str, set[float]] = defaultdict(set)
-    for words in words_of(text.replace('"', " ")):
+    for words in words_of(text.replace('"', " ").replace(",", " ")):
         numbers = [number(word) for word in words]
         known = [value for value in numbers if value is not None]
         for value in known[1:]:
@@ -31,7 +31,8 @@ def sysbench(text: str) -> dict[str, set[float]]:
         line, last = " ".join(words), number(words[-1].removesuffix("s")) if words else None
         numbers = [value for word in words if (value := number(word)) is not None]
         if "block size" in line.lower():
-            sizes |= {float(word.removesuffix("KiB")) * 1024 for word in words if word.endswith("KiB")}
+            kibibytes = [number(word.removesuffix("KiB")) for word in words if word.endswith("KiB")]
+            sizes |= {value * 1024 for value in kibibytes if value}
         if last is None and not numbers:
             continue
         if "events per second" in line:

@@ -1,4 +1,4 @@
-"""W: programs that were left running; what is counted from outside in all environments, or in none."""
+"""W: what is counted from outside in all environments, or in none."""
 
 from __future__ import annotations
 
@@ -79,17 +79,3 @@ def test_one_run_without_a_count_is_enough() -> None:
 def test_where_nothing_is_asked_for_the_rows_do_not_apply() -> None:
     for row in (own_commands.events, own_commands.memory_peak):
         assert row.look(evidence()).outcome is Outcome.NOT_APPLICABLE
-
-
-def test_programs_that_were_left_running_are_named() -> None:
-    made = evidence(rounds=2)
-    trials = tuple(
-        trial.model_copy(update={"steps": tuple(step.model_copy(update={"left": ("sleep",)}) for step in trial.steps)})
-        if (trial.label, trial.environment, trial.round) == ("hpcc", "container", 2)
-        else trial
-        for trial in made.trials
-    )
-    found = only(failed(own_commands.left_running, replace(made, trials=trials)))
-    assert (found.environment, found.benchmark) == ("container", "hpcc")
-    assert found.message == "hpcc in container: sleep, in 1 of 2 runs"
-    assert len(passed(own_commands.left_running, made)) == 4

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from builders.audit_cases import DATA, as_imported, both, failed, logged, passed, unknown, value
+from builders.audit_cases import DATA, as_imported, both, evidence, failed, logged, passed, unknown, value
 from vtax.audit import Evidence, servers
-from vtax.model.finding import Severity
+from vtax.model.finding import Outcome, Severity
 from vtax.model.nodes import Scope
 from vtax.tools.pgbench.audit import scale
+from vtax.tools.redis.audit import persistence
 
 
 def text_of(tool: str, case: str) -> str:
@@ -32,25 +33,30 @@ def campaign(tool: str, texts: Mapping[str, str], cpu_s: float | None = None) ->
 
 
 def test_servers_that_persist_alike_pass() -> None:
-    seen = passed(servers.persistence, campaign("redis-benchmark", both(REDIS)))
+    seen = passed(persistence, campaign("redis-benchmark", both(REDIS)))
     assert "redis-benchmark in host: snapshots off, append-only file no" in seen
 
 
 def test_another_persistence_is_another_work() -> None:
     other = REDIS.replace('"appendonly": no', '"appendonly": yes').replace('"save": ', '"save": 3600 1')
-    (found,) = failed(servers.persistence, campaign("redis-benchmark", {"host": REDIS, "container": other}))
+    (found,) = failed(persistence, campaign("redis-benchmark", {"host": REDIS, "container": other}))
     assert found.severity is Severity.BLOCKER
     assert found.message == (
         "redis-benchmark: snapshots 3600 1, append-only file yes in container, "
         "and snapshots off, append-only file no in host"
     )
     logs = as_imported(campaign("redis-benchmark", {"host": REDIS, "container": other}))
-    assert failed(servers.persistence, logs)[0].message == found.message
+    assert failed(persistence, logs)[0].message == found.message
 
 
 def test_what_a_table_does_not_say_about_persistence_is_unknown() -> None:
     table = (DATA / "logs" / "redis-benchmark" / "8.0.2--trixie-csv" / "output").read_text("utf-8")
-    assert unknown(servers.persistence, campaign("redis-benchmark", both(table)))
+    assert unknown(persistence, campaign("redis-benchmark", both(table)))
+
+
+def test_campaigns_without_a_server_are_left_alone() -> None:
+    for one in (persistence, servers.failures, servers.busy_client, servers.coarse_times, scale):
+        assert one.look(evidence()).outcome is Outcome.NOT_APPLICABLE
 
 
 def test_few_failures_pass_and_many_in_one_environment_block() -> None:

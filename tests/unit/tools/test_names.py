@@ -22,7 +22,7 @@ ALLOWED = {  # file -> why it may
     "tools/__init__.py": "lists the folders of the built-in tools",
     "cli/tune.py": "the command that works out the parameters of HPL",
     "cli/gating.py": "an example in --help",
-    "cli/import_.py": "an example in --help",
+    "cli/import_.py": "examples in --help",
     "importing/layout.py": "an example in an error message",
     "analysis/gates.py": "an example in an error message",
     "selftest/objects.py": "the campaign with an injected difference runs one benchmark",

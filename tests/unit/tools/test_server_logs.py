@@ -113,6 +113,7 @@ def test_oltp_of_sysbench_before_1_0_is_read_and_says_its_version() -> None:
         Value("failed_fraction", 0.2, "1", labels),  # 250 of 1,250 that were begun
         Value("latency_avg", 0.0399, "s", labels),
         Value("latency_max", 0.04981, "s", labels),
+        Value("latency_min", 0.00246, "s", labels),
         Value("latency_p95", 0.04846, "s", labels),
         Value("queries_rate", 1400.0, "1/s", labels),
         Value("transactions_rate", 100.0, "1/s", labels),

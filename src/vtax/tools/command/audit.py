@@ -1,4 +1,4 @@
-"""W02: commands whose output the study expects to be the same everywhere, and is not."""
+"""W01, W02: what own commands left running; outputs that the study expects to be the same everywhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,33 @@ from collections.abc import Iterator, Mapping
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.row import Failed, Result, row
 from vtax.model.finding import Severity
+from vtax.model.nodes import Phase
 from vtax.tools.command.benchmark import OUTPUT_FACT
+from vtax.wording import listed
+
+
+@row(
+    "W01",
+    Severity.WARNING,
+    "a command left programs running when it ended",
+    short="work outside the measured time",
+    why="what a command leaves running works after its time was taken, and may differ between environments: its wall "
+    "time is not that of the whole work",
+    remedy="let the command wait for what it starts; a server belongs to `services`, in the foreground",
+    source="vtax-supervise, which ends and names what is left of every own command",
+    benchmarks=("command",),
+)
+def left_running(evidence: Evidence) -> Iterator[Result]:
+    """W01: programs that were left, by environment and entry."""
+    for (environment, label), trials in evidence.entries().items():
+        runs = [step for one in trials for step in one.steps if step.phase is Phase.RUN and not step.background]
+        names = sorted({name for step in runs for name in step.left})
+        if names:
+            times = sum(bool(step.left) for step in runs)
+            message = f"{label} in {environment}: {listed(names)}, in {times} of {len(runs)} runs"
+            yield Failed(message, environment, label)
+        else:
+            yield f"{label} in {environment}: nothing was left"
 
 
 @row(

@@ -57,7 +57,12 @@ def read(section: Section) -> Reading:
         return reading
     labels = {"test": test}
     reading.params |= {"test": test, "threads": threads, "keys": keys}
-    reading.facts |= {"client_threads": threads, "operations": keys, "time_rounding": STEP_S / 2 / took_s}
+    reading.facts |= {
+        "client_threads": threads,
+        "operations": keys,
+        "failed_operations": 0,
+        "time_rounding": STEP_S / 2 / took_s,
+    }
     reading.facts["rounded"] = [OPERATIONS_RATE.name]
     reading.values.append(Value(OPERATIONS_RATE, keys / took_s, line.number, labels))
     if found["load"] and float(found["load"][0][1][2]) > 0:

@@ -13,7 +13,7 @@ import re
 from vtax.model.metric import Kind, Metric
 from vtax.tools.reading import Reading, Section, Value, near_miss
 
-SIZES = re.compile(r"^\+H:(\d{1,9}(?::\d{1,9}){0,40})$")
+SIZES = re.compile(r"^\+H:([1-9]\d{0,8}(?::[1-9]\d{0,8}){0,40})$")
 RATES = re.compile(r"^\+F:\d{1,4}:([\w./ -]{1,60}):(\d{1,15}\.\d\d(?::\d{1,15}\.\d\d){0,40})$")
 SIGNATURES = re.compile(r"^\+F2:\d{1,4}:(\d{1,6}):(\d{1,15}\.\d{6}):(\d{1,15}\.\d{6})(?::|$)")
 BYTES = Metric(
@@ -38,7 +38,9 @@ def read(section: Section) -> Reading:
     sizes: list[str] = []
     headers, results = 0, 0
     for line in section.lines:
-        if found := SIZES.match(line.text):
+        if (found := SIZES.match(line.text)) and any(int(size) & (int(size) - 1) for size in found[1].split(":")):
+            reading.refuse(line.number, line.text, "a size that is no power of two may be a damaged one", 0)
+        elif found:
             sizes, headers = found[1].split(":"), headers + 1
         elif found := RATES.match(line.text):
             results += 1

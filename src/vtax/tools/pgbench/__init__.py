@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vtax.evidence.row import Row, rows_of
 from vtax.tools.command.workload import Workload
-from vtax.tools.pgbench.lines import restarts, starts
+from vtax.tools.pgbench.lines import begins, ends, starts
 from vtax.tools.pgbench.metrics import METRICS
 from vtax.tools.pgbench.reader import read
 from vtax.tools.tool import LogFormat, Tool
@@ -19,7 +19,7 @@ def _audit() -> tuple[Row, ...]:
 TOOL = Tool(
     name="pgbench",
     benchmarks=(Workload("pgbench", "Servers", METRICS),),
-    logs=(LogFormat("pgbench", read, starts, first="pst", restarts=restarts),),
+    logs=(LogFormat("pgbench", read, starts, first="pst", begins=begins, ends=ends, together=True),),
     commands=("pgbench",),
     versions={"pgbench_version": "postgresql"},
     audit=_audit,

@@ -57,6 +57,11 @@ def starts(line: str) -> bool:
     return line.startswith(("pgbench (", "starting vacuum...", "transaction type: "))
 
 
-def restarts(line: str) -> bool:
-    """Whether it is another run, and not the next line of the same head."""
-    return line.startswith("pgbench (")
+def begins(line: str) -> bool:
+    """Whether it is the setting that every run prints once, below its version where it has one."""
+    return line.startswith("transaction type: ")
+
+
+def ends(line: str) -> bool:
+    """Whether it is the rate that every run prints last, but for details of scripts and statements."""
+    return line.startswith("tps = ") and "connections establishing" not in line.partition("(including")[2]

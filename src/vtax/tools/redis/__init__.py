@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from typing import TYPE_CHECKING
 
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.command.workload import Workload
 from vtax.tools.redis.metrics import METRICS
 from vtax.tools.redis.reader import read, starts
@@ -12,6 +13,12 @@ from vtax.tools.tool import LogFormat, Tool
 
 if TYPE_CHECKING:
     from vtax.figures.entry import ToolFigures
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.redis import audit
+
+    return rows_of(audit)
 
 
 def _figures() -> tuple[ToolFigures, ...]:
@@ -27,5 +34,6 @@ TOOL = Tool(
     logs=(LogFormat("redis-benchmark", read, starts, first=' ="' + string.ascii_letters),),
     commands=("redis-benchmark", "valkey-benchmark"),
     workloads=__name__,
+    audit=_audit,
     figures=_figures,
 )

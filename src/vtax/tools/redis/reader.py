@@ -125,7 +125,8 @@ def _test(reading: Reading, name: str, block: Sequence[Line]) -> None:
     reading.values.append(Value(REQUESTS_RATE, rate, rates[0][0].number, labels))
     _distribution(reading, name, requests, block)
     headers = [place for place, line in enumerate(block) if HEADER.match(line.text)]
-    if headers:
+    if headers:  # since 6.2 it ends when a server refuses what it is asked for
+        reading.facts |= {"operations": requests, "failed_operations": 0}
         _summary(reading, labels, block[headers[0] + 1 :])
 
 

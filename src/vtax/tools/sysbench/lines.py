@@ -37,7 +37,6 @@ LINES = {
         "least": rf" {{9}}min: {{1,50}}{N}(?:ms)?",
         "most": rf" {{9}}max: {{1,50}}{N}(?:ms)?",
         "mean": rf" {{9}}avg: {{1,50}}{N}(?:ms)?",
-        "maximum": rf" {{9}}max: {{1,50}}{N}(?:ms)?",
         "quantile": rf" {{9}}(?:approx\. {{1,3}})?(\d{{1,3}})(?:th|st|nd|rd)? percentile: {{1,40}}{N}(?:ms)?",
         "sum": rf" {{9}}sum: {{1,50}}{N}",
         "taken": r" {4}total time taken by event execution: {1,20}(\d{1,12}\.\d{4})s?",

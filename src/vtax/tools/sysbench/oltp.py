@@ -9,6 +9,7 @@ from vtax.tools.sysbench.metrics import (
     FAILED,
     LATENCY_AVG,
     LATENCY_MAX,
+    LATENCY_MIN,
     LATENCY_P95,
     LATENCY_P99,
     QUERIES_RATE,
@@ -26,7 +27,8 @@ ONCE = (
     "time",
     "mean",
     "quantile",
-    "maximum",
+    "least",
+    "most",
 )
 APART_S = 0.05  # by which the two times of sysbench 1.x may differ
 
@@ -47,7 +49,8 @@ def read_oltp(run: Run) -> None:
     run.take(TRANSACTIONS_RATE, found["transactions"], "rate of transactions", labels=labels)
     run.take(QUERIES_RATE, found["queries"], "rate of queries", labels=labels)
     run.take(LATENCY_AVG, found["mean"], "mean latency", per=1000, labels=labels)
-    run.take(LATENCY_MAX, found["maximum"], "longest latency", per=1000, labels=labels)
+    run.take(LATENCY_MIN, found["least"], "shortest latency", per=1000, labels=labels)
+    run.take(LATENCY_MAX, found["most"], "longest latency", per=1000, labels=labels)
     quantile = found["quantile"][0]
     if quantile.groups[0] in QUANTILES:
         run.take(QUANTILES[quantile.groups[0]], [quantile], "quantile", per=1000, labels=labels)

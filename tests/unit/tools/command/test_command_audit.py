@@ -1,4 +1,4 @@
-"""W02: outputs that are to be the same: what counts as the same, and what the audit says."""
+"""W01, W02: programs that were left running; outputs that are to be the same, and what counts as the same."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from builders.audit_cases import evidence
 from vtax.evidence.row import Failed
+from vtax.model.finding import Outcome
 from vtax.model.reading import ReadOutput, TrialReading
 from vtax.tools.command import audit
 from vtax.tools.command.benchmark import digest
@@ -72,3 +73,23 @@ def test_an_output_that_differs_from_run_to_run() -> None:
 
 def test_without_it_the_row_does_not_apply() -> None:
     assert audit.digests(evidence()) == {}
+
+
+def test_programs_that_were_left_running_are_named() -> None:
+    made = evidence(rounds=2)
+    assert len(list(audit.left_running.check(made))) == 4
+    trials = tuple(
+        trial.model_copy(update={"steps": tuple(step.model_copy(update={"left": ("sleep",)}) for step in trial.steps)})
+        if (trial.label, trial.environment, trial.round) == ("hpcc", "container", 2)
+        else trial
+        for trial in made.trials
+    )
+    found = [one for one in audit.left_running.check(replace(made, trials=trials)) if isinstance(one, Failed)]
+    assert [(one.environment, one.entry, one.message) for one in found] == [
+        ("container", "hpcc", "hpcc in container: sleep, in 1 of 2 runs")
+    ]
+
+
+def test_both_rows_are_about_own_commands_alone() -> None:
+    for row in (audit.left_running, audit.same_output):
+        assert row.look(evidence()).outcome is Outcome.NOT_APPLICABLE
