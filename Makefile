@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test test-long test-chaos test-virtualbox test-kvm check bench clean docs
+.PHONY: run test test-long test-chaos test-virtualbox test-kvm check bench clean docs site
 
 run:
 	@scripts/bootstrap run
@@ -44,6 +44,11 @@ docs:
 	@.venv/bin/python scripts/metrics-reference
 	@.venv/bin/python scripts/audit-reference
 	@.venv/bin/python scripts/command-reference
+
+# The documentation as a site in build/site, which opens without a server; a link that leads nowhere is an error.
+site:
+	@scripts/bootstrap run
+	@scripts/site
 
 clean:
 	@.venv/bin/vtax clean

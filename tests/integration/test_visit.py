@@ -122,6 +122,20 @@ def test_what_is_never_run_is_left_at_once(tmp_path: Path) -> None:
     assert one.process.poll() is not None
 
 
+@pytest.mark.parametrize("limited", [True, False])
+def test_only_what_runs_on_nodes_is_shortened(tmp_path: Path, *, limited: bool) -> None:
+    """An archive that is written is whole, and the files of a process may be gone before it is stopped."""
+    out, err = tmp_path / "out", tmp_path / "err"
+    running = process.start(("head", "-c", f"{OUTPUT_BYTES + 1}", "/dev/zero"), stdout=out, stderr=err, limited=limited)
+    assert process.wait(running.process, 60)
+    assert running.stop().stopped == (process.TOO_LONG if limited else "")
+    assert out.stat().st_size == (process.KEPT_BYTES if limited else OUTPUT_BYTES + 1)
+    if not limited:
+        other = process.start(("sleep", "1000"), stdout=out, stderr=err)
+        out.unlink()
+        assert other.stop().stopped == ""
+
+
 def _gone(pid: int) -> bool:
     for _ in range(500):
         try:

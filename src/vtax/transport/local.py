@@ -61,7 +61,7 @@ class LocalTransport:
         control: bool = False,
     ) -> process.Running:
         command = self.wrap(directory, ("timeout", "-k", "5", f"{timeout_s:g}", *argv))
-        return process.start(command, stdout=stdout, stderr=stderr, env=ENVIRONMENT, control=control)
+        return process.start(command, stdout=stdout, stderr=stderr, env=ENVIRONMENT, control=control, limited=True)
 
     def visit(self, errand: Errand, *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path) -> Visit:
         return Visit(errand, Limits(timeout_s), partial(self.wrap, directory), stdout, stderr, ENVIRONMENT)

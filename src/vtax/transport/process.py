@@ -215,6 +215,7 @@ class Running:
     stderr: Path
     started: float
     clock: float
+    limited: bool = False  # whether it may print only as much as is read of a trial
 
     def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
@@ -231,6 +232,8 @@ class Running:
 
     def too_long(self) -> str:
         """Why it has to end by the length of its output; "" when it may go on."""
+        if not self.limited:
+            return ""
         with self.stdout.open("rb") as out, self.stderr.open("rb") as err:
             return too_long(out, err)
 
@@ -285,13 +288,20 @@ class Running:
 
 
 def start(
-    argv: Sequence[str], *, stdout: Path, stderr: Path, env: Mapping[str, str] | None = None, control: bool = False
+    argv: Sequence[str],
+    *,
+    stdout: Path,
+    stderr: Path,
+    env: Mapping[str, str] | None = None,
+    control: bool = False,
+    limited: bool = False,
 ) -> Running:
-    """Start `argv` in the background, its output into two files; with `control`, its standard input is a pipe."""
+    """Start `argv` in the background, its output into two files; with `control`, its standard input is a pipe. With
+    `limited`, of an output that is more than is read of a trial only the beginning is kept."""
     with stdout.open("wb") as out, stderr.open("wb") as err, Path(os.devnull).open("rb") as nothing:
         started, clock = time.time(), time.monotonic()
         process = _spawn(argv, subprocess.PIPE if control else nothing, out, err, env)
-    return Running(argv=tuple(argv), process=process, stdout=stdout, stderr=stderr, started=started, clock=clock)
+    return Running(tuple(argv), process, stdout, stderr, started, clock, limited)
 
 
 def talk(argv: Sequence[str], stderr: IO[bytes], env: Mapping[str, str] | None = None) -> Popen:

@@ -75,7 +75,7 @@ class SshTransport:
         command = list(self.command(argv, timeout_s, directory, {}))
         if not control:
             command.insert(1, "-tt")  # a terminal makes the node end the command when the connection closes
-        return process.start(command, stdout=stdout, stderr=stderr, control=control)
+        return process.start(command, stdout=stdout, stderr=stderr, control=control, limited=True)
 
     def visit(self, errand: Errand, *, timeout_s: float, directory: str = "/", stdout: Path, stderr: Path) -> Visit:
         factor = self.timeout_factor
