@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,23 +24,31 @@ ENVIRONMENT = "HOME=/root USER=root LOGNAME=root PATH=/usr/sbin:/usr/bin:/sbin:/
 def tree(cache: Path, name: str = "virtualbox-sid", packages: str = "virtualbox", suite: str = "sid") -> Path:
     """The directory with Debian and these packages, made once under that name."""
     place = cache / "vtax" / "tests" / name
-    if not place.exists():
-        fresh = place.with_name(f"{name}.new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.parent.mkdir(parents=True, exist_ok=True)
-        mirror = build.find_machine_mirror()
-        command = (
-            *("mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--components=main,contrib"),
-            *(f"--include={packages}", "--aptopt=APT::Install-Recommends false"),
-            '--aptopt=Acquire::Check-Valid-Until "false"',  # sid's list holds for a week, mirrors may be older
-            *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
-            *("--dpkgopt=path-exclude=/usr/share/locale/*", "--format=directory", suite, str(fresh)),
-            *((mirror,) if mirror else ()),
-        )
-        made = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S)
-        assert made.returncode == 0, made.stderr[-3000:]
-        fresh.rename(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with build.locked(place.with_name(f"{name}.lock")):
+        if not place.exists():
+            _made(place, packages, suite)
     return place
+
+
+def _made(place: Path, packages: str, suite: str) -> None:
+    """In a directory that is new, since a build that was killed may go on in its own."""
+    for old in place.parent.glob(f"{place.name}.new*"):
+        shutil.rmtree(old, ignore_errors=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f"{place.name}.new", dir=place.parent))
+    mirror = build.find_machine_mirror()
+    command = (
+        *("mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--components=main,contrib"),
+        *(f"--include={packages}", "--aptopt=APT::Install-Recommends false"),
+        '--aptopt=Acquire::Check-Valid-Until "false"',  # sid's list holds for a week, mirrors may be older
+        *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
+        *("--dpkgopt=path-exclude=/usr/share/locale/*", "--format=directory", suite, str(fresh)),
+        *((mirror,) if mirror else ()),
+    )
+    made = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S)
+    assert made.returncode == 0, made.stderr[-3000:]
+    fresh.chmod(0o755)
+    fresh.rename(place)
 
 
 @contextmanager
