@@ -54,7 +54,7 @@ def test_a_campaign(names: Sequence[str], weight: float, chaos: Begin, tmp_path:
 def test_an_import(chaos: Begin, tmp_path: Path) -> None:
     one = chaos("import of logs")
     logs = tmp_path / "logs"
-    for number, source in enumerate(sorted(DATA.glob("*/*/stdout"))):
+    for number, source in enumerate(sorted(DATA.glob("*/*/0-worker1.stdout"))):
         for environment in ("host", "vm"):
             place = logs / environment / f"{number}.txt"
             place.parent.mkdir(parents=True, exist_ok=True)
