@@ -81,7 +81,7 @@ def opened(path: Path) -> Iterator[Archive]:
             size = _size(stream)
             with zipfile.ZipFile(stream) as archive:
                 yield Archive(archive, _members(archive, size))
-    except (zipfile.BadZipFile, struct.error, ValueError) as error:
+    except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError) as error:
         raise SealError(f"{path} is not a sealed campaign: {error}", remedy="give a file of `vtax seal`") from error
     except OSError as error:
         raise SealError(f"{path} cannot be read: {error.strerror}", remedy="give a file of `vtax seal`") from error
