@@ -80,7 +80,7 @@ class LabMachine:
 
     def inside(self, *argv: str) -> str:
         """What a command prints on the machine."""
-        return run("nsenter", "-t", str(self.sshd), "-a", f"--root=/proc/{self.sshd}/root", "--wd=/", *argv)
+        return run("nsenter", "-t", str(self.sshd), "-a", f"--root=/proc/{self.sshd}/root", "--wdns=/", *argv)
 
     def processes(self) -> list[str]:
         """The command lines of everything on it but the SSH server."""
@@ -193,8 +193,8 @@ def _machine(stack: contextlib.ExitStack, made: Lab, name: str, address: str, tr
         name=name,
     )
     enter = ("nsenter", f"--net=/run/netns/{namespace}", "unshare", "--mount", "--pid", "--uts", "--ipc", "--fork")
-    log = (place / "log").open("wb")
-    process = subprocess.Popen((*enter, "--kill-child", "sh", "-c", script), stdout=log, stderr=log)
+    with (place / "log").open("wb") as log:
+        process = subprocess.Popen((*enter, "--kill-child", "sh", "-c", script), stdout=log, stderr=log)
     machine = LabMachine(name, address, namespace, process, place)
     stack.callback(machine.end)
     deadline = time.monotonic() + READY_S

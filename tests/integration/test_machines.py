@@ -64,6 +64,7 @@ class User:
             "XDG_CACHE_HOME": str(images.parents[1]),
         }
         self.campaign = place / "campaign"
+        self.started: subprocess.Popen[bytes] | None = None
 
     def study(self, rounds: int = 1, seconds: int = 1) -> Path:
         path = self.place / "study.toml"
@@ -83,10 +84,16 @@ class User:
         return said
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        log = (self.place / "log").open("wb")
-        return subprocess.Popen(
-            self._command(*words), env=self.environment, stdout=log, stderr=log, cwd=self.place, start_new_session=True
-        )
+        with (self.place / "log").open("wb") as log:
+            self.started = subprocess.Popen(
+                self._command(*words),
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd=self.place,
+                start_new_session=True,
+            )
+        return self.started
 
     def wait(self, what: Callable[[], object]) -> None:
         deadline = time.monotonic() + WAIT_S
@@ -102,7 +109,11 @@ class User:
 def user(machines: Lab, image: Image, tmp_path: Path, state: Path) -> Iterator[User]:
     """A user whose machines are as before, afterwards."""
     known = (machines.place / "known_hosts").read_text()
-    yield User(machines, Path(image.directory).parent.parent, tmp_path, state)
+    made = User(machines, Path(image.directory).parent.parent, tmp_path, state)
+    yield made
+    if made.started is not None:
+        made.started.kill()
+        made.started.wait()
     (machines.place / "known_hosts").write_text(known)
     for machine in machines.machines.values():
         machine.go_on()
@@ -184,7 +195,7 @@ def test_nothing_is_left_after_all_of_it_was_killed(user: User) -> None:
     process = user.start("run", str(user.study(seconds=30)), "-o", str(user.campaign))
     user.wait(lambda: running(user))
     for machine in user.machines.machines.values():
-        machine.inside("sh", "-c", "pkill -9 -f vtax.running.agent")  # first, so that they cannot clean up
+        machine.inside("pkill", "-9", "-f", "vtax[.]running[.]agent")  # first, so that they cannot clean up
     process.kill()
     process.wait()
     user.vtax("clean", "--machines", str(user.study()), "--check", code=5)
