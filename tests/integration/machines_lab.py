@@ -47,11 +47,14 @@ chmod 1777 tmp run/lock
 mount --rbind {python} {inside_python}
 mount --bind {images} {inside_images}
 ln -sf {python}/bin/python3 usr/local/bin/python3
+mkdir -p var/lib/docker
+mount -t tmpfs docker var/lib/docker
 cp {place}/etc/* etc/ssh/
 echo {machine_id} >etc/machine-id
 hostname {name}
-touch {place}/ready
-exec chroot . /usr/sbin/sshd -D -e -f /etc/ssh/lab_config
+mkdir -p before
+pivot_root . before
+exec chroot . sh -c 'umount -l /before && {services} exec /usr/sbin/sshd -D -e -f /etc/ssh/lab_config'
 """
 READY_S = 60
 
@@ -143,8 +146,9 @@ class Lab:
 
 
 @contextlib.contextmanager
-def lab(names: Sequence[str], tree: Path, images: Path, place: Path) -> Iterator[Lab]:
-    """Machines of these names, until the end. `tree` is the root file system below them."""
+def lab(names: Sequence[str], tree: Path, images: Path, place: Path, services: str = "") -> Iterator[Lab]:
+    """Machines of these names, until the end. `tree` is the root file system below them; `services` are commands of a
+    shell that start what else they serve."""
     made = Lab(place, f"vtaxlab{secrets.token_hex(3)}")
     with contextlib.ExitStack() as stack:
         _keys(place)
@@ -156,7 +160,7 @@ def lab(names: Sequence[str], tree: Path, images: Path, place: Path) -> Iterator
         run(*inside, "addr", "add", "10.213.0.1/24", "dev", "bridge")
         run(*inside, "link", "set", "bridge", "up")
         for number, name in enumerate(names, start=11):
-            made.machines[name] = _machine(stack, made, name, f"10.213.0.{number}", tree, images)
+            made.machines[name] = _machine(stack, made, name, f"10.213.0.{number}", tree, images, services)
         _ssh(made)
         yield made
 
@@ -166,7 +170,9 @@ def _keys(place: Path) -> None:
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(place / name))
 
 
-def _machine(stack: contextlib.ExitStack, made: Lab, name: str, address: str, tree: Path, images: Path) -> LabMachine:
+def _machine(
+    stack: contextlib.ExitStack, made: Lab, name: str, address: str, tree: Path, images: Path, services: str
+) -> LabMachine:
     namespace, place = f"{made.namespace}{name}", made.place / name
     run("ip", "netns", "add", namespace)
     stack.callback(run, "ip", "netns", "del", namespace, check=False)
@@ -191,6 +197,7 @@ def _machine(stack: contextlib.ExitStack, made: Lab, name: str, address: str, tr
         inside_images=str(images).lstrip("/"),
         machine_id=secrets.token_hex(16),
         name=name,
+        services=services,
     )
     enter = ("nsenter", f"--net=/run/netns/{namespace}", "unshare", "--mount", "--pid", "--uts", "--ipc", "--fork")
     with (place / "log").open("wb") as log:
@@ -198,8 +205,8 @@ def _machine(stack: contextlib.ExitStack, made: Lab, name: str, address: str, tr
     machine = LabMachine(name, address, namespace, process, place)
     stack.callback(machine.end)
     deadline = time.monotonic() + READY_S
-    while not (place / "ready").exists():
-        assert process.poll() is None and time.monotonic() < deadline, (place / "log").read_text()
+    while "Server listening" not in (said := (place / "log").read_text()):
+        assert process.poll() is None and time.monotonic() < deadline, said
         time.sleep(0.05)
     return machine
 

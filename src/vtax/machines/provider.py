@@ -13,7 +13,7 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
-from vtax.model.study import EnvironmentSpec
+from vtax.model.study import EnvironmentSpec, Study
 from vtax.providers import built_in
 from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site
 
@@ -25,7 +25,9 @@ class RemoteProvider(Provider):
 
     runners = ()
 
-    def __init__(self, agent: Agent, spec: EnvironmentSpec) -> None:
+    def __init__(self, agent: Agent, spec: EnvironmentSpec, study: Study) -> None:
+        self.shared_path, self.kernel = study.shared_path, study.image.kernel
+        self.planned: Commands = ()  # known when it was checked: the plan is shown when nobody can be asked any more
         said: Mapping[str, Any] = agent.ask("describe", spec=spec.model_dump(mode="json")).content
         self.agent, self.name = agent, str(said["provider"])
         if self.name not in built_in():
@@ -63,30 +65,24 @@ class RemoteProvider(Provider):
         )
         return mine == its
 
-    def _asked(
-        self, spec: EnvironmentSpec, shape: ClusterShape, room: HostCapacity | None, shared_path: str, kernel: str
-    ) -> Mapping[str, Any]:
-        capacity = room or HostCapacity(cpu_ids=(), memory_bytes=0)
-        answer: Mapping[str, Any] = self.agent.ask(
-            "check",
-            spec=spec.model_dump(mode="json"),
-            shape=shape.model_dump(mode="json"),
-            room=capacity.model_dump(mode="json"),
-            kernel=kernel,
-            shared_path=shared_path,
-        ).content
-        return answer
-
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> Commands:
-        return tuple(tuple(line) for line in self._asked(spec, shape, None, shared_path, kernel)["commands"])
+        return self.planned
 
     def unavailable(self) -> str:
         return ""  # `check` says it
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
-        said = self._asked(spec, shape, capacity, "/shared", "")
+        said: Mapping[str, Any] = self.agent.ask(
+            "check",
+            spec=spec.model_dump(mode="json"),
+            shape=shape.model_dump(mode="json"),
+            room=capacity.model_dump(mode="json"),
+            kernel=self.kernel,
+            shared_path=self.shared_path,
+        ).content
+        self.planned = tuple(tuple(line) for line in said["commands"])
         return [_on(Problem.model_validate(one), self.agent.name) for one in said["problems"]]
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:

@@ -89,11 +89,13 @@ def refuse_one_machine_twice(facts: Mapping[str, Mapping[str, Any]]) -> None:
             )
 
 
-def providers_on(agents: Agents, environments: Sequence[EnvironmentSpec]) -> dict[str, dict[str, RemoteProvider]]:
+def providers_on(
+    agents: Agents, environments: Sequence[EnvironmentSpec], study: Study
+) -> dict[str, dict[str, RemoteProvider]]:
     """Environment -> machine -> its provider there."""
 
     def on(agent: Agent) -> dict[str, RemoteProvider]:
-        return {spec.name: RemoteProvider(agent, spec) for spec in environments}
+        return {spec.name: RemoteProvider(agent, spec, study) for spec in environments}
 
     found = dict(zip(agents, each(on, agents.values()), strict=True))
     return {spec.name: {name: found[name][spec.name] for name in agents} for spec in environments}

@@ -65,7 +65,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
 
 def prepare_on(study: Study, agents: Agents, paths: Paths, *, only_available: bool = False) -> Prepared:
     """The same for a study whose machines are connected."""
-    return _prepared(study, There(agents), paths, only_available=only_available)
+    return _prepared(study, There(agents, study), paths, only_available=only_available)
 
 
 def _prepared(study: Study, where: Here | There, paths: Paths, *, only_available: bool) -> Prepared:
@@ -124,8 +124,8 @@ class Here:
 class There:
     """The machines of a study. What providers say is that of the first; the others must say the same."""
 
-    def __init__(self, agents: Agents) -> None:
-        self.agents = agents
+    def __init__(self, agents: Agents, study: Study) -> None:
+        self.agents, self.study = agents, study
         refuse_one_machine_twice(facts_of(agents))
         self.capacities = capacities_of(agents)
         self.room = common_capacity(self.capacities)
@@ -133,7 +133,7 @@ class There:
         self.providers: Mapping[str, Provider] = {}
 
     def resolved(self, environments: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
-        self.on = providers_on(self.agents, environments)
+        self.on = providers_on(self.agents, environments, self.study)
         self.providers = {spec.name: next(iter(self.on[spec.name].values())) for spec in environments}
         return [spec.model_copy(update={"provider": self.providers[spec.name].name}) for spec in environments]
 
