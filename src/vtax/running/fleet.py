@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from vtax.errors import EnvironmentMissing, Interrupted, MachineLost
+from vtax.errors import EnvironmentMissing, Interrupted, MachineLost, UsageError
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice, StageProgress, ignore
@@ -69,7 +69,12 @@ class Fleet:
         return passed_on
 
     def run(self, pending: Pending, looks: Looks, interim: InterimAnalysis | None) -> None:
-        """Run what is pending. Between looks the machines are on their own."""
+        """Run what is pending. Between looks the machines are on their own. Raises UsageError for clusters that are on
+        several machines."""
+        if any(cell.placement for cell in self.plan.cells):
+            raise UsageError(
+                "a cluster on several machines cannot be run yet", remedy='set place = "together" in [nodes]'
+            )
         members = {
             name: Member(self, agent, [cell for cell in self.plan.cells if cell.machine == name])
             for name, agent in self.agents.items()
