@@ -24,6 +24,7 @@ PROBE = r"""
 umask 077
 place=$1; [ -n "$place" ] || place=${XDG_CACHE_HOME:-$HOME/.cache}/vtax-machine
 mkdir -p -- "$place" && cd -- "$place" || exit 1
+[ -O . ] && chmod go-w . || { echo "$place belongs to another user, who could change what runs here" >&2; exit 1; }
 echo "directory=$(pwd)"
 echo "system=$(uname -s)"
 echo "architecture=$(uname -m)"
@@ -91,9 +92,9 @@ class Agent:
         found = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
         if result.exit_code != 0 or "directory" not in found:
             raise EnvironmentMissing(
-                f"{self.machine}: vtax's directory there cannot be made",
+                f"{self.machine}: vtax's directory there cannot be used",
                 detail=result.stderr,
-                remedy="set `directory` of the machine to one that its user can write to",
+                remedy="set `directory` of the machine to one that belongs to its user",
             )
         self._refuse_unfit(found)
         return found

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 BEAT_S = 3.0
 LEASE_S = 20.0
+CLOSE_S = 2.0
 CHUNK = 2**20
 LINE_BYTES = 2**28  # of a message, without its payload
 BEAT = "beat"
@@ -57,6 +58,8 @@ class Channel:
         """Raises Gone when nobody reads any more."""
         line = json.dumps({**content, "bytes": len(payload)}).encode() + b"\n"
         with self.sending:
+            if self.over.is_set():
+                raise Gone("the connection was closed")
             left = memoryview(line + payload)
             while left:
                 try:
@@ -107,4 +110,9 @@ class Channel:
         self.held += chunk
 
     def close(self) -> None:
+        """Send nothing from now on: the descriptors may soon be those of other files. A message that nobody takes is not
+        waited for."""
+        mine = self.sending.acquire(timeout=CLOSE_S)
         self.over.set()
+        if mine:
+            self.sending.release()

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -179,6 +180,11 @@ class Agent:
             except VtaxError as error:
                 about = {"message": error.message, "detail": error.detail, "remedy": error.remedy}
                 self.say({"error": {"kind": type(error).__name__, **about}})
+            except Gone:
+                raise
+            except Exception as error:  # noqa: BLE001  # as the command line does: it is reported, not lost
+                detail = "".join(traceback.format_exception(error)[-3:])
+                self.say({"error": {"kind": "VtaxError", "message": f"internal: {error!r}", "detail": detail}})
 
 
 def main(directory: str) -> None:

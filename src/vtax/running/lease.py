@@ -60,5 +60,8 @@ def _opened(places: tuple[Path, ...]) -> int:
     """The file of the lock. Another user's can only be read, which is enough to lock it."""
     path = next((place for place in places if place.is_dir()), places[-1]) / NAME
     with suppress(PermissionError):
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT), 0o644)
+        found = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT), 0o644)
+        with suppress(PermissionError):  # its owner did that
+            os.fchmod(found, 0o644)  # whatever the umask is: others have to see who holds it
+        return found
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
