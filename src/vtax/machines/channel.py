@@ -110,8 +110,8 @@ class Channel:
         self.held += chunk
 
     def close(self) -> None:
-        """Send nothing from now on: the descriptors may soon be those of other files. A message that nobody takes is not
-        waited for."""
+        """Send nothing from now on: the descriptors may soon be those of other files. A message that nobody takes is
+        not waited for."""
         mine = self.sending.acquire(timeout=CLOSE_S)
         self.over.set()
         if mine:
