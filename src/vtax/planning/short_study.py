@@ -59,6 +59,8 @@ def study_text(request: Request) -> str:
         "iterations": ITERATIONS,
         **({"packages": list(request.packages)} if request.packages else {}),
         **({"files": [_file(name) for name in request.files]} if request.files else {}),
+        # an image's own directory is not where files are copied to
+        **({"directory": "{dir}"} if request.files and request.image else {}),
         "run": run if request.command else {key: value for key, value in run.items() if key != "command"},
         "metrics": [_metric(text, timed=request.seconds is not None) for text in request.metrics],
     }
