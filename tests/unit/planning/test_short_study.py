@@ -112,7 +112,7 @@ def test_a_command_in_an_image_starts_where_its_files_are() -> None:
     with_files = study(Request(("/app/work",), files=("work.sh",), image="docker-archive:app.tar")).benchmarks[0]
     assert with_files.params["directory"] == "{dir}"
     without = study(Request(("/app/work",), image="docker-archive:app.tar")).benchmarks[0]
-    assert "directory" not in without.params, "that of the image"
+    assert without.params["directory"] is None, "that of the image"
 
 
 def test_an_image_may_bring_its_own_command() -> None:
