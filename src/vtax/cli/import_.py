@@ -50,7 +50,8 @@ def import_(
     ] = None,
     benchmark: Annotated[str, typer.Option(help="Take output of this benchmark, or of this tool, only.")] = "",
     into: Annotated[
-        Path | None, typer.Option(help="The campaign to create or extend [campaigns/imported-TIME].")
+        Path | None,
+        typer.Option("--output", "-o", "--into", help="The campaign to create or extend [campaigns/imported-TIME]."),
     ] = None,
     baseline: Annotated[str, typer.Option(help="The environment that others are compared with [the first one].")] = "",
     claims: Annotated[
@@ -74,12 +75,12 @@ def import_(
     themselves.
 
     \b
-    Example:  vtax import theirs.csv --into campaigns/theirs
-    Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
-    Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
+    Example:  vtax import theirs.csv -o campaigns/theirs
+    Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods -o campaigns/theirs
+    Example:  vtax import results --layout 'results/{environment}/**' -o campaigns/theirs
     Example:  vtax import results -e vm --claims table2.csv
     Example:  vtax import rps.csv --table 'benchmark=cache value=rps unit=1/s kind=rate-fixed-work environment=host'
-    Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml --into campaigns/felter
+    Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml -o campaigns/felter
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
     import gc
@@ -121,7 +122,7 @@ def refuse_with_recipe(paths: list[Path], *options: object) -> None:
 
     if len(paths) != 1 or any(options):
         raise UsageError(
-            "--recipe says what the files are", remedy="give one folder, --into and --claims, nothing else"
+            "--recipe says what the files are", remedy="give one folder, --output and --claims, nothing else"
         )
 
 

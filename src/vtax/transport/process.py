@@ -228,7 +228,10 @@ class Running:
         return False
 
     def ended(self) -> bool:
-        return self.process.poll() is not None
+        return self.exit_code() is not None
+
+    def exit_code(self) -> int | None:
+        return self.process.poll()
 
     def too_long(self) -> str:
         """Why it has to end by the length of its output; "" when it may go on."""
