@@ -11,7 +11,7 @@ from builders.small import IMAGE, MACHINE, PRINTED, SAYS, as_fast, new_campaign,
 from fakes.cluster import FakeProvider
 from vtax.errors import UsageError
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
+from vtax.importing.request import Request
 from vtax.model.study import MachineSpec
 from vtax.planning.plan import make_plan
 from vtax.sealing.check import State, check
