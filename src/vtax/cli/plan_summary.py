@@ -46,6 +46,8 @@ def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | N
     yield "rounds", f"{study.rounds}, {trials} trials, {order}"
     more = f", and about {format_seconds(sum(lacking.values()))} once to {listed(list(lacking))}" if lacking else ""
     yield "time", f"about {format_seconds(plan.estimate_s)}{_earliest(plan)}{more}"
+    if study.machines:
+        yield "machines", listed([machine_text(plan, name) for name in study.machines])
     yield "nodes", listed([_node(node) for node in plan.shape.nodes])
     if study.packages or study.image.model_copy(update={"workload": None}) != ImageSpec():
         yield "packages", "; ".join(packages_texts(study))  # what decides whose programs run here as root
@@ -89,6 +91,15 @@ def _names(plan: Plan, names: Iterable[str]) -> str:
 
     control = plan.study.control_name
     return listed([f"{name} (the baseline again)" if name == control else name for name in names])
+
+
+def machine_text(plan: Plan, name: str) -> str:
+    from vtax.units import format_bytes
+    from vtax.wording import plural
+
+    has, spec = plan.capacities[name], plan.study.machines[name]
+    size = f"{plural(len(has.cpu_ids), 'CPU')}, {format_bytes(has.memory_bytes)}"
+    return f"{name} ({spec.ssh}: {size})"
 
 
 def _node(node: NodeShape) -> str:
