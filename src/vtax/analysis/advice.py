@@ -14,8 +14,8 @@ from vtax.analysis.estimate import diagnostics
 from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.context import PairingContext
 from vtax.analysis.estimate.pairs import Pair
-from vtax.analysis.estimate.summary import Runs
-from vtax.analysis.records import VERDICT_FROM, Verdict
+from vtax.analysis.estimate.summary import Runs, within_machines
+from vtax.analysis.records import VERDICT_FROM, Level, Verdict
 from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations, best_pairs, more_rounds, rounds_needed
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
@@ -152,9 +152,7 @@ def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord]
         if one.interleave == "trial":
             found = best_pairs(_pairs(one), *cost[level.label])
         else:
-            found = best_iterations(
-                [np.log(cell) for cell in runs[level.environment, level.series][0]], *cost[level.label]
-            )
+            found = best_iterations(_cells(level, runs), *cost[level.label])
         if found is not None:
             best[level.label] = max(found, best.get(level.label, 1))
     return [
@@ -162,6 +160,13 @@ def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord]
         for label, count in sorted(best.items())
         if label in planned and count != planned[label]
     ]
+
+
+def _cells(level: Level, runs: Runs) -> list[Floats]:
+    """The logarithms of the iterations of each cell, without how machines differ."""
+    cells = runs[level.environment, level.series][0]
+    logs = within_machines(np.log(np.concatenate(cells)), level.cells, [len(cell) for cell in cells])
+    return np.split(logs, np.cumsum([len(cell) for cell in cells])[:-1])
 
 
 def _pairs(one: Pair) -> list[Floats]:
