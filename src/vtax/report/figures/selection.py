@@ -16,6 +16,7 @@ from vtax.figures.theme import slug
 from vtax.model.trial import Status
 from vtax.report.document.model import Document, Entry
 from vtax.report.figures import sweeps, timeline, waterfall
+from vtax.report.figures.machines import machine_figure
 from vtax.report.figures.ratios import ratio_figures
 from vtax.report.figures.topics import topics, topics_of
 from vtax.tools import tools
@@ -29,13 +30,19 @@ class PageFigures:
     says why a figure that a reader may look for is not there."""
 
     above: tuple[Figure, ...]
+    machines: tuple[Figure, ...]
     happened: tuple[Figure, ...]
     entries: Mapping[str, tuple[Figure, ...]]
     not_drawn: Mapping[str, str]
 
     @property
     def every(self) -> tuple[Figure, ...]:
-        return (*self.above, *(one for several in self.entries.values() for one in several), *self.happened)
+        return (
+            *self.machines,
+            *self.above,
+            *(one for several in self.entries.values() for one in several),
+            *self.happened,
+        )
 
 
 def kinds() -> tuple[str, ...]:
@@ -55,6 +62,7 @@ def page_figures(page: Document) -> PageFigures:
         for anchor, entry in section.anchored()
     }
     return PageFigures(
+        machines=tuple(filter(None, (machine_figure(page.source.analysis),))),
         above=((above,) if above else ()) + swept,
         happened=(happened,) if happened else (),
         entries={anchor: tuple(one for one in own if isinstance(one, Figure)) for anchor, own in made.items()},
@@ -113,7 +121,12 @@ def entry_data(document: Document, entry: Entry, name: str) -> EntryData:
 def paper_figures(page: Document) -> tuple[PaperFigure, ...]:
     """What a paper may take: the ratios of all primary metrics, then every figure of the page, in parts that fit."""
     above, happened = waterfall.waterfall(page.source.analysis), timeline.timeline(page.source)
-    several = [*ratio_figures(page.source.analysis), *([replace(above, name=slug(above.title))] if above else [])]
+    apart = machine_figure(page.source.analysis)
+    several = [
+        *ratio_figures(page.source.analysis),
+        *([apart] if apart else []),
+        *([replace(above, name=slug(above.title))] if above else []),
+    ]
     several += [replace(one, name=slug(one.title)) for one in sweeps.sweeps(page)]
     for section in page.sections:
         for entry in section.entries:
