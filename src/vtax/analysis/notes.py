@@ -197,9 +197,9 @@ def _paired_cells(pair: Pair) -> tuple[Floats, Floats]:
     """Logarithms of the cells of both environments, in the common rounds in which both cells have a number; of several
     machines, as far as they are from the mean of theirs."""
     if pair.alone:
-        sides = zip(*(_paired_cells(part) for part in pair.alone.values()), strict=True)
-        mine, theirs = (np.concatenate([one - one.mean() for one in side if one.size]) for side in sides)
-        return mine, theirs
+        each = zip(*(_paired_cells(part) for part in pair.alone.values()), strict=True)
+        ours, others = (np.concatenate([one - one.mean() for one in side if one.size]) for side in each)
+        return ours, others
     mine, theirs = ({cell.round: cell.value for cell in one.cells} if one else {} for one in (pair.level, pair.base))
     both = [number for number in pair.rounds.tolist() if number in mine and number in theirs]
     return np.log([mine[number] for number in both]), np.log([theirs[number] for number in both])

@@ -129,6 +129,7 @@ def simulated(plan: Plan, values: Floats, *, rate: bool = False, stolen: Floats 
         for planned in cell.trials:
             time_s = float(own[place, cell.round - 1, planned.iteration - 1])
             record = _record(cell.id, cell.round, cell.environment, planned.id, planned.iteration, starts[planned.id])
+            record = record.model_copy(update={"machine": cell.machine}) if machines else record
             if stolen is not None:
                 record = _counted(record, time_s, float(stolen[place, cell.round - 1, planned.iteration - 1]))
             trials.append(record)

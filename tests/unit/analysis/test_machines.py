@@ -84,7 +84,7 @@ def test_what_running_second_costs_is_taken_out_within_machines() -> None:
 
 def test_which_machines_an_estimate_is_about() -> None:
     def counts(*several: int) -> list[bool]:
-        return covered(np.array([np.arange(16) < count for count in several])).tolist()
+        return [bool(one) for one in covered(np.array([np.arange(16) < count for count in several]))]
 
     assert counts(16, 6, 5) == [True, True, False]  # six rounds are enough for a verdict
     assert counts(6, 5, 3, 2) == [True, True, True, False]  # half of what others have, three at least
