@@ -114,7 +114,8 @@ def order(evidence: Evidence) -> Iterator[Result]:
         return
     noted = {(work.environment, work.id) for work in evidence.plan.work if work.provisioning}  # without a run
     started = {trial.id: trial.started for trial in evidence.trials if (trial.environment, trial.work) not in noted}
-    found, blocks = [], {}
+    found: list[str] = []
+    blocks: dict[str, list[str]] = {}
     for machine in dict.fromkeys(cell.machine for cell in evidence.plan.cells):  # they work at the same time
         own = {
             n: ran for n, ids in planned_blocks(evidence, machine) if (ran := [one for one in ids if one in started])

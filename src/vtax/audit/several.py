@@ -99,7 +99,7 @@ def unlike(evidence: Evidence) -> Iterator[Result]:
     why="the mean is over the machines that have enough rounds, and its interval relies on the one with the fewest: "
     "without a machine the answer is about the others alone",
     remedy="find out why it was lost (its cells name the reason), and run a new campaign if the answer is to be about "
-    "that machine too; `vtax resume` continues a campaign that was interrupted",
+    "that machine too; `vtax run --resume` continues a campaign that was interrupted",
     source="the rounds of each machine in which every planned run gave a result",
     needs=Needs("the records of the campaign", origin=Origin.RUN),
     applies=several,

@@ -89,7 +89,7 @@ def test_r13_a_machine_that_was_lost() -> None:
     )
     (found,) = failed(several.lost, replace(made, trials=trials))
     assert found.message == "b has 2 complete rounds of 6, the last is round 2; others have 6"
-    assert "vtax resume" in found.remedy
+    assert "--resume" in found.remedy
 
 
 def test_r01_rounds_are_counted_on_one_machine() -> None:
