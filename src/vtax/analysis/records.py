@@ -46,7 +46,8 @@ class CellValue(Record):
 
 
 class Level(SeriesRecord):
-    """One metric in one environment over the rounds. `mean` and `sd` are arithmetic, `typical` follows the kind."""
+    """One metric in one environment over the rounds. `mean` and `sd` are arithmetic, `typical` follows the kind. Of
+    several machines `sd` and `cv` are from round to round on each of them."""
 
     environment: str
     n: int

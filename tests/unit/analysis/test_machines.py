@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from vtax.analysis.campaigns.change import improving_logs
+from vtax.analysis.campaigns.comparison import paired_differences
 from vtax.analysis.estimate.columns import Floats
-from vtax.analysis.estimate.machines import adjustable_over, covered, fit_over, p_same, pooled, spread_over
+from vtax.analysis.estimate.machines import adjustable_over, by_rounds, covered, fit_over, p_same, pooled, spread_over
 from vtax.analysis.estimate.paired import fit
 from vtax.analysis.records import Comparison, Verdict
 from vtax.model.trial import Status
@@ -199,3 +201,20 @@ def test_one_machine_leaves_no_trace_in_the_analysis() -> None:
     ours, theirs = here.comparison, there.comparison
     assert theirs.sentence == f"{ours.sentence} on 1 machine"
     assert theirs.machines == ()
+
+
+# --- two campaigns ---------------------------------------------------------------------------------------------------
+
+
+def test_two_campaigns_compare_rounds_and_not_blocks() -> None:
+    values = {("a", 1): 1.0, ("b", 1): 3.0, ("a", 2): 2.0, ("b", 2): 4.0, ("a", 3): 3.0, ("b", 3): 5.0}
+    assert by_rounds(values) == (2.0, 3.0, 4.0)
+    levels = {one.environment: one for one in campaign([0.04, 0.0]).analysis.levels}
+    apart = paired_differences(levels["other"], levels["base"])
+    assert len(apart) == 6
+    assert np.mean(apart) == pytest.approx(-0.02, abs=0.003)
+    assert len(improving_logs(levels["base"])) == 6
+    assert levels["base"].n == 6
+    # machines are 1 and 2 times as slow: the mean of the logarithms
+    assert np.mean(improving_logs(levels["base"])) == pytest.approx(-math.log(2) / 2, abs=0.003)
+    assert levels["base"].sd == pytest.approx(0.003, abs=0.002)

@@ -15,6 +15,7 @@ All arrays have the machines as the last axis but one and the rounds as the last
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,6 +58,15 @@ def pooled(values: Floats) -> Floats:
     weights = rounds / (machines * counts) * np.sqrt(bessel)
     away = np.where(known, (values - means) * weights, 0.0)
     return np.asarray(means.mean(axis=-2) + away.sum(axis=-2))
+
+
+def by_rounds(values: Mapping[tuple[str, int], float]) -> tuple[float, ...]:
+    """Values by machine and round as one number a round, over the machines that an estimate is about."""
+    names = sorted({machine for machine, _ in values})
+    numbers = sorted({number for _, number in values})
+    grid = np.array([[values.get((name, number), np.nan) for number in numbers] for name in names])
+    about = grid[covered(~np.isnan(grid))]
+    return tuple(pooled(about[:, ~np.isnan(about).all(axis=0)]).tolist())
 
 
 def _means(values: Floats, known: Bools) -> Floats:

@@ -242,6 +242,16 @@ def within_machines(values: Floats, cells: Sequence[CellValue], sizes: Sequence[
     return apart
 
 
+def _deviation(cells: Sequence[CellValue], values: Sequence[float]) -> float | None:
+    """From round to round; of several machines within each of them."""
+    several = len({cell.machine for cell in cells})
+    if len(values) <= several:
+        return None
+    if several == 1:
+        return statistics.stdev(values)
+    return float(within_machines(np.array(values), cells).std(ddof=several))
+
+
 def _level(group: Group, cells: Sequence[CellValue], iterations: Floats, sizes: Sequence[int]) -> Level:
     values = [cell.value for cell in cells]
     several = len({cell.machine for cell in cells})
@@ -250,9 +260,9 @@ def _level(group: Group, cells: Sequence[CellValue], iterations: Floats, sizes: 
     return Level(
         **group.series_fields,
         environment=group.environment,
-        n=len(cells),
+        n=len({cell.round for cell in cells}),
         mean=statistics.fmean(values),
-        sd=statistics.stdev(values) if len(values) > 1 else None,
+        sd=_deviation(cells, values),
         median=float(statistics.median(values)),
         minimum=min(values),
         maximum=max(values),
