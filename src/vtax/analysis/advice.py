@@ -36,6 +36,8 @@ class Advice:
         """What the verdict needs to be understood: what did not confirm it, or how many rounds could decide."""
         if word is Verdict.UNADJUSTED:
             return f"not confirmed after correction for {family} comparisons"
+        if one.contradicted:
+            return "the machines contradict each other, which no number of rounds changes: see each of them"
         if word is not Verdict.INCONCLUSIVE or one.effect is None or one.effect.sd is None or any(one.slow):
             return ""  # rounds at infinity have no noise to forecast from
         n, planned = one.effect.n, self._planned(one)
@@ -55,7 +57,7 @@ class Advice:
 
     def more_rounds(self, one: Pair, word: Verdict) -> tuple[int, int | None] | None:
         """Rounds until a verdict at best and at worst; None when there is one, or none within the plan."""
-        if word is not Verdict.INCONCLUSIVE or one.effect is None or any(one.slow):
+        if word is not Verdict.INCONCLUSIVE or one.effect is None or any(one.slow) or one.contradicted:
             return None
         if not (planned := self._planned(one)):
             return None
@@ -65,7 +67,8 @@ class Advice:
     def new_campaign(self, one: Pair, word: Verdict) -> tuple[int, int | None] | None:
         """Rounds of a new campaign that could decide, at best and at worst; None when there is a verdict, or none in
         sight. A frozen plan cannot be extended."""
-        if word not in (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED) or one.effect is None or any(one.slow):
+        open_ = word in (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED) and not one.contradicted
+        if not open_ or one.effect is None or any(one.slow):
             return None
         few, many = self._needed(one, _new_campaign(one))
         return None if few is None else (few, many)

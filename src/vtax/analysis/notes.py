@@ -100,7 +100,7 @@ def _machines(pair: Pair) -> str:
     better = any(one.low is not None and one.low > 0 for one in parts.values())
     worse = any(one.high is not None and one.high < 0 for one in parts.values())
     ways = ", in opposite directions" if better and worse else ""
-    return f"the effect is not the same on all machines{ways}: {shown}; the verdict is about their mean"
+    return f"the effect is not the same on all machines{ways}: {shown}; the number is their mean"
 
 
 def _course(pair: Pair, runs: Runs) -> Iterator[Note]:

@@ -142,6 +142,22 @@ def test_machines_that_differ_are_named() -> None:
     assert found.spread.low < found.low
 
 
+def test_machines_that_contradict_their_mean_leave_no_verdict() -> None:
+    found = campaign([0.05, 0.0, -0.05], rounds=10).comparison  # the mean is inside the margin of 2 %, a and c are not
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.remark == "the machines contradict each other, which no number of rounds changes: see each of them"
+    assert found.more_rounds is None
+    assert found.new_campaign is None
+    assert "ROBUSTNESS" not in {note.id for note in found.notes}
+    slower = campaign([0.15, 0.06, -0.03], rounds=10).comparison  # slower in the mean, and faster on c
+    assert slower.high is not None
+    assert slower.high < 1
+    assert slower.verdict is Verdict.INCONCLUSIVE
+    alike = campaign([0.05, 0.09, 0.15], rounds=10).comparison  # they differ, and are all slower
+    assert alike.verdict is Verdict.SLOWER
+    assert "which differ" in alike.sentence
+
+
 def test_levels_vary_from_round_to_round_and_not_from_machine_to_machine() -> None:
     analysis = campaign([0.0, 0.0, 0.0], rounds=10).analysis  # machines are 1, 2 and 3 times as slow
     assert all(level.cv is not None and level.cv < 0.004 and level.outliers == 0 for level in analysis.levels)

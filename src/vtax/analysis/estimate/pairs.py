@@ -12,11 +12,20 @@ from vtax.analysis.estimate.columns import Floats, Ints
 from vtax.analysis.estimate.context import PairingContext
 from vtax.analysis.estimate.differences import RoundDifferences, Rounds, grid_of, within
 from vtax.analysis.estimate.machines import Spread, adjustable_over, fit_over, pooled, spread_over
-from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, adjustable, fit
+from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, Fit, adjustable, fit
 from vtax.analysis.estimate.summary import Key, place_of_level
 from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.analysis.sequential.group_sequential import LookLevel, level_of
-from vtax.analysis.sequential.sequential_test import InterimResult, last_interim, result_of
+from vtax.analysis.sequential.sequential_test import (
+    EQUIVALENT,
+    FASTER,
+    INCONCLUSIVE,
+    SLOWER,
+    TRIVIAL,
+    InterimResult,
+    last_interim,
+    result_of,
+)
 from vtax.analysis.verdict import Effect
 from vtax.model.finding import Finding
 from vtax.model.study import Interleave
@@ -30,7 +39,8 @@ class Pair:
     `by_round` has one difference for each round that both have. `first` is +1 where the environment ran before the
     baseline, else -1; None where the plan does not know, and where the order is mirrored within each round. `effect` is
     None without a common round, `interim` below six. On several machines that each have whole rounds, `alone` is the
-    same on each of them, and `spread` how they differ, from six rounds on.
+    same on each of them, and `spread` how they differ, from six rounds on; `contradicted` says that this leaves no
+    verdict about their mean.
     """
 
     level: Level
@@ -49,6 +59,7 @@ class Pair:
     blocker: Finding | None = None
     alone: Mapping[str, Pair] = field(default_factory=dict)
     spread: Spread | None = None
+    contradicted: bool = False
 
     @property
     def both(self) -> tuple[str, str]:
@@ -124,7 +135,7 @@ def pair(level: Level, baseline: str, found: Mapping[Key, Level], context: Pairi
     if not by_round.alone:
         return found_here
     alone = {name: _on_machine(name, found_here, context) for name in by_round.alone}
-    return replace(found_here, alone=alone, spread=_spread(found_here, alone))
+    return _weighed(replace(found_here, alone=alone, spread=_spread(found_here, alone)), study.equivalence.delta)
 
 
 def _on_machine(machine: str, whole: Pair, context: PairingContext) -> Pair:
@@ -144,13 +155,30 @@ def _on_machine(machine: str, whole: Pair, context: PairingContext) -> Pair:
     )
 
 
+def _weighed(whole: Pair, delta: float) -> Pair:
+    """A pair whose verdict none of its machines contradicts. Where they differ, and one of them alone is certainly
+    beyond the margin that the mean is inside, or slower where the mean is faster, the mean supports no word."""
+    interim, known = whole.interim, [one.effect for one in whole.alone.values() if one.effect is not None]
+    if interim is None or whole.spread is None or not whole.spread.differ:
+        return whole
+    word = int(interim.word)
+    inside, faster, slower = word in (EQUIVALENT, TRIVIAL), word == FASTER, word == SLOWER
+    above, below = (delta, -delta) if inside else (0.0, 0.0)
+    over = any(one.low is not None and one.low > above for one in known)
+    under = any(one.high is not None and one.high < below for one in known)
+    if not ((inside and (over or under)) or (faster and under) or (slower and over)):
+        return whole
+    nothing = np.array(INCONCLUSIVE)
+    return replace(whole, contradicted=True, interim=replace(interim, word=nothing, by_interval=nothing))
+
+
 def _part(level: Level, machine: str) -> Level:
     return level.model_copy(update={"cells": tuple(cell for cell in level.cells if cell.machine == machine)})
 
 
 def _spread(whole: Pair, alone: Mapping[str, Pair]) -> Spread | None:
     """How the effects on machines differ; None unless each has its own estimate with an error."""
-    made = [one.interim.fit for one in alone.values() if one.interim is not None]
+    made = [_fitted(one) for one in alone.values() if one.differences.size >= INTERVAL_FROM]
     if whole.interim is None or len(made) < max(2, len(alone)) or any(float(one.se) == 0 for one in made):
         return None
     means, errors = (
@@ -158,6 +186,11 @@ def _spread(whole: Pair, alone: Mapping[str, Pair]) -> Spread | None:
     )
     counts = np.array([one.n for one in made])
     return spread_over(means, errors, counts, (whole.interim.low, whole.interim.high), whole.calibration.a_look)
+
+
+def _fitted(one: Pair) -> Fit:
+    """The estimate on one machine, also where it has too few rounds for a look."""
+    return one.interim.fit if one.interim is not None else fit(one.differences, None)
 
 
 @dataclass(frozen=True)

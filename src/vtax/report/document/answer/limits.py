@@ -95,7 +95,7 @@ def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
         yield Limit("open", text, _messages(lone, _lone))
     unlike = [item for item in known if any(note.id == "MACHINES_DIFFER" for note in item.notes)]
     if unlike:
-        text = f"The machines differ in {len(unlike)} of {len(known)} comparisons; their verdicts are about the mean"
+        text = f"The machines differ in {len(unlike)} of {len(known)} comparisons; their numbers are means"
         yield Limit("open", text, _messages(unlike, _unlike))
     if analysis.failures:
         count = len(analysis.failures)
