@@ -131,7 +131,7 @@ def _spread(one: Pair) -> MachineSpread | None:
     if found is None:
         return None
     low, high = (None if end is None else exponential(float(end)) for end in (found.low, found.high))
-    return MachineSpread(p_same=float(found.p), low=low, high=high)
+    return MachineSpread(p_same=float(found.p), low=low, high=high, contradict=one.contradicted)
 
 
 def _others_text(one: Pair, word: Verdict, delta: float) -> str:

@@ -141,9 +141,11 @@ class MachineSpread(Record):
     """Whether machines differ: `p_same` is of "the effect is the same on all of them", by Welch's test.
 
     `low` and `high` are an interval of the ratio on machines of which these are a sample, absent below three machines.
+    `contradict`: one of them alone contradicts the verdict that their mean would have, so there is none.
     """
 
     p_same: float
+    contradict: bool = Field(default=False, exclude_if=is_empty)
     low: float | None = None
     high: float | None = None
 
@@ -219,6 +221,11 @@ class FailureRate(Record):
     low: float
     high: float
     p_mcnemar: float | None = None
+
+
+def contradicted(one: Comparison) -> bool:
+    """Whether the machines leave no verdict about their mean, however many rounds there are."""
+    return one.spread is not None and one.spread.contradict
 
 
 CONCLUSIVE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.TRIVIAL})

@@ -148,6 +148,8 @@ def test_machines_that_contradict_their_mean_leave_no_verdict() -> None:
     assert found.remark == "the machines contradict each other, which no number of rounds changes: see each of them"
     assert found.more_rounds is None
     assert found.new_campaign is None
+    assert found.spread is not None
+    assert found.spread.contradict
     assert "ROBUSTNESS" not in {note.id for note in found.notes}
     slower = campaign([0.15, 0.06, -0.03], rounds=10).comparison  # slower in the mean, and faster on c
     assert slower.high is not None

@@ -11,6 +11,8 @@ from vtax.analysis.records import Analysis
 from vtax.cli.analyse import lines_of
 from vtax.export.tables import COLUMNS, export, read_table
 from vtax.figures.figure import Medium
+from vtax.report.document.answer.headline import headline
+from vtax.report.document.answer.lines import lines_of as lines_about
 from vtax.report.document.machines import machines_table
 from vtax.report.figures.machines import machine_figure
 from vtax.selftest.objects import Simulated, plan_of, simulated
@@ -67,6 +69,15 @@ def test_the_terminal_names_each_machine(unlike: Analysis) -> None:
     assert each.count("%") == 3
     assert any("on 3 machines, which differ" in line for line in lines)
     assert any(line.startswith("note MACHINES_DIFFER: ") for line in lines)
+
+
+def test_the_answer_says_that_machines_contradict_each_other(unlike: Analysis) -> None:
+    lines = lines_about(unlike)
+    assert headline(lines) == "Other: CPU undecided (the machines contradict each other)"
+    (line,) = lines
+    assert line.result == "undecided: the machines contradict each other"
+    alike = lines_about(campaign((0.05, 0.05, 0.05)).analysis)
+    assert "4.9 % slower" in headline(alike) or "5 % slower" in headline(alike)
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from statistics import median
 
 from vtax.analysis.estimate.machines import GENERAL_FROM
-from vtax.analysis.records import Analysis, Comparison, Verdict
+from vtax.analysis.records import Analysis, Comparison, Verdict, contradicted
 from vtax.analysis.verdict import UNPLANNED
 from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
@@ -113,7 +113,7 @@ def _messages(several: Sequence[Comparison], words: Callable[[Comparison], str])
 
 
 def _undecided(item: Comparison) -> str:
-    ends = "" if item.low is None or item.high is None else f": {excluded(item.low, item.high)}"
+    ends = "" if item.low is None or item.high is None or contradicted(item) else f": {excluded(item.low, item.high)}"
     where = labels_text(item.labels)
     return f"{item.metric}{f' ({where})' if where else ''}{ends}{f'; {item.remark}' if item.remark else ''}"
 
