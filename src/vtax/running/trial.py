@@ -293,6 +293,7 @@ def _blank(cell: Cell, trial: PlannedTrial, work: Work, plan_sha256: str) -> Tri
         id=trial.id,
         environment=cell.environment,
         round=cell.round,
+        machine=cell.machine_of(work.target.names),
         cell=cell.id,
         work=work.id,
         benchmark=work.benchmark,
