@@ -15,6 +15,7 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
+from vtax.model.link import Link
 from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.record import Record
@@ -45,13 +46,18 @@ class Options(Record):
 
 @dataclass(frozen=True)
 class Site:
-    """Where the files of one cluster are on this machine, and which campaign it belongs to."""
+    """Where the files of one cluster are on this machine, and which campaign it belongs to.
+
+    With a `link` the cluster has nodes on other machines too, and what is created here is a part of it: the nodes of the
+    shape. `keys` then has the public keys of all nodes.
+    """
 
     campaign: str  # the label
     directory: Path  # keys, configuration and run-time files of this cluster, readable only by its owner
     image: Image
     keys: Path  # the cluster's SSH keys
     paused: bool = False  # whether the cluster is paused between its trials, for minutes
+    link: Link | None = None  # the network to the nodes on other machines, where there are any
 
     def console(self, node: str) -> Path:
         """The log of a node's console, where nodes have one."""
