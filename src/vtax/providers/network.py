@@ -64,7 +64,8 @@ def slots(site: Site, shape: ClusterShape) -> Mapping[str, int]:
 
 def ssh_port(site: Site) -> int:
     """Where the nodes' SSH servers listen: on the machine's own network not where its own server does."""
-    return site.link.port if site.link and site.link.kind == "host" else SSH
+    between = site.link.interconnect if site.link else None
+    return between.port if between and between.kind == "host" else SSH
 
 
 def namespace(label: str, directory: Path, part: str = "") -> Commands:

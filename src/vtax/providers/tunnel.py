@@ -48,7 +48,8 @@ def beside(link: Link, label: str, provider: str, directory: Path, bridge: str) 
 def _device(
     link: Link, name: str, bridge: str, where: tuple[str, ...], there: tuple[str, ...], words: tuple[str, ...]
 ) -> Commands:
-    kind = ("type", "vxlan", "id", str(link.vni), "local", link.local, "dstport", str(link.port))
+    between = link.interconnect
+    kind = ("type", "vxlan", "id", str(between.vni), "local", link.local, "dstport", str(between.port))
     return (
         ("ip", "link", "add", "name", name, *where, "mtu", str(link.mtu), *kind),
         ("ip", *there, "link", "set", name, *words, "master", bridge, "up"),

@@ -155,7 +155,7 @@ class Host(Provider):
         if site.image.workload:
             names = [name for name, _ in _sets(spec, shape)]
             own_image.make(site, site.image.workload, self.name, names, shared_path, _holder)
-        (site.directory / "shared").mkdir(exist_ok=True)
+        shared_place(site).mkdir(exist_ok=True)
         for place in (SCRATCH, shared_path, *((WORKLOAD,) if site.image.workload else ())):
             (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
         between, *of_nodes = _networks(spec, shape, site)
@@ -250,7 +250,7 @@ class Host(Provider):
             site.campaign,
             site.image,
             site.directory / name,
-            site.directory / "shared",
+            shared_place(site),
             shared_path,
             _cpus(nodes),
             [tree / top / name for tree in self.groups.trees] if self.groups else (),
@@ -302,6 +302,11 @@ def bridged(options: HostOptions) -> bool:
     if options.network == "auto":
         return not any(network.refused("", "", *DEVICES))
     return options.network == "bridge"
+
+
+def shared_place(site: Site) -> Path:
+    """What the nodes share: a directory of the cluster, or of the machines, where these share one."""
+    return Path(site.link.shared) if site.link and site.link.shared else site.directory / "shared"
 
 
 def served(options: HostOptions) -> bool:
