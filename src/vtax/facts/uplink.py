@@ -15,13 +15,23 @@ from vtax.model.link import Interface, Uplink
 from vtax.transport import process
 
 COMMAND_S = 20.0
-OWN_BRIDGES = ("vb-", "br-", "docker", "podman", "cni", "virbr", "veth")  # of engines and hypervisors: not between machines
+OWN_BRIDGES = (
+    "vb-",
+    "br-",
+    "docker",
+    "podman",
+    "cni",
+    "virbr",
+    "veth",
+)  # of engines and hypervisors: not between machines
 REMEDY = "give each machine the address by which the others reach it: address in [machines.NAME]"
 
 
 def interfaces() -> tuple[Interface, ...]:
     """Those of this machine that are up and have an IPv4 address, but for loopback."""
-    listed = process.run(("ip", "-j", "-4", "addr", "show", "up"), timeout_s=COMMAND_S, env=process.system_environment())
+    listed = process.run(
+        ("ip", "-j", "-4", "addr", "show", "up"), timeout_s=COMMAND_S, env=process.system_environment()
+    )
     return tuple(parsed(listed.stdout, Path("/")))
 
 
@@ -33,7 +43,9 @@ def parsed(text: str, root: Path) -> Iterator[Interface]:
         return
     for link in records(links):
         name = str(link.get("ifname", ""))
-        addresses = tuple(f"{one['local']}/{one['prefixlen']}" for one in records(link.get("addr_info")) if "local" in one)
+        addresses = tuple(
+            f"{one['local']}/{one['prefixlen']}" for one in records(link.get("addr_info")) if "local" in one
+        )
         if not addresses or "LOOPBACK" in link.get("flags", ()):
             continue
         place = root / "sys/class/net" / name

@@ -125,6 +125,12 @@ class Cluster:
         None  # of nodes; None: they are not on this machine
     )
     creations: Mapping[str, Creation] = field(default_factory=dict)  # of nodes, where this process created them
+    link: Link | None = None  # the network between the machines of its nodes, where these are several
+
+    @property
+    def one_directory(self) -> bool:
+        """Whether all nodes see one shared directory: those on several machines only where these share one."""
+        return self.link is None or bool(self.link.shared)
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from vtax.cluster.seed import SSH
 from vtax.errors import CommandError, ProvisionError
 from vtax.model.finding import Problem
-from vtax.model.trial import CommandResult
 from vtax.model.nodes import ClusterShape
+from vtax.model.trial import CommandResult
 from vtax.providers.base import Commands, Leftover, Site, elsewhere
 from vtax.transport import process
 

@@ -1,10 +1,10 @@
-"""The tunnel between the bridges of a cluster's parts: a VXLAN device on each machine, made, found and removed here alone.
+"""The tunnel between the bridges of a cluster's parts, a VXLAN device on each machine: made, found and removed here.
 
 A frame for a node elsewhere travels in a UDP datagram to the machine that has the node, and until that is known, to all
 of them: no multicast, no daemon, no server. In a cluster's own network namespace the device is called `tunnel` and
-disappears with the namespace; its datagrams still leave from the namespace in which vtax runs. The bridge of a container
-engine is in the machine's own namespace: there the device is called `vx-LABEL`, and its alias is the provider and the
-directory with the cluster's files.
+disappears with the namespace; its datagrams still leave from the namespace in which vtax runs. The bridge of an engine
+is in the machine's own namespace: there the device is called `vx-LABEL`, and its alias is the provider and the directory
+with the cluster's files.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def _device(
     link: Link, name: str, bridge: str, where: tuple[str, ...], there: tuple[str, ...], words: tuple[str, ...]
 ) -> Commands:
     between = link.interconnect
-    kind = ("type", "vxlan", "id", str(between.vni), "local", link.local, "dstport", str(between.port))
+    # Not fragmented on the way either: a network that carries less than planned is found, and not only slow.
+    settings = {"id": between.vni, "local": link.local, "dstport": between.port, "df": "set"}
+    kind = ("type", "vxlan", *(str(word) for pair in settings.items() for word in pair))
     return (
         ("ip", "link", "add", "name", name, *where, "mtu", str(link.mtu), *kind),
         ("ip", *there, "link", "set", name, *words, "master", bridge, "up"),
