@@ -7,7 +7,6 @@ ORDER is JSON on standard input: the run-time directory of that machine's vtax, 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -38,15 +37,14 @@ def site_of(order: dict[str, object]) -> Site:
 
 def main() -> None:
     if sys.argv[1:] == ["interfaces"]:
-        print(INTERFACES.dump_json(interfaces()).decode())
+        sys.stdout.write(INTERFACES.dump_json(interfaces()).decode())
         return
     order = json.load(sys.stdin)
     spec = EnvironmentSpec.model_validate(order["spec"])
     site = site_of(order)
     site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     supplier = provider(spec.provider, Path(order["runtime"]))
-    made = supplier.create(spec, ClusterShape.model_validate(order["shape"]), "/shared", site)
-    print(json.dumps({name: dataclasses.asdict(one) for name, one in made.creations.items()}))
+    supplier.create(spec, ClusterShape.model_validate(order["shape"]), "/shared", site)
 
 
 if __name__ == "__main__":

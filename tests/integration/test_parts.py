@@ -150,7 +150,7 @@ def test_one_node_on_each_machine_uses_the_machines_own_network(wired: Wired, pl
     wired.links = parts.links(shape, wired.interconnect("host"), {})
     try:
         cluster = wired.create(spec, shape)
-        facts, checks = verify(cluster, parallel_targets(cluster, [Scope.CLUSTER]))
+        _, checks = verify(cluster, parallel_targets(cluster, [Scope.CLUSTER]))
         said = "\n".join(checks)
         assert "names and SSH between all 2 pairs of nodes" in said
         assert "mpi placement cluster: master=1 worker1=1" in said

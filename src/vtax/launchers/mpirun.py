@@ -37,7 +37,7 @@ def ranks_for(nodes: Sequence[NodeShape], ranks_per_node: int | None = None, thr
 class Mpirun(Record):
     """mpirun as one environment needs it.
 
-    `interface` is the network interface of the cluster inside a node, "" where the node's own files say which one it is.
+    `interface` is the network interface of the cluster inside a node, "" where the node's own files name the network.
     `one_machine` environments (the host) run all ranks next to each other and have no host file. `transport` "tcp"
     forces TCP even inside a node. `loopback`: all nodes share this machine's own network, where mpirun, its daemons and
     the ranks must not listen on other addresses.

@@ -48,8 +48,8 @@ class Options(Record):
 class Site:
     """Where the files of one cluster are on this machine, and which campaign it belongs to.
 
-    With a `link` the cluster has nodes on other machines too, and what is created here is a part of it: the nodes of the
-    shape. `keys` then has the public keys of all nodes.
+    With a `link` the cluster has nodes on other machines too, and what is created here is a part of it, with the nodes
+    of the shape. `keys` then has the public keys of all nodes.
     """
 
     campaign: str  # the label

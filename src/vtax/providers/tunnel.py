@@ -3,8 +3,8 @@
 A frame for a node elsewhere travels in a UDP datagram to the machine that has the node, and until that is known, to all
 of them: no multicast, no daemon, no server. In a cluster's own network namespace the device is called `tunnel` and
 disappears with the namespace; its datagrams still leave from the namespace in which vtax runs. The bridge of an engine
-is in the machine's own namespace: there the device is called `vx-LABEL`, and its alias is the provider and the directory
-with the cluster's files.
+is in the machine's own namespace: there the device is called `vx-LABEL`, and its alias is the provider and the
+directory with the cluster's files.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ LOOPBACK = "loopback"  # the network namespace of all nodes together, where they
 class HostOptions(Options):
     """`mpi_transport` "tcp" makes ranks communicate over TCP, as they must between nodes, to separate its cost.
     `network` "bridge" gives every node its own network stack, and a bridge between them, as containers have; "auto" is
-    "bridge" where it can be made, else "none". "host" leaves nodes on several machines, one on each, in the machines' own
-    network."""
+    "bridge" where it can be made, else "none". "host" leaves nodes on several machines, one on each, in these machines'
+    own network."""
 
     mpi_transport: Literal["auto", "tcp"] = "auto"
     network: Literal["none", "bridge", "host", "auto"] = "none"
