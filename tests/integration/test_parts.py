@@ -90,7 +90,7 @@ class Wired:
         keys = next(iter(self.runtime.values())).parent / "keys"
         make_keys(keys, [node.name for node in shape.nodes])
         for name in self.names:
-            site, mine = self.site(name), parts.part_of(shape, name)
+            site, mine = self.site(name), shape.on(name)
             self._carry(keys, site.keys, [node.name for node in mine.nodes])
             order = {
                 "runtime": str(self.runtime[name]),

@@ -15,15 +15,6 @@ from vtax.model.link import Interface, Uplink
 from vtax.transport import process
 
 COMMAND_S = 20.0
-OWN_BRIDGES = (
-    "vb-",
-    "br-",
-    "docker",
-    "podman",
-    "cni",
-    "virbr",
-    "veth",
-)  # of engines and hypervisors: not between machines
 REMEDY = "give each machine the address by which the others reach it: address in [machines.NAME]"
 
 
@@ -92,7 +83,7 @@ def _in_one_network(known: Mapping[str, Sequence[Interface]]) -> dict[str, Uplin
 
 def _networks(own: Sequence[Interface]) -> list[ipaddress.IPv4Network]:
     """The networks of a machine's interfaces, those of real devices first."""
-    ranked = sorted((one for one in own if not one.name.startswith(OWN_BRIDGES)), key=lambda one: not one.driver)
+    ranked = sorted(own, key=lambda one: not one.driver)
     return [ipaddress.IPv4Interface(text).network for one in ranked for text in one.addresses]
 
 

@@ -50,18 +50,8 @@ def links(shape: ClusterShape, between: Interconnect, shared: Mapping[str, str])
             machines=machines,
             shared=shared.get(machine, ""),
         )
-        for machine in machines_of(shape)
+        for machine in shape.machines
     }
-
-
-def machines_of(shape: ClusterShape) -> tuple[str, ...]:
-    """The machines of a cluster's nodes, that of the master first."""
-    return tuple(dict.fromkeys(node.machine for node in shape.nodes))
-
-
-def part_of(shape: ClusterShape, machine: str) -> ClusterShape:
-    """The nodes on one machine."""
-    return ClusterShape(nodes=tuple(node for node in shape.nodes if node.machine == machine))
 
 
 def joined(
@@ -126,17 +116,6 @@ def sentences(link: Link) -> Iterator[str]:
         speed = "of unknown speed" if one.speed_bits is None else f"of {format_quantity(one.speed_bits, 'bit/s')}"
         driver = f" ({one.driver})" if one.driver else ""
         yield f"{name}: {one.address} on {one.interface}{driver} {speed}, MTU {one.mtu}"
-
-
-def crossing(shape: ClusterShape) -> tuple[tuple[str, str], ...]:
-    """The pairs of nodes, each once, that are on different machines."""
-    nodes = shape.nodes
-    return tuple(
-        (one.name, other.name)
-        for number, one in enumerate(nodes)
-        for other in nodes[number + 1 :]
-        if one.machine != other.machine
-    )
 
 
 @dataclass

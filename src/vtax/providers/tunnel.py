@@ -18,8 +18,9 @@ from typing import NamedTuple
 from vtax.errors import CommandError, ProvisionError
 from vtax.model.link import Link
 from vtax.model.trial import CommandResult
+from vtax.providers import network
 from vtax.providers.base import Commands, Leftover, elsewhere
-from vtax.providers.network import BRIDGE, COMMAND_S, RIGHTS, make
+from vtax.providers.network import BRIDGE, COMMAND_S, RIGHTS
 from vtax.transport import process
 
 NAME = "tunnel"  # in a cluster's own namespace
@@ -62,7 +63,7 @@ def _device(
 def connect(commands: Commands) -> None:
     """Run what makes a tunnel. Raises ProvisionError or CommandError; `remove` then removes what was made."""
     try:
-        make(commands)
+        network.make(commands)
     except CommandError as error:
         if TAKEN not in error.detail:
             raise

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from vtax.model.cluster import NodeFacts
 from vtax.model.nodes import ClusterShape
 from vtax.providers.base import Cluster
-from vtax.providers.parts import machines_of
 from vtax.transport.parallel import each
 
 CHECK_S = 60.0
@@ -44,7 +43,7 @@ def crosses(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
 def across(shape: ClusterShape) -> list[tuple[str, str]]:
     """For each node the next one, in their order, that is on another machine: so that every machine both sends and
     receives. Nothing where all are on one."""
-    if len(machines_of(shape)) < 2:
+    if len(shape.machines) < 2:
         return []
     nodes = shape.nodes
     chosen = []
