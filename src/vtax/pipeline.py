@@ -211,7 +211,7 @@ def resume(
             f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
     with connected(plan.study, paths) as agents:
-        where = There(agents) if agents else Here(paths)
+        where = There(agents, plan.study) if agents else Here(paths)
         where.resolved(plan.environments)
         refuse_untrusted(campaign, plan, where.providers, paths.state, trust=trust)
         refuse_other_cpus(plan, where.capacities or {"": where.room})

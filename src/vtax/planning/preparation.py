@@ -11,6 +11,7 @@ from vtax.facts.host import capacity, host_facts
 from vtax.image import build, derived, integrity, recipe
 from vtax.image.workload import cache as workloads
 from vtax.machines.provider import RemoteProvider
+from vtax.machines.spread import SpreadProvider
 from vtax.model.cluster import Image, Workload
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity
@@ -28,7 +29,7 @@ from vtax.planning.on_machines import (
     refuse_one_machine_twice,
     unlike,
 )
-from vtax.planning.placement import common_capacity
+from vtax.planning.placement import common_capacity, placed, placements, room_apart
 from vtax.planning.plan import make_plan
 from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import Provider
@@ -65,7 +66,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
 
 def prepare_on(study: Study, agents: Agents, paths: Paths, *, only_available: bool = False) -> Prepared:
     """The same for a study whose machines are connected."""
-    return _prepared(study, There(agents), paths, only_available=only_available)
+    return _prepared(study, There(agents, study), paths, only_available=only_available)
 
 
 def _prepared(study: Study, where: Here | There, paths: Paths, *, only_available: bool) -> Prepared:
@@ -124,22 +125,31 @@ class Here:
 class There:
     """The machines of a study. What providers say is that of the first; the others must say the same."""
 
-    def __init__(self, agents: Agents) -> None:
-        self.agents = agents
+    def __init__(self, agents: Agents, study: Study) -> None:
+        self.agents, self.study = agents, study
         refuse_one_machine_twice(facts_of(agents))
         self.capacities = capacities_of(agents)
-        self.room = common_capacity(self.capacities)
+        self.room = room_apart(study, common_capacity(self.capacities))
         self.on: Mapping[str, Mapping[str, RemoteProvider]] = {}
         self.providers: Mapping[str, Provider] = {}
 
     def resolved(self, environments: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
         self.on = providers_on(self.agents, environments)
-        self.providers = {spec.name: next(iter(self.on[spec.name].values())) for spec in environments}
+        if self.study.apart:
+            machines = self.study.machines
+            self.providers = {
+                spec.name: SpreadProvider(self.agents, self.on[spec.name], machines) for spec in environments
+            }
+        else:
+            self.providers = {spec.name: next(iter(self.on[spec.name].values())) for spec in environments}
         return [spec.model_copy(update={"provider": self.providers[spec.name].name}) for spec in environments]
 
     def checked(self, spec: EnvironmentSpec, shape: ClusterShape, image: ImageSpec) -> tuple[Problem, ...]:
         """The same, on any of them."""
         on = self.on[spec.name]
+        if self.study.apart:
+            nodes = placed(shape, placements(self.study)[0], self.capacities)
+            return (*unlike(spec.name, on), *self.providers[spec.name].check(spec, nodes, self.room))
         own = on[next(iter(on))].workload_problems(spec) if image.workload else ()
         return (*own, *unlike(spec.name, on), *problems_on(self.agents, on, spec, shape, self.capacities))
 

@@ -183,6 +183,7 @@ class Provider(Protocol):
         tuple[str, ...]
     ]  # programs of which one process runs one node; () where nodes have no such process
     install_hint: str  # how to make it work where it does not
+    in_parts: ClassVar[bool] = False  # whether it can make a part of a cluster whose other nodes are elsewhere
 
     @property
     def provision_estimate_s(self) -> float: ...

@@ -68,6 +68,7 @@ class Container(Client, Provider):
         fresh_per_cell=True,
     )
     provision_estimate_s = 2.5
+    in_parts = True
     force: tuple[str, ...] = ()  # additional words that make `rm --force` kill at once
 
     def slowdown(self, options: ContainerOptions) -> float:

@@ -71,6 +71,7 @@ class Host(Provider):
     name = "host"
     options = HostOptions
     runners = ()
+    in_parts = True
     install_hint = (
         "as root: apt-get install util-linux iproute2 uidmap, and a line for this user in /etc/subuid and /etc/subgid"
     )
