@@ -12,6 +12,7 @@ from vtax.evidence.campaign import Evidence, against_first, observed, shown
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.facts.cpu import cpu_list
+from vtax.launchers import started
 from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Severity
@@ -175,7 +176,8 @@ def transport(evidence: Evidence) -> Iterator[Result]:
     """M03: shared memory or TCP, inside a node and between nodes."""
     paths: dict[tuple[str, str], str] = {}
     for (environment, label), trials in evidence.entries().items():
-        if known := {path for trial in trials for step in trial.steps if (path := path_of(step.argv))}:
+        commands = (started(step.argv) for trial in trials for step in trial.steps)
+        if known := {command.path for command in commands if command and command.path}:
             paths[environment, label] = shown(sorted(known))
         if evidence.facts(trials, "single_copy_failures"):
             message = (
@@ -209,15 +211,6 @@ def latencies(evidence: Evidence) -> Iterator[Result]:
             else:
                 message = f"{said}{evidence.reference}: another MPI transport, or ranks on one machine"
                 yield Failed(message, environment, benchmark)
-
-
-def path_of(argv: tuple[str, ...]) -> str:
-    """How ranks reach each other, by the words of mpirun; "" for another program."""
-    if "mpirun" not in argv or "btl" not in argv:
-        return ""
-    inside = "shared memory" if "sm" in argv[argv.index("btl") + 1].split(",") else "TCP"
-    alone = any(word.startswith("localhost:") for word in argv)
-    return f"{inside} between all ranks" if alone else f"{inside} inside a node, TCP between nodes"
 
 
 @row(
@@ -282,9 +275,8 @@ def bound_threads(evidence: Evidence, trial: TrialRecord) -> Iterator[Result]:
 def threads_of(evidence: Evidence, record: TrialRecord) -> int | None:
     """Threads of all nodes of a trial together, as far as its command line or its output says."""
     for step in record.steps:
-        if "mpirun" in step.argv and "--np" in step.argv:
-            each = next((word.partition("=")[2] for word in step.argv if word.startswith("OPENBLAS_NUM_THREADS=")), "1")
-            return int(step.argv[step.argv.index("--np") + 1]) * int(each)
+        if found := started(step.argv):
+            return found.ranks * found.threads
     counts = [int(facts["threads"]) for facts in evidence.facts((record,), "threads")]
     return max(counts) * max(1, len(record.nodes)) if counts else None
 

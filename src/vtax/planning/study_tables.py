@@ -86,12 +86,14 @@ class NodesTable(Table):
     """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs.
 
     `place` is for several machines: whole clusters "together" on each of them in turn, "spread" with each node on a
-    machine alone, or a table with the machine of every node."""
+    machine alone, or a table with the machine of every node. With `share_cpus`, more workers than the machine has CPUs
+    share them, one CPU and so one rank each."""
 
     workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 2
     cpus: Literal["auto"] | Count = "auto"
     memory: SizeOrAuto = "auto"
     disk: SizeOrAuto = "auto"
+    share_cpus: bool = False
     place: Literal["together", "spread"] | dict[Name, Name] = TOGETHER
     overrides: dict[str, NodeOverride] = Field(default_factory=dict)
 
@@ -167,6 +169,7 @@ class BenchmarkTable(BaseModel):
     load: str = ""
     alone: bool = True
     one_way: bool = False
+    all_pairs: bool = False
     exploratory: bool = False
     matrix: dict[str, list[str | int | float]] = Field(default_factory=dict)
 

@@ -22,6 +22,7 @@ from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
 from vtax.facts.perf import Subject
 from vtax.facts.processes import parent_of
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
@@ -83,7 +84,7 @@ class Host(Provider):
     def slowdown(self, options: HostOptions) -> float:
         return 1.0
 
-    def launcher(self, options: HostOptions) -> Mpirun:
+    def launcher(self, options: HostOptions) -> Launcher:
         if bridged(options):
             return Mpirun(interface=network.INTERFACE, transport=options.mpi_transport)
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
