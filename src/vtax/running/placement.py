@@ -18,6 +18,7 @@ from vtax.facts.cpu import cpu_list
 from vtax.launchers.base import Ranks, ranks_for, share_cpus
 from vtax.model.nodes import Target
 from vtax.providers.base import Cluster
+from vtax.wording import shortened
 
 LAUNCH_S = 60.0
 PROGRAM = "vtax-world"
@@ -51,7 +52,7 @@ def placement(cluster: Cluster, target: Target) -> Outcome:
     result = transport.run(("sh", "-s"), timeout_s=LAUNCH_S, directory=target.directory, stdin=script)
     if result.exit_code != 0:
         raise ProvisionError(
-            f"environment {cluster.environment.name!r}: {launcher.program} does not start on {listed(target.names)}",
+            f"environment {cluster.environment.name!r}: {launcher.program} does not start on {shortened(target.names)}",
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
             remedy="run `vtax up` for such a cluster to examine by hand",
         )
@@ -62,11 +63,6 @@ def placement(cluster: Cluster, target: Target) -> Outcome:
     passed, wrong_places = placed(target, ranks, found, name)
     world = f"mpi world {target.label}: {ranks.total} ranks, each of which sees all"
     return [world, *passed, *memory(target, found)] if passed else [], wrong_places
-
-
-def listed(names: Sequence[str]) -> str:
-    """All names, or the first and the last of many."""
-    return ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]} ({len(names)} nodes)"
 
 
 def answers(text: str) -> tuple[Rank, ...]:
@@ -85,7 +81,7 @@ def worlds_differ(found: Sequence[Rank], planned: int, launcher: str) -> str:
             "library belong together?"
         )
     if worlds not in ([planned], []):
-        return f"ranks see worlds of {listed([str(size) for size in worlds])} ranks, but the plan has {planned}"
+        return f"ranks see worlds of {shortened([str(size) for size in worlds])} ranks, but the plan has {planned}"
     if len(found) != planned:
         return f"{len(found)} ranks answered, but the plan has {planned}"
     if [rank.number for rank in found] != list(range(planned)):

@@ -6,9 +6,12 @@ from collections import Counter
 
 import pytest
 
-from vtax.model.nodes import Scope
+from vtax.cli.plan import _nodes
+from vtax.model.nodes import ClusterShape, HostCapacity, Scope
 from vtax.model.study import BenchmarkSpec
 from vtax.planning.pairs import number_of_pairs, pairs_of, sentence
+from vtax.planning.shape import cluster_shape
+from vtax.planning.study import parse
 
 BOTH_WAYS = BenchmarkSpec(name="ping", label="ping", scopes=(Scope.PAIRS,))
 ONE_WAY = BOTH_WAYS.model_copy(update={"one_way": True})
@@ -75,3 +78,43 @@ def test_what_the_plan_says_of_a_sample() -> None:
         "server of 2 (`all_pairs = true` measures all)"
     )
     assert sentence(ONE_WAY, 12).startswith("ping runs between 24 of 66 pairs of 12 nodes")
+
+
+# --- nodes that share CPUs -------------------------------------------------------------------------------------------
+
+TWO_CPUS = HostCapacity(cpu_ids=(0, 1), memory_bytes=64 * 2**30)
+
+
+def shaped(workers: int, nodes: str) -> tuple[ClusterShape, list[tuple[str, str]]]:
+    text = 'name = "s"\nbaseline = "host"\n[environments.host]\nprovider = "host"\n[[benchmarks]]\nname = "ping"\n'
+    shape, problems = cluster_shape(parse(f"{text}[nodes]\nworkers = {workers}\n{nodes}", "(test)"), TWO_CPUS)
+    return shape, [(problem.severity.value, problem.message) for problem in problems]
+
+
+def test_sixty_four_nodes_share_two_cpus_where_the_study_says_so() -> None:
+    shape, problems = shaped(63, "share_cpus = true\n")
+    assert Counter(node.cpu_ids for node in shape.nodes) == {(0,): 32, (1,): 32}
+    assert {node.cpus for node in shape.nodes} == {1}
+    assert problems == [("warning", "64 nodes share 2 CPUs (`share_cpus`), with one rank each")]
+
+
+def test_without_that_key_they_do_not() -> None:
+    _, problems = shaped(63, "")
+    assert problems == [("blocker", "the workers need 63 CPUs together, but this machine offers 2")]
+
+
+def test_nodes_that_share_cpus_have_one_each() -> None:
+    _, problems = shaped(3, "share_cpus = true\ncpus = 2\n")
+    assert problems == [("blocker", "nodes that share CPUs have one CPU each, and master has 2")]
+
+
+def test_a_study_without_the_keys_has_no_trace_of_them() -> None:
+    entry = BOTH_WAYS.model_dump(mode="json")
+    assert "all_pairs" not in entry
+    assert ALL.model_dump(mode="json")["all_pairs"] is True
+
+
+def test_many_nodes_in_a_line() -> None:
+    shape, _ = shaped(63, 'share_cpus = true\nmemory = "256 MiB"\n')
+    assert _nodes(shape.nodes) == ("64 on 2 CPUs: master, worker1 and 62 more (1 CPU and 256 MiB each)")
+    assert _nodes(shape.nodes[:2]) == "master (CPU 1, 256 MiB) and worker1 (CPU 0, 256 MiB)"
