@@ -17,8 +17,9 @@ RESAMPLES = 3  # rounds and iterations of a bootstrap
 GUESTS = 4  # and from here on: environments of fewer rounds, two streams for each number of rounds
 
 
-def orders_of_rounds(seed: int, rounds: Sequence[int]) -> list[list[int]]:
+def orders_of_rounds(seed: int, rounds: Sequence[int], machine: int = 0) -> list[list[int]]:
     """For every round, the order of the environments that take part in it; `rounds` is in how many each one does.
+    Several machines, numbered from 1, each have their own orders.
 
     Environments of equally many rounds are balanced among themselves. Those of fewer rounds come together, before all
     that have more or after them, which is balanced as the order of two environments is: so the order of the others
@@ -28,8 +29,8 @@ def orders_of_rounds(seed: int, rounds: Sequence[int]) -> list[list[int]]:
     for place, count in enumerate(sorted(set(rounds), reverse=True)):
         members = [i for i, own in enumerate(rounds) if own == count]
         stream = GUESTS + 2 * place
-        among = environment_orders(seed, count, len(members), stream if place else ENVIRONMENTS)
-        sides = environment_orders(seed, count, 2, stream + 1)
+        among = environment_orders(seed, count, len(members), stream if place else ENVIRONMENTS, machine)
+        sides = environment_orders(seed, count, 2, stream + 1, machine)
         for number, (own, side) in enumerate(zip(among, sides, strict=True)):
             group = [members[i] for i in own]
             orders[number] = [*group, *orders[number]] if side[0] else [*orders[number], *group]
@@ -41,7 +42,9 @@ def exchangeable(a: int, b: int, rounds: Sequence[int]) -> int:
     return sum(own == a for own in rounds) if a == b else 2
 
 
-def environment_orders(seed: int, rounds: int, environments: int, stream: int = ENVIRONMENTS) -> list[list[int]]:
+def environment_orders(
+    seed: int, rounds: int, environments: int, stream: int = ENVIRONMENTS, machine: int = 0
+) -> list[list[int]]:
     """For every round, the order of the environments 0 to `environments` - 1.
 
     Each block of as many rounds as there are environments is a Latin square: each is once at every place.
@@ -51,7 +54,7 @@ def environment_orders(seed: int, rounds: int, environments: int, stream: int = 
     """
     orders: list[list[int]] = []
     while environments and len(orders) < rounds:
-        random = generator(seed, len(orders) + 1, stream)
+        random = generator(seed, len(orders) + 1, stream, machine)
         symbols = [int(i) for i in random.permutation(environments)]
         shifts = [int(i) for i in random.permutation(environments)]
         mirrored = environments % 2 == 1 and len(orders) % (2 * environments) >= environments
@@ -114,7 +117,7 @@ def planned_order(plan: Plan, alternating: Callable[[int], bool]) -> list[Planne
     """All trials of a plan as they run. `alternating` says of which rounds the trials alternate between the cells; in
     all others one cell follows the other."""
     ordered: list[PlannedTrial] = []
-    for number, group in groupby(plan.cells, key=lambda cell: cell.round):
+    for (number, _), group in groupby(plan.cells, key=lambda cell: cell.block):
         cells = tuple(group)
         if alternating(number):
             ordered += [trial for _, trial in trials_in_order(cells)]
@@ -123,8 +126,8 @@ def planned_order(plan: Plan, alternating: Callable[[int], bool]) -> list[Planne
     return ordered
 
 
-def generator(seed: int, number: int, what: int) -> Generator:
-    """The random numbers of one purpose in one round."""
+def generator(seed: int, number: int, what: int, machine: int = 0) -> Generator:
+    """The random numbers of one purpose in one round, on one of several machines (from 1), or on this one (0)."""
     from numpy.random import PCG64, Generator, SeedSequence
 
-    return Generator(PCG64(SeedSequence([seed, number, what])))
+    return Generator(PCG64(SeedSequence([seed, number, what, machine] if machine else [seed, number, what])))

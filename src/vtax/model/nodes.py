@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from vtax.model.names import StudyName
-from vtax.model.record import Record
+from vtax.model.record import Record, is_empty
 
 MOST_WORKERS = 64
 MOST_CPUS = 65_536
@@ -42,7 +42,8 @@ class Phase(StrEnum):
 
 class NodeShape(Record):
     """What one node must have in every environment. `cpu_ids` are CPUs of the host, `cpus` of them; `last_cache_bytes`
-    is the sum of the last-level caches behind them, None where it is unknown."""
+    is the sum of the last-level caches behind them, None where it is unknown. `machine` is the host's name in the
+    study, "" for this machine; in a plan's own shape it is always "", because cells put the nodes on machines."""
 
     name: StudyName
     role: Role
@@ -51,6 +52,7 @@ class NodeShape(Record):
     memory_bytes: int
     disk_bytes: int
     last_cache_bytes: int | None = None
+    machine: str = Field(default="", exclude_if=is_empty)
 
 
 class ClusterShape(Record):

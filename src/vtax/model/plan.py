@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -10,9 +10,9 @@ from pydantic import Field, JsonValue
 
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
-from vtax.model.names import Name, TrialId
+from vtax.model.names import Name, StudyName, TrialId
 from vtax.model.nodes import ClusterShape, HostCapacity, Phase, Target
-from vtax.model.record import FORMAT, TRIALS, Count, Record
+from vtax.model.record import FORMAT, TRIALS, Count, Record, is_empty
 from vtax.model.study import EnvironmentSpec, Interleave, Study
 
 WORK = 50_000  # of a plan: what its trials repeat
@@ -112,13 +112,29 @@ class PlannedTrial(Record):
 
 
 class Cell(Record):
-    """One environment in one round, on a freshly provisioned cluster. `estimate_s` is of all of it, 0 if unknown."""
+    """One environment in one round, on a freshly provisioned cluster. `estimate_s` is of all of it, 0 if unknown.
+
+    `machine` has the whole cluster; or `placement` is the machine of each node. Both are empty on this machine.
+    """
 
     id: Name
     round: Count
     environment: Name
     trials: Annotated[tuple[PlannedTrial, ...], Field(max_length=TRIALS)]
     estimate_s: float = 0.0
+    machine: str = Field(default="", exclude_if=is_empty)
+    placement: Mapping[StudyName, StudyName] = Field(default_factory=dict, exclude_if=is_empty)
+
+    @property
+    def block(self) -> tuple[int, str]:
+        """Round and machine: cells of one block are compared with each other."""
+        return self.round, self.machine
+
+
+def busiest_s(cells: Sequence[Cell]) -> float:
+    """About how long some cells take, s: machines that each have whole rounds work at the same time."""
+    machines = {cell.machine for cell in cells}
+    return max((sum(cell.estimate_s for cell in cells if cell.machine == name) for name in machines), default=0)
 
 
 class Origin(StrEnum):
@@ -133,6 +149,8 @@ class Plan(Record):
 
     `interleave` "trial": all clusters of a round exist at once, all but one paused, and trials alternate between them.
     "cell", also where the study asks for "trial" and the machine is too small: one cluster after the other.
+
+    With machines of the study's own, `capacities` is what each of them has, and `capacity` what every one has at least.
     """
 
     format: int = FORMAT
@@ -149,6 +167,7 @@ class Plan(Record):
     problems: tuple[Problem, ...] = ()
     estimate_s: float
     interleave: Interleave = "cell"
+    capacities: Mapping[StudyName, HostCapacity] = Field(default_factory=dict, exclude_if=is_empty)
     sha256: str = ""
 
     def work_of(self, environment: str, work: str) -> Work:
@@ -165,7 +184,7 @@ class Plan(Record):
 
     def estimate_until(self, round_: int) -> float:
         """About how long the campaign takes up to and with a round, s."""
-        return sum(cell.estimate_s for cell in self.cells if cell.round <= round_)
+        return busiest_s([cell for cell in self.cells if cell.round <= round_])
 
     def until(self, round_: int) -> Plan:
         """What was due when the campaign ended after a round: the same plan without the cells of later ones."""

@@ -16,6 +16,11 @@ Count = Annotated[int, Field(ge=0, le=TRIALS)]  # of rounds, or of what is repea
 Seconds = Annotated[float, Field(ge=0)]  # a time or a duration
 
 
+def is_empty(value: object) -> bool:
+    """For `exclude_if`: fields that only some campaigns have leave no trace in the artefacts of all others."""
+    return not value
+
+
 class Record(BaseModel):
     """A frozen record that refuses unknown fields and numbers that are not finite."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from vtax.model.names import MountPoint, Name, Sha256, WorkloadName, WorkloadSource
+from vtax.model.names import Destination, MountPoint, Name, Sha256, StudyName, WorkloadName, WorkloadSource
 from vtax.model.nodes import Scope
-from vtax.model.record import Count, Record
+from vtax.model.record import Count, Record, is_empty
 
 # What becomes an argument of mmdebstrap or a line of apt's sources: no option, no bracket, no white space gets through,
 # whether it comes from a study file or from the plan of a campaign.
@@ -49,6 +49,15 @@ Snapshot = Annotated[
     str, Field(pattern=r"^(20[0-9]{2}-[0-9]{2}-[0-9]{2}|20[0-9]{6}T[0-9]{6}Z)?$"), AfterValidator(_existing)
 ]
 Interleave = Literal["trial", "cell"]  # what alternates between the environments of a round
+# Where a study with several machines has its nodes: all of a cluster on one machine, and clusters in turn on each; one
+# node on each machine; or a table, node -> machine.
+TOGETHER: Final = "together"
+SPREAD: Final = "spread"
+Place = Literal["together", "spread"] | Mapping[StudyName, StudyName]
+
+
+def _is_together(place: object) -> bool:
+    return place == TOGETHER
 
 
 class Selection(Record):
@@ -154,11 +163,20 @@ class Equivalence(NamedTuple):
         return cls(1 / (1 + margin), 1 + margin, math.log1p(margin))
 
 
+class MachineSpec(Record):
+    """A machine on which clusters are created: `ssh` is what one gives to `ssh`, so anything that ~/.ssh/config
+    understands. `directory` is where vtax keeps its files there; "" is below the user's home directory."""
+
+    ssh: Destination
+    directory: str = Field(default="", exclude_if=is_empty)
+
+
 class Study(Record):
     """A study file, validated, with every default filled in; sizes may still be "auto" (None).
 
     `looks` are the numbers of complete rounds after which the results may be analysed, the last one being `rounds`.
-    A study with one look, at its end, has a fixed number of rounds.
+    A study with one look, at its end, has a fixed number of rounds. Without `machines` all clusters are on this
+    machine; with several, `rounds` are rounds on each of them.
     """
 
     name: str
@@ -184,6 +202,8 @@ class Study(Record):
     benchmarks: tuple[BenchmarkSpec, ...]
     scores: tuple[ScoreSpec, ...] = ()
     ladder: tuple[str, ...] = ()  # environments, each to be compared with the one before it
+    machines: Mapping[StudyName, MachineSpec] = Field(default_factory=dict, exclude_if=is_empty)
+    place: Place = Field(default=TOGETHER, exclude_if=_is_together)
     files: Mapping[str, bytes] = Field(default_factory=dict, exclude=True, repr=False)  # of its folder, by their hashes
 
     @model_validator(mode="before")
@@ -219,6 +239,16 @@ class Study(Record):
     @property
     def equivalence(self) -> Equivalence:
         return Equivalence.of(self.margin)
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Master first, then the workers in order."""
+        return ("master", *(f"worker{number}" for number in range(1, self.workers + 1)))
+
+    @property
+    def alternatives(self) -> tuple[str, ...]:
+        """The machines that each have whole rounds alone; () where a round uses this machine, or all of them."""
+        return tuple(self.machines) if self.place == TOGETHER else ()
 
     @property
     def control_name(self) -> str | None:

@@ -17,10 +17,11 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Phase, Scope, Target
-from vtax.model.plan import WORK, Cell, Load, Plan, PlannedTrial, Work
+from vtax.model.plan import WORK, Cell, Load, Plan, PlannedTrial, Work, busiest_s
 from vtax.model.record import TRIALS
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Selection, Study
 from vtax.planning.interleaving import arranged
+from vtax.planning.placement import common_shape, placements
 from vtax.planning.selections import selected, unselected
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
@@ -38,11 +39,12 @@ def make_plan(
     *,
     left_out: Sequence[str] = (),
     problems: Sequence[Problem] = (),
+    capacities: Mapping[str, HostCapacity] | None = None,
 ) -> Plan:
     """The plan of `study` for the environments in `providers` (name -> provider), in the study's order.
 
-    `left_out` are sentences: what of the study is not run, and why. Raises UsageError for parameters that do not
-    fit the shape.
+    `left_out` are sentences: what of the study is not run, and why. `capacities` are those of the study's own machines,
+    and `capacity` is what they have in common. Raises UsageError for parameters that do not fit the shape.
     """
     capabilities = {
         spec.name: _capabilities(spec, providers[spec.name]) for spec in study.environments if spec.name in providers
@@ -50,7 +52,7 @@ def make_plan(
     environments = tuple(selected(spec, providers[spec.name]) for spec in study.environments if spec.name in providers)
     brief = [spec.name for spec in environments if spec.selection.rounds_of(study.rounds) < study.rounds]
     arrangement = arranged(study, capacity, capabilities, brief)
-    shape = arrangement.shape
+    shape = common_shape(study, arrangement.shape, capacities or {})
     _refuse_too_much(study, environments, shape)
     frozen, unfit = _freeze(study, shape)
     work: list[Work] = []
@@ -83,8 +85,9 @@ def make_plan(
             cells=cells,
             left_out=tuple(skipped),
             problems=(*problems, *arrangement.problems, *_provider_problems(environments, providers, work)),
-            estimate_s=round(sum(cell.estimate_s for cell in cells), 1),
+            estimate_s=round(busiest_s(cells), 1),
             interleave=arrangement.interleave,
+            capacities=capacities or {},
         )
     )
 
@@ -102,7 +105,9 @@ def _refuse_too_much(study: Study, environments: Sequence[EnvironmentSpec], shap
         for entry in study.benchmarks
         if entry.alone and spec.selection.has(entry.label)
     )
-    cells = sum(spec.selection.rounds_of(study.rounds) for spec in environments)
+    each = max(1, len(study.alternatives))
+    trials *= each
+    cells = each * sum(spec.selection.rounds_of(study.rounds) for spec in environments)
     for count, what, most in (
         (cells, "cells", TRIALS),
         (trials, "trials", TRIALS),
@@ -305,18 +310,34 @@ def _capabilities(spec: EnvironmentSpec, provider: Provider) -> Capabilities:
 def _cells(
     study: Study, environments: Sequence[EnvironmentSpec], frozen: Sequence[_Frozen], work: Sequence[Work]
 ) -> list[Cell]:
-    """All cells in the order in which they run: rounds are blocks, environments in balanced random order inside."""
+    """All cells in the order in which they run: rounds are blocks, environments in balanced random order inside.
+
+    Where machines have whole rounds alone, every one has each round, with its own order; they work at the same time.
+    """
     has = {(item.environment, item.id) for item in work}
     cells = []
-    orders = orders_of_rounds(study.seed, [spec.selection.rounds_of(study.rounds) for spec in environments])
-    for number, order in enumerate(orders, start=1):
+    rounds = [spec.selection.rounds_of(study.rounds) for spec in environments]
+    machines = study.alternatives
+    orders = {name: orders_of_rounds(study.seed, rounds, i) for i, name in enumerate(machines, start=1)}
+    orders = orders or {"": orders_of_rounds(study.seed, rounds)}
+    placed = placements(study)
+    for number in range(1, max(rounds, default=0) + 1):
         items = [frozen[i] for i in benchmark_order(study.seed, number, len(frozen))]
-        for position in order:
+        for machine, position in ((name, position) for name in orders for position in orders[name][number - 1]):
             environment, chosen = environments[position].name, environments[position].selection
-            cell = f"r{number:03d}-{environment}"
+            cell = "-".join((f"r{number:03d}", *((machine,) if machine else ()), environment))
             mine = [item for item in items if (environment, item.id) in has]
             trials = tuple(trial for item in mine for trial in _trials(cell, item, chosen))
-            cells.append(Cell(id=cell, round=number, environment=environment, trials=trials))
+            cells.append(
+                Cell(
+                    id=cell,
+                    round=number,
+                    environment=environment,
+                    trials=trials,
+                    machine=machine,
+                    placement=placed[number - 1] if placed else {},
+                )
+            )
     return cells
 
 

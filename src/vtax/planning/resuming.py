@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from vtax import __version__, files
@@ -85,9 +86,10 @@ def with_own_code(plan: Plan) -> tuple[str, ...]:
 
 def made_again(plan: Plan, providers: Mapping[str, Provider]) -> Plan:
     """The plan that this version of vtax makes of the study and the capacity that are recorded in `plan`."""
-    again = make_plan(plan.study, plan.capacity, providers)
+    make = partial(make_plan, plan.study, plan.capacity, providers, capacities=plan.capacities)
+    again = make()
     known = len(plan.left_out) - len(again.left_out)  # what was missing on the machine comes first
-    return make_plan(plan.study, plan.capacity, providers, left_out=plan.left_out[:known]) if known > 0 else again
+    return make(left_out=plan.left_out[:known]) if known > 0 else again
 
 
 def foreign(directory: Path) -> tuple[Path, ...]:

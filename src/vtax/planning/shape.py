@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Role
@@ -12,6 +12,7 @@ from vtax.units import format_bytes
 MEMORY_STEP = 256 * 2**20
 AUTO_MEMORY_SHARE = 0.6  # of the host's memory, for all nodes together: the host keeps the rest
 AUTO_MEMORY_MOST = 4 * 2**30
+MASTER = Role.MASTER.value  # the name of the only node in this role
 AUTO_DISK = 4 * 2**30
 SMALLEST_MEMORY = 256 * 2**20  # less does not hold OpenSSH, Open MPI and a benchmark together
 
@@ -19,23 +20,14 @@ SMALLEST_MEMORY = 256 * 2**20  # less does not hold OpenSSH, Open MPI and a benc
 def cluster_shape(study: Study, capacity: HostCapacity, clusters: int = 1) -> tuple[ClusterShape, tuple[Problem, ...]]:
     """The shape, and what is wrong with it: a blocker when the host has less than the study asks for. Automatic sizes
     share the machine's memory between as many clusters as hold it at once.
-
-    Workers get their CPUs first, one after the other, so that they share none as long as the host has enough; the
-    master takes what is left, and shares when nothing is left.
     """
-    names = ["master", *(f"worker{number}" for number in range(1, study.workers + 1))]
+    names = study.node_names
     sizes = {name: _sizes(name, study, capacity, clusters) for name in names}
-    given: dict[str, tuple[int, ...]] = {}
-    position = 0
-    for name in [*names[1:], names[0]]:
-        cpus = sizes[name][0]
-        ids = [capacity.cpu_ids[(position + i) % len(capacity.cpu_ids)] for i in range(cpus)]
-        given[name] = tuple(sorted(set(ids)))
-        position += cpus
+    given = dealt({name: sizes[name][0] for name in names}, capacity.cpu_ids)
     nodes = tuple(
         NodeShape(
             name=name,
-            role=Role.MASTER if name == "master" else Role.WORKER,
+            role=Role.MASTER if name == MASTER else Role.WORKER,
             cpus=sizes[name][0],
             cpu_ids=given[name],
             memory_bytes=sizes[name][1],
@@ -45,6 +37,21 @@ def cluster_shape(study: Study, capacity: HostCapacity, clusters: int = 1) -> tu
         for name in names
     )
     return ClusterShape(nodes=nodes), _problems(nodes, capacity)
+
+
+def dealt(wanted: Mapping[str, int], cpu_ids: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """The CPUs of each node on one machine; `wanted` is how many, with the master first.
+
+    Workers get their CPUs first, one after the other, so that they share none as long as the host has enough; the
+    master takes what is left, and shares when nothing is left.
+    """
+    given: dict[str, tuple[int, ...]] = {}
+    position = 0
+    for name in sorted(wanted, key=lambda name: name == MASTER):
+        ids = [cpu_ids[(position + i) % len(cpu_ids)] for i in range(wanted[name])]
+        given[name] = tuple(sorted(set(ids)))
+        position += wanted[name]
+    return given
 
 
 def _sizes(name: str, study: Study, capacity: HostCapacity, clusters: int) -> tuple[int, int, int]:

@@ -21,9 +21,11 @@ from vtax.model.study import (
     BenchmarkSpec,
     EnvironmentSpec,
     ImageSpec,
+    MachineSpec,
     Study,
     WorkloadSpec,
 )
+from vtax.planning.machine_mistakes import machine_mistakes
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
 from vtax.planning.presets import study_text
 from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
@@ -94,6 +96,7 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     names = list(named) if isinstance(named, dict) else []
     mistakes += _cross_checks(raw, names, entries, nodes)
     mistakes += selection_mistakes(raw, environments, entries)
+    mistakes += machine_mistakes(raw, names, nodes)
     if mistakes or table is None:
         raise StudyError(source, sorted(set(mistakes), key=lambda mistake: mistake.path))
     return _study(table, environments, entries)
@@ -160,6 +163,10 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         ),
         benchmarks=entries,
         ladder=tuple(table.ladder),
+        machines={
+            name: MachineSpec(ssh=one.ssh, directory=one.directory or "") for name, one in table.machines.items()
+        },
+        place=table.nodes.place,
         scores=tuple(score.spec for score in table.scores),
     )
     return with_control(study) if table.control else study

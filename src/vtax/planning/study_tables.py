@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vtax.model.names import STUDY_NAME as NAME
-from vtax.model.names import WORKLOAD_SOURCE, MountPoint, WorkloadName
+from vtax.model.names import WORKLOAD_SOURCE, Destination, MountPoint, WorkloadName
 from vtax.model.nodes import MOST_WORKERS, Scope
 from vtax.model.record import Record
 from vtax.model.study import (
+    TOGETHER,
     Component,
     Interleave,
     KernelFlavour,
@@ -56,6 +57,7 @@ SizeOrAuto = Annotated[Literal["auto"] | int, BeforeValidator(_size_or_auto), Wi
 Duration = Annotated[float, BeforeValidator(_duration), Field(ge=0), WithJsonSchema(DURATION_SCHEMA)]
 Count = Annotated[int, Field(ge=1, le=1024)]
 MOST_ROUNDS = 1000
+MOST_MACHINES = 1 + MOST_WORKERS
 Rounds = Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
 Iterations = Annotated[int, Field(ge=1, le=1000)]
 
@@ -72,13 +74,25 @@ class NodeOverride(Table):
     disk: Size | None = None
 
 
+class MachineTable(Table):
+    """A machine that clusters are created on: `ssh` is what one gives to the command `ssh`. Without any
+    `[machines.NAME]` it is this machine. vtax keeps its files in `directory` there."""
+
+    ssh: Destination
+    directory: Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")] | None = None
+
+
 class NodesTable(Table):
-    """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs."""
+    """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs.
+
+    `place` is for several machines: whole clusters "together" on each of them in turn, "spread" with each node on a
+    machine alone, or a table with the machine of every node."""
 
     workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 2
     cpus: Literal["auto"] | Count = "auto"
     memory: SizeOrAuto = "auto"
     disk: SizeOrAuto = "auto"
+    place: Literal["together", "spread"] | dict[Name, Name] = TOGETHER
     overrides: dict[str, NodeOverride] = Field(default_factory=dict)
 
 
@@ -176,6 +190,7 @@ class StudyFile(Table):
     ladder: list[str] = Field(default_factory=list)
     scores: list[ScoreTable] = Field(default_factory=list)
     nodes: NodesTable = Field(default_factory=NodesTable)
+    machines: dict[Name, MachineTable] = Field(default_factory=dict, max_length=MOST_MACHINES)
     shared: SharedTable = Field(default_factory=SharedTable)
     image: ImageTable = Field(default_factory=ImageTable)
     benchmarks: list[dict[str, Any]] = Field(min_length=1)

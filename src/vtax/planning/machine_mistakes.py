@@ -1,0 +1,57 @@
+"""What is wrong with the machines of a study, and with where it places its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from vtax.errors import Mistake
+from vtax.model.study import SPREAD, TOGETHER
+from vtax.planning.mistakes import unknown_choice
+from vtax.wording import listed, plural
+
+
+def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes: Sequence[str]) -> Iterable[Mistake]:
+    """Machines that are one machine, names that cannot be told apart, and nodes that have no machine."""
+    table, about = raw.get("machines", {}), raw.get("nodes")
+    place = about.get("place", TOGETHER) if isinstance(about, dict) else TOGETHER
+    if not isinstance(table, dict):
+        return  # the validation of the file has reported that
+    machines = list(table)
+    if not machines:
+        if isinstance(about, dict) and "place" in about:
+            yield Mistake("nodes.place", "the study has no machines", "add a table [machines.NAME] with its `ssh`")
+        return
+    yield from _same(table)
+    names = [f"{machine}-{environment}" for machine in machines for environment in environments]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Mistake("machines", f'two pairs of machine and environment would be called "{name}"', "rename one")
+    if isinstance(place, dict):
+        yield from _table_mistakes(place, machines, nodes)
+    elif place == SPREAD and len(machines) < len(nodes):
+        yield Mistake(
+            "nodes.place",
+            f'"spread" needs a machine for each of {len(nodes)} nodes, not {plural(len(machines), "machine")}',
+            "use fewer workers or more machines, or a table: node = machine",
+        )
+
+
+def _same(table: Mapping[str, Any]) -> Iterable[Mistake]:
+    """Machines with the same destination: results of one machine would count as those of several."""
+    first: dict[object, str] = {}
+    for name, one in table.items():
+        to = one.get("ssh") if isinstance(one, dict) else None
+        if isinstance(to, str) and first.setdefault(to, name) != name:
+            yield Mistake(f"machines.{name}.ssh", f'machine "{first[to]}" has the same address', "remove one of them")
+
+
+def _table_mistakes(place: Mapping[str, Any], machines: Sequence[str], nodes: Sequence[str]) -> Iterable[Mistake]:
+    for node, machine in place.items():
+        if node not in nodes:
+            yield unknown_choice(f"nodes.place.{node}", node, nodes, "node")
+        if machine not in machines:
+            yield unknown_choice(f"nodes.place.{node}", machine, machines, "machine")
+    if missing := [node for node in nodes if node not in place]:
+        yield Mistake("nodes.place", f"no machine for {listed(missing)}", "name the machine of every node")
+    if unused := [machine for machine in machines if machine not in place.values()]:
+        yield Mistake("nodes.place", f"no node is on {listed(unused)}", "place a node there, or remove the machine")
