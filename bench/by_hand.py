@@ -62,7 +62,7 @@ SHORTER = {  # beginning of a workload's name -> keys of its entries by which a 
     "sevenzip": 'run = { command = ["7z", "b", "1", "-mmt1", "-md18"] }',
     "fio": 'values = { size = "64m" }\nrun = { seconds = 1 }',
     "wakeups": "run = { seconds = 1.5 }",
-    **dict.fromkeys(("nginx", "sockperf", "netperf", "openssl", "syscalls"), "run = { seconds = 1 }"),
+    **dict.fromkeys(("nginx", "sockperf", "netperf", "openssl", "syscalls", "mpi"), "run = { seconds = 1 }"),
 }
 
 
@@ -79,9 +79,18 @@ def main() -> int:
         print(table(recorded(asked.file)))
         return 0
     until = time.monotonic() + 60 * asked.minutes
-    unread = [name for name in asked.workloads or workloads() if not measured(name, asked, until)]
+    unread = [name for name in asked.workloads or workloads() if not finished(name, asked, until)]
     print("enough pairs of all" if not unread else f"not finished: {' '.join(unread)}; give the same command again")
     return int(bool(unread))
+
+
+def finished(workload: str, asked: argparse.Namespace, until: float) -> bool:
+    """Whether there are enough pairs of a workload now. A run that failed ends this time, and is shown."""
+    try:
+        return measured(workload, asked, until)
+    except SystemExit as failure:
+        print(f"{workload}: a run failed: {failure}", file=sys.stderr)
+        return False
 
 
 def measured(workload: str, asked: argparse.Namespace, until: float) -> bool:
