@@ -15,7 +15,10 @@ from vtax.model.trial import Status
 SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap")
 ASYNCHRONOUS = ("libaio", "posixaio")
 FASTER = 1.3  # than the machine that it runs on: more than noise between rounds
-DIRECT_REFUSED = ("direct=1", "Invalid argument")
+DIRECT_REFUSED = (  # what fio prints; "direct=1" alone is in its command too
+    "does not support direct=1",
+    "does not support O_DIRECT",
+)
 RATES = ("read_iops", "write_iops", "read_bandwidth", "write_bandwidth")
 ABOUT = ("fio",)
 
