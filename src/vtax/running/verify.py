@@ -22,6 +22,7 @@ from vtax.model.cluster import NodeFacts, Workload
 from vtax.model.nodes import NodeShape, Scope, Target
 from vtax.providers import overlay
 from vtax.providers.base import SCRATCH, WORKLOAD, Cluster
+from vtax.running.crossing import crosses
 from vtax.transport.parallel import each
 from vtax.units import format_bytes
 
@@ -47,7 +48,7 @@ def verify(
     Raises NotMatched with everything that differs from the plan.
     """
     facts, peers = _examined(cluster)
-    outcomes = [_limits(cluster, facts), peers]
+    outcomes = [_limits(cluster, facts), peers, crosses(cluster, facts)]
     if workload is not None:
         outcomes.append(_own_image(cluster, facts, workload))
     _refuse(cluster, outcomes)
@@ -66,15 +67,27 @@ def _refuse(cluster: Cluster, outcomes: Sequence[Outcome]) -> None:
         raise NotMatched(
             f"environment {cluster.environment.name!r} is up, but not as planned",
             detail="\n".join(wrong),
-            remedy="nothing was measured; run `vtax doctor` to see what this machine can limit",
+            remedy=f"nothing was measured; {_remedy(cluster)}",
         )
+
+
+def _remedy(cluster: Cluster) -> str:
+    if cluster.link is None:
+        return "run `vtax doctor` to see what this machine can limit"
+    between = cluster.link.interconnect
+    what = "UDP" if between.kind == "vxlan" else "any TCP"
+    return (
+        f"between machines, a firewall must let {what} port {between.port} through, and the network carry packets of "
+        f"{min(one.mtu for one in between.uplinks.values())} bytes; `vtax doctor --machines` shows what they can limit"
+    )
 
 
 def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target, ...]:
     """The targets of parallel programs among `scopes`, with their own directory for this check."""
     nodes = {Scope.WORKERS: cluster.shape.workers, Scope.CLUSTER: cluster.shape.nodes}
+    root = cluster.shared_path if cluster.one_directory else SCRATCH
     return tuple(
-        Target(scope=scope, nodes=nodes[scope], directory=f"{cluster.shared_path}{PLACE}-{scope.value}")
+        Target(scope=scope, nodes=nodes[scope], directory=f"{root}{PLACE}-{scope.value}")
         for scope in (Scope.WORKERS, Scope.CLUSTER)
         if scope in scopes
     )
@@ -234,6 +247,8 @@ def image_differs(facts: NodeFacts, workload: Workload, inside: Collection[str])
 
 def _shared(cluster: Cluster) -> Outcome:
     """What the first node writes to the shared file system, every node reads."""
+    if not cluster.one_directory:
+        return [f"{cluster.shared_path} is not shared between machines, and nothing uses it"], []
     token, path = secrets.token_hex(8), f"{cluster.shared_path}/.vtax-token"
     first = cluster.nodes[0]
     written = first.transport.run(("sh", "-c", f"echo {token} >{path}"), timeout_s=CHECK_S)
@@ -260,6 +275,8 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
     )
     script = f"{files}{shlex.join(argv)} </dev/null\ncode=$?\ncd /\nrm -rf {target.directory}\nexit $code\n"
     transport = cluster.reach(target.names[0], target.names)
+    if not cluster.one_directory:
+        _elsewhere(cluster, target, ("true",))  # a command's directory is made for it
     result = transport.run(("sh", "-s"), timeout_s=CHECK_S, directory=target.directory, stdin=script)
     if result.exit_code != 0:
         raise ProvisionError(
@@ -267,6 +284,8 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
             remedy="run `vtax up` for such a cluster to examine by hand",
         )
+    if not cluster.one_directory:
+        _elsewhere(cluster, target, ("rm", "-rf", target.directory))
     found = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
     counts = Counter(host for host, _, _ in found)
     if cluster.launcher.one_machine:
@@ -279,6 +298,15 @@ def _placement(cluster: Cluster, target: Target) -> Outcome:
     bound = " ".join(f"{host}={cpus}" for host, _, cpus in found)
     passed = [f"mpi placement {target.label}: {where}", f"mpi binding {target.label}: {bound}"]
     return ([] if shared else passed), shared
+
+
+def _elsewhere(cluster: Cluster, target: Target, argv: Sequence[str]) -> None:
+    """Run a command in the directory of the target on all its nodes but the first, where these see another one."""
+
+    def run(name: str) -> None:
+        cluster.node(name).transport.run(argv, timeout_s=CHECK_S, directory=target.directory)
+
+    each(run, target.names[1:])
 
 
 def _placed_on_one_machine(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
