@@ -76,6 +76,10 @@ def _learn(replacing: Replacing, here: Here, campaign: Campaign, place: Path) ->
         replacing.learn(WORDS, word)
     replacing.learn(HOSTNAMES, here.host)
     replacing.learn(USERS, here.user)
+    for machine in campaign.plan().study.machines.values():
+        user, _, address = machine.ssh.removeprefix("ssh://").rpartition("@")
+        replacing.learn(USERS, user)
+        replacing.learn(HOSTNAMES, address.rpartition(":")[0] if address.count(":") == 1 else address)
     if here.home not in ("", "/", ROOT_HOME):
         replacing.homes[here.home] = "/home/user-0"
     for machine in campaign.plan().study.machines.values():
