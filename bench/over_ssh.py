@@ -1,7 +1,9 @@
-"""What a trial costs on a machine behind SSH, more than on this one: the same study both ways, on loopback.
+"""What machines cost: how long a campaign on 2, 4 and 8 of them takes, and a trial over SSH.
 
-The machine is the one of the integration tests: it shares the CPUs of this one. A trial runs `true`; its cost is the
-time from its beginning to that of the next one.
+First, machines in memory, each of which waits in every round, one of them longer than the others: the campaign should
+take as long as that one. Then a trial on a machine behind SSH against one on this machine: the same study both ways, on
+loopback. That machine is the one of the integration tests: it shares the CPUs of this one. A trial runs `true`; its
+cost is the time from its beginning to that of the next one.
 
     .venv/bin/python bench/over_ssh.py
 """
@@ -12,12 +14,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from integration.machines_lab import Lab, lab
+from unit.running.test_fleet import Lab as MachinesInMemory
 from vtax.events import ignore
 from vtax.model.study import ImageSpec
 from vtax.paths import Paths
@@ -25,6 +30,7 @@ from vtax.planning.preparation import base_image
 from vtax.store import Campaign
 
 TRIALS = 40
+SLOWEST_S = 10.0  # in a round
 STUDY = f"""\
 name = "cost"
 rounds = 1
@@ -56,7 +62,24 @@ def cost_s(made: Lab, place: Path, images: Path, name: str, machines: str) -> li
     return [after - before for before, after in pairwise(began)]
 
 
+def together(count: int, place: Path) -> None:
+    """A campaign on machines that wait."""
+    made = MachinesInMemory(place, "abcdefgh"[:count])
+    for name, agent in made.agents.items():
+        agent.meanwhile = partial(time.sleep, SLOWEST_S if name == "a" else SLOWEST_S / 2)
+    alone_s = SLOWEST_S * made.campaign.plan().study.rounds
+    began = time.monotonic()
+    made.run()
+    took_s = time.monotonic() - began
+    print(
+        f"{count} machines: {took_s:.2f} s; the slowest waits {alone_s:g} s, {100 * (took_s / alone_s - 1):.1f} % more"
+    )
+
+
 def main() -> None:
+    for count in (2, 4, 8):
+        with tempfile.TemporaryDirectory() as top:
+            together(count, Path(top))
     cache = Path.home() / ".cache"
     image = base_image(ImageSpec(), Paths(cache / "vtax", cache / "vtax"), ignore)
     tree = Path(image.directory)
