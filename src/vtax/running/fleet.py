@@ -20,7 +20,7 @@ from pathlib import Path
 from vtax.errors import EnvironmentMissing, Interrupted, MachineLost, UsageError
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
-from vtax.events import Listener, Notice, StageProgress, ignore
+from vtax.events import Listener, Notice, ignore
 from vtax.image import travel
 from vtax.machines.agent import REJOIN_S, Agent
 from vtax.model.cluster import Image
@@ -168,11 +168,17 @@ class Member:
             "offset_s": self.agent.offset_s,
         }
         plan = self.plan.model_dump(mode="json")
-        self.agent.ask("begin", plan=plan, campaign=str(campaign.about()["id"]), about=about)
+        self.agent.ask("begin", plan=plan, campaign=self.label, about=about)
         due = {cell.environment for cell in self.cells if any(not campaign.has(one.id) for one in cell.trials)}
         self.agent.ask("prepare", environments=sorted(due))
 
     lock_s = 0.0  # how long to wait for it
+
+    @property
+    def label(self) -> str:
+        """What the labels on this machine are made of. Not those of another machine: two may share a kernel, and with it
+        control groups, as containers do."""
+        return f"{self.fleet.campaign.about()['id']}@{self.agent.name}"
 
     def _send_image(self, image: Image) -> None:
         said = self.agent.ask("has_image", recipe=image.recipe, digest=image.digest).content
@@ -187,8 +193,9 @@ class Member:
         self.agent.ask("install_image", image=image.model_dump(mode="json"))
 
     def _notice(self, there: int, total: int) -> None:
-        text = f"{format_bytes(total - there)} to send" + (f", {format_bytes(there)} are there" if there else "")
-        self.fleet.listener(StageProgress(f"machine {self.agent.name}", text))
+        if there:
+            said = f"{format_bytes(there)} of {format_bytes(total)} are there from an earlier time"
+            self.fleet.listener(Notice(f"{self.agent.name}: {said}"))
 
     def run(self, rounds: Sequence[int], pending: Pending) -> None:
         """Run what is pending of its cells in some rounds, through losses of the connection."""
