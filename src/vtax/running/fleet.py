@@ -176,8 +176,8 @@ class Member:
 
     @property
     def label(self) -> str:
-        """What the labels on this machine are made of. Not those of another machine: two may share a kernel, and with it
-        control groups, as containers do."""
+        """What the labels on this machine are made of. Not those of another machine: two may share a kernel, and with
+        it control groups, as containers do."""
         return f"{self.fleet.campaign.about()['id']}@{self.agent.name}"
 
     def _send_image(self, image: Image) -> None:
