@@ -47,7 +47,7 @@ mkdir -p run/sshd run/lock root/.ssh {inside_python} {inside_images}
 chmod 1777 tmp run/lock
 mount --rbind {python} {inside_python}
 mount --bind {images} {inside_images}
-ln -sf {python}/bin/python3 usr/local/bin/python3
+{install_python} usr/local/bin/python3
 mkdir -p var/lib/docker
 mount -t tmpfs docker var/lib/docker
 cp {place}/etc/* etc/ssh/
@@ -187,13 +187,13 @@ def _machine(
     (place / "etc/lab_config").write_text(CONFIG)
     shutil.copy(made.place / "user.pub", place / "etc/lab_authorized")
     shutil.copy(made.place / "host", place / "etc/lab_key")
-    python = Path(sys.base_prefix)
-    assert python != Path("/usr"), "the tests run under a Python of their own (uv, pyenv)"
+    python, install_python = _python(Path(sys.base_prefix))
     script = START.format(
         place=place,
         tree=tree,
         images=images,
         python=python,
+        install_python=install_python,
         inside_python=str(python).lstrip("/"),
         inside_images=str(images).lstrip("/"),
         machine_id=secrets.token_hex(16),
@@ -210,6 +210,15 @@ def _machine(
         assert process.poll() is None and time.monotonic() < deadline, said
         time.sleep(0.05)
     return machine
+
+
+def _python(prefix: Path) -> tuple[Path, str]:
+    """The directory of the Python that runs this, and the command that makes its program another one. A system's own
+    is not all of /usr: its program finds its modules by their path, wherever it is itself."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if prefix == Path("/usr"):
+        return prefix / "lib" / version, f"cp {prefix}/bin/{version}"
+    return prefix, f"ln -sf {prefix}/bin/{version}"
 
 
 def _ssh(made: Lab) -> None:

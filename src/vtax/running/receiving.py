@@ -79,8 +79,8 @@ class Receiver:
         if kind == "TrialFinished":
             clock, look = self.fleet.clock, fields["look"]
             fields |= {"remaining_s": clock.remaining_s(), "look_s": clock.remaining_s(look)}
-        made = getattr(events, kind)
-        if not issubclass(made, events.Event):
+        made = getattr(events, kind, None)
+        if not isinstance(made, type) or not issubclass(made, events.Event):
             raise ValueError(f"{kind} is not an event")
         self.fleet.listener(made(**fields))
 
