@@ -32,6 +32,7 @@ MaxStartups 100
 START = """
 set -e
 ip link set lo up
+echo "0 2147483647" >/proc/sys/net/ipv4/ping_group_range
 mount --make-rprivate /
 mount -t tmpfs layer {place}/layer
 mkdir {place}/layer/upper {place}/layer/work
