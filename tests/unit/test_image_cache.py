@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,13 +13,14 @@ from fakes.cluster import result_of
 from vtax import files
 from vtax.errors import ImageError, UsageError
 from vtax.events import ignore
-from vtax.image import build, integrity
+from vtax.image import build, integrity, travel
 from vtax.image.recipe import recipe
 from vtax.model.cluster import Image
 from vtax.model.study import ImageSpec
 from vtax.model.trial import CommandResult
 from vtax.paths import replacing
 from vtax.providers.guest import disk
+from vtax.transport import process
 
 
 def test_the_cache_is_private_to_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +147,25 @@ def test_what_is_being_made_in_the_cache_stays(name: str, tmp_path: Path) -> Non
         assert place not in build.unfinished(tmp_path)
         build.discard(place)
         assert place.exists()
+
+
+def test_what_is_being_packed_for_another_machine_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`vtax clean` of another campaign runs meanwhile."""
+    place = tmp_path / KEY
+    place.mkdir()
+    found: list[tuple[Path, ...]] = []
+
+    def run(argv: Sequence[str], **more: Any) -> CommandResult:
+        fresh = more.get("stdout") or Path(argv[argv.index("-czf") + 1])
+        fresh.write_text("half")
+        found.append(build.unfinished(tmp_path))
+        return result_of(argv, (0, "", ""))
+
+    monkeypatch.setattr(process, "run", run)
+    changed = {"archive": str(place / "rootfs.tar"), "directory": str(place / "rootfs")}
+    made = travel.packed(IMAGE.model_copy(update=changed))
+    assert found == [(), ()]
+    assert [path.read_text() for path in made.values()] == ["half", "half"]
 
 
 def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

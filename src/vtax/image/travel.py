@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vtax.errors import ImageError
@@ -28,15 +29,22 @@ def packed(image: Image) -> dict[str, Path]:
     archive, rest = place / ARCHIVE, place / REST
     with locked(place.with_name(f"{place.name}.lock")):
         if not archive.exists():
-            with replacing(archive) as fresh:
+            with _making(archive) as fresh:
                 process.run(("gzip", "-1nc", image.archive), timeout_s=PACK_S, stdout=fresh, check=True)
         if not rest.exists():
             tree = Path(image.directory).name
             names = [f"{tree}{name}" for name in KERNEL_PLACES if (place / f"{tree}{name}").exists()]
-            with replacing(rest) as fresh:
+            with _making(rest) as fresh:
                 command = ("tar", "-C", str(place), "--numeric-owner", "-czf", str(fresh), "vtax-enter", *names)
                 process.run((*process.as_root_here(), *command), timeout_s=PACK_S, check=True)
     return {ARCHIVE: archive, REST: rest}
+
+
+@contextmanager
+def _making(path: Path) -> Iterator[Path]:
+    """A temporary path for the file, with the lock by which `vtax clean` knows that it is not abandoned."""
+    with locked(path.with_name(f"{path.name}.lock")), replacing(path) as fresh:
+        yield fresh
 
 
 def there(cache: Path, recipe: str, digest: str) -> bool:

@@ -171,7 +171,7 @@ def logs(tmp_path: Path) -> Path:
     """A folder of logs."""
     place = tmp_path / "logs"
     place.mkdir()
-    for number, source in enumerate(sorted((Path(__file__).parents[2] / "data").glob("*/*/stdout"))):
+    for number, source in enumerate(sorted((Path(__file__).parents[2] / "data").glob("*/*/0-worker1.stdout"))):
         shutil.copyfile(source, place / f"{number}.txt")
     return place
 

@@ -21,6 +21,8 @@ from vtax.providers import overlay
 from vtax.providers.container import engine, images, provider, starting
 from vtax.providers.container.engine import ContainerOptions, first_line
 from vtax.providers.docker.provider import Docker
+from vtax.providers.podman.provider import Podman
+from vtax.transport import process
 
 IMAGE = Image(recipe="key", digest="0123456789abcdef" * 4, directory="/cache/tree", archive="/cache/rootfs.tar")
 TAG = "vtax-rootfs:0123456789ab"
@@ -315,3 +317,24 @@ def test_images_that_nothing_names_or_uses_are_stray(tmp_path: Path, monkeypatch
     monkeypatch.setattr(provider.Container, "unavailable", lambda self: "")
     monkeypatch.setattr(provider.Container, "run", answer)
     assert Docker(tmp_path).stray_images() == ["sha256:1"]
+
+
+def test_a_copy_of_the_keys_stays_in_the_directory_of_the_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Podman writes what it is to copy into TMPDIR first; a kill would leave it there."""
+    given: list[tuple[tuple[str, ...], object]] = []
+
+    def run(argv: Sequence[str], **more: object) -> CommandResult:
+        given.append((tuple(argv), more["directory"]))
+        ports = {"22/tcp": [{"HostPort": "2222"}]}
+        return result_of(argv, (0, json.dumps([{"State": {"Pid": 0}, "NetworkSettings": {"Ports": ports}}]), ""))
+
+    monkeypatch.setattr(process, "run", run)
+    monkeypatch.setattr(starting, "wait_for_banner", lambda *words, **more: None)
+    order = starting.Order("c1c1c1c1", "worker1", ("podman", "create"), b"keys", "127.0.0.1", None)
+    port, _ = starting.start(Podman(tmp_path), order, deadline=0)
+    assert port == 2222
+    place = tmp_path / "c1c1c1c1"
+    copied = ("env", f"TMPDIR={place}", "podman", "cp", "-", "vtax-c1c1c1c1-worker1:/")
+    assert (copied, place) in given

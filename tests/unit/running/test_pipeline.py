@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from builders.small import FACTS, IMAGE, PRINTED, anew, new_campaign, planned, store, study
+from builders.small import FACTS, IMAGE, PRINTED, TEXT, anew, new_campaign, planned, store, study
 from fakes.cluster import FakeProvider, telling
 from vtax import __version__, files, pipeline, providers
 from vtax.errors import DamagedError, EnvironmentMissing, NotMatched, TrialsFailed, UsageError
@@ -27,7 +27,7 @@ from vtax.paths import Paths
 from vtax.planning import preparation
 from vtax.planning.plan import digest
 from vtax.planning.preparation import Prepared
-from vtax.planning.study import with_control
+from vtax.planning.study import parse, with_control
 from vtax.providers.base import Leftover, Site
 from vtax.running import clusters, leftovers
 from vtax.store import Campaign, alive, written
@@ -710,3 +710,40 @@ def test_a_campaign_that_can_have_no_verdict_ends_and_says_so(world: World) -> N
     assert [(look.rounds, look.reason) for look in log.looks] == [
         (6, "0 of 1 primary comparisons have their verdict after 6 complete rounds, and 1 can have none")
     ]
+
+
+def test_nodes_are_given_the_commands_of_the_plan_and_vtax_s_own(world: World) -> None:
+    """What another study changes in what nodes are told is in its plan; all else is the same for both."""
+    own: list[list[str]] = []
+    for number, wanted in enumerate((study(rounds=1), another())):
+        world.directory = world.directory.with_name(f"campaign{number}")
+        before = {name: len(one.calls) for name, one in world.providers.items()}
+        world.start(wanted)
+        plan = Campaign.open(world.directory).plan()
+        planned_ = {step.argv for work in plan.work for step in work.steps}
+        given = [call for name, one in world.providers.items() for call in one.calls[before[name] :]]
+        assert planned_ <= {call.argv for call in given}
+        scripts = {said("\n".join((*call.argv, call.stdin))) for call in given if call.argv not in planned_}
+        own.append(sorted(scripts))
+    assert own[0] == own[1] != []
+
+
+def another() -> Study:
+    """A study of the same nodes with another name, other work and other numbers."""
+    text = TEXT.format(rounds=1, iterations=1, interleave="trial").replace("time_s = 1", 'label = "other"\ntime_s = 7')
+    specs = tuple(EnvironmentSpec(name=name, provider=name) for name in ("host", "box"))
+    return parse(text.replace('"small"', '"large"'), "large.toml").model_copy(update={"environments": specs})
+
+
+def said(command: str) -> str:
+    """A command and its script without the random token of a cluster."""
+    return re.sub(r"\b[0-9a-f]{16}\b", "TOKEN", command)
+
+
+def test_a_campaign_has_no_key_and_no_environment_variable_in_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake provider keeps `a secret key` where SSH keys are."""
+    monkeypatch.setenv("VTAX_TEST_PASSWORD", "a secret variable")
+    world.start()
+    files = [path for path in world.directory.rglob("*") if path.is_file()]
+    assert len(files) > 20
+    assert [path for path in files if b"a secret" in path.read_bytes()] == []

@@ -34,9 +34,12 @@ def start(client: Client, order: Order, deadline: float) -> tuple[int, Creation]
     """Create and start a node, and wait for its SSH server; returns the port of that."""
     ordered = time.monotonic()
     container = lines.name_of(order.campaign, order.name)
+    place = client.runtime / order.campaign
+    # Podman keeps what it copies in a temporary file, which a kill leaves behind: with the keys, so it goes with them.
+    own = ("env", f"TMPDIR={place}")
     client.must(order.command)
-    client.must((client.name, "cp", "-", f"{container}:/"), stdin=order.content)
-    client.must((client.name, "start", container), directory=client.runtime / order.campaign)
+    client.must((client.name, "cp", "-", f"{container}:/"), stdin=order.content, directory=place, before=own)
+    client.must((client.name, "start", container), directory=place)
     described = client.described(container)
     port = order.port or _published(client, order, described)
     try:
