@@ -337,9 +337,11 @@ def test_packages_are_added_to_a_copy_of_the_root_file_system(cache: Path, image
     if (images / name).exists():
         build.remove(images, name)
     listing = {path.name for path in images.iterdir()}
-    with pytest.raises(UsageError) as raised:
-        derived.ensure(images, made, ("netcat-openbsd", "no-such-package"), ignore)
-    assert raised.value.message.startswith("the package no-such-package does not exist")
+    for ask in (derived.check, derived.ensure):  # before anything is copied, and where that was not asked
+        with pytest.raises(UsageError) as raised:
+            ask(images, made, ("netcat-openbsd", "no-such-package"), ignore)
+        assert raised.value.message.startswith("the package no-such-package does not exist")
+    derived.check(images, made, ("netcat-openbsd",), ignore)
     assert {path.name for path in images.iterdir() if not path.name.endswith(".lock")} <= listing
     more = derived.ensure(images, made, ("netcat-openbsd",), ignore)
     try:

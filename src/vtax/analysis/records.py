@@ -12,6 +12,7 @@ from vtax.model.metric import SeriesRecord
 from vtax.model.record import FORMAT, Record, is_empty
 from vtax.model.study import Equivalence, Interleave
 from vtax.model.trial import Status
+from vtax.wording import plural
 
 VERDICT_FROM = 6  # rounds: no distribution-free 95 % interval exists for fewer pairs
 
@@ -353,10 +354,8 @@ def waiting(analysis: Analysis) -> str:
     done = sum(c.verdict in CONCLUSIVE for c in judged)
     never = sum(c.verdict in BEYOND_ROUNDS or (c.over and c.n < VERDICT_FROM) for c in judged)
     beyond = f", and {never} can have none" if never else ""
-    return (
-        f"{done} of {len(judged)} primary comparisons have their verdict after {analysis.rounds_complete} complete "
-        f"rounds{beyond}"
-    )
+    rounds = f"{analysis.rounds_complete} complete {plural(analysis.rounds_complete, 'round')}"
+    return f"{done} of {len(judged)} primary comparisons have their verdict after {rounds}{beyond}"
 
 
 def settled(analysis: Analysis) -> bool:

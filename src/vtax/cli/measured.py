@@ -40,6 +40,9 @@ def lines_of(analysis: Analysis) -> Iterator[str]:
             cells.append("no value" if level is None else f"{format_quantity(level.mean, level.unit)}{spread}")
         rows.append([name, *cells])
     yield table(rows, header)
+    if any(one.primary for one in analysis.comparisons):
+        yield ""
+        yield "Relative performance: above 0 % is better than the baseline, of rates and of times alike."
     for one in analysis.comparisons:
         if one.primary:
             yield ""

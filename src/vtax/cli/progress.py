@@ -29,7 +29,7 @@ from vtax.events import (
 )
 from vtax.model.trial import Status
 from vtax.units import format_looks, format_seconds
-from vtax.wording import printable
+from vtax.wording import plural, printable
 
 REDRAW_S = 1.0
 HEARTBEAT_S = 15.0  # between lines of a long stage without a terminal
@@ -132,7 +132,8 @@ class Lines:
                 if status != "ok":
                     self._lost(cell, status, failure)
             case LookTaken(rounds, ends, reason):
-                self._print(f"{'ended after' if ends else 'interim analysis after'} {rounds} rounds: {reason}")
+                what = "ended after" if ends else "interim analysis after"
+                self._print(f"{what} {rounds} {plural(rounds, 'round')}: {reason}")
             case IntervalsNow():
                 self._narrowed(event)
             case Notice(message):

@@ -18,6 +18,7 @@ from vtax.model.seal import Seal
 from vtax.model.trial import TrialRecord
 from vtax.store import Campaign
 from vtax.tools import declared_metrics
+from vtax.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +131,8 @@ def evaluate(
     rows, made = _judged(evidence, ignoring)
     if log is not None and until is None and _is_over(log):
         last = log.looks[-1]
-        made = made.model_copy(update={"ended": f"after {last.rounds} rounds: {last.decision}: {last.reason}"})
+        rounds = f"{last.rounds} {plural(last.rounds, 'round')}"
+        made = made.model_copy(update={"ended": f"after {rounds}: {last.decision}: {last.reason}"})
     found = Evaluation(plan, cells, trials, by_trial, measurements, seal, rows, made, evidence, ignoring)
     return found.against(baseline) if baseline else found
 

@@ -20,6 +20,7 @@ import vl_convert
 
 from vtax.figures import theme, vega
 from vtax.figures.compact import compact
+from vtax.figures.drawings import svg_of
 from vtax.figures.figure import FILE, Figure, Medium, Row, Scale, demand
 
 FORMATS = ("svg", "pdf", "png")
@@ -43,11 +44,12 @@ def start() -> None:
 
 class Stills(Mapping[str, str]):
     """The drawing of each figure for the page, which is there without scripts and in print, by name. They are drawn in
-    the order of `figures` while the page is put together, which waits only for what it has reached."""
+    the order of `figures` while the page is put together, which waits only for what it has reached. Those that
+    `directory` keeps are not drawn again."""
 
-    def __init__(self, figures: Sequence[Figure]) -> None:
+    def __init__(self, figures: Sequence[Figure], directory: Path | None = None) -> None:
         pool = ThreadPoolExecutor(WORKERS)
-        self._drawn = {figure.name: pool.submit(still, figure) for figure in figures}
+        self._drawn = {figure.name: pool.submit(still, figure, directory) for figure in figures}
         pool.shutdown(wait=False)
 
     def __getitem__(self, name: str) -> str:
@@ -60,10 +62,10 @@ class Stills(Mapping[str, str]):
         return len(self._drawn)
 
 
-def still(figure: Figure) -> str:
+def still(figure: Figure, directory: Path | None = None) -> str:
     """One drawing for the page, as an element of it; its colours are variables of the page's style sheet."""
     demand(figure, Medium.PAGE)
-    return compact(_svg(first_rows(figure), theme.PAGE), figure.name)
+    return compact(_svg(first_rows(figure), theme.PAGE, directory=directory), figure.name)
 
 
 def live(figures: Sequence[Figure]) -> dict[str, Any]:
@@ -246,7 +248,7 @@ def _with_categories(figure: Figure, values: Sequence[str | float]) -> Figure:
 # --- both -------------------------------------------------------------------------------------------------------------
 
 
-def _svg(figure: Figure, look: theme.Look, most: int | None = None) -> str:
+def _svg(figure: Figure, look: theme.Look, most: int | None = None, directory: Path | None = None) -> str:
     """The drawing as SVG; on paper exactly as wide as a column."""
     rows, drawings = vega.still_rows(figure, most)
     config = theme.config(look) | {"aria": False}  # the page and captions say what a figure shows
@@ -254,10 +256,10 @@ def _svg(figure: Figure, look: theme.Look, most: int | None = None) -> str:
     if look.medium is Medium.PAPER and figure.title:
         spec["title"] = _heading(figure, look)
     spec = _readable(spec)
-    svg = str(vl_convert.vegalite_to_svg(spec))
+    svg = svg_of(spec, directory)
     if look.medium is Medium.PAPER and abs(missing := look.narrow - _size(svg)[0]) > TOLERANCE:
         _widen(spec, missing)
-        svg = str(vl_convert.vegalite_to_svg(spec))
+        svg = svg_of(spec, directory)
     return svg
 
 

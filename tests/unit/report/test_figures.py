@@ -14,7 +14,7 @@ from builders.measurements import analysed, rounds
 from builders.pages import ANSWERS, TCP, swept, whole
 from builders.recorded import load, series
 from vtax.analysis.records import Analysis, Ladder, LadderStep
-from vtax.figures import render, theme, vega
+from vtax.figures import drawings, render, theme, vega
 from vtax.figures.bars import bars
 from vtax.figures.entry import EntryData
 from vtax.figures.figure import Axis, Choice, Figure, Layer, Mark, Medium, NotDrawn, Panel, Row, rows, switchable
@@ -520,3 +520,32 @@ def test_the_script_of_the_page_is_put_together_once(tmp_path: Path, monkeypatch
     assert "</script" not in text
     monkeypatch.setattr(render, "_bundle", lambda: pytest.fail("put together again"))
     assert render.library(tmp_path / "cache") == text
+
+
+POINT = {"data": {"values": [{"x": 1}]}, "mark": "point", "encoding": {"x": {"field": "x"}}}
+
+
+def test_a_drawing_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = drawings.svg_of(POINT, tmp_path)
+    assert drawn == drawings.svg_of(POINT)
+    (kept,) = (tmp_path / "drawings").iterdir()
+    monkeypatch.setattr(drawings, "_drawn", lambda specification: "<svg>anew</svg>")
+    assert drawings.svg_of(POINT, tmp_path) == drawn
+    assert drawings.svg_of({**POINT, "mark": "bar"}, tmp_path) == "<svg>anew</svg>"
+    kept.write_text(drawn[:-10])  # the machine stopped
+    assert drawings.svg_of(POINT, tmp_path) == "<svg>anew</svg>"
+
+
+def test_drawings_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "drawings").write_text("no directory")
+    monkeypatch.setattr(drawings, "_drawn", lambda specification: "<svg></svg>")
+    assert drawings.svg_of(POINT, tmp_path) == "<svg></svg>"
+
+
+def test_not_more_drawings_are_kept_than_are_useful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawings, "MOST", 4)
+    monkeypatch.setattr(drawings, "_drawn", lambda specification: f"<svg>{specification['mark']}</svg>")
+    for number in range(20):
+        drawings.svg_of({"mark": f"{number}"}, tmp_path)
+        assert len(list((tmp_path / "drawings").iterdir())) <= 4
+    assert drawings.svg_of({"mark": "19"}, tmp_path) == "<svg>19</svg>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord, Workload
@@ -82,7 +83,8 @@ def frozen_work(report: ReportInput) -> Table:
     """The parameters of every benchmark entry, the same in every environment."""
     rows: dict[tuple[str, str, str], Row] = {}
     for work in report.plan.work:
-        params = (f"{name} = {fact_text(name, value)}" for name, value in sorted(work.params.items()))
+        given = {name: _without_nothing(value) for name, value in sorted(work.params.items())}
+        params = (f"{name} = {fact_text(name, value)}" for name, value in given.items() if value is not None)
         text = ", ".join(params) or "no parameters"
         key = (work.label, work.target.scope, text)
         rows.setdefault(key, Row((Cell(work.label, work.benchmark), Cell(work.target.scope), Cell(text))))
@@ -91,6 +93,13 @@ def frozen_work(report: ReportInput) -> Table:
         "The work, as recorded in the logs" if report.plan.origin is Origin.IMPORTED else "The work, frozen in the plan"
     )
     return Table(title, columns, tuple(rows.values()))
+
+
+def _without_nothing(value: Any) -> Any:
+    """A value without the keys that a study may have and this one has not."""
+    if isinstance(value, dict):
+        return {key: _without_nothing(one) for key, one in value.items() if one is not None}
+    return [_without_nothing(one) for one in value] if isinstance(value, list) else value
 
 
 def failures(report: ReportInput) -> Table:

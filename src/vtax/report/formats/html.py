@@ -45,11 +45,11 @@ def files(document: Document, made: Made) -> Mapping[str, bytes]:
 
 
 def render(page: Document, cache: Path | None = None) -> str:
-    """The page, as text. Links to raw files are relative to the directory `report`. The figures' script is kept in
-    `cache`."""
+    """The page, as text. Links to raw files are relative to the directory `report`. The figures' script and
+    drawings are kept in `cache`."""
     report, results = page.source, page.results
     figures = page_figures(page)
-    drawings = Stills(figures.every)
+    drawings = Stills(figures.every, cache)
     margin = report.analysis.margin
     vega, script = library(cache), "\n".join(_template(name) for name in SCRIPTS)
     return (
