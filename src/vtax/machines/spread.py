@@ -152,7 +152,13 @@ class SpreadProvider(Provider):
             pausing=None if made.pausing is None else PartPausing(agent, site.campaign, made.pausing),
         )
 
-    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+    def connect(
+        self,
+        spec: EnvironmentSpec,  # noqa: ARG002  # of the protocol
+        shape: ClusterShape,  # noqa: ARG002
+        shared_path: str,  # noqa: ARG002
+        site: Site,  # noqa: ARG002
+    ) -> Cluster:
         raise MachineLost("a cluster on several machines ends with the process that made it")
 
     def destroy(self, campaign: str) -> None:

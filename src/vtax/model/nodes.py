@@ -13,6 +13,7 @@ from vtax.model.record import Record, is_empty
 
 MOST_WORKERS = 64
 MOST_CPUS = 65_536
+EVERY_PAIR = 8  # nodes, of which all pairs are looked at; of more, as many as grow with the nodes and not their square
 
 
 class Role(StrEnum):

@@ -137,6 +137,7 @@ class BenchmarkSpec(Record):
     load: str = ""  # label of the entry that runs at the same time, as a disturbance
     alone: bool = True  # False: only the load of others
     one_way: bool = False  # in the scope of pairs: every pair of nodes in one direction only
+    all_pairs: bool = Field(default=False, exclude_if=is_empty)  # there: all, also of many nodes, and not a sample
     exploratory: bool = False  # none of its metrics is primary: shown with intervals, not in the correction
     sweep_of: str = ""  # label of the entry with the `matrix` that it came from
     point: Mapping[str, str | int | float] = Field(default_factory=dict)  # its values in that matrix
@@ -199,6 +200,7 @@ class Study(Record):
     memory_bytes: int | None
     disk_bytes: int | None
     overrides: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
+    share_cpus: bool = Field(default=False, exclude_if=is_empty)  # whether workers may have the same CPUs
     shared_path: MountPoint
     image: ImageSpec
     benchmarks: tuple[BenchmarkSpec, ...]

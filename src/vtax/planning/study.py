@@ -160,6 +160,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         cpus=fixed(table.nodes.cpus),
         memory_bytes=fixed(table.nodes.memory),
         disk_bytes=fixed(table.nodes.disk),
+        share_cpus=table.nodes.share_cpus,
         overrides=overrides,
         shared_path=table.shared.path,
         image=ImageSpec(
@@ -266,6 +267,8 @@ def _benchmarks(
             mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
             if table.one_way and Scope.PAIRS not in (table.scopes or benchmark.default_scopes):
                 mistakes.append(Mistake(f"{path}.one_way", 'only scope "pairs" has two directions', "leave it out"))
+            if table.all_pairs and Scope.PAIRS not in (table.scopes or benchmark.default_scopes):
+                mistakes.append(Mistake(f"{path}.all_pairs", 'only scope "pairs" has pairs of nodes', "leave it out"))
             if Scope.PROVISIONING in (table.scopes or benchmark.default_scopes):
                 mistakes += _comes_with_clusters(path, table)
             spec = BenchmarkSpec(
@@ -278,6 +281,7 @@ def _benchmarks(
                 load=table.load,
                 alone=table.alone,
                 one_way=table.one_way,
+                all_pairs=table.all_pairs,
                 exploratory=table.exploratory,
                 sweep_of=sweep_of,
                 point=point,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from vtax.facts.perf import Subject
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
@@ -112,7 +112,7 @@ class Cluster:
     shape: ClusterShape
     nodes: tuple[Node, ...]
     capabilities: Capabilities
-    launcher: Mpirun
+    launcher: Launcher
     shared_path: str
     commands: tuple[tuple[str, ...], ...] = field(default=())
     notes: tuple[str, ...] = ()  # sentences of the provider for the cell's record, in addition to the checks
@@ -200,7 +200,7 @@ class Provider(Protocol):
         """Whether the nodes are emulated in software on this machine, so that they are not compared."""
         return False
 
-    def launcher(self, options: Any) -> Mpirun:
+    def launcher(self, options: Any) -> Launcher:
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
         ...
 

@@ -220,6 +220,7 @@ class CellRun:
             self.site,
             [scope for scope in (Scope.WORKERS, Scope.CLUSTER) if scope in scopes],
             lambda attempt, consoles: self._keep_logs(consoles, f".failed-{attempt}"),
+            self.plan.study.seed,
         )
 
     def _keep_logs(self, consoles: Mapping[str, Path], attempt: str = "") -> None:

@@ -581,7 +581,8 @@ def test_a_plan_that_does_not_fit_is_refused_before_it_is_made(
     text = TEXT.partition("[[benchmarks]]")[0].replace("cpus = 2", "cpus = 1\nworkers = 64").replace("2 GiB", "64 MiB")
     text += '[[benchmarks]]\nname = "startup"\n' * (not entries)
     text += "".join(
-        f'[[benchmarks]]\nname = "ping"\nlabel = "p{number}"\niterations = {iterations}\n' for number in range(entries)
+        f'[[benchmarks]]\nname = "ping"\nlabel = "p{number}"\nall_pairs = true\niterations = {iterations}\n'
+        for number in range(entries)
     )
     study = plain(text).fixed(rounds)
     machine = HostCapacity(cpu_ids=tuple(range(80)), memory_bytes=32 * GIB)

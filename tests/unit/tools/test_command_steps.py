@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from fakes.cluster import node_shape
 from vtax.errors import UsageError
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import Phase, Scope, Target
 from vtax.model.plan import Ready, Step
@@ -50,7 +51,7 @@ def params(given: Mapping[str, Any], target: Target = ALONE, around: Around = AR
     return COMMAND.resolve(COMMAND.placed(CommandParams.model_validate(given), around), target)
 
 
-def steps(given: Mapping[str, Any], target: Target = ALONE, launcher: Mpirun = BETWEEN) -> tuple[Step, ...]:
+def steps(given: Mapping[str, Any], target: Target = ALONE, launcher: Launcher = BETWEEN) -> tuple[Step, ...]:
     return COMMAND.steps(params(given, target), target, launcher)
 
 

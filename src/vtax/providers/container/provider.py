@@ -20,6 +20,7 @@ from vtax.cluster.access import LOOPBACK, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import SSH, seed
 from vtax.errors import PauseError, ProvisionError, UsageError
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
@@ -74,7 +75,7 @@ class Container(Client, Provider):
     def slowdown(self, options: ContainerOptions) -> float:
         return 1.0
 
-    def launcher(self, options: ContainerOptions) -> Mpirun:
+    def launcher(self, options: ContainerOptions) -> Launcher:
         shared = options.host_network
         return Mpirun(interface="lo" if shared else "eth0", loopback=shared, transport=options.mpi_transport)
 

@@ -22,6 +22,7 @@ from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
 from vtax.facts.perf import Subject
 from vtax.facts.processes import parent_of
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
@@ -89,7 +90,7 @@ class Host(Provider):
     def slowdown(self, options: HostOptions) -> float:
         return 1.0
 
-    def launcher(self, options: HostOptions) -> Mpirun:
+    def launcher(self, options: HostOptions) -> Launcher:
         if options.host_network:
             return Mpirun(interface="", transport=options.mpi_transport)
         if bridged(options):

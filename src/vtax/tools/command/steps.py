@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.launchers.mpirun import Mpirun, ranks_for
+from vtax.launchers.base import Launcher, ranks_for
 from vtax.model.nodes import Phase, Target
 from vtax.model.outside import MEMORY_PEAK
 from vtax.model.plan import InputFile, Ready, Service, Step
@@ -27,7 +27,7 @@ Argv = tuple[str, ...]
 class Steps:
     """What runs on one target in one environment. Addresses of nodes are all that depends on the environment."""
 
-    def __init__(self, params: CommandParams, target: Target, launcher: Mpirun) -> None:
+    def __init__(self, params: CommandParams, target: Target, launcher: Launcher) -> None:
         self.params, self.target, self.launcher = params, target, launcher
         self.places = Places(params, target)
 
