@@ -61,7 +61,7 @@ SHORTER = {  # beginning of a workload's name -> keys of its entries by which a 
     "hackbench": "values = { loops = 300 }",
     "sevenzip": 'run = { command = ["7z", "b", "1", "-mmt1", "-md18"] }',
     "fio": 'values = { size = "64m" }\nrun = { seconds = 1 }',
-    "wakeups": "run = { seconds = 1.5 }",
+    "wakeups": "run = { seconds = 3 }",
     **dict.fromkeys(("nginx", "sockperf", "netperf", "openssl", "syscalls", "mpi"), "run = { seconds = 1 }"),
 }
 
