@@ -17,10 +17,13 @@ test-long:
 	@scripts/bootstrap test
 	@.venv/bin/pytest -q -m long
 
-# KILLS: of each scenario, fewer where one takes long; SEED repeats the random choices of an earlier run.
+# KILLS: of each scenario, fewer where one takes long; SEED repeats the random choices of an earlier run; SECONDS: when a
+# scenario begins nothing new; ONLY: tests by name, so that several runs add up in the file LOG.
 test-chaos:
 	@scripts/bootstrap test
-	@VTAX_CHAOS_KILLS=$(or $(KILLS),30) VTAX_CHAOS_SEED=$(SEED) .venv/bin/pytest -q -s tests/integration/chaos
+	@VTAX_CHAOS_KILLS=$(or $(KILLS),30) VTAX_CHAOS_SEED=$(SEED) VTAX_CHAOS_SECONDS=$(or $(SECONDS),inf) \
+	VTAX_CHAOS_LOG=$(LOG) .venv/bin/pytest -q -s tests/integration/chaos $(if $(ONLY),-k '$(ONLY)')
+	@$(if $(LOG),.venv/bin/python tests/integration/chaos/table.py $(LOG))
 
 test-virtualbox:
 	@scripts/bootstrap test

@@ -131,6 +131,7 @@ def cached_image(study: Study, paths: Paths) -> Image | None:
 
 def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
     """The root file system of a study, with its packages and its own image; what the cache lacks is made."""
+    refuse_unknown_packages(study, paths, listener)
     spec = study.image.workload
     own = workloads.ensure(paths.workloads, spec, listener) if spec else None  # sooner wrong than a root file system
     if own:
@@ -138,6 +139,18 @@ def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
     made = recipe.recipe(study.image, build.find_machine_mirror())
     image = derived.ensure(paths.images, made, study.packages, listener)
     return image.model_copy(update={"workload": own})
+
+
+def refuse_unknown_packages(study: Study, paths: Paths, listener: Listener) -> None:
+    """Raise UsageError for a package of the study that its Debian does not have, where it would have to be installed
+    first: asked in seconds, before anything is built, unpacked or copied."""
+    made = recipe.recipe(study.image, build.find_machine_mirror())
+    if derived.cached(paths.images, made, study.packages) is not None or build.missing():
+        return
+    built = build.cached(paths.images, made) is not None
+    named = (*study.packages, *(() if built else study.image.extra_packages))
+    if derived.additional(made, study.packages) or (named and not built):
+        derived.check(paths.images, made, named, listener)
 
 
 def base_image(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:

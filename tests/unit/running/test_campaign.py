@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import vtax.store
+import vtax.store.campaign
 from builders.small import FACTS, IMAGE, PRINTED, new_campaign, planned
 from fakes.cluster import FakeProvider, Reply, Script, ran, telling
 from vtax.errors import ProvisionError, StoreError, TrialsFailed, UsageError
@@ -386,7 +386,7 @@ def test_a_full_disk_ends_the_campaign(begin: Begin, monkeypatch: pytest.MonkeyP
 
     def listener(event: Event) -> None:
         if isinstance(event, TrialStarted) and event.trial == one.ids[2]:
-            monkeypatch.setattr(vtax.store, "FREE_BYTES", 2**80)
+            monkeypatch.setattr(vtax.store.campaign, "FREE_BYTES", 2**80)
 
     with pytest.raises(StoreError, match="cannot be written") as caught:
         one.run(listener)

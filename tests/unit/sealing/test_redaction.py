@@ -11,7 +11,7 @@ from builders.small import PRINTED, SAYS, as_fast, new_campaign, planned, store
 from fakes.cluster import FakeProvider
 from vtax.errors import UsageError
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
+from vtax.importing.request import Request
 from vtax.sealing.check import State, check
 from vtax.sealing.names import HOSTNAMES, USERS, Replacing, hosts_in, users_in
 from vtax.sealing.opening import as_campaign

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -106,7 +107,7 @@ def iterations_of(table: Columns, found: Measured) -> dict[Key, Iterations]:
     rows = found.rows[found.first]
     starts = _starts(table.group[rows])
     several = {}
-    for start, end in zip(starts, np.append(starts[1:], rows.size), strict=True):
+    for start, end in pairwise((*starts, rows.size)):  # none where all runs failed
         own, group = rows[start:end], table.groups[table.group[rows[start]]]
         several[group.environment, group.series] = Iterations(
             table.block[own], table.iteration[own], found.values[start:end]

@@ -26,23 +26,20 @@ LONGEST = 80  # letters of a name, which is one of a file
 
 @dataclass(frozen=True)
 class PageFigures:
-    """The figures of a page: above all entries, at the end, and by the id of an entry's place in the page. `not_drawn`
-    says why a figure that a reader may look for is not there."""
+    """The figures of a page: those of machines, of the ladder and of sweeps above all entries, at the end, and by the id of an
+    entry's place in the page. `not_drawn` says why a figure that a reader may look for is not there."""
 
-    above: tuple[Figure, ...]
     machines: tuple[Figure, ...]
+    ladder: tuple[Figure, ...]
+    swept: tuple[Figure, ...]
     happened: tuple[Figure, ...]
     entries: Mapping[str, tuple[Figure, ...]]
     not_drawn: Mapping[str, str]
 
     @property
     def every(self) -> tuple[Figure, ...]:
-        return (
-            *self.machines,
-            *self.above,
-            *(one for several in self.entries.values() for one in several),
-            *self.happened,
-        )
+        entries = (one for several in self.entries.values() for one in several)
+        return (*self.machines, *self.ladder, *self.swept, *entries, *self.happened)
 
 
 def kinds() -> tuple[str, ...]:
@@ -53,17 +50,17 @@ def kinds() -> tuple[str, ...]:
 
 def page_figures(page: Document) -> PageFigures:
     """What the page shows besides the table of the forest plot."""
-    above = waterfall.waterfall(page.source.analysis)
+    above, apart = waterfall.waterfall(page.source.analysis), machine_figure(page.source.analysis)
     happened = timeline.timeline(page.source)
-    swept = tuple(sweeps.sweeps(page))
     made = {
         anchor: tuple(entry_figures(page, entry, f"fig-{anchor}"))
         for section in page.sections
         for anchor, entry in section.anchored()
     }
     return PageFigures(
-        machines=tuple(filter(None, (machine_figure(page.source.analysis),))),
-        above=((above,) if above else ()) + swept,
+        machines=(apart,) if apart else (),
+        ladder=(above,) if above else (),
+        swept=tuple(sweeps.sweeps(page)),
         happened=(happened,) if happened else (),
         entries={anchor: tuple(one for one in own if isinstance(one, Figure)) for anchor, own in made.items()},
         not_drawn={
