@@ -30,8 +30,8 @@ def machine_figure(analysis: Analysis) -> Figure | None:
     about = f"{names[0]}. " if alone else ""
     left_out = f" {len(names) - MOST} more metrics are in the table." if len(names) > MOST else ""
     caption = (
-        f"{about}Whiskers are individual intervals over the rounds of one machine; verdicts are about the mean; shaded: "
-        f"the margin of equivalence, {100 * analysis.margin:g} %.{left_out}"
+        f"{about}Whiskers are individual intervals over the rounds of one machine; verdicts are about the mean; "
+        f"shaded: the margin of equivalence, {100 * analysis.margin:g} %.{left_out}"
     )
     made = intervals("machines", ratios, analysis.environments, analysis.baseline, analysis.margin, caption=caption)
     return replace(made, title=f"On each machine, relative to {analysis.baseline}")
