@@ -14,7 +14,7 @@ import pytest
 
 from builders.small import IMAGE
 from fakes.cluster import node_shape, result_of
-from vtax.launchers.mpirun import ranks_for
+from vtax.launchers.base import ranks_for
 from vtax.model.capabilities import NodeKind
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope, Target

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from vtax.cli.own_code import one_line
-from vtax.cli.plan_summary import own_image_texts, packages_texts, within_budget
+from vtax.cli.plan_summary import machine_text, own_image_texts, packages_texts, within_budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,8 @@ def lines_of(prepared: Prepared, own: Workload | None = None) -> list[str]:
         f"about {format_seconds(plan.estimate_s)}; seed {plan.study.seed}",
         *_ending(plan),
         f"plan sha256 {plan.sha256}",
+        *(("", "machines") if plan.capacities else ()),
+        *(f"  {machine_text(plan, name)}" for name in plan.capacities),
         "",
         "nodes",
     ]

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vtax.model.cluster import Workload
     from vtax.model.nodes import NodeShape
@@ -46,7 +46,9 @@ def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | N
     yield "rounds", f"{study.rounds}, {trials} trials, {order}"
     more = f", and about {format_seconds(sum(lacking.values()))} once to {listed(list(lacking))}" if lacking else ""
     yield "time", f"about {format_seconds(plan.estimate_s)}{_earliest(plan)}{more}"
-    yield "nodes", listed([_node(node) for node in plan.shape.nodes])
+    if study.machines:
+        yield "machines", listed([machine_text(plan, name) for name in study.machines])
+    yield "nodes", _nodes(plan.shape.nodes)
     if study.packages or study.image.model_copy(update={"workload": None}) != ImageSpec():
         yield "packages", "; ".join(packages_texts(study))  # what decides whose programs run here as root
     if study.image.workload:
@@ -89,6 +91,34 @@ def _names(plan: Plan, names: Iterable[str]) -> str:
 
     control = plan.study.control_name
     return listed([f"{name} (the baseline again)" if name == control else name for name in names])
+
+
+def machine_text(plan: Plan, name: str) -> str:
+    from vtax.units import format_bytes
+    from vtax.wording import plural
+
+    has, spec = plan.capacities[name], plan.study.machines[name]
+    size = f"{plural(len(has.cpu_ids), 'CPU')}, {format_bytes(has.memory_bytes)}"
+    return f"{name} ({spec.ssh}: {size})"
+
+
+def _nodes(nodes: Sequence[NodeShape]) -> str:
+    """Every node, or of many those that have the same size."""
+    from vtax.model.nodes import EVERY_PAIR
+    from vtax.units import format_bytes
+    from vtax.wording import listed, plural, shortened
+
+    if len(nodes) <= EVERY_PAIR:
+        return listed([_node(node) for node in nodes])
+    same: dict[tuple[int, int], list[NodeShape]] = {}
+    for node in nodes:
+        same.setdefault((node.cpus, node.memory_bytes), []).append(node)
+    used = len({cpu for node in nodes for cpu in node.cpu_ids})
+    groups = (
+        f"{shortened([node.name for node in several])} ({cpus} {plural(cpus, 'CPU')} and {format_bytes(memory)} each)"
+        for (cpus, memory), several in same.items()
+    )
+    return f"{len(nodes)} on {used} {plural(used, 'CPU')}: {'; '.join(groups)}"
 
 
 def _node(node: NodeShape) -> str:

@@ -50,6 +50,7 @@ PROGRAMS = (  # besides those of the tools
     "vtax-rank",
     "vtax-run",
     "vtax-supervise",
+    "vtax-world",
     "node-init",
     "vm-init",
     "exportfs",
@@ -65,7 +66,7 @@ MODULES = (  # of the kernel, that nodes load
 GUEST = (
     *("build.sh", "node-init", "unpack-kernel", "vm-init"),
     *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-loopback.c", "vtax-rank.c", "vtax-run.c"),
-    *("vtax-stream.c", "vtax-supervise.c", "xhpl.c"),
+    *("vtax-stream.c", "vtax-supervise.c", "vtax-world.c", "xhpl.c"),
 )
 LEAN = (
     "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded

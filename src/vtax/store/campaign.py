@@ -234,6 +234,10 @@ class Campaign:
         found = [self.read(f"cells/{path.name}", CellRecord) for path in (self.directory / "cells").glob("*.json")]
         return tuple(sorted(found, key=lambda cell: (cell.started, cell.cell, cell.instance)))
 
+    def instances(self, cell: str) -> int:
+        """How many clusters a cell has had."""
+        return sum(record.cell == cell for record in self.cells())
+
     def trials(self, texts: bool = True) -> tuple[TrialRecord, ...]:
         """Every trial's record, in the order of time; with `texts`, all raw output that it names.
 

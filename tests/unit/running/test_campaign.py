@@ -345,8 +345,8 @@ def test_however_often_it_is_interrupted_every_trial_runs_once(
 
 def test_two_processes_do_not_run_one_campaign(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     one = begin()
-    monkeypatch.setattr("vtax.pipeline.host_facts", lambda: FACTS)
-    monkeypatch.setattr("vtax.pipeline.provider", lambda name, runtime: one.providers[name])
+    monkeypatch.setattr("vtax.planning.preparation.host_facts", lambda: FACTS)
+    monkeypatch.setattr("vtax.planning.preparation.provider", lambda name, runtime: one.providers[name])
     monkeypatch.setattr("vtax.pipeline.cached_image", lambda *words: IMAGE)
     paths = Paths(one.top / "cache", one.top)
     with one.campaign.exclusive(), pytest.raises(UsageError, match="is being run by another process"):
