@@ -61,6 +61,14 @@ class SpreadProvider(Provider):
         # On the machines' own network the files of a node name it; interfaces are called differently everywhere.
         return made.model_copy(update={"interface": "", "loopback": False}) if options.host_network else made
 
+    def machine_facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """What each machine says of itself now; nothing of one that does not answer."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for name, agent in self.agents.items():
+            with suppress(MachineLost):
+                found[name] = {**agent.ask("facts").content["facts"], "clock_ahead_s": agent.offset_s}
+        return found
+
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> Commands:
