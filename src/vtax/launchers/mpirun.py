@@ -56,6 +56,10 @@ class Mpirun(Record):
             command += ["-x", "VTAX_OVERCOMMIT=1"]
         return (*command, "vtax-rank", str(ranks.threads), *program)
 
+    def on_machines_network(self) -> Mpirun:
+        """Interfaces are called differently on every machine."""
+        return self.model_copy(update={"interface": "", "loopback": False})
+
     def _placement(self, ranks: Ranks) -> list[str]:
         if self.one_machine:
             return ["--host", f"localhost:{ranks.total}", "--map-by", f"ppr:{ranks.total}:node"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vtax.errors import EnvironmentMissing
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.machines.agent import Agent
 from vtax.model.capabilities import Capabilities
@@ -55,7 +56,7 @@ class RemoteProvider(Provider):
     def emulates(self, options: Any) -> bool:
         return self.emulated
 
-    def launcher(self, options: Any) -> Mpirun:
+    def launcher(self, options: Any) -> Launcher:
         return self.started_by
 
     def alike(self, other: RemoteProvider) -> bool:
