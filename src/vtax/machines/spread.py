@@ -60,6 +60,14 @@ class SpreadProvider(Provider):
         made = self.first.launcher(options)
         return made.on_machines_network() if options.host_network else made
 
+    def machine_facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """What each machine says of itself now; nothing of one that does not answer."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for name, agent in self.agents.items():
+            with suppress(MachineLost):
+                found[name] = {**agent.ask("facts").content["facts"], "clock_ahead_s": agent.offset_s}
+        return found
+
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> Commands:

@@ -215,6 +215,10 @@ class Provider(Protocol):
         """Why no cluster can be created here, whatever the study says; "" when one can."""
         ...
 
+    def machine_facts(self) -> Mapping[str, Mapping[str, Any]]:
+        """Machine -> its facts, of a provider whose clusters are on several; nothing of all others."""
+        return {}
+
     def status_note(self) -> str:
         """Machine-specific status, if any, for `vtax doctor`."""
         return ""

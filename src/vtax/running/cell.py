@@ -262,6 +262,7 @@ class CellRun:
             commands=ready.cluster.commands if ready else (),
             facts=ready.facts if ready else (),
             host_facts={} if self.cell.placement else host_facts(runners=runners()),
+            machine_facts=self.provider.machine_facts() if self.cell.placement and ready else {},
             checks=ready.checks if ready else (),
             paused=self.others,
             not_interleaved=self.not_interleaved,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
-from vtax.model.study import Interleave, MachineSpec, Study
+from vtax.model.study import TOGETHER, Interleave, MachineSpec, Study
 from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
@@ -97,12 +98,20 @@ def plan_of(
     interleave: Interleave = "cell",
     margin: float = 0.02,
     machines: Sequence[str] = (),
+    place: Literal["together", "spread"] = TOGETHER,
 ) -> Plan:
-    """The planner's own plan of two environments and one benchmark; whole clusters in turn on each of `machines`."""
+    """The planner's own plan of two environments and one benchmark; whole clusters in turn on each of `machines`, or
+    spread over them."""
     study = _study()
     entries = tuple(entry.model_copy(update={"iterations": iterations}) for entry in study.benchmarks)
-    update = {"seed": seed, "rounds": looks[-1], "looks": looks, "benchmarks": entries, "margin": margin}
-    update["machines"] = {name: MachineSpec(ssh=name) for name in machines}
+    update: dict[str, object] = {
+        "seed": seed,
+        "rounds": looks[-1],
+        "looks": looks,
+        "benchmarks": entries,
+        "margin": margin,
+    }
+    update |= {"machines": {name: MachineSpec(ssh=name) for name in machines}, "place": place}
     nowhere = Path("never-created")
     providers = {spec.name: provider(candidates(spec.provider)[0], nowhere) for spec in study.environments}
     capacities = dict.fromkeys(machines, MACHINE)
@@ -120,7 +129,7 @@ def simulated(plan: Plan, values: Floats, *, rate: bool = False, stolen: Floats 
     starts = _starts(plan)
     measurements: list[Measurement] = []
     trials: list[TrialRecord] = []
-    machines = tuple(plan.study.machines)
+    machines = plan.study.alternatives
     for cell in plan.cells:
         own = values[machines.index(cell.machine)] if machines else values
         if cell.round > own.shape[1] or np.isnan(own[:, cell.round - 1]).any():

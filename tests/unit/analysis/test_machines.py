@@ -221,6 +221,16 @@ def test_one_machine_leaves_no_trace_in_the_analysis() -> None:
     assert theirs.machines == ()
 
 
+def test_clusters_that_are_spread_are_compared_as_on_one_machine() -> None:
+    values: Floats = np.exp(0.002 * np.random.default_rng(6).standard_normal((2, 6, 1)))
+    here = simulated(plan_of(3, (6,), 1), values).comparison
+    plan = plan_of(3, (6,), 1, machines=NAMES, place="spread")
+    spread = simulated(plan, values).comparison
+    assert {tuple(sorted(cell.placement.values())) for cell in plan.cells} == {NAMES}
+    assert spread.sentence == f"{here.sentence} on 3 machines"
+    assert spread.model_copy(update={"sentence": here.sentence}) == here
+
+
 # --- two campaigns ---------------------------------------------------------------------------------------------------
 
 

@@ -57,10 +57,11 @@ def test_the_figure_has_each_machine_and_their_mean(unlike: Analysis) -> None:
     figure = machine_figure(unlike)
     assert figure is not None
     (panel,) = figure.panels
-    names = [str(name).rpartition(", ")[2] for name in panel.y.values]
-    assert names == ["a", "b", "c", "mean (differ)"]
+    assert list(panel.y.values) == ["a", "b", "c", "mean (differ)"]
     assert {Medium.TERMINAL, Medium.PAPER} <= figure.media
     assert figure.alt
+    assert figure.title == "On each machine, relative to base"
+    assert figure.caption.startswith("sysbench-cpu work_time worker1. ")
 
 
 def test_the_terminal_names_each_machine(unlike: Analysis) -> None:

@@ -97,6 +97,16 @@ def test_every_machine_runs_its_cells_in_the_order_of_the_plan(tmp_path: Path, i
     lab.assert_nothing_is_left()
 
 
+def test_records_name_the_machine_and_how_far_its_clock_is(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, "ab")
+    lab.agents["b"].offset_s = 1.5
+    lab.run()
+    cells = {cell.id: cell.machine for cell in lab.campaign.plan().cells}
+    assert {one.machine == cells[one.cell] for one in lab.campaign.trials(texts=False)} == {True}
+    ahead = {cells[one.cell]: one.host_facts["clock_ahead_s"] for one in lab.campaign.cells()}
+    assert ahead == {"a": lab.agents["a"].offset_s, "b": lab.agents["b"].offset_s}
+
+
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_machines_work_at_the_same_time(tmp_path: Path, count: int) -> None:
     """In each round every machine waits for all others: one after the other they would wait for ever."""

@@ -26,8 +26,8 @@ LONGEST = 80  # letters of a name, which is one of a file
 
 @dataclass(frozen=True)
 class PageFigures:
-    """The figures of a page: those of machines, of the ladder and of sweeps above all entries, at the end, and by the
-    id of an entry's place in the page. `not_drawn` says why a figure that a reader may look for is not there."""
+    """The figures of a page: those of machines, of the ladder and of sweeps above all entries, those at the end, and by
+    the id of an entry's place in the page. `not_drawn` says why a figure that a reader may look for is not there."""
 
     machines: tuple[Figure, ...]
     ladder: tuple[Figure, ...]
@@ -50,7 +50,7 @@ def kinds() -> tuple[str, ...]:
 
 def page_figures(page: Document) -> PageFigures:
     """What the page shows besides the table of the forest plot."""
-    above = waterfall.waterfall(page.source.analysis)
+    above, apart = waterfall.waterfall(page.source.analysis), machine_figure(page.source.analysis)
     happened = timeline.timeline(page.source)
     made = {
         anchor: tuple(entry_figures(page, entry, f"fig-{anchor}"))
@@ -58,7 +58,7 @@ def page_figures(page: Document) -> PageFigures:
         for anchor, entry in section.anchored()
     }
     return PageFigures(
-        machines=tuple(filter(None, (machine_figure(page.source.analysis),))),
+        machines=(apart,) if apart else (),
         ladder=(above,) if above else (),
         swept=tuple(sweeps.sweeps(page)),
         happened=(happened,) if happened else (),
