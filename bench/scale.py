@@ -29,7 +29,7 @@ from vtax.planning.preparation import base_image
 from vtax.planning.shape import cluster_shape
 from vtax.planning.study import parse
 from vtax.providers import provider
-from vtax.providers.base import Site
+from vtax.providers.base import Provider, Site
 from vtax.running import provision
 
 READY_S = 60.0
@@ -98,7 +98,7 @@ def measured(name: str, nodes: int, image: Image, paths: Paths) -> float:
 
 
 def provisioned(
-    supplier: provision.Provider, spec: EnvironmentSpec, shape: ClusterShape, site: Site
+    supplier: Provider, spec: EnvironmentSpec, shape: ClusterShape, site: Site
 ) -> tuple[provision.Ready, float]:
     """A verified cluster, and how much of the time its creation took."""
     created: list[float] = []
@@ -112,7 +112,7 @@ def provisioned(
         def create(self, *given: object) -> object:
             began = time.monotonic()
             try:
-                return supplier.create(*given)  # type: ignore[arg-type]
+                return supplier.create(*given)
             finally:
                 created.append(time.monotonic() - began)
 

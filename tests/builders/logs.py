@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from builders.recorded import DATA
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
 from vtax.importing.report import Report
+from vtax.importing.request import Request
 from vtax.importing.sections import cut
 from vtax.tools import ranks, tools
 from vtax.tools.reading import Line, Reading, Section, clean

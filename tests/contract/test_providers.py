@@ -244,7 +244,7 @@ def test_its_clusters_can_be_paused_and_resumed(
 ) -> None:
     """All nodes at once, as often as wanted. Those of the host have nothing that runs between trials."""
     machine = Machine()
-    monkeypatch.setattr(Container, "_run", lambda self, words, *rest, **more: machine.engine(words))
+    monkeypatch.setattr(Container, "run", lambda self, words, *rest, **more: machine.engine(words))
     monkeypatch.setattr(qmp, "ask", machine.monitor)
     monkeypatch.setattr(manage, "run", machine.manage)
     monkeypatch.setattr(cgroup, "find", lambda: None)

@@ -82,6 +82,9 @@ class FakeBackground:
     def ended(self) -> bool:
         return self.over
 
+    def exit_code(self) -> int | None:
+        return self.result.exit_code if self.over else None
+
     def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
         return pattern.search(self.result.stdout) is not None
 

@@ -114,9 +114,9 @@ WORKER = """
 import os, signal, sys, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from vtax.facts import clock
+from vtax.transport.process import end_with
 
-with ProcessPoolExecutor(1, get_context("fork"), clock._end_with, (os.getpid(),)) as pool:
+with ProcessPoolExecutor(1, get_context("fork"), end_with, (os.getpid(),)) as pool:
     print(pool.submit(os.getpid).result(), flush=True)
     pool.submit(time.sleep, 600)
     os.kill(os.getpid(), signal.SIGKILL)

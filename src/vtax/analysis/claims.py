@@ -3,6 +3,9 @@
 A claim is a name, a value as it was printed, a unit, and how many runs it is said to be of. It is compared with every
 series of the logs that its name can mean: with the mean, the median, single runs, single ranks, and the same in other
 units. A value agrees when it rounds to what was printed.
+
+A name means the series that have all of its words; or else those of which it has the metric's words, in a unit that
+fits; or else, where the value has enough digits, the one metric in that unit that has this value.
 """
 
 from __future__ import annotations
@@ -32,10 +35,22 @@ FACTORS = (  # between what is printed and what it is, by mistake
     ("giga and gibi (1.074)", 1.024**3),
 )
 RANK_LABELS = ("rank", "by_size")
+DIGITS = 4  # significant ones: with fewer, a value and a unit alone are found by chance
 MOST = 1e-6  # relative: the least that is called equal, for values that are printed with all digits
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 NUMBERED = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,40}\d{1,10}")  # iperf3
 NOTHING = frozenset({"the", "of", "in", "per", "a", "s", "mean", "average", "rate", "test", "benchmark", "second"})
+SYNONYMS = {  # of the field, in the words of metrics
+    "bandwidth": "throughput",
+    "speed": "throughput",
+    "iops": "operations",
+    "ops": "operations",
+    "gflops": "gflop",
+    "mflops": "gflop",
+    "loss": "lost",
+    "retries": "retransmits",
+    "retransmissions": "retransmits",
+}
 SPELLINGS = {  # that the field uses, in vtax's
     "Mbps": "Mbit/s",
     "Mb/s": "Mbit/s",
@@ -62,7 +77,9 @@ class Agreement(StrEnum):
     SAME = "same"
     OTHER_UNIT = "other unit"
     BEST_RANK = "best rank instead of all"
+    ONE_RANK = "one rank instead of all"
     BEST_RUN = "best run instead of all"
+    ONE_RUN = "one run instead of all"
     DIFFERENT = "different"
     NOT_FOUND = "not found"
 
@@ -153,35 +170,71 @@ def _series(measurements: Sequence[Measurement]) -> list[Series]:
 
 
 def _compare(claim: Claim, series: Sequence[Series], trials: Mapping[str, TrialRecord]) -> Compared:
-    meant = [one for one in series if _means(claim, one)]
+    here = [one for one in series if claim.environment in ("", one.environment)]
+    meant = [one for one in here if _means(claim, one)]
+    about = ""
+    if not meant:
+        meant = [one for one in here if _resembles(claim, one)]
+        about = "; of its name, the logs have the metric alone"
+    if not meant:
+        meant = _by_value(claim, here)
+        about = "; found by its value and unit: no series has its name"
     if not meant:
         return Compared(claim=claim, agreement=Agreement.NOT_FOUND, said="nothing in the logs has this name")
-    for look in (_same, _best_rank, _best_run, _other_unit):
+    asked = _words(claim.name)
+    meant.sort(key=lambda one: len(_words(one.metric) - asked))  # throughput is not throughput_interval
+    for look in (_same, _of_ranks, _of_runs, _other_unit):
         for one in meant:
-            if said := look(claim, one):
+            if said := look(claim, one, meant):
                 agreement, words = said
-                runs = len(set(one.trials))
-                counting = _counting(claim, one, trials)
-                return Compared(claim=claim, agreement=agreement, said=words, runs=runs, counting=counting)
+                return _compared(claim, agreement, words + about, one, trials)
     nearest = min((one for one in meant if not one.of_rank), key=lambda one: _distance(claim, one), default=meant[0])
     words = f"{nearest.name}: {format_quantity(mean(nearest.values), nearest.unit)}, the mean of {_runs(nearest)}"
-    counting = _counting(claim, nearest, trials)
-    runs = len(set(nearest.trials))
-    return Compared(claim=claim, agreement=Agreement.DIFFERENT, said=words, runs=runs, counting=counting)
+    return _compared(claim, Agreement.DIFFERENT, words + about, nearest, trials)
+
+
+def _compared(
+    claim: Claim, agreement: Agreement, said: str, one: Series, trials: Mapping[str, TrialRecord]
+) -> Compared:
+    counting = _counting(claim, one, trials)
+    return Compared(claim=claim, agreement=agreement, said=said, runs=len(set(one.trials)), counting=counting)
 
 
 def _means(claim: Claim, one: Series) -> bool:
     """Whether a name can mean a series: all of its words are words of the series, and one is a word of the metric."""
-    if claim.environment not in ("", one.environment):
-        return False
     metric = _words(one.metric)
-    known = metric | _words(one.label) | _words(one.environment) | _words(" ".join(one.labels.values()))
     asked = _words(claim.name) - NOTHING
-    return bool(asked) and asked <= known and bool(asked & metric)
+    return bool(asked) and asked <= metric | _about(one) and bool(asked & metric)
+
+
+def _resembles(claim: Claim, one: Series) -> bool:
+    """Whether a name has all words of the metric, or one of them and one of what was measured, and the unit fits."""
+    asked, metric = _words(claim.name) - NOTHING, _words(one.metric) - NOTHING
+    if not metric or not _fits(claim, one):
+        return False
+    return metric <= asked or (bool(asked & metric) and bool(asked & _about(one)))
+
+
+def _by_value(claim: Claim, series: Sequence[Series]) -> list[Series]:
+    """The series with this mean or median, in this unit, where they are all of one metric of one benchmark."""
+    if len(claim.text.lower().partition("e")[0].replace(".", "").lstrip("-+0")) < DIGITS:
+        return []
+    found = [one for one in series if _fits(claim, one) and _same(claim, one, ())]
+    return found if len({(one.label, one.metric) for one in found}) == 1 else []
+
+
+def _fits(claim: Claim, one: Series) -> bool:
+    return _in_base(claim, one.unit)[0] == one.unit
+
+
+def _about(one: Series) -> set[str]:
+    """The words of what was measured, and where."""
+    return _words(one.label) | _words(one.environment) | _words(" ".join(one.labels.values()))
 
 
 def _words(text: str) -> set[str]:
-    return {word.lower() for word in (*WORDS.findall(text), *NUMBERED.findall(text))}
+    found = {word.lower() for word in (*WORDS.findall(text), *NUMBERED.findall(text))}
+    return {SYNONYMS.get(word, word) for word in found}
 
 
 def _in_base(claim: Claim, wanted: str) -> tuple[str, float, float]:
@@ -203,7 +256,7 @@ def _in_base(claim: Claim, wanted: str) -> tuple[str, float, float]:
     return unit, value, max(half * factor, MOST * abs(value))
 
 
-def _same(claim: Claim, one: Series) -> tuple[Agreement, str] | None:
+def _same(claim: Claim, one: Series, _others: Sequence[Series]) -> tuple[Agreement, str] | None:
     unit, value, near = _in_base(claim, one.unit)
     if one.of_rank or unit != one.unit:
         return None
@@ -214,25 +267,36 @@ def _same(claim: Claim, one: Series) -> tuple[Agreement, str] | None:
     return None
 
 
-def _best_rank(claim: Claim, one: Series) -> tuple[Agreement, str] | None:
+def _of_ranks(claim: Claim, one: Series, others: Sequence[Series]) -> tuple[Agreement, str] | None:
+    """Whether the value is that of one of several ranks."""
     unit, value, near = _in_base(claim, one.unit)
     if not one.of_rank or unit != one.unit:
         return None
-    if any(abs(number - value) <= near for number in (mean(one.values), *one.values)):
-        ranks = one.labels.get("ranks", "several")
-        return Agreement.BEST_RANK, f"{one.name} is one of {ranks} ranks; the run is all of them together"
+    if not any(abs(number - value) <= near for number in (mean(one.values), *one.values)):
+        return None
+    same_run = [
+        other.best for other in others if other.of_rank and (other.metric, other.trials) == (one.metric, one.trials)
+    ]
+    best = min(same_run) if one.direction is Direction.LOWER else max(same_run)
+    agreement = Agreement.BEST_RANK if one.best == best else Agreement.ONE_RANK
+    ranks = one.labels.get("ranks", "several")
+    return agreement, f"{one.name} is one of {ranks} ranks; the run is all of them together"
+
+
+def _of_runs(claim: Claim, one: Series, _others: Sequence[Series]) -> tuple[Agreement, str] | None:
+    """Whether the value is that of one of several runs."""
+    unit, value, near = _in_base(claim, one.unit)
+    if one.of_rank or unit != one.unit or len(one.values) < 2:
+        return None
+    typical = format_quantity(mean(one.values), one.unit)
+    if abs(one.best - value) <= near:
+        return Agreement.BEST_RUN, f"{one.name}: the best of {_runs(one)}, whose mean is {typical}"
+    if any(abs(number - value) <= near for number in one.values):
+        return Agreement.ONE_RUN, f"{one.name}: one of {_runs(one)}, whose mean is {typical}"
     return None
 
 
-def _best_run(claim: Claim, one: Series) -> tuple[Agreement, str] | None:
-    unit, value, near = _in_base(claim, one.unit)
-    if one.of_rank or unit != one.unit or len(one.values) < 2 or abs(one.best - value) > near:
-        return None
-    typical = format_quantity(mean(one.values), one.unit)
-    return Agreement.BEST_RUN, f"{one.name}: the best of {_runs(one)}, whose mean is {typical}"
-
-
-def _other_unit(claim: Claim, one: Series) -> tuple[Agreement, str] | None:
+def _other_unit(claim: Claim, one: Series, _others: Sequence[Series]) -> tuple[Agreement, str] | None:
     _, value, near = _in_base(claim, one.unit)
     if one.of_rank or value == 0:
         return None

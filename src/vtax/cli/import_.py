@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,63 +10,73 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from vtax.analysis.claims import Compared
-    from vtax.importing.report import FileReport, Report
+    from vtax.importing.report import FileReport, Report, Run
+
+    Row = tuple[str, str, str, str, str, str]
 
 REFUSALS_SHOWN = 5  # of one run, in the table for people
 ROWS_SHOWN = 20  # refusals of one table whose columns were stated
 
 
+Paths = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Files, folders and archives with raw output; - is standard input.", allow_dash=True, show_default=False
+    ),
+]
+Environment = Annotated[str, typer.Option("--environment", "-e", help="The environment that all files are from.")]
+LayoutOption = Annotated[
+    str,
+    typer.Option("--layout", help="Read environment and labels from paths: '{environment}/{node}_{condition}.txt'."),
+]
+Labels = Annotated[list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="State a label of all values.")]
+Units = Annotated[
+    list[str] | None,
+    typer.Option("--unit", metavar="TOOL=UNIT", help="State a unit that logs lack: iozone=operations or =kB/s."),
+]
+Table = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="'KEY=TEXT ...'",
+        help="Read CSV files with a header: what their columns are, once for each metric.",
+    ),
+]
+Benchmark = Annotated[str, typer.Option("--benchmark", help="Take output of this benchmark, or of this tool, only.")]
+Into = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", "--into", help="The campaign to create or extend [campaigns/imported-TIME]."),
+]
+Baseline = Annotated[str, typer.Option(help="The environment that others are compared with [the first one].")]
+ClaimsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--claims", metavar="FILE", help="Compare published numbers (CSV or TOML: name, value, unit, n) with the logs."
+    ),
+]
+RecipeFile = Annotated[
+    Path | None,
+    typer.Option("--recipe", metavar="FILE", help="Import the checkout of a published study as this recipe says."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")]
+
+
 def import_(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Files, folders and archives with raw output; - is standard input.",
-            allow_dash=True,
-            show_default=False,
-        ),
-    ],
-    environment: Annotated[
-        str, typer.Option("--environment", "-e", help="The environment that all files are from.")
-    ] = "",
-    layout: Annotated[
-        str, typer.Option(help="Read environment and labels from paths: '{environment}/{node}_{condition}.txt'.")
-    ] = "",
-    label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="State a label of all values.")
-    ] = None,
-    unit: Annotated[
-        list[str] | None,
-        typer.Option("--unit", metavar="TOOL=UNIT", help="State a unit that logs lack: iozone=operations or =kB/s."),
-    ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table",
-            metavar="'KEY=TEXT ...'",
-            help="Read CSV files with a header: what their columns are, once for each metric.",
-        ),
-    ] = None,
-    benchmark: Annotated[str, typer.Option(help="Take output of this benchmark, or of this tool, only.")] = "",
-    into: Annotated[
-        Path | None, typer.Option(help="The campaign to create or extend [campaigns/imported-TIME].")
-    ] = None,
-    baseline: Annotated[str, typer.Option(help="The environment that others are compared with [the first one].")] = "",
-    claims: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Compare published numbers (CSV or TOML: name, value, unit, n) with the logs."
-        ),
-    ] = None,
-    recipe: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Import the checkout of a published study as this recipe says."),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the table of files, values and refusals as JSON.")
-    ] = False,
+    paths: Paths,
+    environment: Environment = "",
+    layout: LayoutOption = "",
+    label: Labels = None,
+    unit: Units = None,
+    table: Table = None,
+    benchmark: Benchmark = "",
+    into: Into = None,
+    baseline: Baseline = "",
+    claims: ClaimsFile = None,
+    recipe: RecipeFile = None,
+    json: Json = False,
 ) -> None:
     """Make a campaign from raw output of benchmarks that ran elsewhere. Runs nothing.
 
@@ -74,30 +85,45 @@ def import_(
     themselves.
 
     \b
-    Example:  vtax import theirs.csv --into campaigns/theirs
-    Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
-    Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
+    Example:  vtax import theirs.csv -o campaigns/theirs
+    Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods -o campaigns/theirs
+    Example:  vtax import results --layout 'results/{environment}/**' -o campaigns/theirs
     Example:  vtax import results -e vm --claims table2.csv
     Example:  vtax import rps.csv --table 'benchmark=cache value=rps unit=1/s kind=rate-fixed-work environment=host'
-    Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml --into campaigns/felter
+    Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml -o campaigns/felter
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
+    directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
+    stated = (environment, layout, benchmark, baseline, label, unit, table)
+    if recipe is not None:
+        refuse_with_recipe(paths, *stated)
+        reports = _by_recipe(paths[0], directory, recipe, claims)
+    else:
+        reports = _logs(paths, directory, *stated, claims=claims)
+    _show(reports, directory, claims=claims is not None, json=json)
+
+
+def _logs(
+    paths: list[Path],
+    directory: Path,
+    environment: str,
+    layout: str,
+    benchmark: str,
+    baseline: str,
+    label: list[str] | None,
+    unit: list[str] | None,
+    table: list[str] | None,
+    *,
+    claims: Path | None,
+) -> list[Report]:
     import gc
     import sys
 
-    from vtax.importing.campaign import import_logs, import_recipe
+    from vtax.importing.campaign import import_logs
     from vtax.importing.claims import read_claims
-    from vtax.importing.files import Request
     from vtax.importing.layout import labels_given, units_given
-    from vtax.importing.recipe import read_recipe
+    from vtax.importing.request import Request
 
-    directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
-    given = read_claims(claims) if claims else None
-    if recipe is not None:
-        refuse_with_recipe(paths, environment, layout, benchmark, baseline, label, unit, table)
-        reports = import_recipe(read_recipe(recipe), paths[0], directory, given)
-        _show(reports, directory, claims=given is not None, json=json)
-        return
     request = Request(
         paths=tuple(paths),
         environment=environment,
@@ -108,11 +134,20 @@ def import_(
         labels=labels_given(label or ()),
         units=units_given(unit or ()),
         table=tuple(table or ()),
-        claims=given,
+        claims=read_claims(claims) if claims else None,
+        processes=len(os.sched_getaffinity(0)),
     )
     gc.disable()  # millions of small records and no cycles among them: collecting takes a fifth of the time
-    report = import_logs(request, directory)
-    _show([report], directory, claims=given is not None, json=json)
+    return [import_logs(request, directory)]
+
+
+def _by_recipe(folder: Path, directory: Path, recipe: Path, claims: Path | None) -> list[Report]:
+    from vtax.importing.campaign import import_recipe
+    from vtax.importing.claims import read_claims
+    from vtax.importing.recipe import read_recipe
+
+    given = read_claims(claims) if claims else None
+    return import_recipe(read_recipe(recipe), folder, directory, given, len(os.sched_getaffinity(0)))
 
 
 def refuse_with_recipe(paths: list[Path], *options: object) -> None:
@@ -121,7 +156,7 @@ def refuse_with_recipe(paths: list[Path], *options: object) -> None:
 
     if len(paths) != 1 or any(options):
         raise UsageError(
-            "--recipe says what the files are", remedy="give one folder, --into and --claims, nothing else"
+            "--recipe says what the files are", remedy="give one folder, --output and --claims, nothing else"
         )
 
 
@@ -147,47 +182,12 @@ def _show(reports: Sequence[Report], directory: Path, *, claims: bool, json: boo
 def table(report: Report) -> str:
     """The files, what was recognised, how many values were taken, and what was refused and why."""
     from vtax.cli.console import table as columns
-    from vtax.importing.report import labels_text
 
-    rows, reasons = [], []
+    rows: list[Row] = []
+    reasons: list[str] = []
     for file in report.files:
-        if not file.runs:
-            rows.append((file.file, file.environment or "-", "-", "-", "0", "0"))
-            reasons.append(f"{file.file}: not read: {file.reason}")
-        if file.runs and file.runs[0].record is not None:  # a table of vtax: one line for all its trials
-            counted = sum(run.count for run in file.runs if not run.left_out)
-            what = f"vtax table, {len(file.runs)} trials"
-            rows.append((file.file, file.environment, what, "all", str(counted), "0"))
-            left = [run for run in file.runs if run.left_out]
-            if left:
-                reasons.append(f"{file.file}: {len(left)} trials left out: {left[0].left_out}")
-            continue
-        if file.runs and file.reason:
-            reasons.append(f"{file.file}: {file.reason}")
-        if file.runs and file.runs[0].table:  # rows whose columns were stated: one line for all of them
-            rows.append(_stated_rows(file))
-            reasons += _refused_rows(file)
-            continue
-        for run in file.runs:
-            refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
-            taken = "0" if run.left_out else str(run.count)
-            lines = f"{run.section[1]}-{run.section[2]}"
-            stated = labels_text({**run.labels, **({"unit": run.unit} if run.unit else {})})
-            label = f"{run.reading.label} (stated: {stated})" if stated else run.reading.label
-            rows.append((file.file, file.environment, label, lines, taken, str(refused)))
-            if run.left_out:
-                reasons.append(f"{run.where}: left out: {run.left_out}")
-            for refusal in run.reading.refusals[:REFUSALS_SHOWN]:
-                reasons.append(f"{file.file} line {refusal.line}: refused: {refusal.what}: {refusal.reason}")
-            if len(run.reading.refusals) > REFUSALS_SHOWN:
-                reasons.append(
-                    f"{run.where}: {len(run.reading.refusals) - REFUSALS_SHOWN} more refusals (--json has all)"
-                )
-        if file.damaged_lines:
-            shown = ", ".join(map(str, file.damaged_lines[:5]))
-            reasons.append(f"{file.file}: lines that are too long or contain NUL bytes, not used: {shown}")
-        for what, rest in file.account.rest.items():
-            reasons.append(f"{file.file} line {rest.first}: not taken: {what} ({rest.lines} lines)")
+        rows += _rows(file)
+        reasons += _reasons(file)
     header = ("File", "Environment", "Recognised as", "Lines", "Taken", "Refused")
     counts = f"{report.taken} values taken from {report.yielded} of {len(report.files)} files"
     accounts = [file.account for file in report.files]
@@ -197,7 +197,56 @@ def table(report: Report) -> str:
     return "\n".join([columns(rows, header), "", *reasons, *([""] if reasons else []), counts])
 
 
-def _stated_rows(file: FileReport) -> tuple[str, str, str, str, str, str]:
+def _rows(file: FileReport) -> list[Row]:
+    """The lines of the table for one file: one for each run, or one for all rows of a table."""
+    if not file.runs:
+        return [(file.file, file.environment or "-", "-", "-", "0", "0")]
+    if file.runs[0].record is not None:  # a table of vtax
+        counted = sum(run.count for run in file.runs if not run.left_out)
+        return [(file.file, file.environment, f"vtax table, {len(file.runs)} trials", "all", str(counted), "0")]
+    if file.runs[0].table:
+        return [_stated_rows(file)]
+    return [_row(file, run) for run in file.runs]
+
+
+def _row(file: FileReport, run: Run) -> Row:
+    from vtax.importing.report import labels_text
+
+    refused = sum(max(1, refusal.values) for refusal in run.reading.refusals)
+    stated = labels_text({**run.labels, **({"unit": run.unit} if run.unit else {})})
+    label = f"{run.reading.label} (stated: {stated})" if stated else run.reading.label
+    lines = f"{run.section[1]}-{run.section[2]}"
+    return file.file, file.environment, label, lines, "0" if run.left_out else str(run.count), str(refused)
+
+
+def _reasons(file: FileReport) -> Iterator[str]:
+    """What was not taken of a file, and why."""
+    if not file.runs:
+        yield f"{file.file}: not read: {file.reason}"
+    elif file.runs[0].record is not None:
+        if left := [run for run in file.runs if run.left_out]:
+            yield f"{file.file}: {len(left)} trials left out: {left[0].left_out}"
+        return
+    elif file.reason:
+        yield f"{file.file}: {file.reason}"
+    if file.runs and file.runs[0].table:
+        yield from _refused_rows(file)
+        return
+    for run in file.runs:
+        if run.left_out:
+            yield f"{run.where}: left out: {run.left_out}"
+        for refusal in run.reading.refusals[:REFUSALS_SHOWN]:
+            yield f"{file.file} line {refusal.line}: refused: {refusal.what}: {refusal.reason}"
+        if len(run.reading.refusals) > REFUSALS_SHOWN:
+            yield f"{run.where}: {len(run.reading.refusals) - REFUSALS_SHOWN} more refusals (--json has all)"
+    if file.damaged_lines:
+        shown = ", ".join(map(str, file.damaged_lines[:5]))
+        yield f"{file.file}: lines that are too long or contain NUL bytes, not used: {shown}"
+    for what, rest in file.account.rest.items():
+        yield f"{file.file} line {rest.first}: not taken: {what} ({rest.lines} lines)"
+
+
+def _stated_rows(file: FileReport) -> Row:
     """The line of a table whose columns were stated."""
     first, refusals = file.runs[0], [one for run in file.runs for one in run.reading.refusals]
     between = next((run.reading.facts["delimiter"] for run in file.runs if "delimiter" in run.reading.facts), "")

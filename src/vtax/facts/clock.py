@@ -11,18 +11,18 @@ import ctypes
 import mmap
 import os
 import platform
-import signal
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+
+from vtax.transport.process import end_with
 
 CYCLES = 3  # of one multiplication that waits for the one before
 UNROLLED = 64
 ROUNDS = 200_000  # of the loop: about 15 ms
 BEST_OF = 8
 MULTIPLY = b"\x48\x0f\xaf\xc0"  # imul rax, rax
-PR_SET_PDEATHSIG = 1  # of prctl(2)
 BODY = MULTIPLY * UNROLLED + b"\x48\xff\xcf"  # dec rdi
 LOOP = b"\x48\x89\xf8" + BODY + b"\x0f\x85" + (-(len(BODY) + 6)).to_bytes(4, "little", signed=True) + b"\xc3"
 
@@ -31,19 +31,12 @@ def measured_clocks(cpus: Sequence[int]) -> dict[int, float]:
     """CPU -> clock in Hz with all of `cpus` busy at once; nothing where it cannot be measured."""
     if platform.machine() != "x86_64" or not cpus:
         return {}
-    with ProcessPoolExecutor(len(cpus), get_context("fork"), _end_with, (os.getpid(),)) as pool:
+    with ProcessPoolExecutor(len(cpus), get_context("fork"), end_with, (os.getpid(),)) as pool:
         try:
             clocks = list(pool.map(_clock, cpus))
         except OSError:  # no page may be executed here, or a CPU may not be used
             return {}
     return dict(zip(cpus, clocks, strict=True))
-
-
-def _end_with(parent: int) -> None:
-    """Make this process end when `parent` does, however that ends: it would wait for work for ever."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _clock(cpu: int) -> float:

@@ -170,6 +170,22 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
     )
 
 
+def simulation(made: Recipe, packages: Iterable[str], mode: str) -> tuple[str, ...]:
+    """The mmdebstrap call that asks the mirror whether all packages of a recipe and these can be installed together.
+    It installs nothing."""
+    return (
+        *("mmdebstrap", "--simulate", f"--mode={mode}", "--variant=custom", "--format=null"),
+        f"--components={','.join(made.components)}",
+        *LEAN,
+        '--aptopt=Acquire::Check-Valid-Until "false"',  # of a snapshot; the signature is checked as always
+        f"--include={','.join(sorted({*made.packages, *packages}))}",
+        "--",
+        made.suite,
+        "/dev/null",
+        *((made.mirror,) if made.mirror else ()),
+    )
+
+
 def machine_mirror(os_release: str, sources: Iterable[str]) -> str:
     """The mirror that this machine's own apt uses, from /etc/os-release and the texts of its apt sources.
 

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from vtax import files
 from vtax.errors import UsageError
-from vtax.importing.files import Request
+from vtax.importing.request import Request
 from vtax.model.record import Record
 
 BYTES = 2**20

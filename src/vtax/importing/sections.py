@@ -222,13 +222,12 @@ class Cutter:
         """The formats with whose first line a run may start here. Cheap tests first: files have millions of lines."""
         first, now = text[:1], self.open
         formats = self.within.get(first, ())
-        if formats:
-            formats = tuple(one for one in formats if one.starts(text))
-            if formats and now and formats[0] is now.formats[0] and formats[0].restarts:
+        if formats and (formats := tuple([one for one in formats if one.starts(text)])):
+            if now and formats[0] is now.formats[0] and formats[0].restarts:
                 return formats if formats[0].restarts(text) else ()
-        if not formats and now is None:
-            formats = tuple(one for one in self.apart.get(first, ()) if one.starts(text))
-        return tuple(one for one in formats if self.seen.isdisjoint(one.never_after)) if formats else formats
+        elif now is None:
+            formats = tuple([one for one in self.apart.get(first, ()) if one.starts(text)])
+        return tuple([one for one in formats if self.seen.isdisjoint(one.never_after)]) if formats else ()
 
     def _above(self, line: Line) -> None:
         self.preamble.append(line)
@@ -259,7 +258,8 @@ def cut(lines: Iterable[Line], outside: Callable[[Line], None] = _nothing) -> It
     Lines in no run are given to `outside`. Ranks are separated where a tool's runs are of one process.
     """
     scheme, head, every = scheme_and_lines(lines, _recognised)
-    by_rank = _apart(list(separated(head, scheme)))
+    ranks = scheme is not None or any(line.rank for line in head)
+    by_rank = ranks and _apart(separated(head, scheme))
     if scheme is None and not by_rank:
         yield from Cutter(outside=outside).sections(every)
         return
@@ -278,21 +278,21 @@ def cut(lines: Iterable[Line], outside: Callable[[Line], None] = _nothing) -> It
 
 def _recognised(texts: Sequence[str]) -> bool:
     """Whether the output of a tool begins in these lines."""
-    formats = [one for one in log_formats().values() if not one.outside]
-    if any(_format_of(text, formats) for text in texts):
+    formats = list(log_formats().values())
+    known = _by_first(one for one in formats if not one.outside and not one.document)
+    if any(_format_of(text, known) for text in texts if text[:1] in known):
         return True
     marks = [mark for one in formats if one.document for mark in one.marks]
     return any(begins_document(text) for text in texts) and any(mark in text for text in texts for mark in marks)
 
 
-def _format_of(text: str, formats: Iterable[LogFormat]) -> LogFormat | None:
-    first = text[:1]
-    return next((one for one in formats if first in one.first and not one.document and one.starts(text)), None)
+def _format_of(text: str, known: Mapping[str, tuple[LogFormat, ...]]) -> LogFormat | None:
+    return next((one for one in known.get(text[:1], ()) if one.starts(text)), None)
 
 
 def _apart(lines: Iterable[tuple[str, str, Line]]) -> bool:
     """Whether several ranks each print runs of a tool whose runs are of one process."""
-    formats = list(log_formats().values())
+    formats = _by_first(one for one in log_formats().values() if not one.document)
     begun: set[str] = set()
     for _, _, line in lines:
         if line.rank and (known := _format_of(line.text, formats)):

@@ -61,6 +61,11 @@ class Found:
     refused: str = ""
     stored: Path | None = None  # where its bytes are, of a member of an archive and of standard input
 
+    @property
+    def size(self) -> int:
+        """Its bytes, now. Raises OSError."""
+        return (self.stored or self.path).lstat().st_size
+
     def open(self) -> AbstractContextManager[BinaryIO]:
         """Its bytes. Raises OSError when what is there now is a link, or another thing than a regular file."""
         if self.stored is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from vtax.analysis.order import environment_orders
-from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
-from vtax.model.plan import Cell, Plan
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Target
+from vtax.model.plan import Cell, Plan, Work
 from vtax.model.study import Study
 from vtax.planning.shape import dealt
 
@@ -61,6 +61,21 @@ def shape_in(plan: Plan, cell: Cell) -> ClusterShape:
     """The nodes of a cell: the plan's own, or on the machines of the cell."""
     placement = cell.placement or dict.fromkeys((node.name for node in plan.shape.nodes), cell.machine)
     return placed(plan.shape, placement, plan.capacities) if plan.capacities else plan.shape
+
+
+def plan_on(plan: Plan, machine: str) -> Plan:
+    """What of a plan one machine does: its cells, on its own CPUs. The hash stays that of the whole plan."""
+    shape = placed(plan.shape, dict.fromkeys((node.name for node in plan.shape.nodes), machine), plan.capacities)
+
+    def target_on(target: Target) -> Target:
+        return target.model_copy(update={"nodes": tuple(shape.node(name) for name in target.names)})
+
+    def work_on(work: Work) -> Work:
+        load = work.load and work.load.model_copy(update={"target": target_on(work.load.target)})
+        return work.model_copy(update={"target": target_on(work.target), "load": load})
+
+    cells = tuple(cell for cell in plan.cells if cell.machine == machine)
+    return plan.model_copy(update={"shape": shape, "work": tuple(map(work_on, plan.work)), "cells": cells})
 
 
 def common_shape(study: Study, shape: ClusterShape, capacities: Mapping[str, HostCapacity]) -> ClusterShape:

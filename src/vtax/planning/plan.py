@@ -19,6 +19,7 @@ from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Phase, Scope
 from vtax.model.plan import WORK, Cell, Load, Plan, PlannedTrial, Work, busiest_s
 from vtax.model.record import TRIALS
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Selection, Study
+from vtax.planning.confounding import refuse_confounded
 from vtax.planning.interleaving import arranged
 from vtax.planning.pairs import is_sampled, number_of_pairs, pairs_of, sentence
 from vtax.planning.placement import common_shape, placements
@@ -73,6 +74,7 @@ def make_plan(
         )
         for cell in _cells(study, environments, frozen, work)
     )
+    refuse_confounded(cells, study.baseline)
     return _sealed(
         Plan(
             vtax_version=__version__,

@@ -52,6 +52,16 @@ def load(path: Path) -> Study:
     return of_text(text, str(path), path.parent)
 
 
+def with_machines(study: Study) -> Study:
+    """A study that has machines. Raises UsageError for one that is for this machine."""
+    if not study.machines:
+        raise UsageError(
+            f"the study {study.name} has no machines: it is for this one",
+            remedy="leave --machines out, or add a table [machines.NAME] with its `ssh` to the study",
+        )
+    return study
+
+
 def of_text(text: str, source: str, directory: Path) -> Study:
     """The study in `text`, whose files and own image are looked for from `directory`. Raises StudyError."""
     return with_files(based(parse(text, source), directory), directory, source)

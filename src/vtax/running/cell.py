@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, PauseError, ProvisionError, StoreError
-from vtax.evaluation.readings import Readings
 from vtax.events import CellFinished, CellStarted, ClusterReady, Listener, Notice, TrialFinished, TrialStarted
 from vtax.facts.host import host_facts
 from vtax.facts.machine import machine_counters, machine_delta
@@ -19,11 +18,11 @@ from vtax.model.trial import Pause, Status
 from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running import startup
-from vtax.running.clock import Clock
 from vtax.running.pausing import Pauses
 from vtax.running.provision import Ready, destroy, provision
 from vtax.running.trial import not_run, run_trial
 from vtax.running.wall import Now
+from vtax.running.writing import Readings, Remaining
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
@@ -40,7 +39,7 @@ class Running:
     readings: Readings
     providers: Mapping[str, Provider]
     sites: Mapping[str, Site]
-    clock: Clock
+    clock: Remaining
     listener: Listener
     wall: Now
     slowly_paused: set[str] = field(default_factory=set)  # environments of which that was said
@@ -55,7 +54,7 @@ class CellRun:
         self.provider, self.site = running.providers[cell.environment], running.sites[cell.environment]
         self.pending = tuple(trial for trial in pending if not self._work(trial).provisioning)
         self.noted = tuple(trial for trial in pending if self._work(trial).provisioning)  # when a cluster is gone
-        self.instance = 1 + sum(record.cell == cell.id for record in self.campaign.cells())
+        self.instance = 1 + self.campaign.instances(cell.id)
         self.last_instance = self.instance + INSTANCES - 1
         self.ready: Ready | None = None  # None while there is no cluster
         self.pauses: Pauses | None = None

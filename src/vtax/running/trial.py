@@ -247,10 +247,11 @@ def not_run(
     place: Path,
     plan_sha256: str = "",
     wall: Now = time.time,
+    status: Status = Status.NOT_RUN,
 ) -> TrialRecord:
-    """The record of a trial that had no cluster."""
+    """The record of a trial that had no cluster, or of which nothing is left."""
     blank = _blank(cell, trial, work, plan_sha256)
-    return _written(blank.model_copy(update={"failure": reason, "started": wall()}), place)
+    return _written(blank.model_copy(update={"failure": reason, "started": wall(), "status": status}), place)
 
 
 def without_command(
@@ -292,6 +293,7 @@ def _blank(cell: Cell, trial: PlannedTrial, work: Work, plan_sha256: str) -> Tri
         id=trial.id,
         environment=cell.environment,
         round=cell.round,
+        machine=cell.machine_of(work.target.names),
         cell=cell.id,
         work=work.id,
         benchmark=work.benchmark,

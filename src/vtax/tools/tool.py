@@ -73,6 +73,18 @@ class Build(NamedTuple):
     decisive: bool = True
 
 
+class Messages(NamedTuple):
+    """Metrics of the time that a short message takes between two ranks: of the fastest pair, the mean, of the slowest.
+    `figures` are all metrics that are of a network only where that time is."""
+
+    fastest: str
+    mean: str
+    slowest: str
+    figures: tuple[str, ...]
+    labels: Mapping[str, str] = {}  # of values that are meant
+    size: str = ""  # the label with the bytes of a message: the shortest one is meant
+
+
 @dataclass(frozen=True, eq=False)
 class Tool:
     """One program, or a suite of them, with all that vtax knows of it.
@@ -82,6 +94,7 @@ class Tool:
     of a package does not say enough. They and `commands` are known at a prompt in a log. `versions` maps a fact of a
     log to the package whose version it is, and `builds` are facts that differ between builds of one version.
     `file_names` are parameter -> word that people put into names of files -> the value that it claims.
+    `messages` are, by benchmark, the metrics of messages between ranks.
     `workloads` is the package whose folder `workloads` has entries for studies.
     `audit` and `figures` import what they return when they are called, so that `vtax --help` stays fast.
     """
@@ -98,6 +111,7 @@ class Tool:
     file_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reads_with_others: bool = False  # its output may be read by the readers of all other tools
     same_work: tuple[str, ...] = ()  # metrics that are about the same work in all of its benchmarks
+    messages: Mapping[str, Messages] = field(default_factory=dict)
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # label -> its values as tables list them
     workloads: str = ""
     audit: Callable[[], tuple[Row, ...]] = tuple

@@ -6,6 +6,7 @@ Every command gets a time limit and its own session, so that everything it start
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import select
@@ -25,6 +26,7 @@ Popen = subprocess.Popen[bytes]
 Watch = Callable[[], str]  # why a command has to end now; "" while it may go on
 TERM_GRACE_S = 3.0
 POLL_S = 0.02
+PR_SET_PDEATHSIG = 1  # of prctl(2)
 WATCH_S = 0.1  # how often that is asked, and the length of the output looked at
 KEPT_BYTES = 2**20  # of an output that was too long
 TOO_LONG = f"it printed more than {OUTPUT_BYTES // 2**20} MiB"
@@ -192,6 +194,13 @@ def _text(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace")
 
 
+def end_with(parent: int) -> None:
+    """Make this process end when `parent` does, however that ends: it would wait for work for ever."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def end(process: Popen) -> None:
     """End a process and all of its session: TERM, a short grace, then KILL. The process is reaped."""
     for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, 10.0)):
@@ -228,7 +237,10 @@ class Running:
         return False
 
     def ended(self) -> bool:
-        return self.process.poll() is not None
+        return self.exit_code() is not None
+
+    def exit_code(self) -> int | None:
+        return self.process.poll()
 
     def too_long(self) -> str:
         """Why it has to end by the length of its output; "" when it may go on."""
@@ -307,3 +319,8 @@ def start(
 def talk(argv: Sequence[str], stderr: IO[bytes], env: Mapping[str, str] | None = None) -> Popen:
     """Start `argv` with pipes as its standard input and output."""
     return _spawn(argv, subprocess.PIPE, subprocess.PIPE, stderr, env)
+
+
+def start_with(argv: Sequence[str], stdin: IO[bytes], stderr: IO[bytes]) -> Popen:
+    """Start `argv` with an open file, from where it is read so far, as its standard input."""
+    return _spawn(argv, stdin, stderr, stderr, None)

@@ -52,13 +52,20 @@ def against(campaign: Path, name: str, text: str, unit: str, n: int | None = Non
         ("events rate", "9.2e2", "1/s", Agreement.SAME),  # rounds to two digits
         ("events rate", "921", "1/s", Agreement.DIFFERENT),
         ("events rate", "950", "1/s", Agreement.BEST_RUN),
+        ("events rate", "900", "1/s", Agreement.ONE_RUN),
+        ("CPU events per second, eight threads", "920", "1/s", Agreement.SAME),  # words that the logs do not have
+        ("CPU events per second, eight threads", "931", "1/s", Agreement.DIFFERENT),
+        ("TCP bandwidth of the cluster", "1.00", "Gbit/s", Agreement.SAME),  # bandwidth is throughput
+        ("prime numbers", "920.0", "1/s", Agreement.SAME),  # by its unit and value alone
+        ("prime numbers", "920", "1/s", Agreement.NOT_FOUND),  # too few digits for that
+        ("prime numbers", "931.0", "1/s", Agreement.NOT_FOUND),
         ("events rate", "0.92", "1/s", Agreement.OTHER_UNIT),  # thousands
         ("throughput", "1.00", "Gbit/s", Agreement.SAME),
         ("iperf3 throughput", "125", "MB/s", Agreement.SAME),  # 1 Gbit/s are 125 MB/s
         ("iperf3 throughput", "1.00", "GB/s", Agreement.OTHER_UNIT),
         ("iperf3 throughput", "954", "Mbps", Agreement.OTHER_UNIT),  # 10⁹ / 2²⁰
         ("HPL", "1.0", "Gflops", Agreement.NOT_FOUND),
-        ("events of something else", "920", "1/s", Agreement.NOT_FOUND),
+        ("events of something else", "920", "1/s", Agreement.SAME),
     ],
 )
 def test_what_a_claim_is(campaign: Path, name: str, text: str, unit: str, agreement: Agreement) -> None:

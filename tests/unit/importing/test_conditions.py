@@ -16,8 +16,8 @@ from vtax.analysis.records import Verdict
 from vtax.audit.groups import ALPHA, critical, split_at
 from vtax.errors import UsageError
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
 from vtax.importing.layout import labels_given, units_given
+from vtax.importing.request import Request
 from vtax.model.finding import Finding, Severity
 from vtax.model.measurement import Measurement
 from vtax.store import Campaign

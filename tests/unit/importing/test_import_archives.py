@@ -16,8 +16,8 @@ from builders.logs import LOGS, SYSBENCH, faster, imported, text_of
 from vtax import pipeline
 from vtax.importing import archives
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
 from vtax.importing.report import Report
+from vtax.importing.request import Request
 
 PING = text_of(LOGS["ping"]).encode()
 

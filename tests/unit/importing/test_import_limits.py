@@ -11,10 +11,10 @@ import pytest
 from builders.logs import SYSBENCH, imported
 from vtax.errors import UsageError
 from vtax.export.tables import COLUMNS, read_table
-from vtax.importing import files
+from vtax.importing import logs
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
 from vtax.importing.report import Report
+from vtax.importing.request import Request
 from vtax.store import Campaign
 
 
@@ -30,7 +30,7 @@ def test_braces_are_no_runs(tmp_path: Path) -> None:
 
 
 def test_the_runs_of_a_file_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "RUNS", 2)
+    monkeypatch.setattr(logs, "RUNS", 2)
     report = imported(tmp_path, {"many.txt": SYSBENCH * 3})
     assert len(report.files[0].runs) == 2
     assert report.files[0].reason == "it has more than 2 runs, and only these were read: split it"

@@ -13,7 +13,7 @@ import pytest
 from builders.logs import LOGS, readings, text_of
 from builders.recorded import DATA
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
+from vtax.importing.request import Request
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples"
 LEAST = {

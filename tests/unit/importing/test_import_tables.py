@@ -17,8 +17,8 @@ from vtax import pipeline
 from vtax.errors import UsageError
 from vtax.export.tables import LOSSLESS, export
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
 from vtax.importing.report import Report
+from vtax.importing.request import Request
 from vtax.model.finding import Severity
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind

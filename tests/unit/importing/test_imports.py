@@ -20,9 +20,9 @@ from vtax.analysis.records import Verdict
 from vtax.errors import StoreError, UsageError
 from vtax.importing import source
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
 from vtax.importing.layout import Layout, NoFit
 from vtax.importing.report import Report, table_of
+from vtax.importing.request import Request
 from vtax.model.finding import Severity
 from vtax.model.trial import Status
 from vtax.store import Campaign

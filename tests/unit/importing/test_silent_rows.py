@@ -11,9 +11,9 @@ import pytest
 from builders.audit_cases import as_imported, both, logged, value
 from builders.logs import LOGS, imported, text_of
 from vtax import pipeline
+from vtax.audit.messages import messages
 from vtax.model.finding import AuditRow, Outcome, Severity
 from vtax.tools.hpcc.audit import star_figures
-from vtax.tools.hpcc.audit_messages import messages
 
 HPCC = text_of(LOGS["hpcc"])
 NFS = "Command line used: iozone -a -f /mnt/shared/file"
@@ -65,6 +65,37 @@ def test_m06_of_a_recorded_log(tmp_path: Path) -> None:
     found = next(line for line in HPCC.splitlines() if line.startswith("MinPingPongLatency_usec="))
     fast = float(found.partition("=")[2]) < 1
     assert (row.outcome is Outcome.FAIL) == fast
+
+
+OSU = """\
+# OSU MPI Latency Test v7.3
+# Size          Latency (us)
+{rows}
+"""
+IMB = """\
+#    Intel(R) MPI Benchmarks 2021.3, MPI-1 part
+# Benchmarking {name}
+# #processes = 2
+       #bytes #repetitions      t[usec]   Mbytes/sec
+            0         1000         {time}         0.00
+
+# All processes entering MPI_Finalize
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "said"),
+    [
+        (OSU.format(rows="1 0.35\n1024 2.10"), Outcome.FAIL, "takes 350.0 ns, and no network is that fast"),
+        (OSU.format(rows="1 1.35\n1024 2.10"), Outcome.PASS, ""),
+        (IMB.format(name="PingPong", time="0.50"), Outcome.FAIL, "takes 500.0 ns, and no network is that fast"),
+        (IMB.format(name="PingPong", time="1.50"), Outcome.PASS, ""),
+    ],
+)
+def test_m06_of_one_pair_of_ranks(tmp_path: Path, text: str, outcome: Outcome, said: str) -> None:
+    row = rows(tmp_path, {"vm/a.txt": text})["M06"]
+    assert row.outcome is outcome
+    assert [said in one.message for one in row.findings] == ([True] if said else [])
 
 
 def test_d09_one_client_of_a_distributed_test(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from vtax import pipeline
 from vtax.cli import main
 from vtax.errors import UsageError
 from vtax.importing.campaign import import_logs
-from vtax.importing.files import Request
 from vtax.importing.recipe import Step
 from vtax.importing.report import Report
+from vtax.importing.request import Request
 from vtax.store import Campaign
 from vtax.tools.stated import Unclear, statement_of
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from vtax.cli.plan import _nodes
+from vtax.cli.plan_summary import _nodes
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope
 from vtax.model.study import BenchmarkSpec
 from vtax.planning.pairs import number_of_pairs, pairs_of, sentence

@@ -14,6 +14,6 @@ class Docker(Container):
     version_format = "{{json .}}"
 
     def changed_ids(self) -> str:
-        said = self._run(("info", "--format", "{{json .SecurityOptions}}"))
+        said = self.run(("info", "--format", "{{json .SecurityOptions}}"))
         found = [word for word in ("userns", "rootless") if f"name={word}" in said.stdout]
         return f"its daemon maps users to others (it runs with {found[0]})" if found else ""

@@ -8,15 +8,16 @@ from vtax.evidence.row import Row, rows_of
 from vtax.tools.hpcc import logs
 from vtax.tools.hpcc.benchmark import Hpcc
 from vtax.tools.hpcc.hpl import Hpl
+from vtax.tools.hpcc.metrics import MESSAGES
 from vtax.tools.hpcc.reader import read
 from vtax.tools.hpcc.systems import read_hpl
-from vtax.tools.tool import Build, LogFormat, Tool
+from vtax.tools.tool import Build, LogFormat, Messages, Tool
 
 
 def _audit() -> tuple[Row, ...]:
-    from vtax.tools.hpcc import audit, audit_linpack, audit_messages, blas
+    from vtax.tools.hpcc import audit, audit_linpack, blas
 
-    return rows_of(audit, audit_linpack, audit_messages, blas)
+    return rows_of(audit, audit_linpack, blas)
 
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ TOOL = Tool(
     programs=("hpcc", "xhpl"),
     hashed=("hpcc", "xhpl"),
     same_work=("HPL",),
+    messages={
+        "hpcc": Messages(
+            "MinPingPongLatency",
+            "AvgPingPongLatency",
+            "MaxPingPongLatency",
+            tuple(figure.metric.name for figure in MESSAGES),
+        )
+    },
     versions={"hpcc_version": "hpcc", "hpl_version": "hpl"},
     audit=_audit,
     builds=(Build("hpcc_compiled", "hpcc was compiled on"), Build("FFT_API", "the FFT of hpcc is")),

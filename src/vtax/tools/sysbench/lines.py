@@ -65,7 +65,8 @@ LINES = {
 
 
 FATAL = ("FATAL: ", "ALERT: ")
-FIRST = re.compile(r"^sysbench v?\d{1,2}\.\d{1,3}[\w.+-]{0,40}(?::? \(.{1,80}\)|: {1,4}multi-threaded .{1,60})? *$")
+# More than `sysbench --version`, a line that lists of versions have, prints
+FIRST = re.compile(r"^sysbench v?\d{1,2}\.\d{1,3}[\w.+-]{0,40}(?::? \(.{1,80}\)|: {1,4}multi-threaded .{1,60}) *$")
 
 
 def starts(line: str) -> bool:
