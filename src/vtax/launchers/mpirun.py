@@ -24,9 +24,10 @@ LOOPBACK = ("env", "LD_PRELOAD=/usr/local/bin/vtax-loopback.so")  # Open MPI has
 class Mpirun(Record):
     """mpirun as one environment needs it.
 
-    `interface` is the network interface of the cluster inside a node. `one_machine` environments (the host) run all
-    ranks next to each other and have no host file. `transport` "tcp" forces TCP even inside a node. `loopback`: all
-    nodes share this machine's own network, where mpirun, its daemons and the ranks must not listen on other addresses.
+    `interface` is the network interface of the cluster inside a node, "" where the node's own files name the network.
+    `one_machine` environments (the host) run all ranks next to each other and have no host file. `transport` "tcp"
+    forces TCP even inside a node. `loopback`: all nodes share this machine's own network, where mpirun, its daemons and
+    the ranks must not listen on other addresses.
     """
 
     interface: str
@@ -47,7 +48,7 @@ class Mpirun(Record):
         if self.loopback:  # the ranks inherit it from mpirun and from the daemons that it starts on other nodes
             command = [*LOOPBACK, *command, "--prtemca", "prte_launch_agent", " ".join((*LOOPBACK, "prted"))]
         command += ["--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", transports]
-        command += ["--mca", "btl_tcp_if_include", self.interface]
+        command += ["--mca", "btl_tcp_if_include", self.interface] if self.interface else []
         if yield_when_idle:
             command += ["--mca", "mpi_yield_when_idle", "1"]
         command += ["--wdir", target.directory, "-x", f"{THREADS}={ranks.threads}"]

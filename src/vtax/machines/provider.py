@@ -36,7 +36,7 @@ class RemoteProvider(Provider):
                 f"provider {self.name!r} is a plug-in, and vtax sends only itself to machines",
                 remedy="use a provider of vtax's own in a study with [machines]",
             )
-        self.options = built_in()[self.name].options
+        self.options, self.makes_parts = built_in()[self.name].options, built_in()[self.name].in_parts
         self.capabilities = Capabilities.model_validate(said["capabilities"])
         self.with_options = Capabilities.model_validate(said["capabilities_with"])
         self.factor, self.emulated = float(said["slowdown"]), bool(said["emulates"])

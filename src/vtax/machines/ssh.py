@@ -101,10 +101,13 @@ class Ssh:
             remedy = f"`ssh -o BatchMode=yes {to} true` must work; is the machine on, and its name right?"
         return EnvironmentMissing(f"{self} {why}", detail=detail, remedy=remedy)
 
-    def command(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """The local command line that runs `argv` there over the connection, and fails where that is gone."""
+    def command(self, argv: Sequence[str], *, terminal: bool = False) -> tuple[str, ...]:
+        """The local command line that runs `argv` there over the connection, and fails where that is gone. With a
+        `terminal`, the command ends with its connection."""
         own = {**OPTIONS, "ControlMaster": "no", "ControlPath": str(self.socket), "ProxyCommand": "false"}
-        return ("ssh", "-T", *_options(own), self.spec.ssh, "--", shlex.join(argv))
+        how = ("ssh", "-T") if not terminal else ("ssh", "-tt")
+        own["RequestTTY"] = "force" if terminal else "no"
+        return (*how, *_options(own), self.spec.ssh, "--", shlex.join(argv))
 
     @property
     def connected(self) -> bool:

@@ -68,6 +68,15 @@ class ClusterShape(Record):
     def node(self, name: str) -> NodeShape:
         return next(node for node in self.nodes if node.name == name)
 
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Those that its nodes are on, that of the master first."""
+        return tuple(dict.fromkeys(node.machine for node in self.nodes))
+
+    def on(self, machine: str) -> ClusterShape:
+        """The part of it that is on one machine."""
+        return ClusterShape(nodes=tuple(node for node in self.nodes if node.machine == machine))
+
 
 def target_label(scope: Scope, nodes: Sequence[str]) -> str:
     """What a set of nodes is called in one scope: `worker1`, `worker1.shared`, `master-worker2`, `workers`."""

@@ -170,6 +170,8 @@ class MachineSpec(Record):
 
     ssh: Destination
     directory: str = Field(default="", exclude_if=is_empty)
+    address: str = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
+    shared: str = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
 
 
 class Study(Record):
@@ -251,6 +253,16 @@ class Study(Record):
     def alternatives(self) -> tuple[str, ...]:
         """The machines that each have whole rounds alone; () where a round uses this machine, or all of them."""
         return tuple(self.machines) if self.place == TOGETHER else ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether the nodes of a cluster are on several machines."""
+        return bool(self.machines) and self.place != TOGETHER
+
+    @property
+    def one_directory(self) -> bool:
+        """Whether all nodes of a cluster see one shared directory: on several machines only where these share one."""
+        return not self.apart or all(one.shared for one in self.machines.values())
 
     @property
     def control_name(self) -> str | None:

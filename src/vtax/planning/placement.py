@@ -6,6 +6,7 @@ the caches behind them depend on the machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from vtax.analysis.order import environment_orders
@@ -23,6 +24,18 @@ def common_capacity(capacities: Mapping[str, HostCapacity]) -> HostCapacity:
     fewest = min(capacities.values(), key=lambda one: len(one.cpu_ids))
     memory = min(one.memory_bytes for one in capacities.values())
     return fewest.model_copy(update={"memory_bytes": memory})
+
+
+def room_apart(study: Study, each: HostCapacity) -> HostCapacity:
+    """What a cluster finds on machines that have at least `each`: where its nodes are on several, more than on one. The
+    CPUs are counted then, not numbered: their numbers are those of the machine of each node in a cell."""
+    found = placements(study)
+    if not found:
+        return each
+    most = max(Counter(found[0].values()).values())
+    times = len(study.node_names) / most
+    cpus = int(len(each.cpu_ids) * times)
+    return HostCapacity(cpu_ids=tuple(range(cpus)), memory_bytes=int(each.memory_bytes * times))
 
 
 def placements(study: Study) -> tuple[Mapping[str, str], ...]:

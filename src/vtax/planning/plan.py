@@ -224,7 +224,10 @@ def _freeze(study: Study, shape: ClusterShape) -> tuple[tuple[_Frozen, ...], lis
         fit = []
         around = Around(study.shared_path, study.seed, study.benchmarks.index(spec), study.image.workload is not None)
         for scope in spec.scopes:
-            for target in targets(spec, scope, shape, study.shared_path, study.seed):
+            if reason := unfit_apart(study, scope):
+                unfit.setdefault((spec.label, reason), []).append(scope.value)
+                continue
+            for target in targets(spec, scope, shape, study.shared_path, study.seed, study.one_directory):
                 try:
                     fit.append(_Frozen(spec, target, around, load))
                 except LeftOut as error:
@@ -263,13 +266,29 @@ def number_of_targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape) ->
             return 1
 
 
+def unfit_apart(study: Study, scope: Scope) -> str:
+    """Why a scope makes no sense where the nodes of a cluster are on several machines; "" when it does."""
+    if scope is Scope.PROVISIONING and study.apart:
+        return "several machines create the cluster, each by its own clock"
+    if scope is Scope.SHARED and not study.one_directory:
+        return "the machines share no directory (`shared` in [machines.NAME] names one)"
+    return ""
+
+
 def targets(
-    spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str, seed: int = 0
+    spec: BenchmarkSpec,
+    scope: Scope,
+    shape: ClusterShape,
+    shared_path: str,
+    seed: int = 0,
+    one_directory: bool = True,
 ) -> tuple[Target, ...]:
     """The node sets on which one scope of a benchmark runs, in order. `seed` chooses pairs of many nodes.
 
-    Parallel programs work in a directory that all their nodes see; everything else on the node's own disk.
+    Parallel programs work in a directory that all their nodes see, or without one (`one_directory`) in one of the same
+    name on each; everything else on the node's own disk.
     """
+    common = shared_path if one_directory else SCRATCH
 
     def target(nodes: Sequence[NodeShape], root: str) -> Target:
         bare = Target(scope=scope, nodes=tuple(nodes), directory=root)
@@ -285,9 +304,9 @@ def targets(
         case Scope.PAIRS:
             return tuple(target(pair, SCRATCH) for pair in pairs_of(spec, chosen, seed))
         case Scope.WORKERS:
-            return (target(shape.workers, shared_path),)
+            return (target(shape.workers, common),)
         case Scope.CLUSTER | Scope.PROVISIONING:
-            return (target(shape.nodes, shared_path),)
+            return (target(shape.nodes, common),)
 
 
 def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen]) -> tuple[list[Work], list[str]]:
@@ -309,8 +328,8 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
 
 def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
     """Whether all nodes use one network stack, so that nothing between them measures a network."""
-    options = provider.options.model_validate(dict(spec.options))
-    return not _capabilities(spec, provider).separate_nodes or options.host_network
+    options, capabilities = provider.options.model_validate(dict(spec.options)), _capabilities(spec, provider)
+    return not capabilities.separate_nodes or (options.host_network and capabilities.shares_machine)
 
 
 def _capabilities(spec: EnvironmentSpec, provider: Provider) -> Capabilities:

@@ -11,6 +11,7 @@ from vtax.facts.host import capacity, host_facts
 from vtax.image import build, derived, integrity, recipe
 from vtax.image.workload import cache as workloads
 from vtax.machines.provider import RemoteProvider
+from vtax.machines.spread import SpreadProvider
 from vtax.model.cluster import Image, Workload
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity
@@ -28,7 +29,7 @@ from vtax.planning.on_machines import (
     refuse_one_machine_twice,
     unlike,
 )
-from vtax.planning.placement import common_capacity
+from vtax.planning.placement import common_capacity, placed, placements, room_apart
 from vtax.planning.plan import make_plan
 from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import Provider
@@ -128,18 +129,27 @@ class There:
         self.agents, self.study = agents, study
         refuse_one_machine_twice(facts_of(agents))
         self.capacities = capacities_of(agents)
-        self.room = common_capacity(self.capacities)
+        self.room = room_apart(study, common_capacity(self.capacities))
         self.on: Mapping[str, Mapping[str, RemoteProvider]] = {}
         self.providers: Mapping[str, Provider] = {}
 
     def resolved(self, environments: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
         self.on = providers_on(self.agents, environments, self.study)
-        self.providers = {spec.name: next(iter(self.on[spec.name].values())) for spec in environments}
+        if self.study.apart:
+            machines = self.study.machines
+            self.providers = {
+                spec.name: SpreadProvider(self.agents, self.on[spec.name], machines) for spec in environments
+            }
+        else:
+            self.providers = {spec.name: next(iter(self.on[spec.name].values())) for spec in environments}
         return [spec.model_copy(update={"provider": self.providers[spec.name].name}) for spec in environments]
 
     def checked(self, spec: EnvironmentSpec, shape: ClusterShape, image: ImageSpec) -> tuple[Problem, ...]:
         """The same, on any of them."""
         on = self.on[spec.name]
+        if self.study.apart:
+            nodes = placed(shape, placements(self.study)[0], self.capacities)
+            return (*unlike(spec.name, on), *self.providers[spec.name].check(spec, nodes, self.room))
         own = on[next(iter(on))].workload_problems(spec) if image.workload else ()
         return (*own, *unlike(spec.name, on), *problems_on(self.agents, on, spec, shape, self.capacities))
 

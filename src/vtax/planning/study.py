@@ -175,7 +175,10 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         benchmarks=entries,
         ladder=tuple(table.ladder),
         machines={
-            name: MachineSpec(ssh=one.ssh, directory=one.directory or "") for name, one in table.machines.items()
+            name: MachineSpec(
+                ssh=one.ssh, directory=one.directory or "", address=one.address or "", shared=one.shared or ""
+            )
+            for name, one in table.machines.items()
         },
         place=table.nodes.place,
         scores=tuple(score.spec for score in table.scores),

@@ -74,12 +74,19 @@ class NodeOverride(Table):
     disk: Size | None = None
 
 
+Place = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]  # a directory of a machine
+
+
 class MachineTable(Table):
     """A machine that clusters are created on: `ssh` is what one gives to the command `ssh`. Without any
-    `[machines.NAME]` it is this machine. vtax keeps its files in `directory` there."""
+    `[machines.NAME]` it is this machine. vtax keeps its files in `directory` there. Where clusters have nodes on
+    several machines, `address` is the one by which the others reach it, and `shared` a directory of it that all of
+    them see."""
 
     ssh: Destination
-    directory: Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")] | None = None
+    directory: Place | None = None
+    address: Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$")] | None = None
+    shared: Place | None = None
 
 
 class NodesTable(Table):

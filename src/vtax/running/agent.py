@@ -21,9 +21,11 @@ from typing import Any, NamedTuple, cast
 
 from vtax.errors import UsageError, VtaxError
 from vtax.facts.host import capacity, host_facts
+from vtax.facts.uplink import interfaces
 from vtax.image import travel
 from vtax.launchers import written
 from vtax.machines.channel import Channel, Gone, Message
+from vtax.machines.part import PartOrder
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.plan import Plan
@@ -34,6 +36,7 @@ from vtax.providers.base import Provider
 from vtax.running import lease
 from vtax.running.block import Block
 from vtax.running.leftovers import clean, labelled, leftovers
+from vtax.running.parts import Parts
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -51,6 +54,7 @@ class Agent:
         self.paths = Paths(directory, directory / "state")
         self.inbox: queue.Queue[Message] = queue.Queue()
         self.block: Block | None = None
+        self.parts = Parts(self.paths, stack)
         self.kept: dict[str, bytes] = {}
 
     def provider(self, name: str) -> Provider:
@@ -139,6 +143,23 @@ class Agent:
         if self.block is None:
             raise UsageError("no campaign has begun on this machine", remedy="this is a defect of vtax; please report")
         return self.block
+
+    def on_interfaces(self, payload: bytes) -> Any:
+        return [one.model_dump(mode="json") for one in interfaces()]
+
+    def on_create_part(self, payload: bytes, order: Mapping[str, Any]) -> Any:
+        return self.parts.create(PartOrder.model_validate(order)).model_dump(mode="json")
+
+    def on_destroy_part(self, payload: bytes, label: str) -> Any:
+        self.parts.destroy(label)
+        return {}
+
+    def on_pause_part(self, payload: bytes, label: str) -> Any:
+        return self.parts.pausing(label).pause()
+
+    def on_resume_part(self, payload: bytes, label: str) -> Any:
+        self.parts.pausing(label).resume()
+        return {}
 
     def on_leftovers(self, payload: bytes, everything: bool) -> Any:
         found = leftovers(self.paths, everything=everything, among=labelled(self.paths))

@@ -68,12 +68,16 @@ def execute(
     looks = Looks(campaign, plan, interim, clock.remaining_s, budget_s, listener)
     readings = interim.readings if interim is not None else Readings(campaign)
     if agents:
-        Fleet(campaign, plan, agents, image, readings, clock, listener, wall).run(pending, looks, interim)
-        _finish(campaign, readings)
-        return
+        fleet = Fleet(campaign, plan, agents, image, readings, clock, listener, wall)
+        if not plan.study.apart:
+            fleet.run(pending, looks, interim)
+            _finish(campaign, readings)
+            return
+        fleet.hold()  # the cells are run from here, one after the other
     with sites(campaign.directory, str(campaign.about()["id"]), plan, runtime, image) as places:
         due = {cell.environment for cell in plan.cells if pending[cell.id]}
-        prepare([spec for spec in plan.environments if spec.name in due], providers, plan.shape, image)
+        if not agents:
+            prepare([spec for spec in plan.environments if spec.name in due], providers, plan.shape, image)
         rounds = Rounds(Running(plan, readings, providers, places, clock, listener, wall))
         for number, group in groupby(plan.cells, key=lambda cell: cell.round):
             cells = list(group)

@@ -15,6 +15,7 @@ from vtax.model.cluster import CellRecord
 from vtax.model.nodes import Scope
 from vtax.model.plan import Cell, Plan, PlannedTrial, Work
 from vtax.model.trial import Pause, Status
+from vtax.planning.placement import shape_in
 from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running import startup
@@ -78,7 +79,7 @@ class CellRun:
     def bring_up(self) -> None:
         """Create, verify and settle a cluster. A failure is recorded, and then this cell has none any more; raises
         StoreError alone."""
-        began, before, counted = self.running.wall(), time.monotonic(), startup.counters(self.plan.shape)
+        began, before, counted = self.running.wall(), time.monotonic(), self._counters()
         try:
             self.ready = self._provision()
         except FAILURES as error:
@@ -199,9 +200,13 @@ class CellRun:
         if self.instance > self.last_instance:
             self.failure = why
 
+    def _counters(self) -> dict[str, float]:
+        """What this machine has counted so far; nothing where the nodes are on others."""
+        return {} if self.cell.placement else startup.counters(self.plan.shape)
+
     def _settle(self) -> Mapping[str, float]:
         """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
-        before, began = machine_counters(), time.monotonic()
+        before, began = {} if self.cell.placement else machine_counters(), time.monotonic()
         time.sleep(max(self.plan.study.settle_s, IDLE_S))
         return {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
@@ -210,7 +215,7 @@ class CellRun:
         return provision(
             self.provider,
             next(spec for spec in self.plan.environments if spec.name == self.cell.environment),
-            self.plan.shape,
+            shape_in(self.plan, self.cell) if self.cell.placement else self.plan.shape,
             self.plan.study.shared_path,
             self.site,
             [scope for scope in (Scope.WORKERS, Scope.CLUSTER) if scope in scopes],
@@ -256,7 +261,7 @@ class CellRun:
             provision_s=took_s,
             commands=ready.cluster.commands if ready else (),
             facts=ready.facts if ready else (),
-            host_facts=host_facts(runners=runners()),
+            host_facts={} if self.cell.placement else host_facts(runners=runners()),
             checks=ready.checks if ready else (),
             paused=self.others,
             not_interleaved=self.not_interleaved,

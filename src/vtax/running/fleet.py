@@ -68,6 +68,10 @@ class Fleet:
 
         return passed_on
 
+    def hold(self) -> None:
+        """Hold all machines for clusters that have nodes on several of them, and send what they need."""
+        self.at_once([Member(self, agent, ()).hold for agent in self.agents.values()])
+
     def run(self, pending: Pending, looks: Looks, interim: InterimAnalysis | None) -> None:
         """Run what is pending. Between looks the machines are on their own. Raises UsageError for clusters that are on
         several machines."""
@@ -142,12 +146,17 @@ class Member:
         self.receiver = Receiver(fleet, agent.name)
         self.plan = plan_on(fleet.plan, agent.name)
 
+    def hold(self) -> None:
+        """Hold the machine, and send the root file system. Raises EnvironmentMissing."""
+        place = self.fleet.campaign.directory.resolve()
+        owner = f"{getpass.getuser()}@{socket.gethostname()}, {place}, process {os.getpid()}"
+        self.agent.ask("lock", owner=owner, wait_s=self.lock_s)
+        self._send_image(self.fleet.image)
+
     def join(self) -> None:
         """Hold the machine, send what it needs, and let its providers prepare. Raises EnvironmentMissing."""
         campaign, image = self.fleet.campaign, self.fleet.image
-        owner = f"{getpass.getuser()}@{socket.gethostname()}, {campaign.directory.resolve()}, process {os.getpid()}"
-        self.agent.ask("lock", owner=owner, wait_s=self.lock_s)
-        self._send_image(image)
+        self.hold()
         for sha256 in sorted({one.sha256 for work in self.plan.work for step in work.steps for one in step.inputs}):
             if sha256:
                 self.agent.ask("keep", campaign.kept(sha256), sha256=sha256)

@@ -18,6 +18,7 @@ from vtax.facts.cpu import cpu_list
 from vtax.launchers.base import Ranks, ranks_for, share_cpus
 from vtax.model.nodes import Target
 from vtax.providers.base import Cluster
+from vtax.transport.parallel import each
 from vtax.wording import shortened
 
 LAUNCH_S = 60.0
@@ -49,6 +50,8 @@ def placement(cluster: Cluster, target: Target) -> Outcome:
     )
     script = f"{files}{shlex.join(argv)} </dev/null\ncode=$?\ncd /\nrm -rf {target.directory}\nexit $code\n"
     transport = cluster.reach(target.names[0], target.names)
+    if not cluster.one_directory:
+        _elsewhere(cluster, target, ("true",))  # a command's directory is made for it
     result = transport.run(("sh", "-s"), timeout_s=LAUNCH_S, directory=target.directory, stdin=script)
     if result.exit_code != 0:
         raise ProvisionError(
@@ -56,6 +59,8 @@ def placement(cluster: Cluster, target: Target) -> Outcome:
             detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
             remedy="run `vtax up` for such a cluster to examine by hand",
         )
+    if not cluster.one_directory:
+        _elsewhere(cluster, target, ("rm", "-rf", target.directory))
     found = answers(result.stdout)
     if wrong := worlds_differ(found, ranks.total, launcher.program):
         return [], [wrong]
@@ -63,6 +68,15 @@ def placement(cluster: Cluster, target: Target) -> Outcome:
     passed, wrong_places = placed(target, ranks, found, name)
     world = f"mpi world {target.label}: {ranks.total} ranks, each of which sees all"
     return [world, *passed, *memory(target, found)] if passed else [], wrong_places
+
+
+def _elsewhere(cluster: Cluster, target: Target, argv: Sequence[str]) -> None:
+    """Run a command in the directory of the target on all its nodes but the first, where these see another one."""
+
+    def run(name: str) -> None:
+        cluster.node(name).transport.run(argv, timeout_s=LAUNCH_S, directory=target.directory)
+
+    each(run, target.names[1:])
 
 
 def answers(text: str) -> tuple[Rank, ...]:

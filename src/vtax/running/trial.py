@@ -182,7 +182,8 @@ class _Trial:
     def _counted(self, visits: Visits | None) -> dict[str, object]:
         """Run it, between two readings of the machine's counters."""
         cpus = sorted({cpu for node in self.target.nodes for cpu in node.cpu_ids})
-        machine = machine_counters(cpus)
+        elsewhere = self.cluster.link is not None  # then this machine's counters say nothing of the nodes
+        machine = {} if elsewhere else machine_counters(cpus)
         started, clock = self.wall(), time.monotonic()
         background: list[steps.BackgroundStep] = []
         load: list[steps.BackgroundStep] = []

@@ -21,6 +21,7 @@ from vtax.model.nodes import NodeShape, Scope, Target
 from vtax.providers import overlay
 from vtax.providers.base import SCRATCH, WORKLOAD, Cluster
 from vtax.running import peers
+from vtax.running.crossing import crosses
 from vtax.running.placement import Outcome, placement
 from vtax.transport.parallel import each
 from vtax.units import format_bytes
@@ -41,7 +42,7 @@ def verify(
     Raises NotMatched with everything that differs from the plan.
     """
     facts, examined = _examined(cluster, seed)
-    outcomes = [_limits(cluster, facts), examined]
+    outcomes = [_limits(cluster, facts), examined, crosses(cluster, facts)]
     if workload is not None:
         outcomes.append(_own_image(cluster, facts, workload))
     _refuse(cluster, outcomes)
@@ -60,15 +61,27 @@ def _refuse(cluster: Cluster, outcomes: Sequence[Outcome]) -> None:
         raise NotMatched(
             f"environment {cluster.environment.name!r} is up, but not as planned",
             detail="\n".join(wrong),
-            remedy="nothing was measured; run `vtax doctor` to see what this machine can limit",
+            remedy=f"nothing was measured; {_remedy(cluster)}",
         )
+
+
+def _remedy(cluster: Cluster) -> str:
+    if cluster.link is None:
+        return "run `vtax doctor` to see what this machine can limit"
+    between = cluster.link.interconnect
+    what = "UDP" if between.kind == "vxlan" else "any TCP"
+    return (
+        f"between machines, a firewall must let {what} port {between.port} through, and the network carry packets of "
+        f"{min(one.mtu for one in between.uplinks.values())} bytes; `vtax doctor --machines` shows what they can limit"
+    )
 
 
 def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target, ...]:
     """The targets of parallel programs among `scopes`, with their own directory for this check."""
     nodes = {Scope.WORKERS: cluster.shape.workers, Scope.CLUSTER: cluster.shape.nodes}
+    root = cluster.shared_path if cluster.one_directory else SCRATCH
     return tuple(
-        Target(scope=scope, nodes=nodes[scope], directory=f"{cluster.shared_path}{PLACE}-{scope.value}")
+        Target(scope=scope, nodes=nodes[scope], directory=f"{root}{PLACE}-{scope.value}")
         for scope in (Scope.WORKERS, Scope.CLUSTER)
         if scope in scopes
     )
@@ -209,6 +222,8 @@ def image_differs(facts: NodeFacts, workload: Workload, inside: Collection[str])
 
 def _shared(cluster: Cluster) -> Outcome:
     """What the first node writes to the shared file system, every node reads."""
+    if not cluster.one_directory:
+        return [f"{cluster.shared_path} is not shared between machines, and nothing uses it"], []
     token, path = secrets.token_hex(8), f"{cluster.shared_path}/.vtax-token"
     first = cluster.nodes[0]
     written = first.transport.run(("sh", "-c", f"echo {token} >{path}"), timeout_s=CHECK_S)

@@ -34,6 +34,23 @@ def create(client: Client, owner: Owner) -> str:
     )
 
 
+def create_part(client: Client, owner: Owner, prefix: str, part: tuple[str, ...]) -> None:
+    """Make this machine's part of a network with these addresses. Raises ProvisionError where they are taken: another
+    attempt has others, on all machines."""
+    result = None
+    if not lines.routed(prefix, ROUTES.read_text() if ROUTES.exists() else ""):
+        result = client.run(lines.create_network(client.name, owner, prefix, part)[1:])
+        if result.exit_code == 0:
+            return
+        if not any(word in result.stderr.lower() for word in TAKEN):
+            raise process.failed(result, client.install_hint)
+    raise ProvisionError(
+        f"the private network {prefix}.0/24 is taken on this machine",
+        detail=result.stderr.strip() if result else f"{ROUTES} has a route to it",
+        remedy="run `vtax clean`: it removes those of crashed runs",
+    )
+
+
 def free_loopback(campaign: str, names: Sequence[str]) -> tuple[str, int]:
     """Where nodes in this machine's own network may listen: the first three numbers of their addresses, the port."""
     for attempt in range(ATTEMPTS):

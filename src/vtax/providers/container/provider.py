@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +25,10 @@ from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
+from vtax.model.link import Link
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import overlay
+from vtax.providers import network, overlay, tunnel
 from vtax.providers.base import (
     LABEL,
     RUNTIME_LABEL,
@@ -68,6 +69,7 @@ class Container(Client, Provider):
         fresh_per_cell=True,
     )
     provision_estimate_s = 2.5
+    in_parts = True
     force: tuple[str, ...] = ()  # additional words that make `rm --force` kill at once
 
     def slowdown(self, options: ContainerOptions) -> float:
@@ -81,7 +83,8 @@ class Container(Client, Provider):
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> Commands:
         owner, place = Owner("CAMPAIGN", "RUNTIME"), Path("SITE") if workload else None
-        return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST", place)
+        places = lines.addresses(_prefix(spec), tuple(node.name for node in shape.nodes))
+        return self._commands(spec, shape, shared_path, owner, places, "vtax-rootfs:DIGEST", place)
 
     def _commands(
         self,
@@ -89,27 +92,33 @@ class Container(Client, Provider):
         shape: ClusterShape,
         shared_path: str,
         owner: Owner,
-        prefix: str,
+        places: Mapping[str, str],
         image: str,
         site: Path | None,
+        link: Link | None = None,
     ) -> Commands:
         """What makes the cluster, the nodes last; `site` is the directory of its files where it has the study's own
         image."""
-        options = _options(spec)
-        names = tuple(node.name for node in shape.nodes)
-        places = lines.addresses(prefix, names)
-        mounts = [overlay.command(site / name, owner.campaign, self.name) for name in names] if site else []
+        options, prefix = _options(spec), next(iter(places.values())).rpartition(".")[0]
+        mounts = [overlay.command(site / node.name, owner.campaign, self.name) for node in shape.nodes] if site else []
+        part = self.part_of(owner.campaign, link) if link else ()
+        shared = link.shared if link else ""
 
         def create(node: NodeShape) -> tuple[str, ...]:
             own = site / node.name / "workload" if site else None
-            return lines.create_node(self.name, owner, node, options, image, places, shared_path, own)
+            return lines.create_node(self.name, owner, node, options, image, places, shared_path, own, shared)
 
         return (
             *mounts,
-            *(() if options.host_network else (lines.create_network(self.name, owner, prefix),)),
-            lines.create_volume(self.name, owner),
+            *(() if options.host_network else (lines.create_network(self.name, owner, prefix, part),)),
+            *(() if shared else (lines.create_volume(self.name, owner),)),
             *map(create, shape.nodes),
         )
+
+    def part_of(self, campaign: str, link: Link) -> tuple[str, ...]:
+        """The words that make of an engine's network a part of one on several machines: the MTU, the name of the
+        bridge, the address of this machine in it."""
+        raise NotImplementedError
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
@@ -142,20 +151,19 @@ class Container(Client, Provider):
                 overlay.make(site.directory / name, site.campaign, self.name, own, shared_path)
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
-            volume = pool.submit(self.must, lines.create_volume(self.name, owner))
-            prefix, port = (networks.create(self, owner), SSH) if bridge else free_loopback(site.campaign, names)
+            volume = pool.submit(self._directory, owner, site.link)
+            places, port = self._places(spec, shape, owner, site)
             volume.result()
             keys.result()
             place = site.directory if own else None
-            commands = self._commands(spec, shape, shared_path, owner, prefix, image, place)
-            places = lines.addresses(prefix, names)
-            slots = {node.name: node.cpus for node in shape.nodes}
+            commands = self._commands(spec, shape, shared_path, owner, places, image, place, site.link)
+            slots = network.slots(site, shape)
 
             at = dict.fromkeys(names, LOOPBACK) if bridge else places
 
             def start(index: int) -> tuple[int, Creation]:
                 name = names[index]
-                content = seed(site.keys, name, places, slots, port=port)
+                content = seed(site.keys, name, places, slots, port=port, listen=site.link is not None)
                 command, fixed = commands[index - len(names)], None if bridge else port
                 order = starting.Order(site.campaign, name, command, content, at[name], fixed)
                 return starting.start(self, order, deadline)
@@ -163,12 +171,40 @@ class Container(Client, Provider):
             started = dict(zip(names, each(start, range(len(names))), strict=True))
         if own:
             each(lambda name: starting.bind_inside(self, lines.name_of(site.campaign, name), shared_path), names)
+        if site.link and bridge:  # only now: some engines make the bridge with the first container
+            beside = tunnel.beside(
+                site.link, site.campaign, self.name, site.directory, lines.bridge_name(site.campaign)
+            )
+            tunnel.connect(beside)
+            commands = (*commands, *beside)
         ports = {name: reached for name, (reached, _) in started.items()}
         write_ssh_config(site.directory, site.keys, ports, at=at, paused=site.paused)
         (site.directory / "commands.json").write_text(json.dumps(commands))
         (site.directory / "places.json").write_text(json.dumps(places))
         creations = {name: creation for name, (_, creation) in started.items()}
         return replace(self.connect(spec, shape, shared_path, site), creations=creations)
+
+    def _places(
+        self, spec: EnvironmentSpec, shape: ClusterShape, owner: Owner, site: Site
+    ) -> tuple[Mapping[str, str], int]:
+        """The addresses of all nodes, and the port of their SSH servers, once there is a network for them."""
+        names = tuple(node.name for node in shape.nodes)
+        if site.link:
+            if not _options(spec).host_network:
+                networks.create_part(
+                    self, owner, site.link.interconnect.prefix, self.part_of(owner.campaign, site.link)
+                )
+            return site.link.places, network.ssh_port(site)
+        bridge = not _options(spec).host_network
+        prefix, port = (networks.create(self, owner), SSH) if bridge else free_loopback(site.campaign, names)
+        return lines.addresses(prefix, names), port
+
+    def _directory(self, owner: Owner, link: Link | None) -> None:
+        """Make what the nodes share: a volume, or a directory that the machines share."""
+        if link and link.shared:
+            Path(link.shared).mkdir(exist_ok=True)
+        else:
+            self.must(lines.create_volume(self.name, owner))
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         commands = tuple(tuple(line) for line in json.loads((site.directory / "commands.json").read_text()))
@@ -258,11 +294,12 @@ class Container(Client, Provider):
             self.remove((self.name, "rm", "--force", *self.force, "--volumes", "--", *containers))
         for kind in ("network", "volume"):  # by name: a volume that an engine creates implicitly has no label
             self.remove((self.name, kind, "rm", "--", lines.network_name(campaign)))
+        tunnel.remove(campaign)
         overlay.remove(self.runtime, campaign)
         groups.remove(campaign)
 
     def leftovers(self) -> Sequence[Leftover]:
-        found = overlay.leftovers(self.name, self.runtime)
+        found = [*overlay.leftovers(self.name, self.runtime), *tunnel.leftovers(self.name, self.runtime)]
         if self.unavailable():
             return tuple(found)
         for kind, words in LISTED.items():

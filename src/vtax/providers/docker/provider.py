@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from vtax.model.link import Link
+from vtax.providers.container import engine as lines
 from vtax.providers.container.provider import Container
 
 
@@ -12,6 +14,11 @@ class Docker(Container):
         "as root: apt-get install docker.io openssh-client, then start dockerd; a user needs the group docker"
     )
     version_format = "{{json .}}"
+
+    def part_of(self, campaign: str, link: Link) -> tuple[str, ...]:
+        options = {"driver.mtu": str(link.mtu), "bridge.name": lines.bridge_name(campaign)}
+        words = (word for key, value in options.items() for word in ("--opt", f"com.docker.network.{key}={value}"))
+        return (*words, "--gateway", lines.gateway(link))
 
     def changed_ids(self) -> str:
         said = self.run(("info", "--format", "{{json .SecurityOptions}}"))

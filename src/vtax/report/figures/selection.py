@@ -26,8 +26,8 @@ LONGEST = 80  # letters of a name, which is one of a file
 
 @dataclass(frozen=True)
 class PageFigures:
-    """The figures of a page: those of machines, of the ladder and of sweeps above all entries, at the end, and by the id of an
-    entry's place in the page. `not_drawn` says why a figure that a reader may look for is not there."""
+    """The figures of a page: those of machines, of the ladder and of sweeps above all entries, at the end, and by the
+    id of an entry's place in the page. `not_drawn` says why a figure that a reader may look for is not there."""
 
     machines: tuple[Figure, ...]
     ladder: tuple[Figure, ...]

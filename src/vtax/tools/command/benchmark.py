@@ -32,7 +32,7 @@ SETUP_S, AROUND_S, SERVICE_S = 2.0, 1.0, 0.5  # likewise: of a command of setup,
 
 class Command:
     name = "command"
-    requires = (SUPERVISED, ENTERED)
+    requires: tuple[str, ...] = (SUPERVISED, ENTERED)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER, Scope.PAIRS, Scope.SHARED)
     default_scopes = (Scope.NODE,)
     about_storage = False  # its author decides what it is about
