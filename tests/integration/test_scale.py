@@ -40,6 +40,9 @@ class Apart:
     ) -> tuple[str, ...]:
         return ("sh", "-c", "; ".join([shlex.join(program)] * ranks.total))
 
+    def across_machines(self) -> Apart:
+        return self
+
     def inputs(self, target: Target, ranks: Ranks) -> tuple[InputFile, ...]:
         return ()
 

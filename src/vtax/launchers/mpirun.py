@@ -56,6 +56,9 @@ class Mpirun(Record):
             command += ["-x", "VTAX_OVERCOMMIT=1"]
         return (*command, "vtax-rank", str(ranks.threads), *program)
 
+    def across_machines(self) -> Mpirun:
+        return self.model_copy(update={"interface": "", "loopback": False})
+
     def _placement(self, ranks: Ranks) -> list[str]:
         if self.one_machine:
             return ["--host", f"localhost:{ranks.total}", "--map-by", f"ppr:{ranks.total}:node"]

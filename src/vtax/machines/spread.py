@@ -11,7 +11,7 @@ from typing import Any
 from vtax.cluster.keys import USER, make_keys
 from vtax.errors import MachineLost, VtaxError
 from vtax.facts.uplink import uplinks
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.machines.agent import Agent
 from vtax.machines.part import MadePart, PartOrder
 from vtax.machines.provider import RemoteProvider
@@ -56,10 +56,9 @@ class SpreadProvider(Provider):
     def emulates(self, options: Any) -> bool:
         return self.first.emulates(options)
 
-    def launcher(self, options: Any) -> Mpirun:
+    def launcher(self, options: Any) -> Launcher:
         made = self.first.launcher(options)
-        # On the machines' own network the files of a node name it; interfaces are called differently everywhere.
-        return made.model_copy(update={"interface": "", "loopback": False}) if options.host_network else made
+        return made.across_machines() if options.host_network else made
 
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.capabilities import Capabilities
 from vtax.model.link import Interconnect, Link, Uplink
 from vtax.model.nodes import ClusterShape
@@ -60,7 +60,7 @@ def joined(
     parts: Mapping[str, Cluster],
     known: Mapping[str, Link],
     capabilities: Capabilities,
-    launcher: Mpirun,
+    launcher: Launcher,
 ) -> Cluster:
     """One cluster of the parts on its machines. What a part reports of this machine's clock or processes is not its."""
     nodes: dict[str, Node] = {node.name: node for part in parts.values() for node in part.nodes}
