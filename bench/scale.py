@@ -29,7 +29,7 @@ from vtax.planning.preparation import base_image
 from vtax.planning.shape import cluster_shape
 from vtax.planning.study import parse
 from vtax.providers import provider
-from vtax.providers.base import Provider, Site
+from vtax.providers.base import Cluster, Provider, Site
 from vtax.running import provision
 
 READY_S = 60.0
@@ -103,20 +103,17 @@ def provisioned(
     """A verified cluster, and how much of the time its creation took."""
     created: list[float] = []
 
-    class Timed:
-        """The provider, whose creations are timed."""
+    create = supplier.create
 
-        def __getattr__(self, name: str) -> object:
-            return getattr(supplier, name)
+    def timed(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        began = time.monotonic()
+        try:
+            return create(spec, shape, shared_path, site)
+        finally:
+            created.append(time.monotonic() - began)
 
-        def create(self, *given: object) -> object:
-            began = time.monotonic()
-            try:
-                return supplier.create(*given)
-            finally:
-                created.append(time.monotonic() - began)
-
-    ready = provision.provision(Timed(), spec, shape, "/shared", site, [Scope.CLUSTER])  # type: ignore[arg-type]
+    supplier.create = timed  # type: ignore[method-assign]
+    ready = provision.provision(supplier, spec, shape, "/shared", site, [Scope.CLUSTER])
     return ready, sum(created)
 
 
