@@ -352,6 +352,7 @@ class FakeProvider:
     options: type[Options] = FakeOptions
     capabilities = Capabilities(kind=NodeKind.CONTAINER, limits_cpu=True, fresh_per_cell=True)
     runners: ClassVar[tuple[str, ...]] = ()
+    in_parts: ClassVar[bool] = False
     install_hint = "nothing to install: it is a fake"
 
     def __init__(

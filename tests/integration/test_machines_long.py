@@ -112,7 +112,7 @@ def test_host_and_docker_on_two_machines_with_a_daemon_each(
     with lab(("a", "b"), tree, images, tmp_path_factory.mktemp("lab"), DAEMON) as made:
         user = User(made, images, tmp_path, state)
         for machine in made.machines.values():
-            user.wait(lambda machine=machine: Path(f"/proc/{machine.sshd}/root/run/docker.sock").exists())
+            user.wait(Path(f"/proc/{machine.sshd}/root/run/docker.sock").exists)
         study = user.study(rounds=1)
         text = study.read_text().replace('provider = "host"\nnetwork = "bridge"', 'provider = "docker"')
         study.write_text(text.replace("[environments.bridged]", "[environments.docker]"))

@@ -11,10 +11,10 @@ import pytest
 
 from vtax.facts.host import capacity, host_facts
 from vtax.launchers.base import Ranks
+from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, Scope, Target
-from vtax.model.plan import InputFile
 from vtax.paths import Paths
 from vtax.planning.shape import cluster_shape
 from vtax.planning.study import parse
@@ -29,22 +29,19 @@ from .test_clusters import finish, site_for, spec_for
 pytestmark = pytest.mark.integration
 
 
-class Apart:
+class Apart(Mpirun):
     """A launcher that starts every rank by itself: no rank knows another one, and all end with exit code 0."""
 
-    program = "apart"
-    one_machine = False
+    interface: str = "unused"
+
+    @property
+    def program(self) -> str:
+        return "apart"
 
     def argv(
         self, program: Sequence[str], target: Target, ranks: Ranks, yield_when_idle: bool = False
     ) -> tuple[str, ...]:
         return ("sh", "-c", "; ".join([shlex.join(program)] * ranks.total))
-
-    def across_machines(self) -> Apart:
-        return self
-
-    def inputs(self, target: Target, ranks: Ranks) -> tuple[InputFile, ...]:
-        return ()
 
 
 def shape_of(nodes: int) -> ClusterShape:

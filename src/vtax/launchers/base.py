@@ -60,13 +60,12 @@ class Launcher(Protocol):
         `yield_when_idle`, ranks that wait for a message let others run."""
         ...
 
-    def across_machines(self) -> Launcher:
-        """The same launcher for nodes in the networks of several machines, of which each node's own files name the
-        interface: it is called differently everywhere."""
-        ...
-
     def inputs(self, target: Target, ranks: Ranks) -> tuple[InputFile, ...]:
         """The files that the command reads from that directory."""
+        ...
+
+    def on_machines_network(self) -> Launcher:
+        """The same for nodes that use their machines' own networks, where files of each node name the interface."""
         ...
 
 

@@ -56,7 +56,8 @@ class Mpirun(Record):
             command += ["-x", "VTAX_OVERCOMMIT=1"]
         return (*command, "vtax-rank", str(ranks.threads), *program)
 
-    def across_machines(self) -> Mpirun:
+    def on_machines_network(self) -> Mpirun:
+        """Interfaces are called differently on every machine."""
         return self.model_copy(update={"interface": "", "loopback": False})
 
     def _placement(self, ranks: Ranks) -> list[str]:

@@ -58,7 +58,7 @@ class SpreadProvider(Provider):
 
     def launcher(self, options: Any) -> Launcher:
         made = self.first.launcher(options)
-        return made.across_machines() if options.host_network else made
+        return made.on_machines_network() if options.host_network else made
 
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
