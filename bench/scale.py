@@ -76,7 +76,7 @@ def measured(name: str, nodes: int, image: Image, paths: Paths) -> float:
     shape, _ = cluster_shape(study, capacity(host_facts()))
     spec = next(one for one in study.environments if one.name == name)
     supplier = provider(spec.provider, paths.runtime)
-    label = f"scale-{os.urandom(4).hex()}"
+    label = os.urandom(4).hex()
     site = Site(label, paths.runtime / label / "c", image, paths.runtime / label / "keys")
     supplier.prepare(spec, shape, image)
     load, own = os.getloadavg()[0], resource.getrusage(resource.RUSAGE_SELF)
