@@ -29,7 +29,7 @@ from vtax.planning.preparation import base_image
 from vtax.planning.shape import cluster_shape
 from vtax.planning.study import parse
 from vtax.providers import provider
-from vtax.providers.base import Provider, Site
+from vtax.providers.base import Cluster, Provider, Site
 from vtax.running import provision
 
 READY_S = 60.0
@@ -76,7 +76,7 @@ def measured(name: str, nodes: int, image: Image, paths: Paths) -> float:
     shape, _ = cluster_shape(study, capacity(host_facts()))
     spec = next(one for one in study.environments if one.name == name)
     supplier = provider(spec.provider, paths.runtime)
-    label = f"scale-{os.urandom(4).hex()}"
+    label = os.urandom(4).hex()
     site = Site(label, paths.runtime / label / "c", image, paths.runtime / label / "keys")
     supplier.prepare(spec, shape, image)
     load, own = os.getloadavg()[0], resource.getrusage(resource.RUSAGE_SELF)
@@ -103,20 +103,17 @@ def provisioned(
     """A verified cluster, and how much of the time its creation took."""
     created: list[float] = []
 
-    class Timed:
-        """The provider, whose creations are timed."""
+    create = supplier.create
 
-        def __getattr__(self, name: str) -> object:
-            return getattr(supplier, name)
+    def timed(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        began = time.monotonic()
+        try:
+            return create(spec, shape, shared_path, site)
+        finally:
+            created.append(time.monotonic() - began)
 
-        def create(self, *given: object) -> object:
-            began = time.monotonic()
-            try:
-                return supplier.create(*given)  # type: ignore[arg-type]
-            finally:
-                created.append(time.monotonic() - began)
-
-    ready = provision.provision(Timed(), spec, shape, "/shared", site, [Scope.CLUSTER])  # type: ignore[arg-type]
+    supplier.create = timed  # type: ignore[method-assign]
+    ready = provision.provision(supplier, spec, shape, "/shared", site, [Scope.CLUSTER])
     return ready, sum(created)
 
 

@@ -80,6 +80,7 @@ def is_whole(checks: Sequence[str], nodes: int) -> None:
     assert sum(check.startswith("limits of ") for check in checks) == nodes
 
 
+@pytest.mark.long
 def test_twelve_nodes(places: Paths, image: Image) -> None:
     is_whole(verified("host", 12, places, image, network="bridge"), 12)
 

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from vtax.launchers import mpirun
-from vtax.launchers.base import Started
+from vtax.launchers.base import Launcher, Started
+
+KINDS = {mpirun.PROGRAM: mpirun.Mpirun}  # by the program that starts the ranks
 
 
 def started(argv: Sequence[str]) -> Started | None:
     """What a recorded command says, when it is that of a launcher."""
     return mpirun.started(argv)
+
+
+def written(launcher: Launcher) -> dict[str, Any]:
+    """A launcher as another machine can be told of it."""
+    if not isinstance(launcher, mpirun.Mpirun):
+        raise TypeError(f"{launcher.program} is not a launcher of vtax's own")
+    return {"program": launcher.program, "settings": launcher.model_dump(mode="json")}
+
+
+def restored(told: Mapping[str, Any]) -> Launcher:
+    """The launcher that was `written`. Raises ValueError for anything else."""
+    kind = KINDS.get(str(told.get("program")))
+    if kind is None:
+        raise ValueError(f"not a launcher: {told.get('program')!r}")
+    return kind.model_validate(told.get("settings"))

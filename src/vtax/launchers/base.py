@@ -6,7 +6,7 @@ Only providers choose a launcher; planner, benchmarks and verification know this
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from vtax.model.nodes import NodeShape, Target
 from vtax.model.plan import InputFile
@@ -66,10 +66,6 @@ class Launcher(Protocol):
 
     def on_machines_network(self) -> Launcher:
         """The same for nodes that use their machines' own networks, where files of each node name the interface."""
-        ...
-
-    def model_dump(self, *, mode: str = "python") -> dict[str, Any]:
-        """Launchers are records, which travel between machines."""
         ...
 
 

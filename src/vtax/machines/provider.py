@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from vtax.errors import EnvironmentMissing
+from vtax.launchers import restored
 from vtax.launchers.base import Launcher
-from vtax.launchers.mpirun import Mpirun
 from vtax.machines.agent import Agent
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
@@ -40,7 +40,7 @@ class RemoteProvider(Provider):
         self.capabilities = Capabilities.model_validate(said["capabilities"])
         self.with_options = Capabilities.model_validate(said["capabilities_with"])
         self.factor, self.emulated = float(said["slowdown"]), bool(said["emulates"])
-        self.started_by = Mpirun.model_validate(said["launcher"])
+        self.started_by = restored(said["launcher"])
         self.install_hint, self.estimate_s = str(said["install_hint"]), float(said["provision_estimate_s"])
 
     @property

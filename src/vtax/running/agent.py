@@ -23,7 +23,7 @@ from vtax.errors import UsageError, VtaxError
 from vtax.facts.host import capacity, host_facts
 from vtax.facts.uplink import interfaces
 from vtax.image import travel
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers import written
 from vtax.machines.channel import Channel, Gone, Message
 from vtax.machines.part import PartOrder
 from vtax.model.cluster import Image
@@ -76,11 +76,6 @@ class Agent:
         name = resolved(given.provider, self.paths.runtime)
         one = self.provider(name)
         options = one.options.model_validate(dict(given.options))
-        launcher = one.launcher(options)
-        if not isinstance(launcher, Mpirun):
-            raise UsageError(
-                f"provider {name} starts ranks by {launcher.program}, which plans for machines do not know"
-            )
         return {
             "provider": name,
             "capabilities": one.capabilities.model_dump(mode="json"),
@@ -88,7 +83,7 @@ class Agent:
             "slowdown": one.slowdown(options),
             "emulates": one.emulates(options),
             "provision_estimate_s": one.provision_estimate_s,
-            "launcher": launcher.model_dump(mode="json"),
+            "launcher": written(one.launcher(options)),
             "install_hint": one.install_hint,
         }
 

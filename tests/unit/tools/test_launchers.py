@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from fakes.cluster import node_shape
-from vtax.launchers import started
+from vtax.launchers import restored, started, written
 from vtax.launchers.base import Launcher, Ranks, ranks_for
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import NodeShape, Scope, Target
@@ -103,6 +105,15 @@ def test_what_a_recorded_command_line_says() -> None:
     assert started(words) == (2, 2, "shared memory inside a node, TCP between nodes")
     words = Mpirun(interface="lo", one_machine=True, transport="tcp").argv(("hpcc",), nodes, ranks_for(nodes.nodes))
     assert started(words) == (4, 1, "TCP between all ranks")
+
+
+def test_a_launcher_crosses_to_another_machine() -> None:
+    launcher = Mpirun(interface="lo", one_machine=True, transport="tcp")
+    told = json.loads(json.dumps(written(launcher)))
+    assert told["program"] == "mpirun"
+    assert restored(told) == launcher
+    with pytest.raises(ValueError, match="not a launcher: 'ssh'"):
+        restored({"program": "ssh", "settings": {}})
 
 
 @pytest.mark.parametrize("words", ["srun --np 2 hpcc", "mpirun hpcc", "mpirun hpcc --np", "mpirun --np two hpcc", ""])
