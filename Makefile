@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test test-long test-chaos test-virtualbox test-kvm check bench clean docs site
+.PHONY: run test test-long test-chaos test-machines test-virtualbox test-kvm check bench clean docs site
 
 run:
 	@scripts/bootstrap run
@@ -17,10 +17,18 @@ test-long:
 	@scripts/bootstrap test
 	@.venv/bin/pytest -q -m long
 
-# KILLS: of each scenario, fewer where one takes long; SEED repeats the random choices of an earlier run.
+# KILLS: of each scenario, fewer where one takes long; SEED repeats the random choices of an earlier run; SECONDS: when a
+# scenario begins nothing new; ONLY: tests by name, so that several runs add up in the file LOG.
 test-chaos:
 	@scripts/bootstrap test
-	@VTAX_CHAOS_KILLS=$(or $(KILLS),30) VTAX_CHAOS_SEED=$(SEED) .venv/bin/pytest -q -s tests/integration/chaos
+	@VTAX_CHAOS_KILLS=$(or $(KILLS),30) VTAX_CHAOS_SEED=$(SEED) VTAX_CHAOS_SECONDS=$(or $(SECONDS),inf) \
+	VTAX_CHAOS_LOG=$(LOG) .venv/bin/pytest -q -s tests/integration/chaos $(if $(ONLY),-k '$(ONLY)')
+	@$(if $(LOG),.venv/bin/python tests/integration/chaos/table.py $(LOG))
+
+# What `make test` has no time for: machines that freeze or are cut off, with a Docker daemon each.
+test-machines:
+	@scripts/bootstrap test
+	@.venv/bin/pytest -q tests/integration/test_machines.py tests/integration/test_machines_long.py
 
 test-virtualbox:
 	@scripts/bootstrap test

@@ -4,22 +4,30 @@ The node is one of a cluster that `vtax up` makes. A run by vtax is the step of 
 command (vtax-supervise, vtax-run); by hand is the same command alone, as a person starts it in that node. What prepares
 a run is done before both, and servers run for all of them. Both outputs are read by the workload's own metrics.
 
-    python bench/by_hand.py syscalls [--in docker] [--pairs 24]
+    python bench/by_hand.py pairs.jsonl [WORKLOAD ...] [--in docker] [--pairs 24] [--minutes 9]
+    python bench/by_hand.py pairs.jsonl --table
 
-Prints, of every primary metric, the mean ratio of by vtax to by hand with its 95 % interval. Exit code 1 where an
-interval leaves out 1: of many metrics, one in twenty does so by chance. Needs what the environment needs.
+The first adds pairs to the file until every entry of the workloads (none: of all that there are) has enough, or the
+time is up: the same command again continues. Runs are shorter than those of the workloads (SHORTER), where the tool
+allows that. The second prints, of every primary metric, the mean ratio of by vtax to by hand with its 95 % interval. Of
+many metrics, one in twenty leaves out 1 by chance. Needs what the environment needs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import os
 import statistics
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from scipy import stats
 
@@ -30,7 +38,7 @@ from vtax.model.plan import Step, Work
 from vtax.model.study import Study
 from vtax.planning import preparation
 from vtax.planning.study import load
-from vtax.planning.workloads import study_of
+from vtax.planning.workloads import study_of, workloads
 from vtax.providers.base import Cluster
 from vtax.running import clusters
 from vtax.running.services import Services
@@ -40,44 +48,99 @@ from vtax.tools.command.params import CommandParams
 
 Numbers = Mapping[str, float]  # metric and labels -> value
 ENTERING = "--"  # what follows it in a step is the command itself
+SHORTER = {  # beginning of a workload's name -> keys of its entries by which a run takes about a second
+    "redis-pair": "values = { requests = 10000, connections = 10 }",
+    "redis": "values = { requests = 10000 }",
+    "pgbench-pair": "values = { clients = 8 }\nrun = { seconds = 2 }",
+    "pgbench": "run = { seconds = 2 }",
+    "mariadb-pair": 'values = { rows = 1000, test = "oltp_read_only", connections = 8 }\nrun = { seconds = 1 }',
+    "mariadb": "values = { rows = 1000 }\nrun = { seconds = 1 }",
+    "nginx-pair": "values = { connections = 10 }\nrun = { seconds = 1 }",
+    "memcached-pair": 'values = { operations = 20000, test = "get", connections = 10 }',
+    "memcached": "values = { operations = 20000 }",
+    "hackbench": "values = { loops = 300 }",
+    "sevenzip": 'run = { command = ["7z", "b", "1", "-mmt1", "-md18"] }',
+    "fio": 'values = { size = "64m" }\nrun = { seconds = 1 }',
+    "wakeups": "run = { seconds = 1.5 }",
+    **dict.fromkeys(("nginx", "sockperf", "netperf", "openssl", "syscalls", "mpi"), "run = { seconds = 1 }"),
+}
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("workload")
+    options.add_argument("file", type=Path)
+    options.add_argument("workloads", nargs="*")
     options.add_argument("--in", dest="environment", default="docker")
     options.add_argument("--pairs", type=int, default=24)
+    options.add_argument("--minutes", type=float, default=9.0)
+    options.add_argument("--table", action="store_true")
     asked = options.parse_args()
+    if asked.table:
+        print(table(recorded(asked.file)))
+        return 0
+    until = time.monotonic() + 60 * asked.minutes
+    unread = [name for name in asked.workloads or workloads() if not finished(name, asked, until)]
+    print("enough pairs of all" if not unread else f"not finished: {' '.join(unread)}; give the same command again")
+    return int(bool(unread))
+
+
+def finished(workload: str, asked: argparse.Namespace, until: float) -> bool:
+    """Whether there are enough pairs of a workload now. A run that failed ends this time, and is shown."""
+    try:
+        return measured(workload, asked, until)
+    except SystemExit as failure:
+        print(f"{workload}: a run failed: {failure}", file=sys.stderr)
+        return False
+
+
+def measured(workload: str, asked: argparse.Namespace, until: float) -> bool:
+    """Adds pairs of every entry of a workload, on a new cluster; False where the time was up before all were there."""
     with tempfile.TemporaryDirectory() as top:
         file = Path(top) / "study.toml"
-        file.write_text(study_text(asked.workload, asked.environment))
+        file.write_text(study_text(workload, asked.environment))
         study = load(file)
         plan = preparation.prepare(study, paths()).plan
+        there = Counter((one["environment"], one["entry"]) for one in recorded(asked.file))
+        lacking = {work.label: asked.pairs - there[asked.environment, work.label] for work in plan.work}
+        if max(lacking.values()) <= 0:
+            return True
+        if time.monotonic() > until:
+            return False
         clusters.up(asked.environment, file, paths(), ignore)
         try:
             cluster = clusters.connect(asked.environment, paths()).cluster
-            found = [compared(cluster, study, work, asked.pairs, Path(top)) for work in plan.work]
+            for work in plan.work:
+                for number, (hand, vtax) in enumerate(compared(cluster, study, work, lacking[work.label], Path(top))):
+                    kept = {"environment": asked.environment, "entry": work.label, "load": os.getloadavg()[0]}
+                    with asked.file.open("a") as results:
+                        print(json.dumps({**kept, "hand": hand, "vtax": vtax}), file=results)
+                    if time.monotonic() > until and number + 1 < lacking[work.label]:
+                        return False
         finally:
             clusters.down(asked.environment, paths())
-    print(f"{asked.workload} in {asked.environment}, {asked.pairs} pairs\n")
-    print("| Entry | Metric | By hand, median | By vtax, median | Ratio | 95 % interval |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    return max(shown(work.label, pairs) for work, pairs in zip(plan.work, found, strict=True))
+    return True
+
+
+def recorded(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def study_text(workload: str, provider: str) -> str:
-    """The study that `vtax init` writes, with one environment."""
+    """The study that `vtax init` writes, with one environment and short runs."""
     head, _, rest = study_of(workload).partition("[environments.host]")
     tail = rest[rest.index("[nodes]") :].replace("iterations = 4", "iterations = 1")
     head = head.replace('baseline = "host"', f'baseline = "{provider}"')
-    return f'{head}[environments.{provider}]\nprovider = "{provider}"\n\n{tail}'
+    shorter = next((keys for name, keys in SHORTER.items() if workload.startswith(name)), "")
+    return f'{head}[environments.{provider}]\nprovider = "{provider}"\n\n{tail}\n{shorter}\n'
 
 
-def compared(cluster: Cluster, study: Study, work: Work, pairs: int, place: Path) -> list[tuple[Numbers, Numbers]]:
+def compared(cluster: Cluster, study: Study, work: Work, pairs: int, place: Path) -> Iterator[tuple[Numbers, Numbers]]:
     """By hand and by vtax, in turns; the order changes from pair to pair."""
+    if pairs <= 0:
+        return
 
-    def done(step: Step, argv: Sequence[str]) -> str:
-        transport = transport_of(cluster, step, step.nodes[0], work.target)
+    def done(step: Step, argv: Sequence[str], node: str) -> str:
+        transport = transport_of(cluster, step, node, work.target)
         result = transport.run(argv, timeout_s=step.timeout_s, directory=work.target.directory)
         if result.exit_code not in step.success:
             said = f"{result.stdout[-500:]}{result.stderr[-500:]}"
@@ -90,28 +153,28 @@ def compared(cluster: Cluster, study: Study, work: Work, pairs: int, place: Path
         cluster.node(node).transport.run(("mkdir", "-p", work.target.directory), timeout_s=30.0)
     for step in steps[Phase.SETUP]:
         prepare(cluster, step, work.target, study.files.__getitem__)
-        done(step, step.argv)
-    found = []
+        for node in step.nodes:
+            done(step, step.argv, node)
     with servers(cluster, work, place):
         for pair in range(pairs):
             both: dict[bool, Numbers] = {}
             for by_hand in (pair % 2 == 0, pair % 2 == 1):
                 for step in steps[Phase.PREPARE]:
-                    done(step, step.argv)
+                    done(step, step.argv, step.nodes[0])
                 prepare(cluster, run, work.target, study.files.__getitem__)  # removes the report of the run before
-                both[by_hand] = numbers(work, done(run, command(run) if by_hand else run.argv))
-            found.append((both[True], both[False]))
-    return found
+                both[by_hand] = numbers(work, done(run, command(run) if by_hand else run.argv, run.nodes[0]))
+            yield both[True], both[False]
 
 
 def command(step: Step) -> tuple[str, ...]:
-    """The command alone, with the variables that the entry sets."""
+    """The command alone, as the user and with the variables that the entry sets."""
     at = step.argv.index(ENTERING)
     own = step.argv[:at]
-    if "--user" in own or "--directory" in own:
-        raise SystemExit("its commands run as another user, or elsewhere, which this does not do by hand")
-    variables = [own[place + 1] for place, word in enumerate(own) if word == "--set"]
-    return (*(("env", *variables) if variables else ()), *step.argv[at + 1 :])
+    if "--directory" in own:
+        raise SystemExit("its commands run elsewhere, which this does not do by hand")
+    user, variables = ([own[place + 1] for place, word in enumerate(own) if word == key] for key in ("--user", "--set"))
+    becoming = ("runuser", "-u", *user, "--") if user else ()
+    return (*becoming, *(("env", *variables) if variables else ()), *step.argv[at + 1 :])
 
 
 @contextmanager
@@ -135,22 +198,40 @@ def numbers(work: Work, printed: str) -> Numbers:
     tables = [table for table in params.metrics if table.builtin is None]
     found = extract(tables, {"stdout": printed}, work.label)
     if found.refusals:
-        raise SystemExit(f"{work.label}: {found.refusals[0]}")
+        raise SystemExit(f"{work.label}: {found.refusals[0]}, in:\n{printed[-2000:]}")
     return {" ".join((one.metric.name, *one.labels.values())): one.value for one in found.values if one.metric.primary}
 
 
-def shown(label: str, pairs: Sequence[tuple[Numbers, Numbers]]) -> int:
-    """A row for every metric; 1 where an interval leaves out 1."""
-    missed = 0
-    for name in pairs[0][0]:
-        logs = [math.log(vtax[name] / hand[name]) for hand, vtax in pairs]
-        mean = statistics.fmean(logs)
-        half = stats.t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-        low, high = math.exp(mean - half), math.exp(mean + half)
-        missed |= not low <= 1 <= high
-        hand, vtax = (statistics.median(one[side][name] for one in pairs) for side in (0, 1))
-        print(f"| {label} | {name} | {hand:.4g} | {vtax:.4g} | {math.exp(mean):.3f} | {low:.3f} to {high:.3f} |")
-    return int(missed)
+def table(pairs: Sequence[Mapping[str, Any]]) -> str:
+    """A row for every metric of every entry."""
+    rows = [
+        "| Entry | Metric | Pairs | By hand, median | By vtax, median | Ratio | 95 % interval | |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for environment, entry in dict.fromkeys((one["environment"], one["entry"]) for one in pairs):
+        mine = [one for one in pairs if (one["environment"], one["entry"]) == (environment, entry)]
+        rows += [row(entry, name, [(one["hand"][name], one["vtax"][name]) for one in mine]) for name in mine[0]["hand"]]
+    return "\n".join(rows)
+
+
+def row(entry: str, name: str, pairs: Sequence[tuple[float, float]]) -> str:
+    logs = [math.log(vtax / hand) for hand, vtax in pairs]
+    mean = statistics.fmean(logs)
+    half = stats.t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    low, high = math.exp(mean - half), math.exp(mean + half)
+    hand, vtax = (statistics.median(side) for side in zip(*pairs, strict=True))
+    outside = "" if low <= 1 <= high else "leaves out 1"
+    cells = (
+        entry,
+        name,
+        len(pairs),
+        f"{hand:.4g}",
+        f"{vtax:.4g}",
+        f"{math.exp(mean):.3f}",
+        f"{low:.3f} to {high:.3f}",
+        outside,
+    )
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
     │   └── DamagedError           2    a file of a campaign is missing, cannot be read, or is damaged
     ├── EnvironmentMissing         3    a program, daemon, right or amount of space is missing
     │   ├── ImageError             3    the root file system cannot be built or used
+    │   ├── MachineLost            3    a machine of the study no longer answers
     │   └── StoreError             3    the campaign directory cannot be written
     ├── ProvisionError             3    a cluster did not become ready
     │   ├── NotMatched             3    it became ready, but not as the plan says
@@ -90,6 +91,10 @@ class EnvironmentMissing(VtaxError):
 
 class ImageError(EnvironmentMissing):
     """The root file system cannot be built or used."""
+
+
+class MachineLost(EnvironmentMissing):
+    """A machine of the study no longer answers."""
 
 
 class StoreError(EnvironmentMissing):

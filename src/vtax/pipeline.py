@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vtax import __version__
 from vtax.errors import NotMatched, UsageError
@@ -27,16 +27,21 @@ from vtax.image.workload import cache as workloads
 from vtax.model.cluster import Image
 from vtax.model.finding import AuditReport
 from vtax.model.measurement import Measurement
+from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
+from vtax.planning.on_machines import Agents, connected, facts_of
+from vtax.planning.placement import shape_in
 from vtax.planning.preparation import (
+    Here,
     Prepared,
+    There,
     cached_image,
-    checked,
     image_of,
     prepare,
+    prepare_on,
     refuse_impossible,
     refuse_missing_own_image,
     resolve,
@@ -119,24 +124,36 @@ def start(
         ).encode()
         + study_text
     )
-    prepared = prepare(with_own_image(study, paths, freeze=True), paths, only_available=available)
-    refuse_impossible(prepared)
-    for sentence in (*prepared.plan.left_out, *prepared.warnings(), *refuse_small_budget(prepared.plan)):
-        listener(Notice(sentence))
-    image = image_of(prepared.plan.study, paths, listener)
-    about = {
-        "id": secrets.token_hex(4),
-        "vtax_version": __version__,
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "host": {**host_facts(runners=runners()), **clock_fact()},
-        "image": image.model_dump(mode="json"),
-        **({"overrides": given} if given else {}),
-    }
-    with Campaign(directory).exclusive():  # before it is made: another process may have been given the same directory
-        campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
-        if with_own_code(prepared.plan):
-            note_made(campaign, paths.state)
-        _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring)
+    with connected(study, paths) as agents:
+        if agents:
+            prepared = prepare_on(study, agents, paths, only_available=available)
+        else:
+            prepared = prepare(with_own_image(study, paths, freeze=True), paths, only_available=available)
+        refuse_impossible(prepared)
+        for sentence in (*prepared.plan.left_out, *prepared.warnings(), *refuse_small_budget(prepared.plan)):
+            listener(Notice(sentence))
+        image = image_of(prepared.plan.study, paths, listener)
+        about = {
+            "id": secrets.token_hex(4),
+            "vtax_version": __version__,
+            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **measured_machines(agents),
+            "image": image.model_dump(mode="json"),
+            **({"overrides": given} if given else {}),
+        }
+        with Campaign(directory).exclusive():  # before it is made: another process may have been given this directory
+            campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
+            if with_own_code(prepared.plan):
+                note_made(campaign, paths.state)
+            _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring, agents=agents)
+
+
+def measured_machines(agents: Agents) -> dict[str, Any]:
+    """The machine that is measured, or each of several: `host` is then the first of them."""
+    if not agents:
+        return {"host": {**host_facts(runners=runners()), **clock_fact()}}
+    facts = facts_of(agents)
+    return {"host": next(iter(facts.values())), "machines": facts}
 
 
 def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
@@ -193,20 +210,44 @@ def resume(
         raise UsageError(
             f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
-    providers = {spec.name: provider(spec.provider, paths.runtime) for spec in plan.environments}
-    refuse_untrusted(campaign, plan, providers, paths.state, trust=trust)
-    room = capacity(host_facts())
-    missing = {cpu for node in plan.shape.nodes for cpu in node.cpu_ids} - set(room.cpu_ids)
-    if missing:
-        raise NotMatched(
-            f"the plan uses CPUs {sorted(missing)}, which this process may not use now",
-            remedy="resume on the machine, and with the CPUs, that the campaign was started with",
-        )
-    problems = {
-        spec.name: checked(providers[spec.name], spec, plan.shape, room, plan.study.image) for spec in plan.environments
-    }
-    prepared = Prepared(plan, providers, problems)
-    refuse_impossible(prepared)
+    with connected(plan.study, paths) as agents:
+        where = There(agents, plan.study) if agents else Here(paths)
+        where.resolved(plan.environments)
+        refuse_untrusted(campaign, plan, where.providers, paths.state, trust=trust)
+        refuse_other_cpus(plan, where.capacities or {"": where.room})
+        problems = {spec.name: where.checked(spec, plan.shape, plan.study.image) for spec in plan.environments}
+        prepared = Prepared(plan, where.providers, problems)
+        refuse_impossible(prepared)
+        _resumed(campaign, prepared, agents, paths, listener, budget_s)
+
+
+def refuse_other_cpus(plan: Plan, rooms: Mapping[str, HostCapacity]) -> None:
+    """Raise NotMatched for a plan with CPUs that cannot be used now, on this machine or on those of the study."""
+    for cell in plan.cells:
+        missing = {
+            (node.machine, cpu)
+            for node in shape_in(plan, cell).nodes
+            for cpu in set(node.cpu_ids) - set(rooms[node.machine].cpu_ids)
+        }
+        if missing:
+            where = " ".join(sorted({machine for machine, _ in missing}))
+            raise NotMatched(
+                f"the plan uses CPUs {sorted(cpu for _, cpu in missing)}"
+                + (f" of {where}, which cannot be used now" if where else ", which this process may not use now"),
+                remedy="resume on the machine, and with the CPUs, that the campaign was started with",
+            )
+
+
+def _resumed(
+    campaign: Campaign,
+    prepared: Prepared,
+    agents: Agents,
+    paths: Paths,
+    listener: Listener,
+    budget_s: float | None,
+) -> None:
+    """Continue a campaign whose plan was found to be possible here."""
+    plan = prepared.plan
     for sentence in prepared.warnings():
         listener(Notice(sentence))
     refuse_missing_own_image(plan.study, paths)
@@ -219,7 +260,7 @@ def resume(
             remedy="start a new campaign: numbers from two root file systems do not compare",
         )
     with campaign.exclusive():
-        _execute(campaign, providers, image, paths, listener, budget_s)
+        _execute(campaign, prepared.providers, image, paths, listener, budget_s, agents=agents)
 
 
 def _execute(
@@ -230,13 +271,14 @@ def _execute(
     listener: Listener,
     budget_s: float | None = None,
     ignoring: frozenset[str] = frozenset(),
+    agents: Agents | None = None,
 ) -> None:
     from vtax.evaluation.interim import InterimAnalysis
     from vtax.running.campaign import execute
 
     interim = InterimAnalysis(campaign, listener, ignoring, paths.cache)
     budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
-    execute(campaign, providers, image, paths.runtime, listener, interim, budget_s)
+    execute(campaign, providers, image, paths.runtime, listener, interim, budget_s, agents)
 
 
 def analyse(

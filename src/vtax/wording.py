@@ -46,6 +46,11 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"
 
 
+def shortened(words: Sequence[str], most: int = 8) -> str:
+    """All words, or of more than `most` the first two and how many more there are."""
+    return ", ".join(words) if len(words) <= most else f"{', '.join(words[:2])} and {len(words) - 2} more"
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     return one if count == 1 else many or f"{one}s"
 

@@ -96,6 +96,7 @@ PARAMS: Mapping[str, Mapping[str, Any]] = {
 }
 SCOPES = {"hpcc": Scope.WORKERS, "iperf3-udp": Scope.PAIRS}
 PLACEMENT = (
+    "mpi world workers: 4 ranks, each of which sees all",
     "mpi placement workers: worker1=2 worker2=2",
     "mpi binding workers: worker1=2 worker1=3 worker2=4 worker2=5",
 )

@@ -15,8 +15,8 @@ from fakes.cluster import FakeProvider, Reply, Script
 from vtax.analysis.order import planned_order
 from vtax.model.cluster import Image
 from vtax.model.nodes import HostCapacity
-from vtax.model.plan import Plan, PlannedTrial
-from vtax.model.study import EnvironmentSpec, Study
+from vtax.model.plan import Cell, Plan, PlannedTrial
+from vtax.model.study import EnvironmentSpec, MachineSpec, Study
 from vtax.model.trial import TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
@@ -80,12 +80,14 @@ def new_campaign(
     iterations: int = 2,
     looks: Sequence[int] = (),
     interleave: str = "cell",
+    machines: Mapping[str, str] | None = None,
 ) -> Campaign:
-    """A campaign of which nothing has run yet. Its id is "c1c1c1c1"."""
+    """A campaign of which nothing has run yet, on `machines` (name -> destination). Its id is "c1c1c1c1"."""
     last = looks[-1] if looks else rounds
     wanted = study(tuple(providers), rounds=last, iterations=iterations, interleave=interleave)
-    wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks})
-    plan = make_plan(wanted, MACHINE, providers)
+    several = {name: MachineSpec(ssh=ssh) for name, ssh in (machines or {}).items()}
+    wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks, "machines": several})
+    plan = make_plan(wanted, MACHINE, providers, capacities=dict.fromkeys(several, MACHINE))
     about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     return Campaign.create(directory, b"name = 'small'\n", plan, about)
 
@@ -98,22 +100,22 @@ def planned(plan: Plan) -> list[str]:
 def store(campaign: Campaign, texts: Mapping[str, str]) -> None:
     """Write trials as if they had run: by their id, what sysbench printed."""
     plan = campaign.plan()
-    found = {trial.id: (cell.environment, cell.round, cell.id, trial) for cell in plan.cells for trial in cell.trials}
+    found = {trial.id: (cell, trial) for cell in plan.cells for trial in cell.trials}
     for number, (name, text) in enumerate(texts.items()):
-        environment, round_, cell, trial = found[name]
-        record = _record(environment, round_, cell, trial, started=1_760_000_000.0 + number)
+        record = _record(*found[name], started=1_760_000_000.0 + number)
         with campaign.new_trial(name) as place:
             for file in record.texts:
                 (place / file).write_text(text if file == SAYS else "")
             (place / "record.json").write_text(record.model_dump_json(indent=1) + "\n")
 
 
-def _record(environment: str, round_: int, cell: str, trial: PlannedTrial, started: float) -> TrialRecord:
+def _record(cell: Cell, trial: PlannedTrial, started: float) -> TrialRecord:
     own = {
         "id": trial.id,
-        "environment": environment,
-        "round": round_,
-        "cell": cell,
+        "environment": cell.environment,
+        "round": cell.round,
+        "cell": cell.id,
+        "machine": cell.machine,
         "work": trial.work,
         "iteration": trial.iteration,
         "warmup": trial.warmup,

@@ -19,6 +19,7 @@ from builders.recorded import case_id, cases, load, parse, with_text
 from fakes.cluster import node_shape
 from vtax.errors import ParseError
 from vtax.image.recipe import programs
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import ClusterShape, Scope, Target
 from vtax.model.plan import Step
@@ -78,7 +79,7 @@ on_every_target = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 of_every_benchmark = pytest.mark.parametrize("benchmark", benchmarks().values(), ids=lambda one: one.name)
 
 
-def steps_of(case: Case, params: Any, launcher: Mpirun) -> tuple[Step, ...]:
+def steps_of(case: Case, params: Any, launcher: Launcher) -> tuple[Step, ...]:
     return case.benchmark.steps(params, case.target, launcher)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from builders.small import IMAGE
 from fakes.cluster import node_shape, result_of
-from vtax.launchers.mpirun import ranks_for
+from vtax.launchers.base import ranks_for
 from vtax.model.capabilities import NodeKind
 from vtax.model.finding import Severity
 from vtax.model.nodes import ClusterShape, HostCapacity, Scope, Target
@@ -244,7 +244,7 @@ def test_its_clusters_can_be_paused_and_resumed(
 ) -> None:
     """All nodes at once, as often as wanted. Those of the host have nothing that runs between trials."""
     machine = Machine()
-    monkeypatch.setattr(Container, "_run", lambda self, words, *rest, **more: machine.engine(words))
+    monkeypatch.setattr(Container, "run", lambda self, words, *rest, **more: machine.engine(words))
     monkeypatch.setattr(qmp, "ask", machine.monitor)
     monkeypatch.setattr(manage, "run", machine.manage)
     monkeypatch.setattr(cgroup, "find", lambda: None)

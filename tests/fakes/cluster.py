@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 
 from vtax.errors import ProvisionError
 from vtax.facts.sections import MARK
-from vtax.launchers.mpirun import Mpirun, ranks_for
+from vtax.launchers.base import Launcher, ranks_for
+from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem, Severity
@@ -80,6 +81,9 @@ class FakeBackground:
 
     def ended(self) -> bool:
         return self.over
+
+    def exit_code(self) -> int | None:
+        return self.result.exit_code if self.over else None
 
     def wait_for(self, pattern: re.Pattern[str], timeout_s: float) -> bool:
         return pattern.search(self.result.stdout) is not None
@@ -262,7 +266,7 @@ class HealthyNodes:
     """How the nodes of a cluster that is as planned answer what provisioning asks of them."""
 
     shape: ClusterShape
-    launcher: Mpirun
+    launcher: Launcher
     limits_memory: bool = True
     files: dict[str, str] = field(default_factory=dict)  # the shared file system
 
@@ -279,7 +283,7 @@ class HealthyNodes:
             self.files[written[2]] = f"{written[1]}\n"
         elif argv[0] == "cat" and argv[-1] in self.files:
             text = self.files[argv[-1]]
-        elif "vtax-rank-at" in stdin:
+        elif "vtax-world" in stdin:
             text = self.ranks(int(stdin.partition("--np ")[2].split()[0]))
         return 0, text, ""
 
@@ -291,22 +295,23 @@ class HealthyNodes:
     def logins(self, node: str) -> str:
         """What the calls to all other nodes print; they come before the facts."""
         names = [other.name for other in self.shape.nodes if other.name != node]
-        return "".join(f"vtax-name {name} {self.address(name)} {name}\nvtax-login {name}\n" for name in names)
+        return "".join(f"vtax-name {name} {self.address(name)}\nvtax-login {name}\n" for name in names)
 
     def ranks(self, total: int) -> str:
-        """Rank r of a node tells the r-th of its CPUs. Which nodes they are on follows from how many there are."""
+        """What `vtax-world` prints: rank r of a node has the r-th of its CPUs. Which nodes they are on follows from how
+        many there are."""
         for nodes in (self.shape.workers, self.shape.nodes):
             ranks = ranks_for(nodes)
             if ranks.total == total:
                 break
         else:
             raise AssertionError(f"no set of nodes has {total} ranks")
-        lines = [
-            f"vtax-rank-at {node.name} {{rank}} {node.cpu_ids[local % len(node.cpu_ids)]}\n"
+        places = [
+            f"{node.name} {node.cpu_ids[local % len(node.cpu_ids)]} {'yes' if count > 1 else 'alone'}"
             for node, count in zip(nodes, ranks.per_node, strict=True)
             for local in range(count)
         ]
-        return "".join(line.format(rank=rank) for rank, line in enumerate(lines))
+        return "".join(f"vtax-world {rank} {total} {place}\n" for rank, place in enumerate(places))
 
 
 class FakePausing:
@@ -347,6 +352,7 @@ class FakeProvider:
     options: type[Options] = FakeOptions
     capabilities = Capabilities(kind=NodeKind.CONTAINER, limits_cpu=True, fresh_per_cell=True)
     runners: ClassVar[tuple[str, ...]] = ()
+    in_parts: ClassVar[bool] = False
     install_hint = "nothing to install: it is a fake"
 
     def __init__(
@@ -396,7 +402,7 @@ class FakeProvider:
     def emulates(self, options: Any) -> bool:
         return self.emulated
 
-    def launcher(self, options: Any) -> Mpirun:
+    def launcher(self, options: Any) -> Launcher:
         separate = self.capabilities.separate_nodes
         return Mpirun(interface="eth0") if separate else Mpirun(interface="lo", one_machine=True)
 

@@ -446,6 +446,47 @@ def test_a_short_plan_leaves_out_the_packages_that_vtax_chose(run: Run, tmp_path
     assert "packages" not in run("plan", study(tmp_path))[1]
 
 
+def test_a_plan_shows_own_commands_as_a_study_has_them(run: Run, tmp_path: Path) -> None:
+    own = """
+[[benchmarks]]
+name = "command"
+label = "served"
+nodes = ["worker1"]
+env = { LANG = "C" }
+services = [{ command = ["serve"], ready = { line = 'now "ready"' } }]
+run = { command = ["ask", "--port", "{port}"], seconds = 3 }
+metrics = [{ name = "rate", unit = "1/s", kind = "rate, fixed time", primary = true, regex = 'r ([0-9]+)' }]
+"""
+    code, out, _ = run("plan", "--commands", study(tmp_path, HOST_ONLY + own))
+    assert code == 0
+    lines = out.splitlines()
+    start = lines.index(next(line for line in lines if line.startswith("  host: served.worker1 (about ")))
+    shown = [line.removeprefix("    ") for line in lines[start + 1 :]]
+    assert shown[:6] == [
+        'run = { command = ["ask", "--port", "{port}"], seconds = 3.0 }',
+        'services = [{ command = ["serve"], ready = { line = "now \\"ready\\"" } }]',
+        'metrics = [{ name = "rate", unit = "1/s", kind = "rate, fixed time", primary = true, regex = "r ([0-9]+)" }]',
+        'env = { LANG = "C" }',
+        "image = false",
+        "port = 21002",  # it is the third entry
+    ]
+    assert shown[6].startswith("# words = { ")
+    entry = 'name = "command"\nlabel = "served"\nnodes = ["worker1"]\n' + "\n".join(shown[:7])
+    again = parse(HOST_ONLY + f"[[benchmarks]]\n{entry}\n", "again").benchmarks[-1]
+    text = json.dumps(again.params["run"])
+    assert '"command": ["ask", "--port", "{port}"]' in text
+    assert '"seconds": 3.0' in text
+
+
+@pytest.mark.parametrize("option", ["-o", "--output", "--into"])
+def test_where_an_import_is_written(run: Run, tmp_path: Path, option: str) -> None:
+    recorded = next((Path(__file__).parents[1] / "data" / "ping").glob("*/*.stdout"))
+    (tmp_path / "log.txt").write_text(recorded.read_text())
+    code, _, err = run("import", "log.txt", "-e", "host", option, "made")
+    assert code == 0, err
+    assert (tmp_path / "made" / "plan.json").exists()
+
+
 def test_compose_needs_an_environment_of_containers(run: Run, tmp_path: Path) -> None:
     code, _, err = run("compose", study(tmp_path), "host")
     assert code == 2

@@ -241,3 +241,16 @@ def test_a_recipe_from_a_plan_holds_no_option_and_no_line_of_apt(field: str, val
 def test_a_place_for_a_snapshot_needs_one() -> None:
     with pytest.raises(ValidationError, match="there is no `snapshot`"):
         ImageSpec(mirror="https://mirror.example/{snapshot}/debian")
+
+
+def test_packages_are_asked_for_without_installing_anything() -> None:
+    made = recipe(ImageSpec(suite="sid", mirror=MIRROR), "")
+    argv = module.simulation(made, ("redis-server", "procps"), "root")
+    assert argv[:2] == ("mmdebstrap", "--simulate")
+    assert argv[-4:] == ("--", "sid", "/dev/null", MIRROR)
+    (included,) = (word for word in argv if word.startswith("--include="))
+    names = included.removeprefix("--include=").split(",")
+    assert names.count("procps") == 1
+    assert {"redis-server", "openssh-server"} <= set(names)
+    assert "gcc" not in names, "what a build removes again may conflict"
+    assert not [word for word in argv if "hook" in word]

@@ -14,8 +14,8 @@ from vtax.analysis.estimate import diagnostics
 from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.estimate.context import PairingContext
 from vtax.analysis.estimate.pairs import Pair
-from vtax.analysis.estimate.summary import Runs
-from vtax.analysis.records import VERDICT_FROM, Verdict
+from vtax.analysis.estimate.summary import Runs, within_machines
+from vtax.analysis.records import VERDICT_FROM, Level, Verdict
 from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations, best_pairs, more_rounds, rounds_needed
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
@@ -36,6 +36,8 @@ class Advice:
         """What the verdict needs to be understood: what did not confirm it, or how many rounds could decide."""
         if word is Verdict.UNADJUSTED:
             return f"not confirmed after correction for {family} comparisons"
+        if one.contradicted:
+            return "the machines contradict each other, which no number of rounds changes: see each of them"
         if word is not Verdict.INCONCLUSIVE or one.effect is None or one.effect.sd is None or any(one.slow):
             return ""  # rounds at infinity have no noise to forecast from
         n, planned = one.effect.n, self._planned(one)
@@ -55,7 +57,7 @@ class Advice:
 
     def more_rounds(self, one: Pair, word: Verdict) -> tuple[int, int | None] | None:
         """Rounds until a verdict at best and at worst; None when there is one, or none within the plan."""
-        if word is not Verdict.INCONCLUSIVE or one.effect is None or any(one.slow):
+        if word is not Verdict.INCONCLUSIVE or one.effect is None or any(one.slow) or one.contradicted:
             return None
         if not (planned := self._planned(one)):
             return None
@@ -65,7 +67,8 @@ class Advice:
     def new_campaign(self, one: Pair, word: Verdict) -> tuple[int, int | None] | None:
         """Rounds of a new campaign that could decide, at best and at worst; None when there is a verdict, or none in
         sight. A frozen plan cannot be extended."""
-        if word not in (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED) or one.effect is None or any(one.slow):
+        open_ = word in (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED) and not one.contradicted
+        if not open_ or one.effect is None or any(one.slow):
             return None
         few, many = self._needed(one, _new_campaign(one))
         return None if few is None else (few, many)
@@ -152,9 +155,7 @@ def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord]
         if one.interleave == "trial":
             found = best_pairs(_pairs(one), *cost[level.label])
         else:
-            found = best_iterations(
-                [np.log(cell) for cell in runs[level.environment, level.series][0]], *cost[level.label]
-            )
+            found = best_iterations(_cells(level, runs), *cost[level.label])
         if found is not None:
             best[level.label] = max(found, best.get(level.label, 1))
     return [
@@ -162,6 +163,13 @@ def _iterations(pairs: Sequence[Pair], plan: Plan, trials: Sequence[TrialRecord]
         for label, count in sorted(best.items())
         if label in planned and count != planned[label]
     ]
+
+
+def _cells(level: Level, runs: Runs) -> list[Floats]:
+    """The logarithms of the iterations of each cell, without how machines differ."""
+    cells = runs[level.environment, level.series][0]
+    logs = within_machines(np.log(np.concatenate(cells)), level.cells, [len(cell) for cell in cells])
+    return np.split(logs, np.cumsum([len(cell) for cell in cells])[:-1])
 
 
 def _pairs(one: Pair) -> list[Floats]:

@@ -69,6 +69,7 @@ def analysis_of(numbers: Prepared, findings: Iterable[Finding]) -> Analysis:
         levels=numbers.in_order(numbers.levels.values()),
         findings=audit,
         failures=failures(numbers.trials),
+        machines=tuple(plan.study.machines),
         **compared,
     )
 
@@ -77,7 +78,7 @@ def _by_rounds(numbers: Prepared, findings: Sequence[Finding]) -> dict[str, Any]
     """What paired rounds support: comparisons with verdicts, scores, ladders, advice."""
     plan, context = numbers.plan, numbers.context
     pairs = tuple(replace(one, blocker=_blocker(one, plan, findings)) for one in numbers.pairs)
-    rates, boots = failure_rates(numbers.trials, context.baseline_of_entry), one_boot(plan)
+    rates, boots = failure_rates(numbers.trials, context.baseline_of_entry, context.blocks), one_boot(plan)
     advice = advice_of(pairs, plan, numbers.trials, context, numbers.runs)
     around = ComparisonContext(numbers, findings, advice, failing(rates), frozenset(boots))
     claimed, adjusted = claims(pairs), any(one.adjusted for one in pairs)

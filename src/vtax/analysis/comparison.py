@@ -9,7 +9,7 @@ from typing import Any
 
 from vtax.analysis import verdict
 from vtax.analysis.advice import Advice
-from vtax.analysis.estimate.bootstrap import LATE, TOO_FEW, mean_interval
+from vtax.analysis.estimate.bootstrap import LATE, MACHINES, TOO_FEW, mean_interval
 from vtax.analysis.estimate.context import PairingContext
 from vtax.analysis.estimate.failures import endings_text
 from vtax.analysis.estimate.paired import exponential
@@ -20,7 +20,17 @@ from vtax.analysis.multiplicity import CONTROL_ROW, Claim
 from vtax.analysis.notes import mean_effect, notes, timeout_bounds
 from vtax.analysis.order import exchangeable
 from vtax.analysis.prepared import Prepared
-from vtax.analysis.records import CONCLUSIVE, Companion, Comparison, RoundDifference, TimeoutBounds, Verdict
+from vtax.analysis.records import (
+    CONCLUSIVE,
+    Companion,
+    Comparison,
+    MachineEffect,
+    MachineSpread,
+    RoundDifference,
+    TimeoutBounds,
+    Verdict,
+)
+from vtax.analysis.sequential.sequential_test import CODES, words
 from vtax.model.finding import Finding
 from vtax.model.plan import Plan
 
@@ -54,6 +64,7 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
         "among successful runs" if one.effect is not None and _fails(one, around) else "",
         caveat,
         "for the observed period only" if drifts else "",
+        _others_text(one, word, plan.study.equivalence.delta),
     )
     return Comparison(
         **level.series_fields,
@@ -76,6 +87,8 @@ def comparison(one: Pair, claim: Claim | None, around: ComparisonContext) -> Com
         notes=noted,
         interleave=one.interleave,
         by_round=_by_round(one),
+        machines=machine_effects(one),
+        spread=_spread(one),
         **effect_fields(one.effect, has_ratio=one.has_ratio, a_look=one.calibration.a_look),
         **_test_fields(one, claim),
         **_mean_fields(one, means),
@@ -97,6 +110,39 @@ def _by_round(one: Pair) -> tuple[RoundDifference, ...]:
         RoundDifference.model_construct(round=number, difference=difference, pairs=pairs)
         for number, difference, pairs in zip(*columns, strict=True)
     )
+
+
+def machine_effects(one: Pair) -> tuple[MachineEffect, ...]:
+    """The effect on each machine, in the order of the study; those that it is not about come last."""
+    about = [
+        MachineEffect(machine=name, **_machine_fields(effect_fields(part.effect, has_ratio=part.has_ratio)))
+        for name, part in one.alone.items()
+    ]
+    few = (MachineEffect(machine=name, n=count, covered=False) for name, count in one.by_round.few.items())
+    return (*about, *few)
+
+
+def _machine_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in ("sd", "a_look")}
+
+
+def _spread(one: Pair) -> MachineSpread | None:
+    found = one.spread
+    if found is None:
+        return None
+    low, high = (None if end is None else exponential(float(end)) for end in (found.low, found.high))
+    return MachineSpread(p_same=float(found.p), low=low, high=high, contradict=one.contradicted)
+
+
+def _others_text(one: Pair, word: Verdict, delta: float) -> str:
+    """What a verdict about these machines leaves open for others like them; "" where theirs is the same word."""
+    found = one.spread
+    if word not in CONCLUSIVE or found is None or found.low is None or found.high is None:
+        return ""
+    if CODES[int(words(found.low, found.high, delta))] is word:
+        return ""
+    ends = [verdict.percent(exponential(float(end))) for end in (found.low, found.high)]
+    return f"other machines like these may differ: [{ends[0]}, {ends[1]}] %"
 
 
 def _ruled_out_by(one: Pair, word: Verdict) -> str:
@@ -141,7 +187,7 @@ def _mean_fields(one: Pair, interval: tuple[float, float] | None) -> dict[str, A
     if mean is None:
         return {"mean_without": LATE if one.late else ""}
     if interval is None:
-        return {"mean_ratio": exponential(mean), "mean_without": TOO_FEW}
+        return {"mean_ratio": exponential(mean), "mean_without": MACHINES if one.alone else TOO_FEW}
     return {"mean_ratio": exponential(mean), "mean_low": interval[0], "mean_high": interval[1]}
 
 
@@ -179,8 +225,10 @@ def _verdict(one: Pair, claim: Claim | None, around: ComparisonContext) -> tuple
         return Verdict.DIFFERENCE_ONLY, f"{Verdict.DIFFERENCE_ONLY}: {verdict.difference_text(found)}"
     word = verdict.few_rounds_verdict(found) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
     sentence = verdict.sentence_of(word, found, study.margin)
+    differ = one.spread is not None and one.spread.differ
+    sentence = f"{sentence}{verdict.machines_text(study, one.alone, one.by_round.few, differ=differ)}"
     if word in CONCLUSIVE and {*one.both} & around.one_boot:
-        sentence = f"{sentence}, for this one boot"
+        sentence = f"{sentence}, {verdict.one_boot_text(study)}"
     return word, sentence
 
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from vtax.analysis import verdict
-from vtax.analysis.estimate.columns import Floats
-from vtax.analysis.estimate.differences import RoundDifferences
+from vtax.analysis.estimate.differences import RoundDifferences, grid_of, within
+from vtax.analysis.estimate.machines import fit_over
 from vtax.analysis.estimate.paired import INTERVAL_FROM, LEVEL, exponential, fit
 from vtax.analysis.prepared import Prepared
 from vtax.analysis.records import Ladder, LadderStep, Level
@@ -41,17 +41,12 @@ def ladders(numbers: Prepared, findings: Sequence[Finding]) -> tuple[Ladder, ...
         common = frozenset.intersection(*(frozenset(one.rounds.tolist()) for one in apart))
         if common:
             made = [
-                _step(level, previous, _in_rounds(one, common), forbidden, at)
+                _step(level, previous, within(one, common), forbidden, at)
                 for (level, previous), one in zip(steps, apart, strict=True)
             ]
             fields = levels[0].series_fields
             several.append(Ladder(**fields, n=len(common), rungs=tuple(made[:-1]), total=made[-1]))
     return tuple(several)
-
-
-def _in_rounds(apart: RoundDifferences, common: frozenset[int]) -> Floats:
-    """The differences of the rounds that all steps share."""
-    return apart.differences[np.isin(apart.rounds, list(common))]
 
 
 def _forbidden(numbers: Prepared, findings: Sequence[Finding], level: Level, previous: Level) -> str:
@@ -60,8 +55,13 @@ def _forbidden(numbers: Prepared, findings: Sequence[Finding], level: Level, pre
     return numbers.control.excluded if block is None else block.message
 
 
-def _step(level: Level, previous: Level, differences: Floats, forbidden: Forbidden, at: LookLevel | None) -> LadderStep:
+def _step(
+    level: Level, previous: Level, apart: RoundDifferences, forbidden: Forbidden, at: LookLevel | None
+) -> LadderStep:
+    differences = apart.differences
     made = fit(differences, None) if differences.size > 1 else None
+    if made is not None and apart.alone:
+        made, _ = fit_over(grid_of(apart.alone)[0], None)
     shown = made is not None and differences.size >= INTERVAL_FROM
     ends = None if made is None or not shown else made.interval(LEVEL) if at is None else at.interval(made)
     bounds = None if ends is None or not np.isfinite(ends[0]) else (float(ends[0]), float(ends[1]))

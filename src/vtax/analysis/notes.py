@@ -17,8 +17,9 @@ from vtax.analysis.estimate.paired import exponential
 from vtax.analysis.estimate.pairs import Pair
 from vtax.analysis.estimate.randomisation import disagreement
 from vtax.analysis.estimate.signed_rank import hodges_lehmann
-from vtax.analysis.estimate.summary import Runs, cell_mean
+from vtax.analysis.estimate.summary import Runs, cell_mean, within_machines
 from vtax.analysis.records import VERDICT_FROM, Level, Note, Randomisation, TimeoutBounds
+from vtax.analysis.verdict import signed
 from vtax.model.metric import Direction, Kind
 
 DIVERGES = 0.25  # share of the margin by which typical and mean performance may differ
@@ -42,6 +43,10 @@ def mean_effect(pair: Pair) -> float | None:
     them has no end."""
     if pair.base is None or pair.effect is None or not pair.has_ratio or pair.late:
         return None
+    if pair.alone:  # the mean over the machines, as the effect is
+        each = [mean_effect(one) for one in pair.alone.values()]
+        known = [one for one in each if one is not None]
+        return float(np.mean(known)) if len(known) == len(each) else None
     kind = pair.level.kind
     mine, theirs = _means(pair)
     if kind is Kind.RATE_FIXED_WORK:
@@ -67,7 +72,9 @@ def _means(pair: Pair) -> tuple[Floats, Floats]:
 def _agreement(
     pair: Pair, delta: float, test: Randomisation | None, means: tuple[float, float] | None
 ) -> Iterator[Note]:
-    """Whether the companion, the randomisation test and the mean say the same as the estimate."""
+    """Whether the companion, the randomisation test and the mean say the same as the estimate, and all machines."""
+    if pair.spread is not None and pair.spread.differ:
+        yield Note(id="MACHINES_DIFFER", message=_machines(pair))
     if pair.interim is not None and not bool(pair.interim.robust):
         message = (
             "the t interval and the Hodges-Lehmann interval do not support the same verdict; the weaker one is given"
@@ -83,6 +90,17 @@ def _agreement(
             f"total work over total time {exponential(mean):.4g}{interval}"
         )
         yield Note(id="ESTIMAND_DIVERGES", message=message)
+
+
+def _machines(pair: Pair) -> str:
+    """How the machines differ, from the one that is best to the other end."""
+    parts = {name: one.effect for name, one in pair.alone.items() if one.effect is not None}
+    ordered = sorted(parts, key=lambda name: -parts[name].theta)
+    shown = ", ".join(f"{signed(exponential(parts[name].theta), parts[name].bounds)} on {name}" for name in ordered)
+    better = any(one.low is not None and one.low > 0 for one in parts.values())
+    worse = any(one.high is not None and one.high < 0 for one in parts.values())
+    ways = ", in opposite directions" if better and worse else ""
+    return f"the effect is not the same on all machines{ways}: {shown}; the number is their mean"
 
 
 def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
@@ -115,7 +133,7 @@ def _course(pair: Pair, runs: Runs) -> Iterator[Note]:
 def trend_of(pair: Pair) -> diagnostics.Trend | None:
     """What both environments drift together, where it is known when trials began."""
     logs, times = [], []
-    for level in (pair.level, pair.base):
+    for level in (side for one in (pair.alone.values() or (pair,)) for side in (one.level, one.base)):
         if level is None or any(cell.started is None for cell in level.cells):
             return None
         logs.append(_improving(np.array([cell.value for cell in level.cells]), level))
@@ -132,8 +150,7 @@ def _tails(pair: Pair, runs: Runs) -> Iterator[Note]:
     """Outliers: kept, counted, and what they do to the interval."""
     counts = []
     for level in (pair.level, pair.base):
-        cells = runs[level.environment, level.series][0] if level is not None else ()
-        logs = np.log(np.concatenate(cells))
+        logs = _run_logs(level, runs) if level is not None else np.empty(0)
         counts.append((int(diagnostics.outliers(logs).sum()), logs.size))
     (mine, of_mine), (theirs, of_theirs) = counts
     if not mine + theirs:
@@ -156,8 +173,7 @@ def _tails(pair: Pair, runs: Runs) -> Iterator[Note]:
 def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
     """Two modes, and unequal spread."""
     for level in (pair.level, pair.base):
-        cells = runs[level.environment, level.series][0] if level is not None else ()
-        two = diagnostics.modes(np.log(np.concatenate(cells))) if level is not None else None
+        two = diagnostics.modes(_run_logs(level, runs)) if level is not None else None
         if level is not None and two is not None:
             apart = 100 * math.expm1(two[1] - two[0])
             message = f"two performance modes in {level.environment}, {apart:.1f} % apart: examine the individual runs"
@@ -171,8 +187,19 @@ def _shape(pair: Pair, runs: Runs) -> Iterator[Note]:
         yield Note(id="PREDICTABILITY", message=message)
 
 
+def _run_logs(level: Level, runs: Runs) -> Floats:
+    """Logarithms of all iterations; of several machines, as far as they are from the mean of theirs."""
+    cells = runs[level.environment, level.series][0]
+    return within_machines(np.log(np.concatenate(cells)), level.cells, [len(cell) for cell in cells])
+
+
 def _paired_cells(pair: Pair) -> tuple[Floats, Floats]:
-    """Logarithms of the cells of both environments, in the common rounds in which both cells have a number."""
+    """Logarithms of the cells of both environments, in the common rounds in which both cells have a number; of several
+    machines, as far as they are from the mean of theirs."""
+    if pair.alone:
+        each = zip(*(_paired_cells(part) for part in pair.alone.values()), strict=True)
+        ours, others = (np.concatenate([one - one.mean() for one in side if one.size]) for side in each)
+        return ours, others
     mine, theirs = ({cell.round: cell.value for cell in one.cells} if one else {} for one in (pair.level, pair.base))
     both = [number for number in pair.rounds.tolist() if number in mine and number in theirs]
     return np.log([mine[number] for number in both]), np.log([theirs[number] for number in both])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from vtax.analysis.estimate.baselines import candidates, substitutes
+from vtax.analysis.estimate.blocks import Blocks, round_of
 from vtax.analysis.estimate.columns import columns
 from vtax.analysis.estimate.context import Declared, PairingContext, missing_levels, pairing_context
 from vtax.analysis.estimate.pairs import Pair, pair
@@ -97,10 +98,10 @@ def prepare(
     runs that are not adjacent are not pairs, and what one cell leaves to the next is adjusted for. Raises ParseError,
     naming the file, for numbers that cannot be: a rate of zero, two values for one thing.
     """
-    table = columns(measurements)
-    found, last = measured(table), int(table.round.max(initial=0))
+    table = columns(measurements, Blocks.of(plan))
+    found, last = measured(table), int(round_of(table.block).max(initial=0))
     iterations = iterations_of(table, found) if plan.interleave == "trial" and alternated else None
-    context = pairing_context(plan, trials, last, tables or {}, declared, iterations, emulated)
+    context = pairing_context(plan, trials, last, tables or {}, declared, iterations, emulated, table.blocks)
     if plan.origin is Origin.IMPORTED:  # no clock of vtax and no planned cells: nothing to say when, or what is lost
         return Prepared(plan, trials, *levels_of(table, found, {}), context)
     levels, runs = levels_of(table, found, {trial.id: trial.started for trial in trials}, context.timeouts)

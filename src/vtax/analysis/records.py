@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from pydantic import Field
+
 from vtax.model.finding import Finding
 from vtax.model.metric import SeriesRecord
-from vtax.model.record import FORMAT, Record
+from vtax.model.record import FORMAT, Record, is_empty
 from vtax.model.study import Equivalence, Interleave
 from vtax.model.trial import Status
 
@@ -30,9 +32,11 @@ class Verdict(StrEnum):
 
 
 class CellValue(Record):
-    """The one number of a cell: a round counts once, however many iterations it had."""
+    """The one number of a cell: a round counts once, however many iterations it had. `machine` is where it was, if
+    there are several that have rounds alone."""
 
     round: int
+    machine: str = Field(default="", exclude_if=is_empty)
     value: float
     mean: float | None = None  # of the iterations, total work over total time; absent where one ran out of time
     iterations: int  # that gave a number
@@ -42,7 +46,8 @@ class CellValue(Record):
 
 
 class Level(SeriesRecord):
-    """One metric in one environment over the rounds. `mean` and `sd` are arithmetic, `typical` follows the kind."""
+    """One metric in one environment over the rounds. `mean` and `sd` are arithmetic, `typical` follows the kind. Of
+    several machines `sd` and `cv` are from round to round on each of them."""
 
     environment: str
     n: int
@@ -113,6 +118,38 @@ class RoundDifference(Record):
     pairs: int
 
 
+class MachineEffect(Record):
+    """The effect on one of several machines, in its own `n` rounds, as in `Comparison`. Its interval is no claim.
+
+    `covered`: the comparison is about this machine. One that has too few rounds for a verdict, where others have
+    enough, is not.
+    """
+
+    machine: str
+    n: int
+    covered: bool = True
+    effect: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    difference: float | None = None  # of a proportion
+    difference_low: float | None = None
+    difference_high: float | None = None
+
+
+class MachineSpread(Record):
+    """Whether machines differ: `p_same` is of "the effect is the same on all of them", by Welch's test.
+
+    `low` and `high` are an interval of the ratio on machines of which these are a sample, absent below three machines.
+    `contradict`: one of them alone contradicts the verdict that their mean would have, so there is none.
+    """
+
+    p_same: float
+    contradict: bool = Field(default=False, exclude_if=is_empty)
+    low: float | None = None
+    high: float | None = None
+
+
 class Comparison(SeriesRecord):
     """One metric of an environment against its baseline, over the rounds in which both have it.
 
@@ -123,7 +160,8 @@ class Comparison(SeriesRecord):
     look the campaign stopped, it misses in 5 % of campaigns. A proportion has a difference instead. `p_value` is of
     the claim "differs" at this look, `p_sequential` over the looks so far, `p_adjusted` over the family too.
     `interleave` says what the difference of a round is: "cell", of the two cells' numbers; "trial", the median of
-    paired iterations, which `by_round` has then.
+    paired iterations, which `by_round` has then. Where several machines each have whole rounds, the effect is the mean
+    over `machines` of the effect on each, and the interval is about these machines alone.
     """
 
     environment: str
@@ -166,6 +204,8 @@ class Comparison(SeriesRecord):
     notes: tuple[Note, ...] = ()
     interleave: Interleave = "cell"
     by_round: tuple[RoundDifference, ...] = ()
+    machines: tuple[MachineEffect, ...] = Field(default=(), exclude_if=is_empty)
+    spread: MachineSpread | None = Field(default=None, exclude_if=is_empty)
 
 
 class FailureRate(Record):
@@ -181,6 +221,11 @@ class FailureRate(Record):
     low: float
     high: float
     p_mcnemar: float | None = None
+
+
+def contradicted(one: Comparison) -> bool:
+    """Whether the machines leave no verdict about their mean, however many rounds there are."""
+    return one.spread is not None and one.spread.contradict
 
 
 CONCLUSIVE = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT, Verdict.TRIVIAL})
@@ -295,6 +340,7 @@ class Analysis(Record):
     advice: tuple[str, ...] = ()  # for the next campaign
     scores: tuple[Score, ...] = ()  # empty without weights in the study
     ladder: tuple[Ladder, ...] = ()  # empty without one in the study
+    machines: tuple[str, ...] = Field(default=(), exclude_if=is_empty)  # of the study; () where it is this one
 
     @property
     def equivalence(self) -> Equivalence:

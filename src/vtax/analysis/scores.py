@@ -15,7 +15,7 @@ from vtax.analysis import verdict
 from vtax.analysis.comparison import effect_fields
 from vtax.analysis.estimate.columns import Floats, Ints
 from vtax.analysis.estimate.context import PairingContext
-from vtax.analysis.estimate.differences import RoundDifferences, Rounds
+from vtax.analysis.estimate.differences import RoundDifferences, Rounds, over_machines
 from vtax.analysis.estimate.pairs import Estimate, Pair, estimate
 from vtax.analysis.estimate.summary import Key
 from vtax.analysis.multiplicity import Claim, family_claims
@@ -90,20 +90,35 @@ def _estimate(
 ) -> Estimate | None:
     """Over the rounds in which all of it was measured in both; None where there is none."""
     every = [one for several in members.values() for one in several]
-    common = sorted(set.intersection(*(set(one.rounds.tolist()) for one in every)))
-    rounds: Ints = np.array(common, np.int64)
-    if not rounds.size:
+    apart = {metric: [one.by_round for one in several] for metric, several in members.items()}
+    machines = [name for name in every[0].alone if all(name in one.alone for one in every)]
+    if any(one.alone for one in every):
+        alone = {
+            name: _weighted(spec, {metric: [one.alone[name] for one in several] for metric, several in apart.items()})
+            for name in machines
+        }
+        combined = over_machines(alone)
+    else:
+        combined = _weighted(spec, apart)
+    if not combined.rounds.size:
         return None
-    total = sum(spec.weights.values())
-    differences: Floats = np.zeros(rounds.size)
-    for metric, several in members.items():
-        values = [one.differences[np.searchsorted(one.rounds, rounds)] for one in several]
-        differences = differences + spec.weights[metric] / total * (np.sum(values, axis=0) / len(values))
-    combined = RoundDifferences(rounds, differences, _slow(every))
     return estimate(combined, both, context, mirrored=all(one.mirrored for one in every))
 
 
-def _slow(every: Sequence[Pair]) -> tuple[Rounds, Rounds]:
+def _weighted(spec: ScoreSpec, apart: Mapping[str, Sequence[RoundDifferences]]) -> RoundDifferences:
+    """The weighted mean of the differences of each round in which there are all of them."""
+    every = [one for several in apart.values() for one in several]
+    common = sorted(set.intersection(*(set(one.rounds.tolist()) for one in every)))
+    rounds: Ints = np.array(common, np.int64)
+    total = sum(spec.weights.values())
+    differences: Floats = np.zeros(rounds.size)
+    for metric, several in apart.items():
+        values = [one.differences[np.searchsorted(one.rounds, rounds)] for one in several]
+        differences = differences + spec.weights[metric] / total * (np.sum(values, axis=0) / len(values))
+    return RoundDifferences(rounds, differences, _slow(every))
+
+
+def _slow(every: Sequence[RoundDifferences]) -> tuple[Rounds, Rounds]:
     """Rounds in which parts of it hit their time limit, all in one of the two environments; the rest has a value."""
     sides = []
     for mine, other in ((0, 1), (1, 0)):
@@ -125,13 +140,14 @@ def _score(
     effect = combined.effect if combined is not None else None
     if candidate.refused:
         word, sentence = Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {candidate.refused}"
-    elif effect is None:
+    elif combined is None or effect is None:
         word, sentence = Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: no round has results for all of it in both"
     else:
         word = verdict.few_rounds_verdict(effect) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
         sentence = verdict.sentence_of(word, effect, study.margin)
+        sentence += verdict.machines_text(study, combined.covered, combined.few)
     if word in CONCLUSIVE and {environment, baseline} & one_boot:
-        sentence = f"{sentence}, for this one boot"
+        sentence = f"{sentence}, {verdict.one_boot_text(study)}"
     if baseline != study.baseline:
         sentence = f"{sentence} (vs {baseline})"
     fields = effect_fields(effect, has_ratio=True)

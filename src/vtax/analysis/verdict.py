@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from vtax.analysis.estimate.paired import INTERVAL_FROM, exponential
@@ -11,7 +11,8 @@ from vtax.analysis.records import VERDICT_FROM, Verdict
 from vtax.model.finding import Finding, Severity
 from vtax.model.metric import SeriesRecord
 from vtax.model.plan import Plan
-from vtax.model.study import Equivalence
+from vtax.model.study import Equivalence, Study
+from vtax.wording import listed, plural
 
 CAVEATS = {"T04": "software emulation, not virtualization"}
 FEW_ROUNDS = "R01"  # the audit's finding "fewer than six rounds", which the verdict says itself
@@ -106,6 +107,25 @@ def difference_text(found: Effect) -> str:
     """The difference of a proportion, which has no ratio."""
     bounds = "" if found.low is None or found.high is None else f" [{found.low:+.3g}, {found.high:+.3g}]"
     return f"{found.theta:+.3g}{bounds}"
+
+
+def machines_text(
+    study: Study, covered: Collection[str] = (), few: Collection[str] = (), *, differ: bool = False
+) -> str:
+    """` on 3 machines`: which of a study's machines an effect is about; "" where it has this machine alone."""
+    count = len(study.machines)
+    if not count:
+        return ""
+    if few:
+        text = f" on {len(covered)} of {count} machines (not on {listed(list(few))})"
+    else:
+        text = f" on {count} {plural(count, 'machine')}"
+    return f"{text}, which differ" if differ else text
+
+
+def one_boot_text(study: Study) -> str:
+    """What a verdict is about where an environment is the same instance in all rounds."""
+    return "for this one boot of each" if len(study.machines) > 1 else "for this one boot"
 
 
 def signed(ratio: float, bounds: tuple[float, float] | None) -> str:

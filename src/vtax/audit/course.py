@@ -8,7 +8,7 @@ import numpy as np
 
 from vtax.analysis.estimate import diagnostics
 from vtax.analysis.estimate.columns import Floats
-from vtax.analysis.estimate.summary import Key, Runs
+from vtax.analysis.estimate.summary import Key, Runs, within_machines
 from vtax.analysis.multiplicity import CONTROL_ROW
 from vtax.analysis.records import VERDICT_FROM, Level
 from vtax.evidence.campaign import Evidence
@@ -61,7 +61,7 @@ def drift(evidence: Evidence) -> Iterator[Result]:
             continue
         tested += 1
         where, metrics = (level.environment, level.label), (level.metric,)
-        trend = diagnostics.drift([logs(runs[key]), logs(runs[other])], [runs[key][1], runs[other][1]])
+        trend = diagnostics.drift([logs(level, runs[key]), logs(base, runs[other])], [runs[key][1], runs[other][1]])
         if trend is not None and trend.per_hour is not None and trend.p_value < diagnostics.ALPHA / len(pairs):
             both = f"{level.environment} and {base.environment}"
             message = f"{name_of(level)}: {100 * trend.change:+.2g} % over the campaign in {both}, "
@@ -76,9 +76,11 @@ def drift(evidence: Evidence) -> Iterator[Result]:
         yield Undecided("fewer than six rounds, or not recorded: when runs began")
 
 
-def logs(found: tuple[tuple[Floats, ...], Floats]) -> Floats:
-    """The logarithms of all runs of one series."""
-    return np.asarray(np.log(np.concatenate(found[0])))
+def logs(level: Level, found: tuple[tuple[Floats, ...], Floats]) -> Floats:
+    """The logarithms of all runs of one series; of several machines, as if all were as fast as their mean."""
+    values = np.log(np.concatenate(found[0]))
+    apart = within_machines(values, level.cells, [one.size for one in found[0]])
+    return np.asarray(values if apart is values else apart + values.mean())
 
 
 @row(
@@ -96,7 +98,7 @@ def modes(evidence: Evidence) -> Iterator[Result]:
     levels, runs = primary(evidence)
     few = 0
     for key, level in levels.items():
-        values = logs(runs[key])
+        values = logs(level, runs[key])
         where, metrics = (level.environment, level.label), (level.metric,)
         few += values.size < diagnostics.MODES_FROM
         if found := diagnostics.modes(values):

@@ -26,6 +26,8 @@ STEADY = {
     "microcode": "the microcode",
     "cpu_model": "the model of the CPU",
     "dmi_product": "the machine",
+    "machine_id": "the identity of the machine",
+    "firmware": "the firmware",
 }
 COMPLETE: tuple[str, frozenset[str]] = ("", frozenset())  # no node lacks an instruction
 DECISIVE = frozenset({"vm_accelerator", "vm_network"})  # another one is another environment
@@ -204,17 +206,15 @@ def layout(evidence: Evidence) -> Iterator[Result]:
 )
 def machine_changed(evidence: Evidence) -> Iterator[Result]:
     """T08: another boot, kernel, CPU or machine in later cells."""
-    cells = [cell for cell in evidence.provisioned if cell.host_facts]
-    for fact, name in STEADY.items():
-        values = {canonical(cell.host_facts[fact]): cell for cell in reversed(cells) if fact in cell.host_facts}
-        if len(values) > 1:
-            first, *later = sorted(values.values(), key=lambda cell: cell.started)
-            yield Failed(
-                f"{name} was {first.host_facts[fact]} and, from cell {later[0].cell} on, {later[0].host_facts[fact]}"
-            )
-    if cells:
-        known = (name for fact, name in STEADY.items() if fact in cells[0].host_facts)
-        yield f"{len(cells)} cells: {', '.join(known)}"
+    for machine, several in evidence.identities.items():
+        where = f"{machine}: " if machine else ""
+        for fact, name in STEADY.items():
+            values = {canonical(facts[fact]): (cell, facts[fact]) for cell, facts in reversed(several) if fact in facts}
+            if len(values) > 1:
+                (_, first), (cell, later) = sorted(values.values(), key=lambda one: one[0].started)[:2]
+                yield Failed(f"{where}{name} was {first} and, from cell {cell.cell} on, {later}")
+        known = (name for fact, name in STEADY.items() if fact in several[0][1])
+        yield f"{where}{len(several)} cells: {', '.join(known)}"
 
 
 def machine_facts(evidence: Evidence) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +15,7 @@ from vtax.facts.cpu import cpu_list
 from vtax.facts.memory import kernel_keeps
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.finding import Severity
-from vtax.model.nodes import NodeShape
+from vtax.model.nodes import EVERY_PAIR, NodeShape
 from vtax.model.plan import Origin
 from vtax.units import format_bytes
 
@@ -98,6 +99,7 @@ def cpu_limits(
     why="a quota stops work in the middle of a period, pinned CPUs do not: these are not the same resource",
     remedy="limit CPUs by a cpuset, with a quota that never binds first",
     source="`cpu.stat` of the control groups around every trial; a virtual machine has none inside",
+    note="a note where no more than one period in a hundred was affected",
     needs=Needs("whether its nodes have a CPU quota", node=("cpus", "cpu_quota_cpus"), origin=Origin.RUN),
 )
 def throttled(evidence: Evidence) -> Iterator[Result]:
@@ -112,6 +114,9 @@ def throttled(evidence: Evidence) -> Iterator[Result]:
             declared = evidence.option(environment, "cpu_limit") == "quota"
             severity = None if source == DURING and not declared else Severity.WARNING
             yield Failed(message, environment, severity=severity)
+        elif stopped > 0:
+            message = f"{environment} was stopped by its CPU quota in {stopped:.0f} of {periods:.0f} periods ({source})"
+            yield Failed(message, environment, severity=Severity.INFO)
         elif source == "" and values_of(evidence, environment, "cpu_quota_cpus"):
             yield Undecided(f"{environment} has a CPU quota; not recorded: how often it bound", environment)
         elif source:
@@ -229,11 +234,7 @@ def shared_cpus(evidence: Evidence) -> Iterator[Result]:
     """C04: nodes of the plan that share CPUs."""
     pairs = (pair for work in evidence.plan.work for pair in combinations(work.target.nodes, 2))
     together = {frozenset((one.name, two.name)) for one, two in pairs}
-    shared = [
-        f"{one.name} and {two.name} (CPU {','.join(map(str, sorted(set(one.cpu_ids) & set(two.cpu_ids))))})"
-        for one, two in combinations(evidence.plan.shape.nodes, 2)
-        if set(one.cpu_ids) & set(two.cpu_ids) and {one.name, two.name} in together
-    ]
+    shared = shared_by(evidence.plan.shape.nodes, together)
     for environment in evidence.environments:
         if evidence.option(environment, "pin") is False:
             message = f"the virtual CPUs of {environment} are not pinned to CPUs of the host"
@@ -244,3 +245,16 @@ def shared_cpus(evidence: Evidence) -> Iterator[Result]:
         yield Failed(message, severity=Severity.INFO, remedy=remedy)
     else:
         yield "no two nodes that work together share a CPU"
+
+
+def shared_by(nodes: Sequence[NodeShape], together: Collection[frozenset[str]]) -> list[str]:
+    """Who shares which CPUs, of nodes that work `together`: pairs, or of many nodes how many are on each CPU."""
+    pairs = [
+        f"{one.name} and {two.name} (CPU {','.join(map(str, sorted(set(one.cpu_ids) & set(two.cpu_ids))))})"
+        for one, two in combinations(nodes, 2)
+        if set(one.cpu_ids) & set(two.cpu_ids) and frozenset((one.name, two.name)) in together
+    ]
+    if len(nodes) <= EVERY_PAIR or not pairs:
+        return pairs
+    on_each = Counter(cpu for node in nodes for cpu in node.cpu_ids)
+    return [f"{count} of {len(nodes)} nodes on CPU {cpu}" for cpu, count in sorted(on_each.items()) if count > 1]

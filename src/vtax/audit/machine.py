@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from statistics import median
 
 from vtax.evidence.alike import weighed
@@ -100,8 +101,8 @@ def foreign_nodes(evidence: Evidence, environment: str, cells: list[CellRecord])
 )
 def frequency_policy(evidence: Evidence) -> Iterator[Result]:
     """C07: governor, turbo, SMT."""
-    cells = [cell for cell in evidence.provisioned if cell.host_facts]
-    for fact, name in POLICY.items():
+    several = {machine: [cell for cell, _ in known] for machine, known in evidence.identities.items()}
+    for cells, (fact, name) in product(several.values(), POLICY.items()):
         values = {canonical(cell.host_facts[fact]): cell for cell in reversed(cells) if fact in cell.host_facts}
         if len(values) > 1:
             where = ", ".join(f"{cell.host_facts[fact]} in {cell.cell}" for cell in values.values())
@@ -149,22 +150,26 @@ def clock_speed(evidence: Evidence) -> Iterator[Result]:
     slower: dict[tuple[str, str], Failed | None] = {}
     for environment in dict.fromkeys(trial.environment for trial in evidence.runs()):
         trials = [trial for trial in evidence.runs() if trial.environment == environment]
+        places = dict.fromkeys(evidence.machine_of.get(trial.cell, "") for trial in trials)
         events = sum(trial.host_counters.get("throttle_events", 0.0) for trial in trials)
-        clocks: dict[int, list[float]] = {}
-        for trial in trials:
-            if "cpu_mhz" in trial.host_counters:
-                clocks.setdefault(trial.round, []).append(trial.host_counters["cpu_mhz"])
         message = f"CPUs throttled themselves {events:.0f} times during {environment}"
         throttled[environment, ""] = Failed(message, environment) if events > 0 else None
-        if clocks:
-            slower[environment, ""] = None
-            began = median(clocks[min(clocks)])
+        for machine in places:
+            own = [trial for trial in trials if evidence.machine_of.get(trial.cell, "") == machine]
+            clocks: dict[int, list[float]] = {}
+            for trial in own:
+                if "cpu_mhz" in trial.host_counters:
+                    clocks.setdefault(trial.round, []).append(trial.host_counters["cpu_mhz"])
+            if not clocks:
+                continue
+            slower.setdefault((environment, ""), None)
+            began, where = median(clocks[min(clocks)]), f" on {machine}" if machine else ""
             slowest = min(median(each) for each in clocks.values())
             if slowest < (1 - SLOWER) * began:
                 message = f"the clock fell from {began:.0f} MHz in the first round to {slowest:.0f} MHz"
-                slower[environment, ""] = Failed(f"{message} in {environment}", environment)
+                slower[environment, ""] = Failed(f"{message} in {environment}{where}", environment)
             else:
-                yield f"{environment}: {began:.0f} MHz in the first round, at least {slowest:.0f} MHz later"
+                yield f"{environment}{where}: {began:.0f} MHz in the first round, at least {slowest:.0f} MHz later"
     yield from weighed(evidence, throttled, Severity.WARNING)
     yield from weighed(evidence, slower, Severity.WARNING)
 

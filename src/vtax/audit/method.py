@@ -77,18 +77,20 @@ def repeated_runs(evidence: Evidence) -> Iterator[Failed]:
 
 def complete_rounds(evidence: Evidence) -> dict[tuple[str, str], int]:
     """Of each environment and entry: in how many rounds the environment and what it is compared with both have a result
-    of it, on the nodes where that is fewest."""
+    of it, on the nodes where that is fewest; of several machines, on the one that has most."""
     planned = {(work.environment, work.id): work.label for work in evidence.plan.work}
-    rounds: dict[tuple[str, str], set[int]] = {}
+    rounds: dict[tuple[str, str], set[tuple[str, int]]] = {}
     for trial in evidence.trials:
         if trial.status is Status.OK and not trial.warmup:
-            rounds.setdefault((trial.environment, trial.work), set()).add(trial.round)
+            block = (evidence.machine_of.get(trial.cell, ""), trial.round)
+            rounds.setdefault((trial.environment, trial.work), set()).add(block)
     found: dict[tuple[str, str], int] = {}
     for (environment, work), label in planned.items():
         baseline = evidence.counterpart(label)
         if environment not in (baseline, evidence.plan.study.baseline) and (baseline, work) in planned:
             both = rounds.get((environment, work), set()) & rounds.get((baseline, work), set())
-            found[environment, label] = min(len(both), found.get((environment, label), len(both)))
+            most = max(Counter(machine for machine, _ in both).values(), default=0)
+            found[environment, label] = min(most, found.get((environment, label), most))
     return found
 
 
@@ -112,11 +114,16 @@ def order(evidence: Evidence) -> Iterator[Result]:
         return
     noted = {(work.environment, work.id) for work in evidence.plan.work if work.provisioning}  # without a run
     started = {trial.id: trial.started for trial in evidence.trials if (trial.environment, trial.work) not in noted}
-    blocks = {name: ran for name, ids in planned_blocks(evidence) if (ran := [one for one in ids if one in started])}
-    found = []
-    began = {name: min(started[one] for one in ids) for name, ids in blocks.items()}
-    if swapped := first_out_of_order(tuple(blocks), began):
-        found.append(f"{swapped[1]} ran before {swapped[0]}, which the plan has first")
+    found: list[str] = []
+    blocks: dict[str, list[str]] = {}
+    for machine in dict.fromkeys(cell.machine for cell in evidence.plan.cells):  # they work at the same time
+        own = {
+            n: ran for n, ids in planned_blocks(evidence, machine) if (ran := [one for one in ids if one in started])
+        }
+        began = {name: min(started[one] for one in ids) for name, ids in own.items()}
+        if swapped := first_out_of_order(tuple(own), began):
+            found.append(f"{swapped[1]} ran before {swapped[0]}, which the plan has first")
+        blocks |= own
     for ids in blocks.values():
         if swapped := first_out_of_order(tuple(ids), started):
             message = f"trial {swapped[1]} ran before {swapped[0]}, which the plan has first"
@@ -129,14 +136,19 @@ def order(evidence: Evidence) -> Iterator[Result]:
         yield f"{len(blocks)} {kind} and {len(started)} trials ran in the order of the plan"
 
 
-def planned_blocks(evidence: Evidence) -> Iterator[tuple[str, list[str]]]:
-    """What follows one another by the plan, with its trials in order: rounds in which trials alternate between
-    environments, or else single cells."""
-    whole = {cell.round for cell in evidence.cells if cell.not_interleaved}
-    for number, group in groupby(evidence.plan.cells, key=lambda cell: cell.round):
+def planned_blocks(evidence: Evidence, machine: str) -> Iterator[tuple[str, list[str]]]:
+    """What follows one another by the plan on a machine, with its trials in order: rounds in which trials alternate
+    between environments, or else single cells."""
+    mine = [cell for cell in evidence.plan.cells if cell.machine == machine]
+    apart = [cell for cell in evidence.cells if cell.not_interleaved]
+    whole = {cell.round for cell in apart if evidence.machine_of.get(cell.cell, "") == machine}
+    for number, group in groupby(mine, key=lambda cell: cell.round):
         cells = tuple(group)
         if evidence.plan.interleave == "trial" and number not in whole:
-            yield f"round {number}", [trial.id for _, trial in trials_in_order(cells)]
+            yield (
+                f"round {number}{f' on {machine}' if machine else ''}",
+                [trial.id for _, trial in trials_in_order(cells)],
+            )
         else:
             yield from ((f"cell {cell.id}", [trial.id for trial in cell.trials]) for cell in cells)
 
@@ -304,8 +316,12 @@ def allowed_looks(evidence: Evidence) -> frozenset[int]:
 def confounded(evidence: Evidence) -> Iterator[Result]:
     """R06: environments fixed to machines."""
     machines: dict[str, set[str]] = {}
+    placed = {cell.id: cell for cell in evidence.plan.cells}
     for cell in evidence.provisioned:
         known = [cell.host_facts[name] for name in ("hostname", "cpu_model", "dmi_product") if name in cell.host_facts]
+        planned = placed.get(cell.cell)
+        if planned is not None and (planned.machine or planned.placement):  # by their names in the study
+            known = [" ".join(planned.placement.values()) or planned.machine]
         if known and evidence.capabilities(cell.environment).shares_machine:
             machines.setdefault(cell.environment, set()).add(shown(known))
     for environment in (name for name in evidence.environments if name not in machines):

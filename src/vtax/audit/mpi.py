@@ -12,6 +12,7 @@ from vtax.evidence.campaign import Evidence, against_first, observed, shown
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.facts.cpu import cpu_list
+from vtax.launchers import started
 from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Severity
@@ -23,6 +24,8 @@ from vtax.units import format_quantity
 PLACEMENT = re.compile(r"mpi placement (\w+): (.+)")
 COUNT = re.compile(r"(?<![\w.-])([\w.-]{1,200})=([0-9]{1,9})\b", re.ASCII)
 PARALLEL = (Scope.WORKERS, Scope.CLUSTER)
+WORLD = re.compile(r"mpi world (\w+): ([0-9]{1,6}) ranks, each of which sees all")
+MEMORY = re.compile(r"mpi memory \w+: ranks of a node cannot read each other's memory \((.{1,200})\)")
 BINDING = re.compile(r"mpi binding (\w+): (.+)")
 BOUND = re.compile(r"(?<!\S)([^\s=]{1,200})=([0-9][0-9,-]{0,20000})(?: |$)")
 FAR = 10.0  # times: message latencies of two environments so far apart come from different paths
@@ -163,8 +166,8 @@ def shared_by_ranks(text: str) -> str:
     why="shared memory is ten times as fast as TCP, so a part of any difference is the path and not virtualization",
     remedy='set `mpi_transport = "tcp"`, so that the host uses TCP as nodes must; the ladder preset shows that step '
     "alone. Of imported logs, repeat the run with --mca btl_base_verbose 30",
-    source="the command line of mpirun, and what Open MPI prints when single copies fail; in logs the latencies of "
-    "messages",
+    source="the command line of mpirun, whether ranks of a new cluster can read each other's memory, and what Open MPI "
+    "prints when single copies fail; in logs the latencies of messages",
     benchmarks=MPI,
     needs=(
         Needs("the command line of mpirun", programs=("mpirun",), origin=Origin.RUN),
@@ -175,8 +178,17 @@ def transport(evidence: Evidence) -> Iterator[Result]:
     """M03: shared memory or TCP, inside a node and between nodes."""
     paths: dict[tuple[str, str], str] = {}
     for (environment, label), trials in evidence.entries().items():
-        if known := {path for trial in trials for step in trial.steps if (path := path_of(step.argv))}:
+        commands = (started(step.argv) for trial in trials for step in trial.steps)
+        if known := {command.path for command in commands if command and command.path}:
             paths[environment, label] = shown(sorted(known))
+        refused = [found[1] for check in evidence.checks(environment) if (found := MEMORY.match(check))]
+        if refused and "shared memory" in paths.get((environment, label), ""):
+            message = (
+                f"{label} in {environment}: ranks of a node cannot read each other's memory ({refused[0]}), so that "
+                "messages between them take two copies"
+            )
+            remedy = "allow process_vm_readv (ptrace capability, and one user namespace for all ranks of a node)"
+            yield Failed(message, environment, label, remedy=remedy)
         if evidence.facts(trials, "single_copy_failures"):
             message = (
                 f"{label} in {environment}: Open MPI could not copy between ranks directly and fell back to two copies"
@@ -211,13 +223,28 @@ def latencies(evidence: Evidence) -> Iterator[Result]:
                 yield Failed(message, environment, benchmark)
 
 
-def path_of(argv: tuple[str, ...]) -> str:
-    """How ranks reach each other, by the words of mpirun; "" for another program."""
-    if "mpirun" not in argv or "btl" not in argv:
-        return ""
-    inside = "shared memory" if "sm" in argv[argv.index("btl") + 1].split(",") else "TCP"
-    alone = any(word.startswith("localhost:") for word in argv)
-    return f"{inside} between all ranks" if alone else f"{inside} inside a node, TCP between nodes"
+@row(
+    "M07",
+    Severity.BLOCKER,
+    "ranks do not see each other, or are not as many as planned",
+    short="ranks that do not form one world",
+    why="each rank then does all the work alone, without messages, and every exit code is 0: it looks fast",
+    remedy="start ranks by a launcher that the MPI library was built for, with PMIx of the same major version",
+    source="asked of every new cluster by an MPI program that is started as benchmarks are",
+    scopes=PARALLEL,
+    needs=Needs("the size of the world that ranks see", checks="mpi world", origin=Origin.RUN),
+)
+def world(evidence: Evidence) -> Iterator[Result]:
+    """M07: the verified world of each cluster, against the plan."""
+    for environment in evidence.environments:
+        lines = [found for check in evidence.checks(environment) if (found := WORLD.match(check))]
+        for scope, size in dict.fromkeys((line[1], int(line[2])) for line in lines):
+            planned = sum(node.cpus for node in of_scope(evidence.plan.shape, Scope(scope))) if scope in PARALLEL else 0
+            said = f"{environment}, {scope}: {size} ranks that see each other"
+            if size == planned:
+                yield said
+            else:
+                yield Failed(f"{said}; the plan has {planned}", environment)
 
 
 @row(
@@ -282,15 +309,15 @@ def bound_threads(evidence: Evidence, trial: TrialRecord) -> Iterator[Result]:
 def threads_of(evidence: Evidence, record: TrialRecord) -> int | None:
     """Threads of all nodes of a trial together, as far as its command line or its output says."""
     for step in record.steps:
-        if "mpirun" in step.argv and "--np" in step.argv:
-            each = next((word.partition("=")[2] for word in step.argv if word.startswith("OPENBLAS_NUM_THREADS=")), "1")
-            return int(step.argv[step.argv.index("--np") + 1]) * int(each)
+        if found := started(step.argv):
+            return found.ranks * found.threads
     counts = [int(facts["threads"]) for facts in evidence.facts((record,), "threads")]
     return max(counts) * max(1, len(record.nodes)) if counts else None
 
 
 def usable(evidence: Evidence, environment: str, nodes: tuple[str, ...]) -> float | None:
-    """CPUs of these nodes together; those that nodes of one machine share count once."""
+    """CPUs of these nodes together; those that nodes of one machine share count once, and so do those that all nodes of
+    a study share in every environment."""
     facts: Mapping[str, Mapping[str, object]] = dict(observed(evidence, environment))
     counted: set[object] = set()
     quota = 0.0
@@ -302,4 +329,7 @@ def usable(evidence: Evidence, environment: str, nodes: tuple[str, ...]) -> floa
         machine = "" if evidence.capabilities(environment).kind is NodeKind.HOST else node
         counted |= {(machine, cpu) for cpu in allowed}
         quota += float(str(values.get("cpu_quota_cpus", len(allowed))))
+    if evidence.plan.study.share_cpus:
+        planned = {cpu for node in evidence.plan.shape.nodes if node.name in nodes for cpu in node.cpu_ids}
+        return min(float(len(planned)), quota) if nodes else None
     return min(float(len(counted)), quota) if nodes else None

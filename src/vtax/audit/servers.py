@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vtax.audit.subjects import SERVERS
-from vtax.evidence.alike import weighed
+from vtax.audit.subjects import SERVERS, reporting
+from vtax.evidence.alike import Condition, judged
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Failed, Result, row
+from vtax.evidence.row import Result, row
 from vtax.model.finding import Severity
 from vtax.model.trial import TrialRecord
 
 FAILED_SHARE = 0.01  # of what was done: above it, a rate of what succeeded is another number
 BUSY = 0.9  # of the CPU time that a client could take at most
 COARSE = 0.05  # of a time: half of the step with which it is measured
-
-Checked = dict[tuple[str, str], Failed | None]
 
 
 @row(
@@ -34,18 +32,14 @@ Checked = dict[tuple[str, str], Failed | None]
 )
 def failures(evidence: Evidence) -> Iterator[Result]:
     """B02: failures among what was counted, or left out of it."""
-    checked: Checked = {}
-    for (environment, label), trials in evidence.entries().items():
+    found = {}
+    for key, trials in evidence.entries().items():
         counted = [(facts["failed_operations"], facts["operations"]) for facts in _counts(evidence, trials)]
         failed, done = (sum(pair[side] for pair in counted) for side in (0, 1))
         share = failed / max(1, failed + done)
-        checked[environment, label] = None
-        if share > FAILED_SHARE:
-            message = f"{label} in {environment}: {failed:,} failed next to {done:,} that did not ({100 * share:.3g} %)"
-            checked[environment, label] = Failed(message, environment, label)
-        else:
-            yield f"{label} in {environment}: {failed:,} of {failed + done:,} failed"
-    yield from weighed(evidence, checked, Severity.BLOCKER, Severity.WARNING)
+        said = f"{failed:,} failed next to {done:,} that did not ({100 * share:.3g} %)"
+        found[key] = Condition(said, share > FAILED_SHARE)
+    yield from judged(evidence, found, Severity.BLOCKER, Severity.WARNING)
 
 
 def _counts(evidence: Evidence, trials: list[TrialRecord]) -> list[Mapping[str, Any]]:
@@ -66,17 +60,14 @@ def _counts(evidence: Evidence, trials: list[TrialRecord]) -> list[Mapping[str, 
 )
 def busy_client(evidence: Evidence) -> Iterator[Result]:
     """B03: whether the client used all the CPU time that it could."""
-    checked: Checked = {}
-    for (environment, label), trials in evidence.entries().items():
+    found = {}
+    for key, trials in evidence.entries().items():
         busy = [share for trial in trials if (share := _busy(evidence, trial)) is not None]
-        if not busy:
-            continue
-        middle = sorted(busy)[len(busy) // 2]
-        said = f"{label} in {environment}: the client used {100 * middle:.3g} % of the CPU time that its threads could"
-        checked[environment, label] = Failed(said, environment, label) if middle > BUSY else None
-        if middle <= BUSY:
-            yield said
-    yield from weighed(evidence, checked, Severity.WARNING)
+        if busy:
+            middle = sorted(busy)[len(busy) // 2]
+            said = f"the client used {100 * middle:.3g} % of the CPU time that its threads could"
+            found[key] = Condition(said, middle > BUSY)
+    yield from judged(evidence, found, Severity.WARNING)
 
 
 def _busy(evidence: Evidence, trial: TrialRecord) -> float | None:
@@ -99,17 +90,15 @@ def _busy(evidence: Evidence, trial: TrialRecord) -> float | None:
     remedy="compare rates instead, or make a run longer, or what is timed larger",
     source="the steps in the distribution of latencies, or the decimals of the only time, that the tool prints",
     note="a note where an environment and what it is compared with are alike",
-    benchmarks=SERVERS,
+    benchmarks=tuple(dict.fromkeys((*SERVERS, *reporting("time_rounding")))),
     needs=Needs("the steps of the client's timer", facts=("time_rounding",)),
 )
 def coarse_times(evidence: Evidence) -> Iterator[Result]:
     """B04: whether the client's timer is fine enough for what it measured."""
-    checked: Checked = {}
-    for (environment, label), trials in evidence.entries().items():
-        rounding = max(facts["time_rounding"] for facts in evidence.facts(trials, "time_rounding"))
-        metrics = tuple(evidence.facts(trials, "time_rounding")[0].get("rounded", ()))
-        said = f"{label} in {environment}: its times are right to {100 * rounding:.2g} %"
-        checked[environment, label] = Failed(said, environment, label, metrics=metrics) if rounding > COARSE else None
-        if rounding <= COARSE:
-            yield said
-    yield from weighed(evidence, checked, Severity.WARNING)
+    found = {}
+    for key, trials in evidence.entries().items():
+        known = evidence.facts(trials, "time_rounding")
+        rounding = max(facts["time_rounding"] for facts in known)
+        metrics = tuple(known[0].get("rounded", ()))
+        found[key] = Condition(f"its times are right to {100 * rounding:.2g} %", rounding > COARSE, metrics)
+    yield from judged(evidence, found, Severity.WARNING)

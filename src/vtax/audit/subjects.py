@@ -17,6 +17,11 @@ SERVERS = tuple(name for name, one in benchmarks().items() if getattr(one, "grou
 SHORT = frozenset(name for name, one in benchmarks().items() if getattr(one, "short_by_nature", False))
 
 
+def reporting(fact: str) -> tuple[str, ...]:
+    """The benchmarks whose readers give a fact, as they declare it."""
+    return tuple(name for name, one in benchmarks().items() if fact in getattr(one, "facts", ()))
+
+
 def ran(trial: TrialRecord) -> bool:
     """Whether a command ran: what is noted of a cluster itself is the work of no program inside it."""
     return trial.scope is not Scope.PROVISIONING

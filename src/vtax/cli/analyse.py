@@ -11,7 +11,7 @@ import typer
 from vtax.cli.gating import FailOn, Junit
 
 if TYPE_CHECKING:
-    from vtax.analysis.records import Analysis, Comparison, LadderStep
+    from vtax.analysis.records import Analysis, Comparison, LadderStep, MachineEffect
 
 MANY = 8  # comparisons of one metric in one environment that have a line each
 
@@ -86,6 +86,8 @@ def lines_of(made: Analysis) -> Iterator[str]:
             said = blocked(comparison, made) or comparison.sentence
             more = f"; {comparison.remark}" if comparison.remark else ""
             yield f"{name_of(comparison)} against {comparison.baseline}: {said}{more}"
+            if comparison.machines:
+                yield f"  on each machine: {'; '.join(map(machine_of, comparison.machines))}"
     for score in made.scores:
         yield f"score {score.name}: {score.environment} against {score.baseline}: {score.sentence}"
     for one in made.ladder:
@@ -95,6 +97,18 @@ def lines_of(made: Analysis) -> Iterator[str]:
     yield from notes_of(made)
     for text in made.advice:
         yield f"for the next campaign: {text}"
+
+
+def machine_of(effect: MachineEffect) -> str:
+    """`a -3.0 % [-3.6, -2.4]`."""
+    from vtax.analysis.verdict import percent
+
+    if not effect.covered:
+        return f"{effect.machine} has too few rounds ({effect.n})"
+    if effect.ratio is None:
+        return f"{effect.machine} {effect.difference:+.3g}" if effect.difference is not None else effect.machine
+    ends = "" if effect.low is None or effect.high is None else f" [{percent(effect.low)}, {percent(effect.high)}]"
+    return f"{effect.machine} {percent(effect.ratio)} %{ends}"
 
 
 def step_of(rung: LadderStep) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,17 +22,25 @@ def clean(
         bool, typer.Option("--all", help="Also remove what running campaigns and clusters that are up use.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    machines: Annotated[
+        Path | None, typer.Option(help="Do that on the machines of this study instead of here.")
+    ] = None,
 ) -> None:
     """Remove what vtax runs left behind: containers, networks, volumes, control groups, network namespaces,
     processes, files, unfinished root file systems.
 
     Everything is found by its label. Campaign directories and cached root file systems stay, and so do, unless --all is
     given, running campaigns and clusters that are up. What was made with another state directory (XDG_STATE_HOME) is
-    listed but stays: another user may be using it.
+    listed but stays: another user may be using it. With --machines, it is done on each machine of a study; exit code 3
+    when one of them cannot be reached.
 
     \b
     Example:  vtax clean --check
+    Example:  vtax clean --machines study.toml
     """
+    if machines is not None:
+        _machines(machines, check=check, everything=everything, json=json)
+        return
     from dataclasses import asdict
 
     from vtax.cli.console import paths, print_json, say, table, warn
@@ -56,6 +65,36 @@ def clean(
         say(f"{len(found) - len(kept)} removed")
     if kept:
         warn(f"left alone: in use since they were listed: {', '.join(item.name for item in kept)}")
+
+
+def _machines(study: Path, *, check: bool, everything: bool, json: bool) -> None:
+    """Clean up on each machine of a study."""
+    from vtax.cli.console import paths, print_json, say, table, warn
+    from vtax.planning.study import load, with_machines
+    from vtax.running.machine_states import clean_machines
+
+    states = clean_machines(with_machines(load(study)), paths(), check=check, everything=everything)
+    if json:
+        print_json([one.model_dump(mode="json") for one in states])
+    else:
+        rows = [(one.name, *item) for one in states for item in one.found]
+        say(
+            table(rows, ("MACHINE", "PROVIDER", "KIND", "NAME", "LABEL", "CAMPAIGN"))
+            if rows
+            else "nothing is left behind"
+        )
+        for one in states:
+            if one.removed:
+                say(f"{one.name}: {one.removed} removed")
+    for one in states:
+        if one.reason:
+            warn(f"error: {one.reason}")
+        if one.kept:
+            warn(f"{one.name}: left alone: in use since they were listed: {', '.join(one.kept)}")
+    if any(one.reason for one in states):
+        raise typer.Exit(3)
+    if check:
+        raise typer.Exit(5 if any(one.found for one in states) else 0)
 
 
 def _others(labelled: Iterable[Leftover]) -> list[str]:

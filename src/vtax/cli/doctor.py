@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from vtax.analysis.noise import Resolution
     from vtax.model.noise import NoiseReading
     from vtax.model.study import Study
+    from vtax.running.machine_states import MachineState
 
 BUSY_FROM = 0.1  # share of all CPU time
 BUSY = "other programs use {share} of the CPUs: stop them, and measure again"
@@ -23,16 +25,24 @@ def doctor(
     noise: Annotated[
         bool, typer.Option("--noise", help="Measure for 15 s how quiet this machine is, and what it can resolve.")
     ] = False,
+    machines: Annotated[
+        Path | None, typer.Option(help="Look at the machines of this study instead: a line for each.")
+    ] = None,
 ) -> None:
     """Show which providers work here, why others do not and how to fix that; describe the machine.
 
     Exit code 3 when no comparison is possible. With --noise, instead, measure how even the machine's CPU, memory and
-    disk are, and how small a difference the quick study can tell from that noise.
+    disk are, and how small a difference the quick study can tell from that noise. With --machines, log in to each
+    machine of a study and do the same there; exit code 3 when one of them cannot be used.
 
     \b
     Example:  vtax doctor
     Example:  vtax doctor --noise
+    Example:  vtax doctor --machines study.toml
     """
+    if machines is not None:
+        _machines(machines, json)
+        return
     if noise:
         _noise(json)
         return
@@ -77,6 +87,44 @@ def doctor(
         "user namespace with subordinate ids; limiting the host's memory needs root; providers may need more, see above"
     )
     raise typer.Exit(0 if found.works else 3)
+
+
+def _machines(study: Path, json: bool) -> None:
+    """Say of each machine of a study what works there."""
+    from vtax.cli.console import paths, print_json, say
+    from vtax.planning.study import load, with_machines
+    from vtax.running.machine_states import diagnose_machines
+
+    states = diagnose_machines(with_machines(load(study)), paths())
+    if json:
+        print_json([one.model_dump(mode="json") for one in states])
+    else:
+        for one in states:
+            say(*machine_lines(one))
+    raise typer.Exit(0 if all(one.works for one in states) else 3)
+
+
+def machine_lines(state: MachineState) -> list[str]:
+    """One machine: a line of what it is, and the next step where there is one."""
+    from vtax.units import format_bytes
+
+    where = f"{state.name} ({state.ssh})"
+    if state.found is None:
+        lines = state.reason.splitlines()
+        return [f"{where}: {lines[0]}", *(f"    {line}" for line in lines[1:]), f"  next: {state.remedy}"]
+    facts = state.found.host
+    works = [one.name for one in state.found.providers if one.works]
+    what = (
+        f"{facts.get('os', 'Linux')}, kernel {facts.get('kernel')}, {facts.get('cpu_model', 'CPU unknown')}, "
+        f"{len(facts['cpus_usable'])} CPUs, {format_bytes(int(facts['memory_total_bytes']))}"
+    )
+    lines = [f"{where}: {', '.join(works) or 'nothing'} works; {what}; clock {state.clock_offset_s:+.3f} s"]
+    lines += [f"  {one.name}: {one.reason}" for one in state.found.providers if not one.works]
+    if state.owner:
+        lines.append(f"  in use by {state.owner}")
+    if state.found.left_behind:
+        lines += [f"  {state.found.left_behind} left behind by earlier runs", "  next: vtax clean --machines STUDY"]
+    return lines
 
 
 def _noise(json: bool) -> None:

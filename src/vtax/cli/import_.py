@@ -46,7 +46,10 @@ Table = Annotated[
     ),
 ]
 Benchmark = Annotated[str, typer.Option("--benchmark", help="Take output of this benchmark, or of this tool, only.")]
-Into = Annotated[Path | None, typer.Option(help="The campaign to create or extend [campaigns/imported-TIME].")]
+Into = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", "--into", help="The campaign to create or extend [campaigns/imported-TIME]."),
+]
 Baseline = Annotated[str, typer.Option(help="The environment that others are compared with [the first one].")]
 ClaimsFile = Annotated[
     Path | None,
@@ -82,12 +85,12 @@ def import_(
     themselves.
 
     \b
-    Example:  vtax import theirs.csv --into campaigns/theirs
-    Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods --into campaigns/theirs
-    Example:  vtax import results --layout 'results/{environment}/**' --into campaigns/theirs
+    Example:  vtax import theirs.csv -o campaigns/theirs
+    Example:  kubectl logs --prefix -l app=bench | vtax import - -e pods -o campaigns/theirs
+    Example:  vtax import results --layout 'results/{environment}/**' -o campaigns/theirs
     Example:  vtax import results -e vm --claims table2.csv
     Example:  vtax import rps.csv --table 'benchmark=cache value=rps unit=1/s kind=rate-fixed-work environment=host'
-    Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml --into campaigns/felter
+    Example:  vtax import their-checkout --recipe examples/recipes/felter-2014.toml -o campaigns/felter
     Example:  vtax import logs --layout '{environment}/{node}_{condition}.txt' --unit iozone=operations
     """
     directory = into or Path("campaigns") / f"imported-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -153,7 +156,7 @@ def refuse_with_recipe(paths: list[Path], *options: object) -> None:
 
     if len(paths) != 1 or any(options):
         raise UsageError(
-            "--recipe says what the files are", remedy="give one folder, --into and --claims, nothing else"
+            "--recipe says what the files are", remedy="give one folder, --output and --claims, nothing else"
         )
 
 

@@ -11,7 +11,10 @@ import typer
 from vtax.cli.gating import FailOn, Junit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vtax.errors import TrialsFailed
+    from vtax.events import Listener
     from vtax.model.study import Study
     from vtax.pipeline import Overrides
 
@@ -104,17 +107,28 @@ def _run(
 ) -> TrialsFailed | None:
     """Start the campaign of a study in `directory`, or without a study continue it. Returns what failed, if any."""
     from vtax import pipeline
-    from vtax.cli.console import paths, warn
+    from vtax.cli.console import paths
+    from vtax.planning.presets import study_text
+
+    def go(listener: Listener) -> None:
+        if study is None or loaded is None:
+            pipeline.resume(directory, paths(), listener, overrides.budget_s, trust=trust)
+        else:
+            pipeline.start(study_text(study), loaded, directory, paths(), listener, available, overrides)
+
+    return watched(directory, go)
+
+
+def watched(directory: Path, go: Callable[[Listener], None]) -> TrialsFailed | None:
+    """Run the campaign in `directory` with a progress line, and say how an interrupted one is continued. Returns what
+    failed, if any."""
+    from vtax.cli.console import warn
     from vtax.cli.progress import progress
     from vtax.errors import TrialsFailed
-    from vtax.planning.presets import study_text
 
     with progress() as listener:
         try:
-            if study is None or loaded is None:
-                pipeline.resume(directory, paths(), listener, overrides.budget_s, trust=trust)
-            else:
-                pipeline.start(study_text(study), loaded, directory, paths(), listener, available, overrides)
+            go(listener)
         except TrialsFailed as error:
             return error
         except KeyboardInterrupt:

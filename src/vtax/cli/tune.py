@@ -44,7 +44,7 @@ def hpl(
     """
     from vtax.cli.console import print_json, say
     from vtax.facts.host import capacity, host_facts
-    from vtax.launchers.mpirun import ranks_for
+    from vtax.launchers.base import ranks_for
     from vtax.model.nodes import NodeShape, Role, Scope, Target
     from vtax.tools.hpcc.linpack import LinpackParams, file_for, grid_of, largest_n, operations, room_bytes
     from vtax.units import format_bytes

@@ -8,13 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from vtax.evidence.campaign import Evidence
-from vtax.evidence.row import Failed
+from vtax.evidence.campaign import Evidence, against_first
+from vtax.evidence.row import Failed, Result
 from vtax.model.finding import Severity
 from vtax.model.plan import Origin
 
 Scope = tuple[str, str]  # environment and entry
+
+
+class Condition(NamedTuple):
+    """What was seen of an entry in an environment, and whether that is a failure, of all its metrics or of some."""
+
+    said: str
+    fails: bool
+    metrics: tuple[str, ...] = ()
+
+
+def judged(
+    evidence: Evidence,
+    found: Mapping[Scope, Condition],
+    unequal: Severity,
+    alike: Severity = Severity.INFO,
+) -> Iterator[Result]:
+    """The failures among conditions, weighed, and what was seen of the others."""
+    said = {scope: f"{scope[1]} in {scope[0]}: {one.said}" for scope, one in found.items()}
+    checked = {
+        scope: Failed(said[scope], *scope, metrics=one.metrics) if one.fails else None for scope, one in found.items()
+    }
+    yield from (said[scope] for scope, one in found.items() if not one.fails)
+    yield from weighed(evidence, checked, unequal, alike)
+
+
+def same(evidence: Evidence, known: Mapping[Scope, str]) -> Iterator[Result]:
+    """What has to be the same in all environments that have an entry, and is not; or what it is."""
+    unequal = list(against_first(evidence, known))
+    for name, label, theirs, first, its in unequal:
+        yield Failed(f"{label}: {theirs} in {name}, {its} in {first}", name, label, against=first)
+    labels = {label for _, label, *_ in unequal}
+    yield from (f"{label} in {name}: {text}" for (name, label), text in known.items() if label not in labels)
 
 
 def weighed(

@@ -180,6 +180,23 @@ class Evidence:
         cells = (cell for cell in self.cells if environment in ("", cell.environment))
         return next((cell.host_facts for cell in cells if cell.host_facts), {})
 
+    @cached_property
+    def machine_of(self) -> Mapping[str, str]:
+        """Cell -> the machine of its cluster, by its name in the study; "" on this machine, and where a cluster is on
+        several."""
+        return {cell.id: cell.machine for cell in self.plan.cells}
+
+    @cached_property
+    def identities(self) -> Mapping[str, tuple[tuple[CellRecord, Mapping[str, Any]], ...]]:
+        """Machine -> what it said of itself at every cell that came up, in the order of time. "" is this machine."""
+        found: dict[str, list[tuple[CellRecord, Mapping[str, Any]]]] = {}
+        for cell in sorted(self.provisioned, key=lambda cell: cell.started):
+            known = cell.machine_facts or {self.machine_of.get(cell.cell, ""): cell.host_facts}
+            for machine, facts in known.items():
+                if facts:
+                    found.setdefault(machine, []).append((cell, facts))
+        return {machine: tuple(several) for machine, several in found.items()}
+
     def labels_of(self, *benchmarks: str) -> tuple[str, ...]:
         """The labels under which the plan runs any of these benchmarks."""
         planned = [work.label for work in self.plan.work if work.benchmark in benchmarks]

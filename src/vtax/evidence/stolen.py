@@ -12,6 +12,7 @@ STOLEN = 0.005  # of all CPU time: less is noise
 THROTTLED = 0.01  # of all periods of a quota
 TICKS_S = 100  # a CPU counts as many a second, on every Linux
 
+Run = tuple[int, str, str, int]  # round, machine, work, iteration
 Counted = Callable[[Evidence, TrialRecord], Sequence[Ticks]]
 
 
@@ -53,7 +54,7 @@ def difference(
     sources: tuple[Counted, ...] = (machine_ticks, node_ticks) if kernels == {False} else (machine_ticks,)
     found = []
     for counted in sources:
-        runs = [{_run(trial): counted(evidence, trial) for trial in side} for side in (trials, base)]
+        runs = [{_run(evidence, trial): counted(evidence, trial) for trial in side} for side in (trials, base)]
         common = [key for key in runs[0].keys() & runs[1].keys() if runs[0][key] and runs[1][key]]
         sides = [_by_round({key: side[key] for key in sorted(common)}) for side in runs]
         if (one := stolen_difference(sides[0], sides[1], comparisons)) is not None:
@@ -61,14 +62,14 @@ def difference(
     return max(found, key=lambda one: abs(one.mean), default=None)
 
 
-def _run(trial: TrialRecord) -> tuple[int, str, int]:
+def _run(evidence: Evidence, trial: TrialRecord) -> Run:
     """What a run has in common with the one that it is paired with."""
-    return trial.round, trial.work, trial.iteration
+    return trial.round, evidence.machine_of.get(trial.cell, ""), trial.work, trial.iteration
 
 
-def _by_round(runs: Mapping[tuple[int, str, int], Sequence[Ticks]]) -> dict[int, list[Ticks]]:
+def _by_round(runs: Mapping[Run, Sequence[Ticks]]) -> dict[int, list[Ticks]]:
     found: dict[int, list[Ticks]] = {}
-    for (number, _, _), several in runs.items():
+    for (number, *_), several in runs.items():
         found.setdefault(number, []).extend(several)
     return found
 

@@ -42,7 +42,7 @@ def _family(item: Measurement) -> str:
 
 def _labels(item: Measurement) -> str:
     own = (item.environment, str(item.round), item.trial, str(item.iteration), str(item.warmup).lower(), item.label)
-    pairs = dict(zip(OWN_LABELS, own, strict=True))
+    pairs = dict(zip(OWN_LABELS, own, strict=True)) | ({"machine": item.machine} if item.machine else {})
     for name, value in sorted(item.labels.items()):
         key = _name(name)
         while key in pairs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -41,6 +41,7 @@ COLUMNS = (
     "labels",
     "source",
 )
+MACHINE = "machine"  # a column more, after that of the trial, in tables of campaigns on a study's own machines
 WHOLE, TRUTH = ("round", "iteration"), ("warmup", "primary")
 LOSSLESS = ("csv", "jsonl", "parquet")
 
@@ -62,9 +63,26 @@ def check(format: str) -> None:
         raise UsageError(f"there is no format {format!r}", remedy=f"choose one of {', '.join(FORMATS)}")
 
 
+def columns_of(measurements: Iterable[Measurement]) -> tuple[str, ...]:
+    """The columns of a table of measurements, in order."""
+    if not any(item.machine for item in measurements):
+        return COLUMNS
+    place = COLUMNS.index("trial") + 1
+    return (*COLUMNS[:place], MACHINE, *COLUMNS[place:])
+
+
+def rows_of(measurements: Sequence[Measurement]) -> Iterator[Row]:
+    """The measurements under the names of their columns."""
+    columns = columns_of(measurements)
+    for item in measurements:
+        row = row_of(item)
+        yield {name: row[name] for name in columns}
+
+
 def row_of(item: Measurement) -> Row:
-    """One measurement under the names of `COLUMNS`; `entry` is the benchmark's label in the study."""
+    """One measurement under the names of `COLUMNS`, and its machine; `entry` is the benchmark's label in the study."""
     return {
+        MACHINE: item.machine,
         "schema": SCHEMA,
         "environment": item.environment,
         "round": item.round,
@@ -88,29 +106,29 @@ def row_of(item: Measurement) -> Row:
 def _csv(measurements: Sequence[Measurement]) -> bytes:
     """RFC 4180 but for the line ends: "\\n". `value` is the shortest text that reads back as the same number."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, columns_of(measurements), lineterminator="\n")
     writer.writeheader()
-    for row in map(row_of, measurements):
+    for row in rows_of(measurements):
         truth = {name: str(row[name]).lower() for name in TRUTH}
         writer.writerow({**row, **truth, "value": repr(row["value"])})
     return text.getvalue().encode()
 
 
 def _jsonl(measurements: Sequence[Measurement]) -> bytes:
-    return "".join(json.dumps(row_of(item), ensure_ascii=False) + "\n" for item in measurements).encode()
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of(measurements)).encode()
 
 
 def _parquet(measurements: Sequence[Measurement]) -> bytes:
     import polars  # only this format needs it, and it takes a while to load
 
     schema: dict[str, type[polars.DataType]] = {
-        **dict.fromkeys(COLUMNS, polars.String),
+        **dict.fromkeys(columns_of(measurements), polars.String),
         **dict.fromkeys(WHOLE, polars.Int64),
         **dict.fromkeys(TRUTH, polars.Boolean),
         "value": polars.Float64,
     }
     buffer = io.BytesIO()
-    polars.DataFrame([row_of(item) for item in measurements], schema=schema).write_parquet(buffer)
+    polars.DataFrame(list(rows_of(measurements)), schema=schema).write_parquet(buffer)
     return buffer.getvalue()
 
 
@@ -152,8 +170,8 @@ def read_table(data: bytes, format: str, name: str) -> tuple[Measurement, ...]:
 
 
 def _measurement(row: Mapping[str, Any]) -> Measurement:
-    if set(row) != set(COLUMNS):
-        raise ValueError(f"columns {', '.join(sorted(set(COLUMNS) ^ set(map(str, row))))} are missing, or unknown")
+    if wrong := set(COLUMNS) ^ (set(map(str, row)) - {MACHINE}):
+        raise ValueError(f"columns {', '.join(sorted(wrong))} are missing, or unknown")
     if row["schema"] != SCHEMA:
         raise ValueError(f"the table has schema {row['schema']!r}, this vtax reads {SCHEMA!r}")
     own = {name: value for name, value in row.items() if name not in ("schema", "entry", "labels")}

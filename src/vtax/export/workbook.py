@@ -74,12 +74,13 @@ def _about(sheet: Worksheet, entries: Mapping[str, Sequence[Measurement]], bold:
 
 def _table(sheet: Worksheet, items: Sequence[Measurement], bold: Any) -> None:
     labels = sorted({name for item in items for name in item.labels})
-    header: list[Value] = [*FIRST, *labels, *LAST]
+    first = (*FIRST, "machine") if any(item.machine for item in items) else FIRST
+    header: list[Value] = [*first, *labels, *LAST]
     rows: list[list[Value]] = [header]
     for item in items:
         values = _cells(item)
         own: list[Value] = [item.labels.get(name, "") for name in labels]
-        rows.append([*(values[name] for name in FIRST), *own, *(values[name] for name in LAST)])
+        rows.append([*(values[name] for name in first), *own, *(values[name] for name in LAST)])
     write_rows(sheet, rows, bold)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, len(items), len(header) - 1)
@@ -89,6 +90,7 @@ def _table(sheet: Worksheet, items: Sequence[Measurement], bold: Any) -> None:
 def _cells(item: Measurement) -> dict[str, Value]:
     return {
         "environment": item.environment,
+        "machine": item.machine,
         "round": item.round,
         "iteration": item.iteration,
         "warmup": item.warmup,

@@ -5,6 +5,7 @@ Reads /proc, /sys and /etc; needs no root. Nothing here claims that a thing work
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pwd
 from collections.abc import Callable, Iterable, Mapping
@@ -43,6 +44,7 @@ def host_facts(root: Path = Path("/"), runners: Mapping[str, str] | None = None)
         **virtualization_values(root, read),
         "running": running(root, runners or {}),
         **user_values(read, name_of(os.geteuid()), os.geteuid()),
+        **identity_values(read),
     }
     observed: dict[str, Any] = dict(present(values))
     observed["virtualization"] = values["virtualization"]
@@ -109,6 +111,17 @@ def cpu_values(root: Path, read: Read) -> dict[str, object]:
             {"cpu_ids": list(cpus), "size_bytes": size} for cpus, size in sorted(last_caches(files).items())
         ],
         "virtualization_extensions": sorted({"vmx", "svm"} & set(flags)),
+    }
+
+
+def identity_values(read: Read) -> dict[str, object]:
+    """What shows that a machine is another one than before: its system's id, and the version of its firmware. The id is
+    confidential, so a hash of it is kept."""
+    machine_id = read("/etc/machine-id").strip()
+    firmware = (read(f"/sys/class/dmi/id/{name}").strip() for name in ("bios_vendor", "bios_version", "bios_date"))
+    return {
+        "machine_id": hashlib.sha256(f"vtax {machine_id}".encode()).hexdigest()[:16] if machine_id else None,
+        "firmware": " ".join(filter(None, firmware)) or None,
     }
 
 

@@ -42,6 +42,7 @@ ISOLATED = ("unshare", "--mount")  # so that what mmdebstrap mounts as root goes
 MARK = "VTAX_BUILD"  # in the environment of all that a build starts: the name of its directory
 BUILDING = ".building-"  # begins the name of that directory, then the key of the recipe
 KEY_LENGTH = 16
+TEMPORARY_FILES = "tmp"  # in that directory
 INSTALLING = ".installing-"  # the same for packages that are added to it
 WORK = re.compile(rf"\.(?:building|installing)-([0-9a-f]{{{KEY_LENGTH}}})-\w+", re.ASCII)
 
@@ -88,8 +89,7 @@ def _read(manifest: Path) -> Image:
 def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
     """The image of a recipe, built when the cache lacks it. Raises ImageError with the end of the log, or when what
     the cache has was changed."""
-    cache.mkdir(parents=True, exist_ok=True)
-    cache.chmod(0o700)  # the tree has setuid programs of the day of the build
+    make_private(cache)
     with locked(cache / f"{made.key}.lock"):
         found = cached(cache, made)
         if found is None:
@@ -97,6 +97,12 @@ def ensure(cache: Path, made: Recipe, listener: Listener) -> Image:
             return _build(cache, made, listener)
         integrity.verify(found)
         return found
+
+
+def make_private(cache: Path) -> None:
+    """Make the cache where it is missing; trees in it have setuid programs of the day of their build."""
+    cache.mkdir(parents=True, exist_ok=True)
+    cache.chmod(0o700)
 
 
 def unfinished(cache: Path) -> tuple[Path, ...]:
@@ -241,6 +247,25 @@ def marked(environment: Mapping[str, str], work: Path) -> dict[str, str]:
     return {**environment, MARK: work.name}
 
 
+def mode() -> str:
+    """How mmdebstrap gets root's view of a file system here."""
+    return "root" if os.geteuid() == 0 else "unshare"
+
+
+def isolated(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """A call of mmdebstrap, in a mount namespace where root may make one: a container may not allow that."""
+    alone = os.geteuid() == 0 and process.run((*ISOLATED, "true"), timeout_s=10).exit_code == 0
+    return (*ISOLATED, *argv) if alone else argv
+
+
+def environment(work: Path, made: Recipe) -> dict[str, str]:
+    """The environment of mmdebstrap, with a directory in `work` for its temporary files where it can be used."""
+    temporary = work / TEMPORARY_FILES
+    temporary.mkdir()
+    own = {**os.environ, "TMPDIR": str(temporary)} if os.geteuid() == 0 else os.environ
+    return marked(snapshot.environment(made.snapshot, own), work)
+
+
 def _demand(cache: Path, made: Recipe) -> None:
     if made.snapshot and moment(made.snapshot).timestamp() > time.time():
         raise UsageError(
@@ -270,16 +295,9 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
         (guest / name).write_bytes(content)
         (guest / name).chmod(0o644)  # they are in the archive, and this user's umask should not be
     log = work / "log"
-    root = os.geteuid() == 0
-    temporary = work / "tmp"
-    temporary.mkdir()
-    own = {**os.environ, "TMPDIR": str(temporary)} if root else os.environ
     (work / "kernel").mkdir()
-    argv = command(made, str(guest), str(work / "kernel"), "root" if root else "unshare")
-    if root and process.run((*ISOLATED, "true"), timeout_s=10).exit_code == 0:  # a container may not allow that
-        argv = (*ISOLATED, *argv)
-    environment = marked(snapshot.environment(made.snapshot, own), work)
-    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment)
+    argv = isolated(command(made, str(guest), str(work / "kernel"), mode()))
+    running = process.start(argv, stdout=work / "rootfs.tar", stderr=log, env=environment(work, made))
     reported = 0
     try:
         while running.process.poll() is None and time.monotonic() - running.clock < TIMEOUT_S:
@@ -295,7 +313,7 @@ def _bootstrap(work: Path, made: Recipe, listener: Listener) -> None:
             remedy="is the mirror reachable, and are suite and snapshot what it has? [image] in the study sets them",
         )
     log.unlink()
-    delete(temporary)
+    delete(work / TEMPORARY_FILES)
 
 
 def _report(log: Path, reported: int, listener: Listener) -> int:

@@ -19,14 +19,14 @@ from pathlib import Path
 from vtax.errors import ImageError, UsageError
 from vtax.events import Listener, StageFinished, StageProgress, StageStarted
 from vtax.image import build, integrity
-from vtax.image.recipe import KERNEL_PLACES, Recipe
+from vtax.image.recipe import KERNEL_PLACES, Recipe, simulation
 from vtax.model.cluster import Image
 from vtax.transport import process
 from vtax.units import format_bytes
 from vtax.wording import listed
 
-STAGE = "packages"
-ESTIMATE_S = 60.0
+STAGE, ASKING = "packages", "names of packages"
+ESTIMATE_S, ASKING_S = 60.0, 8.0
 TIMEOUT_S = 3600.0
 NEEDED_BYTES = 4 * 2**30
 SCRIPT = "install-packages"
@@ -72,6 +72,28 @@ def ensure(cache: Path, made: Recipe, packages: Sequence[str], listener: Listene
     with build.locked(cache / f"{name}.lock"):
         build.discard_unfinished(cache, name)
         return build.read(cache, name) or _install(cache, name, base, wanted, listener)
+
+
+def check(cache: Path, made: Recipe, packages: Sequence[str], listener: Listener) -> None:
+    """Ask the mirror about a recipe and more packages, before anything is built or copied.
+
+    Raises UsageError that names a package that does not exist, ImageError with the end of what apt printed.
+    """
+    build.make_private(cache)
+    name = key(made, additional(made, packages))
+    clock = time.monotonic()
+    listener(StageStarted(ASKING, ASKING_S))
+    with build.locked(cache / f"{name}.lock"):
+        build.discard_unfinished(cache, name)
+        work = Path(tempfile.mkdtemp(prefix=f"{build.INSTALLING}{name}-", dir=cache))
+        try:
+            argv = build.isolated(simulation(made, packages, build.mode()))
+            result = process.run(argv, timeout_s=TIMEOUT_S, env=build.environment(work, made))
+        finally:
+            build.delete(work)
+    if result.exit_code != 0 or result.timed_out:
+        raise refused(packages, f"{result.stdout}\n{result.stderr}")
+    listener(StageFinished(ASKING, time.monotonic() - clock))
 
 
 def _install(cache: Path, name: str, base: Image, packages: tuple[str, ...], listener: Listener) -> Image:

@@ -50,6 +50,7 @@ PROGRAMS = (  # besides those of the tools
     "vtax-rank",
     "vtax-run",
     "vtax-supervise",
+    "vtax-world",
     "node-init",
     "vm-init",
     "exportfs",
@@ -65,7 +66,7 @@ MODULES = (  # of the kernel, that nodes load
 GUEST = (
     *("build.sh", "node-init", "unpack-kernel", "vm-init"),
     *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-loopback.c", "vtax-rank.c", "vtax-run.c"),
-    *("vtax-stream.c", "vtax-supervise.c", "xhpl.c"),
+    *("vtax-stream.c", "vtax-supervise.c", "vtax-world.c", "xhpl.c"),
 )
 LEAN = (
     "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded
@@ -165,6 +166,22 @@ def command(made: Recipe, guest_directory: str, kernel_directory: str, mode: str
         "--",  # mmdebstrap takes options anywhere, and one of them runs commands as root
         made.suite,
         "-",
+        *((made.mirror,) if made.mirror else ()),
+    )
+
+
+def simulation(made: Recipe, packages: Iterable[str], mode: str) -> tuple[str, ...]:
+    """The mmdebstrap call that asks the mirror whether all packages of a recipe and these can be installed together.
+    It installs nothing."""
+    return (
+        *("mmdebstrap", "--simulate", f"--mode={mode}", "--variant=custom", "--format=null"),
+        f"--components={','.join(made.components)}",
+        *LEAN,
+        '--aptopt=Acquire::Check-Valid-Until "false"',  # of a snapshot; the signature is checked as always
+        f"--include={','.join(sorted({*made.packages, *packages}))}",
+        "--",
+        made.suite,
+        "/dev/null",
         *((made.mirror,) if made.mirror else ()),
     )
 

@@ -8,38 +8,26 @@ group of `threads` CPUs that the node may use.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from vtax.model.nodes import NodeShape, Target
+from vtax.launchers.base import Ranks, Started, share_cpus
+from vtax.model.nodes import Target
 from vtax.model.plan import InputFile
 from vtax.model.record import Record
 
+PROGRAM = "mpirun"
 HOSTFILE = "hostfile"
+THREADS = "OPENBLAS_NUM_THREADS"
 LOOPBACK = ("env", "LD_PRELOAD=/usr/local/bin/vtax-loopback.so")  # Open MPI has no option that does this
-
-
-class Ranks(Record):
-    """How many ranks run where: `per_node` in the order of the target's nodes; `threads` CPUs belong to each rank."""
-
-    per_node: tuple[int, ...]
-    threads: int = 1
-
-    @property
-    def total(self) -> int:
-        return sum(self.per_node)
-
-
-def ranks_for(nodes: Sequence[NodeShape], ranks_per_node: int | None = None, threads: int = 1) -> Ranks:
-    """One rank for every `threads` CPUs of each node, unless `ranks_per_node` fixes the number."""
-    counts = tuple(ranks_per_node or max(1, node.cpus // threads) for node in nodes)
-    return Ranks(per_node=counts, threads=threads)
 
 
 class Mpirun(Record):
     """mpirun as one environment needs it.
 
-    `interface` is the network interface of the cluster inside a node. `one_machine` environments (the host) run all
-    ranks next to each other and have no host file. `transport` "tcp" forces TCP even inside a node. `loopback`: all
-    nodes share this machine's own network, where mpirun, its daemons and the ranks must not listen on other addresses.
+    `interface` is the network interface of the cluster inside a node, "" where the node's own files name the network.
+    `one_machine` environments (the host) run all ranks next to each other and have no host file. `transport` "tcp"
+    forces TCP even inside a node. `loopback`: all nodes share this machine's own network, where mpirun, its daemons and
+    the ranks must not listen on other addresses.
     """
 
     interface: str
@@ -47,22 +35,30 @@ class Mpirun(Record):
     loopback: bool = False
     transport: str = "auto"
 
+    @property
+    def program(self) -> str:
+        return PROGRAM
+
     def argv(
         self, program: Sequence[str], target: Target, ranks: Ranks, yield_when_idle: bool = False
     ) -> tuple[str, ...]:
         """The command that starts `program` on all ranks, run on the first node of `target` in its directory."""
         transports = "self,tcp" if self.transport == "tcp" else "self,sm,tcp"
-        command = ["mpirun", "--allow-run-as-root", "--np", str(ranks.total), *self._placement(ranks)]
+        command = [PROGRAM, "--allow-run-as-root", "--np", str(ranks.total), *self._placement(ranks)]
         if self.loopback:  # the ranks inherit it from mpirun and from the daemons that it starts on other nodes
             command = [*LOOPBACK, *command, "--prtemca", "prte_launch_agent", " ".join((*LOOPBACK, "prted"))]
         command += ["--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", transports]
-        command += ["--mca", "btl_tcp_if_include", self.interface]
+        command += ["--mca", "btl_tcp_if_include", self.interface] if self.interface else []
         if yield_when_idle:
             command += ["--mca", "mpi_yield_when_idle", "1"]
-        command += ["--wdir", target.directory, "-x", f"OPENBLAS_NUM_THREADS={ranks.threads}"]
-        if self.one_machine and _shared_cpus(target):
+        command += ["--wdir", target.directory, "-x", f"{THREADS}={ranks.threads}"]
+        if self.one_machine and share_cpus(target):
             command += ["-x", "VTAX_OVERCOMMIT=1"]
         return (*command, "vtax-rank", str(ranks.threads), *program)
+
+    def on_machines_network(self) -> Mpirun:
+        """Interfaces are called differently on every machine."""
+        return self.model_copy(update={"interface": "", "loopback": False})
 
     def _placement(self, ranks: Ranks) -> list[str]:
         if self.one_machine:
@@ -79,7 +75,19 @@ class Mpirun(Record):
         return (InputFile(name=HOSTFILE, content="".join(lines)),)
 
 
-def _shared_cpus(target: Target) -> bool:
-    """Whether nodes of the target share CPUs, so that side by side on one machine some ranks must share one too."""
-    distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
-    return len(distinct) < sum(node.cpus for node in target.nodes)
+def started(argv: Sequence[str]) -> Started | None:
+    """What a recorded command line says; None for a command that is not mpirun, or not complete."""
+    ranks = _after("--np", argv)
+    if PROGRAM not in argv or not ranks.isdecimal():
+        return None
+    threads = next((word.partition("=")[2] for word in argv if word.startswith(f"{THREADS}=")), "1")
+    transports = _after("btl", argv)
+    inside = "shared memory" if "sm" in transports.split(",") else "TCP"
+    alone = any(word.startswith("localhost:") for word in argv)
+    path = f"{inside} between all ranks" if alone else f"{inside} inside a node, TCP between nodes"
+    return Started(int(ranks), int(threads) if threads.isdecimal() else 1, path if transports else "")
+
+
+def _after(word: str, argv: Sequence[str]) -> str:
+    """What follows a word; "" when nothing does."""
+    return next((value for one, value in pairwise(argv) if one == word), "")

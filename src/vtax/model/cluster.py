@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from vtax.model.names import Name, Sha256, WorkloadSource
-from vtax.model.record import FORMAT, Count, Record, Seconds
+from vtax.model.record import FORMAT, Count, Record, Seconds, is_empty
 from vtax.model.trial import Status
 
 
@@ -69,7 +69,10 @@ class NodeFacts(Record):
 
 
 class CellRecord(Record):
-    """How one cell's cluster came to be: commands, times, facts of every node, checks passed."""
+    """How one cell's cluster came to be: commands, times, facts of every node, checks passed.
+
+    `host_facts` are of the machine that the cluster is on; `machine_facts` of each, where it is on several.
+    """
 
     format: int = FORMAT
     cell: Name
@@ -87,4 +90,5 @@ class CellRecord(Record):
     idle: Mapping[str, float] = Field(default_factory=dict)  # counters of the machine while the new cluster settled
     pausing: str = ""  # what pauses the cluster between its trials; "" where nothing does
     paused: tuple[str, ...] = ()  # environments whose clusters were there too, paused, when this was recorded
+    machine_facts: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict, exclude_if=is_empty)
     not_interleaved: str = ""  # why this round ran as whole cells, although the plan alternates trials

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from vtax.model.metric import Metric, SeriesRecord
 from vtax.model.nodes import target_label
-from vtax.model.record import Labels
+from vtax.model.record import Labels, is_empty
 from vtax.model.trial import TrialRecord
 
 
@@ -18,6 +20,7 @@ class Measurement(SeriesRecord):
     iteration: int
     warmup: bool
     value: float
+    machine: str = Field(default="", exclude_if=is_empty)  # that its nodes were on; "": this one
     source: str  # file in the campaign, relative to its directory
 
     @classmethod
@@ -32,6 +35,7 @@ class Measurement(SeriesRecord):
             trial=record.id,
             iteration=record.iteration,
             warmup=record.warmup,
+            machine=record.machine,
             benchmark=record.benchmark,
             label=record.label,
             metric=metric.name,

@@ -13,6 +13,7 @@ from vtax.model.record import Record, is_empty
 
 MOST_WORKERS = 64
 MOST_CPUS = 65_536
+EVERY_PAIR = 8  # nodes, of which all pairs are looked at; of more, as many as grow with the nodes and not their square
 
 
 class Role(StrEnum):
@@ -66,6 +67,15 @@ class ClusterShape(Record):
 
     def node(self, name: str) -> NodeShape:
         return next(node for node in self.nodes if node.name == name)
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Those that its nodes are on, that of the master first."""
+        return tuple(dict.fromkeys(node.machine for node in self.nodes))
+
+    def on(self, machine: str) -> ClusterShape:
+        """The part of it that is on one machine."""
+        return ClusterShape(nodes=tuple(node for node in self.nodes if node.machine == machine))
 
 
 def target_label(scope: Scope, nodes: Sequence[str]) -> str:

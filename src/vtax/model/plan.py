@@ -125,6 +125,10 @@ class Cell(Record):
     machine: str = Field(default="", exclude_if=is_empty)
     placement: Mapping[StudyName, StudyName] = Field(default_factory=dict, exclude_if=is_empty)
 
+    def machine_of(self, nodes: Sequence[str]) -> str:
+        """The machine that these nodes are on, or those, as "a+b"; "" on this machine."""
+        return self.machine or "+".join(dict.fromkeys(self.placement[name] for name in nodes if name in self.placement))
+
     @property
     def block(self) -> tuple[int, str]:
         """Round and machine: cells of one block are compared with each other."""

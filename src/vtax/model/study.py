@@ -137,6 +137,7 @@ class BenchmarkSpec(Record):
     load: str = ""  # label of the entry that runs at the same time, as a disturbance
     alone: bool = True  # False: only the load of others
     one_way: bool = False  # in the scope of pairs: every pair of nodes in one direction only
+    all_pairs: bool = Field(default=False, exclude_if=is_empty)  # there: all, also of many nodes, and not a sample
     exploratory: bool = False  # none of its metrics is primary: shown with intervals, not in the correction
     sweep_of: str = ""  # label of the entry with the `matrix` that it came from
     point: Mapping[str, str | int | float] = Field(default_factory=dict)  # its values in that matrix
@@ -169,6 +170,8 @@ class MachineSpec(Record):
 
     ssh: Destination
     directory: str = Field(default="", exclude_if=is_empty)
+    address: str = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
+    shared: str = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
 
 
 class Study(Record):
@@ -197,6 +200,7 @@ class Study(Record):
     memory_bytes: int | None
     disk_bytes: int | None
     overrides: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
+    share_cpus: bool = Field(default=False, exclude_if=is_empty)  # whether workers may have the same CPUs
     shared_path: MountPoint
     image: ImageSpec
     benchmarks: tuple[BenchmarkSpec, ...]
@@ -249,6 +253,16 @@ class Study(Record):
     def alternatives(self) -> tuple[str, ...]:
         """The machines that each have whole rounds alone; () where a round uses this machine, or all of them."""
         return tuple(self.machines) if self.place == TOGETHER else ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether the nodes of a cluster are on several machines."""
+        return bool(self.machines) and self.place != TOGETHER
+
+    @property
+    def one_directory(self) -> bool:
+        """Whether all nodes of a cluster see one shared directory: on several machines only where these share one."""
+        return not self.apart or all(one.shared for one in self.machines.values())
 
     @property
     def control_name(self) -> str | None:

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from vtax.model.names import FileName, Name, RawFile, TrialId
 from vtax.model.nodes import Phase, Scope
-from vtax.model.record import FORMAT, Count, Record, Seconds
+from vtax.model.record import FORMAT, Count, Record, Seconds, is_empty
 
 OUTPUT_BYTES = 64 * 2**20  # of all that one trial printed
 
@@ -122,6 +122,7 @@ class TrialRecord(Record):
     counters: Mapping[str, Mapping[str, float]] = Field(default_factory=dict)  # node -> what was counted meanwhile
     host_counters: Mapping[str, float] = Field(default_factory=dict)  # of the machine that vtax runs on
     step_counters: Mapping[int, Mapping[str, float]] = Field(default_factory=dict)  # of the machine while a step ran
+    machine: str = Field(default="", exclude_if=is_empty)  # that its nodes were on, "a+b" for two; "": this one
     plan_sha256: str = ""  # of the plan that it ran by; "" in records of older versions, and of imported logs
     outside: Mapping[str, float] = Field(default_factory=dict)  # counted of the nodes from outside while it ran
     not_outside: Mapping[str, str] = Field(default_factory=dict)  # what should have been, and why it was not

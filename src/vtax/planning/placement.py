@@ -6,11 +6,12 @@ the caches behind them depend on the machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from vtax.analysis.order import environment_orders
-from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
-from vtax.model.plan import Cell, Plan
+from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Target
+from vtax.model.plan import Cell, Plan, Work
 from vtax.model.study import Study
 from vtax.planning.shape import dealt
 
@@ -23,6 +24,18 @@ def common_capacity(capacities: Mapping[str, HostCapacity]) -> HostCapacity:
     fewest = min(capacities.values(), key=lambda one: len(one.cpu_ids))
     memory = min(one.memory_bytes for one in capacities.values())
     return fewest.model_copy(update={"memory_bytes": memory})
+
+
+def room_apart(study: Study, each: HostCapacity) -> HostCapacity:
+    """What a cluster finds on machines that have at least `each`: where its nodes are on several, more than on one. The
+    CPUs are counted then, not numbered: their numbers are those of the machine of each node in a cell."""
+    found = placements(study)
+    if not found:
+        return each
+    most = max(Counter(found[0].values()).values())
+    times = len(study.node_names) / most
+    cpus = int(len(each.cpu_ids) * times)
+    return HostCapacity(cpu_ids=tuple(range(cpus)), memory_bytes=int(each.memory_bytes * times))
 
 
 def placements(study: Study) -> tuple[Mapping[str, str], ...]:
@@ -61,6 +74,21 @@ def shape_in(plan: Plan, cell: Cell) -> ClusterShape:
     """The nodes of a cell: the plan's own, or on the machines of the cell."""
     placement = cell.placement or dict.fromkeys((node.name for node in plan.shape.nodes), cell.machine)
     return placed(plan.shape, placement, plan.capacities) if plan.capacities else plan.shape
+
+
+def plan_on(plan: Plan, machine: str) -> Plan:
+    """What of a plan one machine does: its cells, on its own CPUs. The hash stays that of the whole plan."""
+    shape = placed(plan.shape, dict.fromkeys((node.name for node in plan.shape.nodes), machine), plan.capacities)
+
+    def target_on(target: Target) -> Target:
+        return target.model_copy(update={"nodes": tuple(shape.node(name) for name in target.names)})
+
+    def work_on(work: Work) -> Work:
+        load = work.load and work.load.model_copy(update={"target": target_on(work.load.target)})
+        return work.model_copy(update={"target": target_on(work.target), "load": load})
+
+    cells = tuple(cell for cell in plan.cells if cell.machine == machine)
+    return plan.model_copy(update={"shape": shape, "work": tuple(map(work_on, plan.work)), "cells": cells})
 
 
 def common_shape(study: Study, shape: ClusterShape, capacities: Mapping[str, HostCapacity]) -> ClusterShape:

@@ -8,19 +8,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from itertools import combinations, permutations
 
 from vtax import __version__
 from vtax.analysis.order import benchmark_order, orders_of_rounds
 from vtax.errors import LeftOut, UsageError
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.capabilities import Capabilities
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape, Phase, Scope, Target
 from vtax.model.plan import WORK, Cell, Load, Plan, PlannedTrial, Work, busiest_s
 from vtax.model.record import TRIALS
 from vtax.model.study import BenchmarkSpec, EnvironmentSpec, Interleave, Selection, Study
+from vtax.planning.confounding import refuse_confounded
 from vtax.planning.interleaving import arranged
+from vtax.planning.pairs import is_sampled, number_of_pairs, pairs_of, sentence
 from vtax.planning.placement import common_shape, placements
 from vtax.planning.selections import selected, unselected
 from vtax.providers.base import SCRATCH, Provider
@@ -73,6 +74,7 @@ def make_plan(
         )
         for cell in _cells(study, environments, frozen, work)
     )
+    refuse_confounded(cells, study.baseline)
     return _sealed(
         Plan(
             vtax_version=__version__,
@@ -195,7 +197,7 @@ class _Frozen:
             provisioning=self.provisioning,
         )
 
-    def as_load(self, launcher: Mpirun) -> Load:
+    def as_load(self, launcher: Launcher) -> Load:
         """The same work as a disturbance. Raises UsageError when it is not one command."""
         steps = benchmarks()[self.spec.name].steps(self.params, self.target, launcher)
         alone = not any(step.service or step.phase is not Phase.RUN for step in steps)
@@ -222,7 +224,10 @@ def _freeze(study: Study, shape: ClusterShape) -> tuple[tuple[_Frozen, ...], lis
         fit = []
         around = Around(study.shared_path, study.seed, study.benchmarks.index(spec), study.image.workload is not None)
         for scope in spec.scopes:
-            for target in targets(spec, scope, shape, study.shared_path):
+            if reason := unfit_apart(study, scope):
+                unfit.setdefault((spec.label, reason), []).append(scope.value)
+                continue
+            for target in targets(spec, scope, shape, study.shared_path, study.seed, study.one_directory):
                 try:
                     fit.append(_Frozen(spec, target, around, load))
                 except LeftOut as error:
@@ -235,36 +240,61 @@ def _freeze(study: Study, shape: ClusterShape) -> tuple[tuple[_Frozen, ...], lis
     frozen = tuple(item for spec in run for item in on_targets(spec, *first.get(spec.load, [])))
     reasons = {key: list(dict.fromkeys(names)) for key, names in unfit.items()}
     said = [f"{label} is not run on {listed(names)}: {why}" for (label, why), names in reasons.items()]
+    numbers = [(spec, len(chosen_nodes(spec, shape))) for spec in study.benchmarks if Scope.PAIRS in spec.scopes]
+    said += [sentence(spec, nodes) for spec, nodes in numbers if is_sampled(spec, nodes)]
     if lost := [label for label, load in first.items() if not load]:
         raise UsageError(f"{lost[0]} cannot be a load: it is not run on this machine", detail="\n".join(said))
     return frozen, said
 
 
+def chosen_nodes(spec: BenchmarkSpec, shape: ClusterShape) -> list[NodeShape]:
+    """The nodes of the scopes that take them one by one."""
+    return [node for node in shape.nodes if not spec.nodes or node.name in spec.nodes]
+
+
 def number_of_targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape) -> int:
     """How many `targets` there are."""
-    nodes = [node for node in shape.nodes if not spec.nodes or node.name in spec.nodes]
+    nodes = chosen_nodes(spec, shape)
     match scope:
         case Scope.NODE:
             return len(nodes)
         case Scope.SHARED:
             return sum(node in shape.workers for node in nodes)
         case Scope.PAIRS:
-            return len(nodes) * (len(nodes) - 1) // (2 if spec.one_way else 1)
+            return number_of_pairs(spec, len(nodes))
         case Scope.WORKERS | Scope.CLUSTER | Scope.PROVISIONING:
             return 1
 
 
-def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path: str) -> tuple[Target, ...]:
-    """The node sets on which one scope of a benchmark runs, in order.
+def unfit_apart(study: Study, scope: Scope) -> str:
+    """Why a scope makes no sense where the nodes of a cluster are on several machines; "" when it does."""
+    if scope is Scope.PROVISIONING and study.apart:
+        return "several machines create the cluster, each by its own clock"
+    if scope is Scope.SHARED and not study.one_directory:
+        return "the machines share no directory (`shared` in [machines.NAME] names one)"
+    return ""
 
-    Parallel programs work in a directory that all their nodes see; everything else on the node's own disk.
+
+def targets(
+    spec: BenchmarkSpec,
+    scope: Scope,
+    shape: ClusterShape,
+    shared_path: str,
+    seed: int = 0,
+    one_directory: bool = True,
+) -> tuple[Target, ...]:
+    """The node sets on which one scope of a benchmark runs, in order. `seed` chooses pairs of many nodes.
+
+    Parallel programs work in a directory that all their nodes see, or without one (`one_directory`) in one of the same
+    name on each; everything else on the node's own disk.
     """
+    common = shared_path if one_directory else SCRATCH
 
     def target(nodes: Sequence[NodeShape], root: str) -> Target:
         bare = Target(scope=scope, nodes=tuple(nodes), directory=root)
         return bare.model_copy(update={"directory": f"{root}/{spec.label}.{bare.label}"})
 
-    chosen = [node for node in shape.nodes if not spec.nodes or node.name in spec.nodes]
+    chosen = chosen_nodes(spec, shape)
     match scope:
         case Scope.NODE:
             return tuple(target([node], SCRATCH) for node in chosen)
@@ -272,12 +302,11 @@ def targets(spec: BenchmarkSpec, scope: Scope, shape: ClusterShape, shared_path:
             workers = [node for node in chosen if node in shape.workers]
             return tuple(target([node], shared_path) for node in workers)
         case Scope.PAIRS:
-            ways = combinations(chosen, 2) if spec.one_way else permutations(chosen, 2)
-            return tuple(target(pair, SCRATCH) for pair in ways)
+            return tuple(target(pair, SCRATCH) for pair in pairs_of(spec, chosen, seed))
         case Scope.WORKERS:
-            return (target(shape.workers, shared_path),)
+            return (target(shape.workers, common),)
         case Scope.CLUSTER | Scope.PROVISIONING:
-            return (target(shape.nodes, shared_path),)
+            return (target(shape.nodes, common),)
 
 
 def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen]) -> tuple[list[Work], list[str]]:
@@ -299,8 +328,8 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
 
 def _one_stack(spec: EnvironmentSpec, provider: Provider) -> bool:
     """Whether all nodes use one network stack, so that nothing between them measures a network."""
-    options = provider.options.model_validate(dict(spec.options))
-    return not _capabilities(spec, provider).separate_nodes or options.host_network
+    options, capabilities = provider.options.model_validate(dict(spec.options)), _capabilities(spec, provider)
+    return not capabilities.separate_nodes or (options.host_network and capabilities.shares_machine)
 
 
 def _capabilities(spec: EnvironmentSpec, provider: Provider) -> Capabilities:

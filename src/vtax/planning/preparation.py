@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
@@ -10,6 +10,8 @@ from vtax.events import Listener
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, derived, integrity, recipe
 from vtax.image.workload import cache as workloads
+from vtax.machines.provider import RemoteProvider
+from vtax.machines.spread import SpreadProvider
 from vtax.model.cluster import Image, Workload
 from vtax.model.finding import Problem, Severity
 from vtax.model.nodes import ClusterShape, HostCapacity
@@ -17,6 +19,17 @@ from vtax.model.plan import Plan
 from vtax.model.study import EnvironmentSpec, ImageSpec, Study
 from vtax.paths import Paths
 from vtax.planning.interleaving import arranged
+from vtax.planning.on_machines import (
+    Agents,
+    capacities_of,
+    connected,
+    facts_of,
+    problems_on,
+    providers_on,
+    refuse_one_machine_twice,
+    unlike,
+)
+from vtax.planning.placement import common_capacity, placed, placements, room_apart
 from vtax.planning.plan import make_plan
 from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import Provider
@@ -42,15 +55,28 @@ class Prepared:
 def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prepared:
     """Resolve the environments, ask each provider what is missing, and freeze the plan. Starts nothing.
 
-    With `only_available`, environments that cannot work here are left out, and the plan says why.
+    With `only_available`, environments that cannot work here are left out, and the plan says why. A study with machines
+    is for these: they are asked. Raises EnvironmentMissing for one that cannot be used.
     """
-    room = capacity(host_facts())
+    if not study.machines:
+        return _prepared(study, Here(paths), paths, only_available=only_available)
+    with connected(study, paths) as agents:
+        return prepare_on(study, agents, paths, only_available=only_available)
+
+
+def prepare_on(study: Study, agents: Agents, paths: Paths, *, only_available: bool = False) -> Prepared:
+    """The same for a study whose machines are connected."""
+    return _prepared(study, There(agents, study), paths, only_available=only_available)
+
+
+def _prepared(study: Study, where: Here | There, paths: Paths, *, only_available: bool) -> Prepared:
+    room = where.room
     study = with_own_image(study, paths)
-    environments = [resolve(spec, paths) for spec in study.environments]
+    environments = where.resolved(study.environments)
     study = study.model_copy(update={"environments": tuple(environments)})
-    providers = {spec.name: provider(spec.provider, paths.runtime) for spec in environments}
+    providers = dict(where.providers)
     shape = shape_of(study, room, providers)
-    problems = {spec.name: checked(providers[spec.name], spec, shape, room, study.image) for spec in environments}
+    problems = {spec.name: where.checked(spec, shape, study.image) for spec in environments}
     left_out = []
     if only_available:
         for spec in environments:
@@ -61,9 +87,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
         if shape_of(study, room, providers) != shape:  # fewer environments share the memory
             shape = shape_of(study, room, providers)
             problems |= {
-                spec.name: checked(providers[spec.name], spec, shape, room, study.image)
-                for spec in environments
-                if spec.name in providers
+                spec.name: where.checked(spec, shape, study.image) for spec in environments if spec.name in providers
             }
     repeated = {spec.name for spec in environments if spec.control_of}
     if study.baseline not in providers or len(providers.keys() - repeated) < min(2, len(environments) - len(repeated)):
@@ -75,7 +99,59 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
             detail="\n".join(left_out),
             remedy="run `vtax doctor` to see what is missing and how to fix it",
         )
-    return Prepared(make_plan(study, room, providers, left_out=left_out), providers, problems)
+    plan = make_plan(study, room, providers, left_out=left_out, capacities=where.capacities)
+    return Prepared(plan, providers, problems)
+
+
+class Here:
+    """This machine, as far as plans depend on it."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+        self.room = capacity(host_facts())
+        self.capacities: Mapping[str, HostCapacity] = {}
+        self.providers: Mapping[str, Provider] = {}
+
+    def resolved(self, environments: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
+        found = [resolve(spec, self.paths) for spec in environments]
+        self.providers = {spec.name: provider(spec.provider, self.paths.runtime) for spec in found}
+        return found
+
+    def checked(self, spec: EnvironmentSpec, shape: ClusterShape, image: ImageSpec) -> tuple[Problem, ...]:
+        """Everything that keeps an environment from working here with this [image]."""
+        return checked(self.providers[spec.name], spec, shape, self.room, image)
+
+
+class There:
+    """The machines of a study. What providers say is that of the first; the others must say the same."""
+
+    def __init__(self, agents: Agents, study: Study) -> None:
+        self.agents, self.study = agents, study
+        refuse_one_machine_twice(facts_of(agents))
+        self.capacities = capacities_of(agents)
+        self.room = room_apart(study, common_capacity(self.capacities))
+        self.on: Mapping[str, Mapping[str, RemoteProvider]] = {}
+        self.providers: Mapping[str, Provider] = {}
+
+    def resolved(self, environments: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
+        self.on = providers_on(self.agents, environments, self.study)
+        if self.study.apart:
+            machines = self.study.machines
+            self.providers = {
+                spec.name: SpreadProvider(self.agents, self.on[spec.name], machines) for spec in environments
+            }
+        else:
+            self.providers = {spec.name: next(iter(self.on[spec.name].values())) for spec in environments}
+        return [spec.model_copy(update={"provider": self.providers[spec.name].name}) for spec in environments]
+
+    def checked(self, spec: EnvironmentSpec, shape: ClusterShape, image: ImageSpec) -> tuple[Problem, ...]:
+        """The same, on any of them."""
+        on = self.on[spec.name]
+        if self.study.apart:
+            nodes = placed(shape, placements(self.study)[0], self.capacities)
+            return (*unlike(spec.name, on), *self.providers[spec.name].check(spec, nodes, self.room))
+        own = on[next(iter(on))].workload_problems(spec) if image.workload else ()
+        return (*own, *unlike(spec.name, on), *problems_on(self.agents, on, spec, shape, self.capacities))
 
 
 def checked(
@@ -131,6 +207,7 @@ def cached_image(study: Study, paths: Paths) -> Image | None:
 
 def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
     """The root file system of a study, with its packages and its own image; what the cache lacks is made."""
+    refuse_unknown_packages(study, paths, listener)
     spec = study.image.workload
     own = workloads.ensure(paths.workloads, spec, listener) if spec else None  # sooner wrong than a root file system
     if own:
@@ -138,6 +215,18 @@ def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
     made = recipe.recipe(study.image, build.find_machine_mirror())
     image = derived.ensure(paths.images, made, study.packages, listener)
     return image.model_copy(update={"workload": own})
+
+
+def refuse_unknown_packages(study: Study, paths: Paths, listener: Listener) -> None:
+    """Raise UsageError for a package of the study that its Debian does not have, where it would have to be installed
+    first: asked in seconds, before anything is built, unpacked or copied."""
+    made = recipe.recipe(study.image, build.find_machine_mirror())
+    if derived.cached(paths.images, made, study.packages) is not None or build.missing():
+        return
+    built = build.cached(paths.images, made) is not None
+    named = (*study.packages, *(() if built else study.image.extra_packages))
+    if derived.additional(made, study.packages) or (named and not built):
+        derived.check(paths.images, made, named, listener)
 
 
 def base_image(spec: ImageSpec, paths: Paths, listener: Listener) -> Image:

@@ -36,7 +36,7 @@ def cluster_shape(study: Study, capacity: HostCapacity, clusters: int = 1) -> tu
         )
         for name in names
     )
-    return ClusterShape(nodes=nodes), _problems(nodes, capacity)
+    return ClusterShape(nodes=nodes), _problems(nodes, capacity, study.share_cpus)
 
 
 def dealt(wanted: Mapping[str, int], cpu_ids: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -72,11 +72,11 @@ def _auto_memory(workers: int, available: int) -> int:
     return max(MEMORY_STEP, min(AUTO_MEMORY_MOST, share // MEMORY_STEP * MEMORY_STEP))
 
 
-def _problems(nodes: Sequence[NodeShape], capacity: HostCapacity) -> tuple[Problem, ...]:
-    return (*_cpu_problems(nodes, len(capacity.cpu_ids)), *_memory_problems(nodes, capacity.memory_bytes))
+def _problems(nodes: Sequence[NodeShape], capacity: HostCapacity, share_cpus: bool) -> tuple[Problem, ...]:
+    return (*_cpu_problems(nodes, len(capacity.cpu_ids), share_cpus), *_memory_problems(nodes, capacity.memory_bytes))
 
 
-def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, ...]:
+def _cpu_problems(nodes: Sequence[NodeShape], available: int, share_cpus: bool) -> tuple[Problem, ...]:
     problems = []
     for node in nodes:
         if node.cpus > available:
@@ -88,12 +88,7 @@ def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, 
             )
     together = sum(node.cpus for node in nodes if node.role is Role.WORKER)
     if together > available and not problems:
-        problems.append(
-            Problem.blocker(
-                f"the workers need {together} CPUs together, but this machine offers {available}",
-                "use fewer workers or fewer CPUs: workers that share CPUs disturb each other",
-            )
-        )
+        problems.append(_crowded(nodes, together, available, share_cpus))
     shared = [node.name for node in nodes[1:] if set(node.cpu_ids) & set(nodes[0].cpu_ids)]
     if shared and not problems:
         problems.append(
@@ -103,6 +98,26 @@ def _cpu_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, 
             )
         )
     return tuple(problems)
+
+
+def _crowded(nodes: Sequence[NodeShape], together: int, available: int, share_cpus: bool) -> Problem:
+    """What workers that need more CPUs than there are come to."""
+    if not share_cpus:
+        return Problem.blocker(
+            f"the workers need {together} CPUs together, but this machine offers {available}",
+            "use fewer workers or fewer CPUs: workers that share CPUs disturb each other; `share_cpus = true` in "
+            "[nodes] allows it, for studies of how things grow with nodes",
+        )
+    larger = [node for node in nodes if node.cpus > 1]
+    if larger:
+        return Problem.blocker(
+            f"nodes that share CPUs have one CPU each, and {larger[0].name} has {larger[0].cpus}",
+            "set cpus = 1 for all nodes, or leave `share_cpus` out",
+        )
+    return Problem.warning(
+        f"{len(nodes)} nodes share {available} CPU{'s' if available > 1 else ''} (`share_cpus`), with one rank each",
+        "what several nodes do at once measures the sharing too, equally in every environment",
+    )
 
 
 def _memory_problems(nodes: Sequence[NodeShape], available: int) -> tuple[Problem, ...]:

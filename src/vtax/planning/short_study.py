@@ -24,6 +24,7 @@ WORKER = "worker1"
 METRIC_FORM = "NAME=REGEX UNIT, such as 'tps=tps = ([0-9.]+) 1/s'"
 BETTER = ("higher", "lower")
 PLAIN = re.compile(r"[^a-z0-9]+")
+BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)  # a key that TOML takes without quotation marks
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,20 @@ def study_text(request: Request) -> str:
         "iterations": ITERATIONS,
         **({"packages": list(request.packages)} if request.packages else {}),
         **({"files": [_file(name) for name in request.files]} if request.files else {}),
+        # an image's own directory is not where files are copied to
+        **({"directory": "{dir}"} if request.files and request.image else {}),
         "run": run if request.command else {key: value for key, value in run.items() if key != "command"},
         "metrics": [_metric(text, timed=request.seconds is not None) for text in request.metrics],
     }
     top: dict[str, Any] = {"name": "measure", "baseline": names[0], "margin": 0.05}
     top |= {"looks": list(LOOKS)} if request.rounds is None else {"rounds": request.rounds}
-    lines = [f"{key} = {_toml(value)}" for key, value in top.items()]
+    lines = [f"{key} = {toml_value(value)}" for key, value in top.items()]
     for name in names:
-        lines += ["", f"[environments.{name}]", *(f"{key} = {_toml(value)}" for key, value in known[name].items())]
+        lines += ["", f"[environments.{name}]", *(f"{key} = {toml_value(value)}" for key, value in known[name].items())]
     lines += ["", "[nodes]", "workers = 1"]
     if request.image:
-        lines += ["", "[image.workload]", f"from = {_toml(request.image)}"]
-    lines += ["", "[[benchmarks]]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]
+        lines += ["", "[image.workload]", f"from = {toml_value(request.image)}"]
+    lines += ["", "[[benchmarks]]", *(f"{key} = {toml_value(value)}" for key, value in entry.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -140,10 +143,14 @@ def _label(program: str, taken: str) -> str:
     return plain if plain[:1].isalpha() and plain != taken else f"run-{plain}".rstrip("-")
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
     """A value on one line of TOML."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_toml(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{_toml_key(str(key))} = {toml_value(one)}" for key, one in value.items()) + " }"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows it as it is, TOML does not
+
+
+def _toml_key(key: str) -> str:
+    return key if BARE.fullmatch(key) else json.dumps(key)

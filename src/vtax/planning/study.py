@@ -52,6 +52,16 @@ def load(path: Path) -> Study:
     return of_text(text, str(path), path.parent)
 
 
+def with_machines(study: Study) -> Study:
+    """A study that has machines. Raises UsageError for one that is for this machine."""
+    if not study.machines:
+        raise UsageError(
+            f"the study {study.name} has no machines: it is for this one",
+            remedy="leave --machines out, or add a table [machines.NAME] with its `ssh` to the study",
+        )
+    return study
+
+
 def of_text(text: str, source: str, directory: Path) -> Study:
     """The study in `text`, whose files and own image are looked for from `directory`. Raises StudyError."""
     return with_files(based(parse(text, source), directory), directory, source)
@@ -150,6 +160,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         cpus=fixed(table.nodes.cpus),
         memory_bytes=fixed(table.nodes.memory),
         disk_bytes=fixed(table.nodes.disk),
+        share_cpus=table.nodes.share_cpus,
         overrides=overrides,
         shared_path=table.shared.path,
         image=ImageSpec(
@@ -164,7 +175,10 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         benchmarks=entries,
         ladder=tuple(table.ladder),
         machines={
-            name: MachineSpec(ssh=one.ssh, directory=one.directory or "") for name, one in table.machines.items()
+            name: MachineSpec(
+                ssh=one.ssh, directory=one.directory or "", address=one.address or "", shared=one.shared or ""
+            )
+            for name, one in table.machines.items()
         },
         place=table.nodes.place,
         scores=tuple(score.spec for score in table.scores),
@@ -253,6 +267,8 @@ def _benchmarks(
             mistakes += _never_run(path, tuple(table.scopes or benchmark.default_scopes), table.nodes)
             if table.one_way and Scope.PAIRS not in (table.scopes or benchmark.default_scopes):
                 mistakes.append(Mistake(f"{path}.one_way", 'only scope "pairs" has two directions', "leave it out"))
+            if table.all_pairs and Scope.PAIRS not in (table.scopes or benchmark.default_scopes):
+                mistakes.append(Mistake(f"{path}.all_pairs", 'only scope "pairs" has pairs of nodes', "leave it out"))
             if Scope.PROVISIONING in (table.scopes or benchmark.default_scopes):
                 mistakes += _comes_with_clusters(path, table)
             spec = BenchmarkSpec(
@@ -265,6 +281,7 @@ def _benchmarks(
                 load=table.load,
                 alone=table.alone,
                 one_way=table.one_way,
+                all_pairs=table.all_pairs,
                 exploratory=table.exploratory,
                 sweep_of=sweep_of,
                 point=point,

@@ -74,24 +74,33 @@ class NodeOverride(Table):
     disk: Size | None = None
 
 
+Place = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]  # a directory of a machine
+
+
 class MachineTable(Table):
     """A machine that clusters are created on: `ssh` is what one gives to the command `ssh`. Without any
-    `[machines.NAME]` it is this machine. vtax keeps its files in `directory` there."""
+    `[machines.NAME]` it is this machine. vtax keeps its files in `directory` there. Where clusters have nodes on
+    several machines, `address` is the one by which the others reach it, and `shared` a directory of it that all of
+    them see."""
 
     ssh: Destination
-    directory: Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")] | None = None
+    directory: Place | None = None
+    address: Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$")] | None = None
+    shared: Place | None = None
 
 
 class NodesTable(Table):
     """One master and `workers` workers, each with `cpus`, `memory` and `disk`, unless `overrides.<node>` differs.
 
     `place` is for several machines: whole clusters "together" on each of them in turn, "spread" with each node on a
-    machine alone, or a table with the machine of every node."""
+    machine alone, or a table with the machine of every node. With `share_cpus`, more workers than the machine has CPUs
+    share them, one CPU and so one rank each."""
 
     workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 2
     cpus: Literal["auto"] | Count = "auto"
     memory: SizeOrAuto = "auto"
     disk: SizeOrAuto = "auto"
+    share_cpus: bool = False
     place: Literal["together", "spread"] | dict[Name, Name] = TOGETHER
     overrides: dict[str, NodeOverride] = Field(default_factory=dict)
 
@@ -167,6 +176,7 @@ class BenchmarkTable(BaseModel):
     load: str = ""
     alone: bool = True
     one_way: bool = False
+    all_pairs: bool = False
     exploratory: bool = False
     matrix: dict[str, list[str | int | float]] = Field(default_factory=dict)
 

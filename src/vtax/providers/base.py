@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from vtax.facts.perf import Subject
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
+from vtax.model.link import Link
 from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.record import Record
@@ -45,13 +46,18 @@ class Options(Record):
 
 @dataclass(frozen=True)
 class Site:
-    """Where the files of one cluster are on this machine, and which campaign it belongs to."""
+    """Where the files of one cluster are on this machine, and which campaign it belongs to.
+
+    With a `link` the cluster has nodes on other machines too, and what is created here is a part of it, with the nodes
+    of the shape. `keys` then has the public keys of all nodes.
+    """
 
     campaign: str  # the label
     directory: Path  # keys, configuration and run-time files of this cluster, readable only by its owner
     image: Image
     keys: Path  # the cluster's SSH keys
     paused: bool = False  # whether the cluster is paused between its trials, for minutes
+    link: Link | None = None  # the network to the nodes on other machines, where there are any
 
     def console(self, node: str) -> Path:
         """The log of a node's console, where nodes have one."""
@@ -106,7 +112,7 @@ class Cluster:
     shape: ClusterShape
     nodes: tuple[Node, ...]
     capabilities: Capabilities
-    launcher: Mpirun
+    launcher: Launcher
     shared_path: str
     commands: tuple[tuple[str, ...], ...] = field(default=())
     notes: tuple[str, ...] = ()  # sentences of the provider for the cell's record, in addition to the checks
@@ -119,6 +125,12 @@ class Cluster:
         None  # of nodes; None: they are not on this machine
     )
     creations: Mapping[str, Creation] = field(default_factory=dict)  # of nodes, where this process created them
+    link: Link | None = None  # the network between the machines of its nodes, where these are several
+
+    @property
+    def one_directory(self) -> bool:
+        """Whether all nodes see one shared directory: those on several machines only where these share one."""
+        return self.link is None or bool(self.link.shared)
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
@@ -171,6 +183,7 @@ class Provider(Protocol):
         tuple[str, ...]
     ]  # programs of which one process runs one node; () where nodes have no such process
     install_hint: str  # how to make it work where it does not
+    in_parts: ClassVar[bool] = False  # whether it can make a part of a cluster whose other nodes are elsewhere
 
     @property
     def provision_estimate_s(self) -> float: ...
@@ -187,7 +200,7 @@ class Provider(Protocol):
         """Whether the nodes are emulated in software on this machine, so that they are not compared."""
         return False
 
-    def launcher(self, options: Any) -> Mpirun:
+    def launcher(self, options: Any) -> Launcher:
         """How MPI programs start on this provider's clusters. Pure: the plan needs it."""
         ...
 

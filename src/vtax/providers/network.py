@@ -15,15 +15,18 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from vtax.cluster.seed import SSH
 from vtax.errors import CommandError, ProvisionError
 from vtax.model.finding import Problem
+from vtax.model.nodes import ClusterShape
 from vtax.model.trial import CommandResult
-from vtax.providers.base import Commands, Leftover, elsewhere
+from vtax.providers.base import Commands, Leftover, Site, elsewhere
 from vtax.transport import process
 
 NAMESPACES = Path("/run/netns")  # where iproute2 keeps those with a name
 PREFIX = "vtax-"
 BRIDGE = "bridge"
+OWN = "/proc/self/ns/net"  # the namespace of whatever opens it
 INTERFACE = "eth0"  # of a node
 SUBNET = "10.214.0"  # of every cluster's own network, which nothing outside it sees
 PROGRAMS = {"ip": "iproute2", "sysctl": "procps"}
@@ -44,9 +47,25 @@ def path_of(label: str, part: str = "") -> Path:
     return NAMESPACES / name_of(label, part)
 
 
-def addresses(names: Sequence[str]) -> Mapping[str, str]:
+def addresses(names: Sequence[str], prefix: str = SUBNET) -> Mapping[str, str]:
     """Fixed addresses: .10, .11, ... in the order of the nodes."""
-    return {name: f"{SUBNET}.{10 + number}" for number, name in enumerate(names)}
+    return {name: f"{prefix}.{10 + number}" for number, name in enumerate(names)}
+
+
+def places(site: Site, shape: ClusterShape) -> Mapping[str, str]:
+    """The addresses of all nodes of the cluster, those on other machines included."""
+    return site.link.places if site.link else addresses([node.name for node in shape.nodes])
+
+
+def slots(site: Site, shape: ClusterShape) -> Mapping[str, int]:
+    """The CPUs of all nodes of the cluster, those on other machines included."""
+    return site.link.slots if site.link else {node.name: node.cpus for node in shape.nodes}
+
+
+def ssh_port(site: Site) -> int:
+    """Where the nodes' SSH servers listen: on the machine's own network not where its own server does."""
+    between = site.link.interconnect if site.link else None
+    return between.port if between and between.kind == "host" else SSH
 
 
 def namespace(label: str, directory: Path, part: str = "") -> Commands:
@@ -71,17 +90,18 @@ def bridge(label: str, directory: Path, part: str = "") -> Commands:
     )
 
 
-def node(label: str, directory: Path, name: str, address: str) -> Commands:
+def node(label: str, directory: Path, name: str, address: str, mtu: int | None = None) -> Commands:
     """What makes the namespace of a node, connected with the bridge in that of part `BRIDGE`. The port of the bridge
-    has the node's name (at most 15 characters, as for every interface)."""
+    has the node's name (at most 15 characters, as for every interface). `mtu` is that of the node, None the usual."""
     inside, outside = name_of(label, name), name_of(label, BRIDGE)
+    size = () if mtu is None else ("mtu", str(mtu))
     return (
         *namespace(label, directory, name),
         ("ip", "netns", "exec", inside, "sysctl", "-q", "-e", "-w", *OF_A_NODE),
         ("ip", "-n", outside, "link", "add", "name", name, "type", "veth", "peer", "name", INTERFACE, "netns", inside),
         ("ip", "-n", outside, "link", "set", "dev", name, "master", BRIDGE, "up"),
         ("ip", "-n", inside, "address", "add", f"{address}/24", "dev", INTERFACE),
-        ("ip", "-n", inside, "link", "set", INTERFACE, "up"),
+        ("ip", "-n", inside, "link", "set", INTERFACE, *size, "up"),
     )
 
 

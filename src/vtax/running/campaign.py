@@ -10,11 +10,13 @@ from vtax.errors import TrialsFailed
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import CampaignStarted, Listener, Notice, ignore
+from vtax.machines.agent import Agent
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
 from vtax.providers.base import Provider
 from vtax.running.cell import Running
 from vtax.running.clock import Clock
+from vtax.running.fleet import Fleet
 from vtax.running.provision import prepare
 from vtax.running.rounds import Rounds
 from vtax.running.sites import sites
@@ -34,10 +36,13 @@ def execute(
     listener: Listener,
     interim: InterimAnalysis | None = None,
     budget_s: float | None = None,
+    agents: Mapping[str, Agent] | None = None,
 ) -> None:
     """Run every trial of the plan that has no record yet, until all is settled at a planned interim analysis, the
     budget does not hold another round, or the plan is done. `interim` also reports intervals when a round is over
     and nothing runs; without it nothing but the budget ends a campaign early.
+
+    With `agents`, the plan is for these machines, which work at the same time, each in the order of the plan.
 
     Raises TrialsFailed at the end when some failed.
     """
@@ -62,9 +67,17 @@ def execute(
         listener(Notice(f"this machine's clock is {format_seconds(wall.behind_s)} behind the last trial; {GOES_ON}"))
     looks = Looks(campaign, plan, interim, clock.remaining_s, budget_s, listener)
     readings = interim.readings if interim is not None else Readings(campaign)
+    if agents:
+        fleet = Fleet(campaign, plan, agents, image, readings, clock, listener, wall)
+        if not plan.study.apart:
+            fleet.run(pending, looks, interim)
+            _finish(campaign, readings)
+            return
+        fleet.hold()  # the cells are run from here, one after the other
     with sites(campaign.directory, str(campaign.about()["id"]), plan, runtime, image) as places:
         due = {cell.environment for cell in plan.cells if pending[cell.id]}
-        prepare([spec for spec in plan.environments if spec.name in due], providers, plan.shape, image)
+        if not agents:
+            prepare([spec for spec in plan.environments if spec.name in due], providers, plan.shape, image)
         rounds = Rounds(Running(plan, readings, providers, places, clock, listener, wall))
         for number, group in groupby(plan.cells, key=lambda cell: cell.round):
             cells = list(group)

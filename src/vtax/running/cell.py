@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, PauseError, ProvisionError, StoreError
-from vtax.evaluation.readings import Readings
 from vtax.events import CellFinished, CellStarted, ClusterReady, Listener, Notice, TrialFinished, TrialStarted
 from vtax.facts.host import host_facts
 from vtax.facts.machine import machine_counters, machine_delta
@@ -16,14 +15,15 @@ from vtax.model.cluster import CellRecord
 from vtax.model.nodes import Scope
 from vtax.model.plan import Cell, Plan, PlannedTrial, Work
 from vtax.model.trial import Pause, Status
+from vtax.planning.placement import shape_in
 from vtax.providers import runners
 from vtax.providers.base import Cluster, Provider, Site
 from vtax.running import startup
-from vtax.running.clock import Clock
 from vtax.running.pausing import Pauses
 from vtax.running.provision import Ready, destroy, provision
 from vtax.running.trial import not_run, run_trial
 from vtax.running.wall import Now
+from vtax.running.writing import Readings, Remaining
 from vtax.transport.parallel import each
 
 ASK_S = 20.0
@@ -40,7 +40,7 @@ class Running:
     readings: Readings
     providers: Mapping[str, Provider]
     sites: Mapping[str, Site]
-    clock: Clock
+    clock: Remaining
     listener: Listener
     wall: Now
     slowly_paused: set[str] = field(default_factory=set)  # environments of which that was said
@@ -55,7 +55,7 @@ class CellRun:
         self.provider, self.site = running.providers[cell.environment], running.sites[cell.environment]
         self.pending = tuple(trial for trial in pending if not self._work(trial).provisioning)
         self.noted = tuple(trial for trial in pending if self._work(trial).provisioning)  # when a cluster is gone
-        self.instance = 1 + sum(record.cell == cell.id for record in self.campaign.cells())
+        self.instance = 1 + self.campaign.instances(cell.id)
         self.last_instance = self.instance + INSTANCES - 1
         self.ready: Ready | None = None  # None while there is no cluster
         self.pauses: Pauses | None = None
@@ -79,7 +79,7 @@ class CellRun:
     def bring_up(self) -> None:
         """Create, verify and settle a cluster. A failure is recorded, and then this cell has none any more; raises
         StoreError alone."""
-        began, before, counted = self.running.wall(), time.monotonic(), startup.counters(self.plan.shape)
+        began, before, counted = self.running.wall(), time.monotonic(), self._counters()
         try:
             self.ready = self._provision()
         except FAILURES as error:
@@ -200,9 +200,13 @@ class CellRun:
         if self.instance > self.last_instance:
             self.failure = why
 
+    def _counters(self) -> dict[str, float]:
+        """What this machine has counted so far; nothing where the nodes are on others."""
+        return {} if self.cell.placement else startup.counters(self.plan.shape)
+
     def _settle(self) -> Mapping[str, float]:
         """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
-        before, began = machine_counters(), time.monotonic()
+        before, began = {} if self.cell.placement else machine_counters(), time.monotonic()
         time.sleep(max(self.plan.study.settle_s, IDLE_S))
         return {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
 
@@ -211,11 +215,12 @@ class CellRun:
         return provision(
             self.provider,
             next(spec for spec in self.plan.environments if spec.name == self.cell.environment),
-            self.plan.shape,
+            shape_in(self.plan, self.cell) if self.cell.placement else self.plan.shape,
             self.plan.study.shared_path,
             self.site,
             [scope for scope in (Scope.WORKERS, Scope.CLUSTER) if scope in scopes],
             lambda attempt, consoles: self._keep_logs(consoles, f".failed-{attempt}"),
+            self.plan.study.seed,
         )
 
     def _keep_logs(self, consoles: Mapping[str, Path], attempt: str = "") -> None:
@@ -256,7 +261,7 @@ class CellRun:
             provision_s=took_s,
             commands=ready.cluster.commands if ready else (),
             facts=ready.facts if ready else (),
-            host_facts=host_facts(runners=runners()),
+            host_facts={} if self.cell.placement else host_facts(runners=runners()),
             checks=ready.checks if ready else (),
             paused=self.others,
             not_interleaved=self.not_interleaved,

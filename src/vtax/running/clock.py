@@ -27,6 +27,7 @@ class Clock:
         }
         self.environment = {cell.id: cell.environment for cell in plan.cells}
         self.round = {cell.id: cell.round for cell in plan.cells}
+        self.machine = {cell.id: cell.machine for cell in plan.cells}
         self.said: dict[str, float] = {}
         self.took: dict[str, float] = {}
 
@@ -42,12 +43,13 @@ class Clock:
         self.cost[cell] = 0.0
 
     def remaining_s(self, until: int | None = None) -> float:
-        """What is left, or what is left up to and with a round."""
-        total = 0.0
+        """What is left, or what is left up to and with a round, of the machine with most of it."""
+        total = dict.fromkeys(self.machine.values(), 0.0)
         for cell, seconds in self.left.items():
             if until is not None and self.round[cell] > until:
                 continue
             name = self.environment[cell]
             truth = self.took[name] / self.said[name] if self.said.get(name, 0.0) > 5 else 1.0
-            total += (self.cost[cell] if seconds else 0.0) + sum(clocked + busy * truth for clocked, busy in seconds)
-        return total
+            left_s = sum(clocked + busy * truth for clocked, busy in seconds)
+            total[self.machine[cell]] += (self.cost[cell] if seconds else 0.0) + left_s
+        return max(total.values(), default=0.0)

@@ -101,7 +101,13 @@ def _make(prepared: Prepared, study: Study, site: Site, paths: Paths) -> SavedCl
     spec = prepared.plan.environments[0]
     try:
         ready = provision(
-            prepared.providers[spec.name], spec, prepared.plan.shape, study.shared_path, site, [Scope.WORKERS]
+            prepared.providers[spec.name],
+            spec,
+            prepared.plan.shape,
+            study.shared_path,
+            site,
+            [Scope.WORKERS],
+            seed=study.seed,
         )
     except BaseException:
         remove_campaign(site.keys.parent)

@@ -66,13 +66,14 @@ def provision(
     site: Site,
     scopes: Sequence[Scope],
     keep: Keep = keep_nothing,
+    seed: int = 0,
 ) -> Ready:
-    """Create and verify. Raises ProvisionError or NotMatched after destroying what was made; `keep` gets the consoles
-    of every failed attempt, before they are removed."""
+    """Create and verify; of many nodes, `seed` chooses some of the checks. Raises ProvisionError or NotMatched after
+    destroying what was made; `keep` gets the consoles of every failed attempt, before they are removed."""
     clock = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _attempt(provider, spec, shape, shared_path, site, scopes, clock, partial(keep, attempt))
+            return _attempt(provider, spec, shape, shared_path, site, scopes, clock, partial(keep, attempt), seed)
         except NotMatched:
             raise
         except (ProvisionError, CommandError):
@@ -90,11 +91,12 @@ def _attempt(
     scopes: Sequence[Scope],
     clock: float,
     keep: Callable[[Mapping[str, Path]], None],
+    seed: int,
 ) -> Ready:
     site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         cluster = provider.create(spec, shape, shared_path, site)
-        seen, checks = verify(cluster, parallel_targets(cluster, scopes), site.image.workload)
+        seen, checks = verify(cluster, parallel_targets(cluster, scopes), site.image.workload, seed)
         facts = tuple(
             NodeFacts(node=one.node, values={**one.values, **cluster.facts.get(one.node, {})}) for one in seen
         )

@@ -42,6 +42,17 @@ class Started:
     service: Service
     running: Background
 
+    def lost(self) -> str:
+        """Why what it serves cannot go on; "" while it is as it must be, or has ended as the study allows."""
+        if reason := self.running.too_long():
+            return f"{called(self.step)} on {self.node}: {reason}"
+        code = self.running.exit_code()
+        return "" if code is None or self.may_end(code) else f"{called(self.step)} on {self.node} has ended"
+
+    def may_end(self, code: int) -> bool:
+        """Whether it may end by itself like this: only with an exit code that the study names."""
+        return self.service.exits is not None and code in self.service.exits
+
 
 class Services:
     """The services of one trial. Methods return why something is not as it must be; "" when it is."""
@@ -77,6 +88,8 @@ class Services:
         while (left_s := deadline - time.monotonic()) > 0:
             if reason := one.running.too_long():
                 return f"{called(one.step)} on {one.node}: {reason}"
+            if reason := self.gone(but=one):
+                return f"{called(one.step)} on {one.node} is not waited for any longer: {reason}"
             ended = one.running.ended()  # asked first: what it printed last counts
             lacks = self._lacks(one, ready, transport, left_s)
             if not lacks:
@@ -107,14 +120,9 @@ class Services:
         asked = transport.run(("sh", "-s", f"{port}", f"{tries}"), timeout_s=ASK_S, stdin=PORT)
         return asked.exit_code == 0
 
-    def gone(self) -> str:
+    def gone(self, but: Started | None = None) -> str:
         """Why what they serve has to end now; "" while all are as they must be. `stop` says more about it."""
-        for one in self.started:
-            if reason := one.running.too_long():
-                return f"{called(one.step)} on {one.node}: {reason}"
-            if one.service.exits is None and one.running.ended():
-                return f"{called(one.step)} on {one.node} has ended"
-        return ""
+        return next((reason for one in self.started if one is not but and (reason := one.lost())), "")
 
     def stop(self) -> tuple[list[StepRecord], str]:
         """Stop all of them, the last one first. Returns their records, and why one did not last or end as it should.
@@ -138,7 +146,7 @@ class Services:
                 how = f"was ended: {result.stopped}"
             elif result.timed_out and 128 + signal.SIGKILL not in good:
                 how = f"ignored {one.service.stop} for {one.service.stop_s:g} s and was killed"
-            elif ended_itself and (one.service.exits is None or code not in good):
+            elif ended_itself and not one.may_end(code):
                 how = f"ended while it was needed, with exit code {code}"
             elif not result.timed_out and code not in good:
                 how = f"ended with exit code {code} when it was stopped"

@@ -15,7 +15,7 @@ from vtax.model.trial import TrialRecord
 from vtax.providers.base import Cluster, Creation
 from vtax.running.trial import without_command
 from vtax.running.wall import Now
-from vtax.store import Campaign
+from vtax.running.writing import Writing
 
 FILE = "startup.json"
 MEMORY_IS = (
@@ -58,7 +58,7 @@ def _noted(creation: Creation | None) -> dict[str, float]:
 
 
 def write(
-    campaign: Campaign, plan: Plan, cell: Cell, trial: PlannedTrial, seen: Provisioned, destroy_s: float
+    campaign: Writing, plan: Plan, cell: Cell, trial: PlannedTrial, seen: Provisioned, destroy_s: float
 ) -> TrialRecord:
     """Record what is known of a cluster that has been destroyed, as the output of a trial."""
     content = {"nodes": seen.nodes, "memory_is": MEMORY_IS, "destroy_s": destroy_s}

@@ -12,7 +12,7 @@ from vtax.errors import CommandError
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Load, Step
 from vtax.model.trial import Status, StepRecord
-from vtax.providers.base import Cluster
+from vtax.providers.base import SCRATCH, Cluster
 from vtax.running.outputs import CARRY_S, called, fetched, names_of, record_of, tail, tail_of
 from vtax.transport.base import Background, Transport
 from vtax.transport.parallel import each
@@ -53,7 +53,7 @@ def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:
         f"printf %s {shlex.quote(file.content)} >{shlex.quote(file.name)}\n" for file in step.inputs if not file.sha256
     )  # not a here-document: it would add a line end, and end at a line of the content
     contents = {file.name: kept(file.sha256) for file in step.inputs if file.sha256}
-    for node in step.nodes:
+    for node in placed_on(step, target):
         transport = transport_of(cluster, step, node, target)
         script = f"set -e\n{removed}{written}"
         result = transport.run(("sh", "-s"), timeout_s=CARRY_S, directory=target.directory, stdin=script)
@@ -61,6 +61,13 @@ def prepare(cluster: Cluster, step: Step, target: Target, kept: Kept) -> None:
             raise CommandError(f"{node}: the files of the trial cannot be written", detail=result.stderr)
         for name, content in contents.items():
             _carry(transport, target.directory, node, name, content)
+
+
+def placed_on(step: Step, target: Target) -> tuple[str, ...]:
+    """The nodes that need the files of a step: a parallel program without a directory that all its nodes see finds them
+    on each, in a directory of the same name."""
+    apart = target.directory.startswith(f"{SCRATCH}/")
+    return tuple(dict.fromkeys((*step.nodes, *used_by(step, target)))) if apart else step.nodes
 
 
 def files_of(step: Step) -> tuple[str, ...]:

@@ -182,7 +182,8 @@ class _Trial:
     def _counted(self, visits: Visits | None) -> dict[str, object]:
         """Run it, between two readings of the machine's counters."""
         cpus = sorted({cpu for node in self.target.nodes for cpu in node.cpu_ids})
-        machine = machine_counters(cpus)
+        elsewhere = self.cluster.link is not None  # then this machine's counters say nothing of the nodes
+        machine = {} if elsewhere else machine_counters(cpus)
         started, clock = self.wall(), time.monotonic()
         background: list[steps.BackgroundStep] = []
         load: list[steps.BackgroundStep] = []
@@ -247,10 +248,11 @@ def not_run(
     place: Path,
     plan_sha256: str = "",
     wall: Now = time.time,
+    status: Status = Status.NOT_RUN,
 ) -> TrialRecord:
-    """The record of a trial that had no cluster."""
+    """The record of a trial that had no cluster, or of which nothing is left."""
     blank = _blank(cell, trial, work, plan_sha256)
-    return _written(blank.model_copy(update={"failure": reason, "started": wall()}), place)
+    return _written(blank.model_copy(update={"failure": reason, "started": wall(), "status": status}), place)
 
 
 def without_command(
@@ -292,6 +294,7 @@ def _blank(cell: Cell, trial: PlannedTrial, work: Work, plan_sha256: str) -> Tri
         id=trial.id,
         environment=cell.environment,
         round=cell.round,
+        machine=cell.machine_of(work.target.names),
         cell=cell.id,
         work=work.id,
         benchmark=work.benchmark,

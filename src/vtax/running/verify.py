@@ -7,53 +7,48 @@ from __future__ import annotations
 
 import re
 import secrets
-import shlex
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from vtax import tools
 from vtax.errors import NotMatched, ProvisionError
 from vtax.facts import node as node_facts
+from vtax.facts.cpu import cpu_list
 from vtax.facts.memory import kernel_keeps
 from vtax.facts.sections import MARK
-from vtax.launchers.mpirun import ranks_for
 from vtax.model.cluster import NodeFacts, Workload
 from vtax.model.nodes import NodeShape, Scope, Target
 from vtax.providers import overlay
 from vtax.providers.base import SCRATCH, WORKLOAD, Cluster
+from vtax.running import peers
+from vtax.running.crossing import crosses
+from vtax.running.placement import Outcome, placement
 from vtax.transport.parallel import each
 from vtax.units import format_bytes
 
 CHECK_S = 60.0
-Outcome = tuple[list[str], list[str]]  # sentences of checks that passed, and of checks that failed
 PAGE = 4096
 QUOTA_STEP = 1e-4  # CPUs: a quota is whole microseconds
 SSH_FAILED = 255  # the exit code of ssh itself, when there is no connection
 PLACE = "/vtax-placement"
-RANK = re.compile(r"^vtax-rank-at (\S+) (\d+) (\S+)$", re.MULTILINE)
-PRINT_RANK = (  # with no process besides the shell: there may be many ranks, and emulated CPUs
-    "read -r host </proc/sys/kernel/hostname; while read -r name value; do case $name in "
-    'Cpus_allowed_list:) echo "vtax-rank-at $host $OMPI_COMM_WORLD_RANK $value";; esac; done </proc/self/status'
-)
 
 
 def verify(
-    cluster: Cluster, targets: Sequence[Target], workload: Workload | None = None
+    cluster: Cluster, targets: Sequence[Target], workload: Workload | None = None, seed: int = 0
 ) -> tuple[tuple[NodeFacts, ...], tuple[str, ...]]:
     """The facts of every node and the checks that passed. `targets` are the node sets of parallel programs, `workload`
-    is the study's own image.
+    is the study's own image, `seed` chooses between which nodes of many SSH is checked.
 
     Raises NotMatched with everything that differs from the plan.
     """
-    facts, peers = _examined(cluster)
-    outcomes = [_limits(cluster, facts), peers]
+    facts, examined = _examined(cluster, seed)
+    outcomes = [_limits(cluster, facts), examined, crosses(cluster, facts)]
     if workload is not None:
         outcomes.append(_own_image(cluster, facts, workload))
     _refuse(cluster, outcomes)
     # Only now, because these write files, and the nodes had to be empty.
     checks: list[Callable[[], Outcome]] = [partial(_shared, cluster)]
-    checks += [partial(_placement, cluster, target) for target in targets]
+    checks += [partial(placement, cluster, target) for target in targets]
     outcomes += each(lambda check: check(), checks)
     _refuse(cluster, outcomes)
     return facts, tuple(line for passed, _ in outcomes for line in passed)
@@ -66,15 +61,27 @@ def _refuse(cluster: Cluster, outcomes: Sequence[Outcome]) -> None:
         raise NotMatched(
             f"environment {cluster.environment.name!r} is up, but not as planned",
             detail="\n".join(wrong),
-            remedy="nothing was measured; run `vtax doctor` to see what this machine can limit",
+            remedy=f"nothing was measured; {_remedy(cluster)}",
         )
+
+
+def _remedy(cluster: Cluster) -> str:
+    if cluster.link is None:
+        return "run `vtax doctor` to see what this machine can limit"
+    between = cluster.link.interconnect
+    what = "UDP" if between.kind == "vxlan" else "any TCP"
+    return (
+        f"between machines, a firewall must let {what} port {between.port} through, and the network carry packets of "
+        f"{min(one.mtu for one in between.uplinks.values())} bytes; `vtax doctor --machines` shows what they can limit"
+    )
 
 
 def parallel_targets(cluster: Cluster, scopes: Sequence[Scope]) -> tuple[Target, ...]:
     """The targets of parallel programs among `scopes`, with their own directory for this check."""
     nodes = {Scope.WORKERS: cluster.shape.workers, Scope.CLUSTER: cluster.shape.nodes}
+    root = cluster.shared_path if cluster.one_directory else SCRATCH
     return tuple(
-        Target(scope=scope, nodes=nodes[scope], directory=f"{cluster.shared_path}{PLACE}-{scope.value}")
+        Target(scope=scope, nodes=nodes[scope], directory=f"{root}{PLACE}-{scope.value}")
         for scope in (Scope.WORKERS, Scope.CLUSTER)
         if scope in scopes
     )
@@ -116,7 +123,7 @@ def cpus_differ(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list[st
     if seen is None:
         return ["the CPUs that it may use are unknown"]
     wanted = set(range(shape.cpus)) if own_kernel else set(shape.cpu_ids)
-    if _cpu_set(str(seen)) != wanted:
+    if set(cpu_list(str(seen))) != wanted:
         return [f"may use CPUs {seen}, but the plan has {','.join(map(str, sorted(wanted)))}"]
     return []
 
@@ -149,31 +156,19 @@ def memory_differs(shape: NodeShape, facts: NodeFacts, own_kernel: bool) -> list
     return []
 
 
-def _cpu_set(text: str) -> set[int]:
-    cpus: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        cpus |= set(range(int(first), int(last or first) + 1))
-    return cpus
-
-
-def _examined(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
+def _examined(cluster: Cluster, seed: int) -> tuple[tuple[NodeFacts, ...], Outcome]:
     """One script on every node, all at the same time: its facts, whether it is new (without files of an earlier
-    cluster), and whether it finds every other node by name and can log in there."""
+    cluster), and whether it finds every other node by name and can log in to those that it should."""
     addresses = {node.name: node.address for node in cluster.nodes}
     separate = cluster.capabilities.separate_nodes
     places = (SCRATCH, cluster.shared_path)
-    wait_s = 10 * cluster.timeout_factor
+    wait_s = (peers.LOGIN_S + len(addresses)) * cluster.timeout_factor
+    servers = peers.logins(list(addresses), seed)
 
     def ask(name: str) -> tuple[NodeFacts, list[str]]:
         others = {other: at for other, at in addresses.items() if separate and other != name}
-        calls = "\n".join(
-            f"( echo vtax-name {other} $(getent hosts {other}); "
-            f"ssh -o BatchMode=yes -o ConnectTimeout={wait_s:.0f} root@{other} echo vtax-login {other} ) "
-            "2>&1 </dev/null &"
-            for other in others
-        )
         look = f'find {" ".join(places)} -mindepth 1 2>&1 | while read -r line; do echo "vtax-holds $line"; done'
+        calls = peers.script(list(others), servers[name] if separate else (), wait_s)
         script = f"{look}\n{calls}\nwait\n{node_facts.script(*places, tools.packages(), tools.hashed())}"
         result = cluster.node(name).transport.run(("sh", "-s"), timeout_s=CHECK_S, stdin=script)
         if result.exit_code == SSH_FAILED and not result.stdout:
@@ -182,29 +177,22 @@ def _examined(cluster: Cluster) -> tuple[tuple[NodeFacts, ...], Outcome]:
                 detail=result.stderr.strip(),
                 remedy="has it ended? does another program remove clusters here?",
             )
-        before_the_facts = result.stdout.partition(f"\n{MARK}")[0]
-        return node_facts.parse(name, result.stdout, *places), peers_differ(name, others, before_the_facts)
+        said = result.stdout.partition(f"\n{MARK}")[0]
+        mistakes = [*not_new(name, said), *peers.wrong(name, others, servers[name], said)]
+        return node_facts.parse(name, result.stdout, *places), mistakes
 
     asked = each(ask, list(addresses))
     wrong = [line for _, lines in asked for line in lines]
     passed = [f"{SCRATCH} and {cluster.shared_path} are empty"]
     if separate:
-        passed.append(f"names and SSH between all {len(addresses) * (len(addresses) - 1)} pairs of nodes")
+        passed.append(peers.sentence(servers, seed))
     return tuple(facts for facts, _ in asked), ([] if wrong else passed, wrong)
 
 
-def peers_differ(name: str, addresses: Mapping[str, str], text: str) -> list[str]:
-    """What is wrong in a node's answer: existing files, names that it does not find, logins that fail."""
+def not_new(name: str, text: str) -> list[str]:
+    """What a node says of files of an earlier cluster."""
     held = re.findall(r"^vtax-holds (.*)$", text, re.MULTILINE)
-    wrong = [f"{name} is not new: it contains {held[0]}"] if held else []
-    for other, address in addresses.items():
-        if f"vtax-login {other}\n" not in text:
-            output = [line for line in text.splitlines() if not line.startswith("vtax-")]
-            wrong.append(f"{name} cannot log in to {other}: {output[-1] if output else 'no answer'}")
-        found = re.search(rf"^vtax-name {other} (\S+)", text, re.MULTILINE)
-        if found is None or found[1] != address:
-            wrong.append(f"{name} finds {other} at {found[1] if found else 'no address'}")
-    return wrong
+    return [f"{name} is not new: it contains {held[0]}"] if held else []
 
 
 def _own_image(cluster: Cluster, facts: Sequence[NodeFacts], workload: Workload) -> Outcome:
@@ -234,6 +222,8 @@ def image_differs(facts: NodeFacts, workload: Workload, inside: Collection[str])
 
 def _shared(cluster: Cluster) -> Outcome:
     """What the first node writes to the shared file system, every node reads."""
+    if not cluster.one_directory:
+        return [f"{cluster.shared_path} is not shared between machines, and nothing uses it"], []
     token, path = secrets.token_hex(8), f"{cluster.shared_path}/.vtax-token"
     first = cluster.nodes[0]
     written = first.transport.run(("sh", "-c", f"echo {token} >{path}"), timeout_s=CHECK_S)
@@ -248,51 +238,3 @@ def _shared(cluster: Cluster) -> Outcome:
     first.transport.run(("rm", "-f", path), timeout_s=CHECK_S)
     wrong = [f"{name} does not see what {first.name} wrote to {cluster.shared_path}" for name in blind]
     return ([] if wrong else [f"{cluster.shared_path} is the same on all {len(names)} nodes"]), wrong
-
-
-def _placement(cluster: Cluster, target: Target) -> Outcome:
-    """Every rank prints where it runs and on which CPUs: as many on each node as planned, none sharing a CPU."""
-    ranks = ranks_for(target.nodes)
-    argv = cluster.launcher.argv(("sh", "-c", PRINT_RANK), target, ranks)
-    files = "".join(
-        f"cat >{file.name} <<'vtax-end-of-file'\n{file.content}vtax-end-of-file\n"
-        for file in cluster.launcher.inputs(target, ranks)
-    )
-    script = f"{files}{shlex.join(argv)} </dev/null\ncode=$?\ncd /\nrm -rf {target.directory}\nexit $code\n"
-    transport = cluster.reach(target.names[0], target.names)
-    result = transport.run(("sh", "-s"), timeout_s=CHECK_S, directory=target.directory, stdin=script)
-    if result.exit_code != 0:
-        raise ProvisionError(
-            f"environment {cluster.environment.name!r}: mpirun does not start on {', '.join(target.names)}",
-            detail=(result.stderr.strip() or result.stdout.strip())[-1500:],
-            remedy="run `vtax up` for such a cluster to examine by hand",
-        )
-    found = sorted(RANK.findall(result.stdout), key=lambda rank: int(rank[1]))
-    counts = Counter(host for host, _, _ in found)
-    if cluster.launcher.one_machine:
-        return _placed_on_one_machine(cluster, target, [cpus for _, _, cpus in found], ranks.total)
-    planned = dict(zip(target.names, ranks.per_node, strict=True))
-    if counts != planned:
-        return [], [f"ranks are placed as {dict(sorted(counts.items()))}, but the plan has {planned}"]
-    shared = [f"two ranks on {host} share CPUs" for host in counts if _share([c for h, _, c in found if h == host])]
-    where = " ".join(f"{name}={count}" for name, count in planned.items())
-    bound = " ".join(f"{host}={cpus}" for host, _, cpus in found)
-    passed = [f"mpi placement {target.label}: {where}", f"mpi binding {target.label}: {bound}"]
-    return ([] if shared else passed), shared
-
-
-def _placed_on_one_machine(cluster: Cluster, target: Target, cpus: list[str], total: int) -> Outcome:
-    if len(cpus) != total:
-        return [], [f"{len(cpus)} ranks answered, but the plan has {total}"]
-    distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
-    if _share(cpus) and len(distinct) >= total:
-        return [], [f"ranks share CPUs: {' '.join(cpus)}"]
-    name = cluster.environment.name
-    bound = " ".join(f"{name}={each}" for each in cpus)
-    placed = f"mpi placement {target.label}: {name}={total} on CPUs {' '.join(sorted(cpus))}"
-    return [placed, f"mpi binding {target.label}: {bound}"], []
-
-
-def _share(cpus: list[str]) -> bool:
-    sets = [_cpu_set(text) for text in cpus]
-    return sum(map(len, sets)) > len(set().union(*sets))

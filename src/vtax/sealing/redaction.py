@@ -62,6 +62,7 @@ def redact(campaign: Campaign, place: Path, here: Here) -> Redacted:
 def _kept(plan: Plan) -> Iterator[str]:
     """Words of vtax and of the study, which name no machine."""
     yield from (node.name for node in plan.shape.nodes)
+    yield from plan.study.machines
     for spec in plan.environments:
         yield from (spec.name, spec.provider)
     for entry in plan.study.benchmarks:
@@ -75,8 +76,16 @@ def _learn(replacing: Replacing, here: Here, campaign: Campaign, place: Path) ->
         replacing.learn(WORDS, word)
     replacing.learn(HOSTNAMES, here.host)
     replacing.learn(USERS, here.user)
+    for machine in campaign.plan().study.machines.values():
+        user, _, address = machine.ssh.removeprefix("ssh://").rpartition("@")
+        replacing.learn(USERS, user)
+        replacing.learn(HOSTNAMES, address.rpartition(":")[0] if address.count(":") == 1 else address)
     if here.home not in ("", "/", ROOT_HOME):
         replacing.homes[here.home] = "/home/user-0"
+    for machine in campaign.plan().study.machines.values():
+        user, _, host = machine.ssh.removeprefix("ssh://").rpartition("@")
+        replacing.learn(USERS, user)
+        replacing.learn(HOSTNAMES, host.partition(":")[0])
     for trial in campaign.trials(texts=False):
         for node in trial.nodes if trial.imported else ():
             replacing.learn(HOSTNAMES, node)

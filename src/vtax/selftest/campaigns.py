@@ -155,11 +155,12 @@ def ended(
         word[alive] = adjusted_words(seen.word, holm(seen.p_sequential), holm(seen.p_within_sequential))
         low[alive], high[alive], rounds[alive] = seen.low, seen.high, look
         unsettled = np.asarray(~np.isin(word[alive], CONCLUSIVE).all(axis=1))
-        alive, before = alive[unsettled], _only(seen, unsettled)
+        alive, before = alive[unsettled], only(seen, unsettled)
     return Ended(word, low, high, rounds)
 
 
-def _only(look: InterimResult, which: Bools) -> InterimResult:
+def only(look: InterimResult, which: Bools) -> InterimResult:
+    """What the next look needs of some of the campaigns."""
     return replace(look, smallest_p=look.smallest_p[which], smallest_p_within=look.smallest_p_within[which])
 
 

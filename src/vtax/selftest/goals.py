@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from vtax.selftest import alternating, fixed, honesty, stealing, stopping
+from vtax.selftest import alternating, fixed, honesty, machines, stealing, stopping
 from vtax.selftest.campaigns import orders
 from vtax.selftest.check import Check
 
@@ -37,6 +37,7 @@ def run(
         ("G10", lambda: (*honesty.same_bits(seed, recorded, few[:recorded]), *honesty.g10(seed, 8, few[:8]))),
         ("G11", lambda: alternating.g11(seed, replicates, many)),
         ("G12", lambda: stealing.g12(seed, quarter, recorded, few)),
+        ("G13", lambda: (*machines.g13(seed, many), *honesty.same_on_machines(seed, min(recorded, 16)))),
     )
     found: list[Check] = []
     for name, goal in goals:

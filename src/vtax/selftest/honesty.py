@@ -13,13 +13,15 @@ from vtax.analysis.records import Verdict
 from vtax.analysis.sequential.group_sequential import calibration
 from vtax.analysis.sequential.sequential_test import CODES, adjusted_words, holm, last_interim
 from vtax.model.study import Interleave
+from vtax.selftest import machines
 from vtax.selftest.campaigns import differences, differences_by_trial, generator, times, trial_times
 from vtax.selftest.check import Check
 from vtax.selftest.noise import BY_NAME, SCENARIOS
-from vtax.selftest.objects import Simulated, plan_of, simulated
+from vtax.selftest.objects import ENVIRONMENTS, Simulated, plan_of, simulated
 from vtax.selftest.stopping import DELTA, LOOKS
 
 PLANNED = (6, 10, 16)
+MACHINES = ("a", "b", "c")
 NO_VERDICT = (Verdict.DATA_ONLY, Verdict.PILOT)
 
 
@@ -69,6 +71,39 @@ def _same(
             and found.verdict is CODES[int(word[campaign])]
             and found.interleave == plan.interleave
         )
+
+
+def same_on_machines(seed: int, campaigns: int) -> Iterator[Check]:
+    """Records of several machines, one of which is lost, give the bits that the arrays give."""
+    held = []
+    for i in range(campaigns):
+        plan = plan_of(seed + i, machines.LOOKS, 3, machines=MACHINES)
+        places = {(cell.machine, cell.round, cell.environment): n for n, cell in enumerate(plan.cells)}
+        first = np.array(
+            [
+                [
+                    1.0 if places[name, number, ENVIRONMENTS[1]] < places[name, number, ENVIRONMENTS[0]] else -1.0
+                    for number in range(1, machines.LOOKS[-1] + 1)
+                ]
+                for name in MACHINES
+            ]
+        )
+        values = times(SCENARIOS[i % len(SCENARIOS)], generator(seed, 13, 96, i), first, iterations=3, effect=DELTA)
+        gone = machines.lost(len(MACHINES)) & bool(i % 2)
+        several = machines.Campaigns(
+            np.where(gone, np.nan, differences(values))[None], first[None], np.zeros((1, len(MACHINES)))
+        )
+        seen = machines.looked(several)
+        values[np.broadcast_to(gone[:, None, :, None], values.shape)] = np.nan
+        found = simulated(plan, values).comparison
+        word = adjusted_words(seen.word, seen.p_sequential, seen.p_within_sequential)
+        held.append(
+            found.effect == float(seen.fit.theta[0])
+            and (found.low, found.high) == (exponential(float(seen.low[0])), exponential(float(seen.high[0])))
+            and found.p_sequential == float(seen.p_sequential[0])
+            and found.verdict is CODES[int(word[0])]
+        )
+    yield _holds("G13", "records of several machines give the same bits as arrays", held)
 
 
 def g10(seed: int, campaigns: int, first: Floats) -> Iterator[Check]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from vtax.model.measurement import Measurement
 from vtax.model.metric import Kind, Metric
 from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
-from vtax.model.study import Interleave, Study
+from vtax.model.study import Interleave, MachineSpec, Study
 from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
@@ -91,20 +91,28 @@ def _study() -> Study:
 
 
 def plan_of(
-    seed: int, looks: tuple[int, ...], iterations: int, interleave: Interleave = "cell", margin: float = 0.02
+    seed: int,
+    looks: tuple[int, ...],
+    iterations: int,
+    interleave: Interleave = "cell",
+    margin: float = 0.02,
+    machines: Sequence[str] = (),
 ) -> Plan:
-    """The planner's own plan of two environments and one benchmark."""
+    """The planner's own plan of two environments and one benchmark; whole clusters in turn on each of `machines`."""
     study = _study()
     entries = tuple(entry.model_copy(update={"iterations": iterations}) for entry in study.benchmarks)
     update = {"seed": seed, "rounds": looks[-1], "looks": looks, "benchmarks": entries, "margin": margin}
+    update["machines"] = {name: MachineSpec(ssh=name) for name in machines}
     nowhere = Path("never-created")
     providers = {spec.name: provider(candidates(spec.provider)[0], nowhere) for spec in study.environments}
-    made = make_plan(study.model_copy(update=update), MACHINE, providers)
+    capacities = dict.fromkeys(machines, MACHINE)
+    made = make_plan(study.model_copy(update=update), MACHINE, providers, capacities=capacities)
     return made.model_copy(update={"interleave": interleave})
 
 
 def simulated(plan: Plan, values: Floats, *, rate: bool = False, stolen: Floats | None = None) -> Simulated:
-    """A campaign with these times, shape (2, rounds, iterations), of which the baseline's come first.
+    """A campaign with these times, shape (2, rounds, iterations), of which the baseline's come first; with several
+    machines in the plan (machines, 2, rounds, iterations), and NaN where a machine was lost.
 
     `rate`: what was measured is 1 / time. `stolen` is the share of CPU time, in the same shape, that the counters of
     every trial show as stolen from its CPU, in whole ticks as a kernel counts them.
@@ -112,13 +120,16 @@ def simulated(plan: Plan, values: Floats, *, rate: bool = False, stolen: Floats 
     starts = _starts(plan)
     measurements: list[Measurement] = []
     trials: list[TrialRecord] = []
+    machines = tuple(plan.study.machines)
     for cell in plan.cells:
-        if cell.round > values.shape[1]:
+        own = values[machines.index(cell.machine)] if machines else values
+        if cell.round > own.shape[1] or np.isnan(own[:, cell.round - 1]).any():
             continue
         place = ENVIRONMENTS.index(cell.environment)
         for planned in cell.trials:
-            time_s = float(values[place, cell.round - 1, planned.iteration - 1])
+            time_s = float(own[place, cell.round - 1, planned.iteration - 1])
             record = _record(cell.id, cell.round, cell.environment, planned.id, planned.iteration, starts[planned.id])
+            record = record.model_copy(update={"machine": cell.machine}) if machines else record
             if stolen is not None:
                 record = _counted(record, time_s, float(stolen[place, cell.round - 1, planned.iteration - 1]))
             trials.append(record)

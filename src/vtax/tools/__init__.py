@@ -43,6 +43,7 @@ BUILT_IN = (
     "vtax.tools.wrk",
     "vtax.tools.memcslap",
     "vtax.tools.kernel_paths",
+    "vtax.tools.mpi_messages",
     "vtax.tools.sockperf",
     "vtax.tools.netperf",
     "vtax.tools.hackbench",

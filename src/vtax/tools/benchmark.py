@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from vtax.errors import ParseError
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.metric import Metric
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
@@ -82,7 +82,7 @@ class Benchmark(Protocol):
         """Parameters with nothing left open, from the shape alone: never from inside an environment."""
         ...
 
-    def steps(self, params: Any, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: Any, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         """What to run, for resolved parameters."""
         ...
 

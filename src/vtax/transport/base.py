@@ -23,6 +23,10 @@ class Background(Protocol):
         """Whether it has ended without having been stopped."""
         ...
 
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        ...
+
     def too_long(self) -> str:
         """Why it has to end by the length of what it printed; "" when it may go on."""
         ...

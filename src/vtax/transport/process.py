@@ -237,7 +237,10 @@ class Running:
         return False
 
     def ended(self) -> bool:
-        return self.process.poll() is not None
+        return self.exit_code() is not None
+
+    def exit_code(self) -> int | None:
+        return self.process.poll()
 
     def too_long(self) -> str:
         """Why it has to end by the length of its output; "" when it may go on."""
@@ -316,3 +319,8 @@ def start(
 def talk(argv: Sequence[str], stderr: IO[bytes], env: Mapping[str, str] | None = None) -> Popen:
     """Start `argv` with pipes as its standard input and output."""
     return _spawn(argv, subprocess.PIPE, subprocess.PIPE, stderr, env)
+
+
+def start_with(argv: Sequence[str], stdin: IO[bytes], stderr: IO[bytes]) -> Popen:
+    """Start `argv` with an open file, from where it is read so far, as its standard input."""
+    return _spawn(argv, stdin, stderr, stderr, None)

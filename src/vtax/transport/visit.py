@@ -19,12 +19,12 @@ from typing import IO, NamedTuple
 from vtax.errors import CommandError
 from vtax.model.trial import OUTPUT_BYTES, CommandResult
 from vtax.transport import process
+from vtax.transport.entrance import SHELL
 from vtax.transport.process import Watch
 
 CHUNK = 2**20
 KILLED = (124, 137)  # exit codes of `timeout`
 SUPERVISED, CONTROL = "vtax-supervise", "--control"  # ends its command, and all that this started, with its input
-SHELL = ("sh", "-c")  # begins what runs a command by a script: sh -c SCRIPT NAME COMMAND
 # What is asked stays in a process of its own, because it sets variables that the command must not have. `exec` in
 # another one starts a program, never a function or a builtin with its name. A trap that does nothing is not inherited.
 SCRIPT = """

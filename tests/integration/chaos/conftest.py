@@ -1,8 +1,8 @@
-"""What the chaos tests share, and the table of what they did, for docs/reliability.md."""
+"""What the chaos tests share, and the table of what they did."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,15 +10,24 @@ import pytest
 from vtax.paths import Paths
 
 from .harness import SEED, Chaos
+from .table import table
 
-COMMANDS = ("run", "run --resume", "import", "report", "image build", "up", "down", "clean")
 Begin = Callable[..., Chaos]
 CHAOS = pytest.StashKey[list[Chaos]]()
+PASSED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
+    return report
 
 
 @pytest.fixture
-def chaos(state: Path, cache: Path, tmp_path: Path, places: Paths, pytestconfig: pytest.Config) -> Iterator[Begin]:
-    """Begin a scenario by its name; its row of the table is written when it has ended well."""
+def chaos(state: Path, cache: Path, tmp_path: Path, places: Paths, request: pytest.FixtureRequest) -> Iterator[Begin]:
+    """Begin a scenario by its name; the table says whether it ended well."""
     begun: list[Chaos] = []
 
     def begin(name: str, *, limit_s: float = 180, cache: Path = cache) -> Chaos:
@@ -26,7 +35,9 @@ def chaos(state: Path, cache: Path, tmp_path: Path, places: Paths, pytestconfig:
         return begun[-1]
 
     yield begin
-    pytestconfig.stash.setdefault(CHAOS, []).extend(begun)
+    for one in begun:
+        one.note("end", "passed" if request.node.stash.get(PASSED, False) else "failed")
+    request.config.stash.setdefault(CHAOS, []).extend(begun)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -34,15 +45,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not rows:
         return
     terminalreporter.section(f"chaos, seed {SEED}")
-    heads = ("Scenario", *COMMANDS, "Refused", "At once", "Compared")
-    for line in (heads, ["---"] * len(heads), *map(row, rows)):
-        terminalreporter.write_line(f"| {' | '.join(line)} |")
-    total = sum(one.kills() for one in rows)
-    terminalreporter.write_line(f"{total} kills; where a test failed, its row says how far it came")
-
-
-def row(one: Chaos) -> list[str]:
-    others = [
-        sum(n for (kind, _), n in one.events.items() if kind == wanted) for wanted in ("refused", "pair", "check")
-    ]
-    return [one.name, *(str(count or "") for count in (*map(one.kills, COMMANDS), *others))]
+    for line in table(event for one in rows for event in one.events):
+        terminalreporter.write_line(line)

@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -75,26 +74,23 @@ class Chaos:
         }
         self.before: tuple[str, ...] = ()  # what a command line begins with, instead of this interpreter
         self.found: dict[Path, str] = {}
-        self.events: Counter[tuple[str, str]] = Counter()
+        self.events: list[Mapping[str, str]] = []
         self.began = time.monotonic()
         self.labels: set[str] = set()
         self.started = 0
 
     def note(self, kind: str, what: str = "", way: str = "") -> None:
-        """Count a `kill`, what the machine `refused`, a `pair` of commands at once, a `check`."""
-        self.events[kind, what] += 1
+        """Note a `kill`, what the machine `refused`, a `pair` of commands at once, a `check`, the `end`."""
+        event = {"seed": SEED, "scenario": self.name, "event": kind, "what": what, "way": way}
+        self.events.append(event)
         if LOG:
-            line = {"seed": SEED, "scenario": self.name, "event": kind, "what": what, "way": way}
             with Path(LOG).open("a") as log:
-                log.write(json.dumps(line) + "\n")
+                log.write(json.dumps(event) + "\n")
 
     def kills(self, *commands: str) -> int:
         """How often these commands were killed; all, if none is given."""
-        return sum(
-            count
-            for (kind, what), count in self.events.items()
-            if kind == "kill" and (not commands or what in commands)
-        )
+        killed = [event["what"] for event in self.events if event["event"] == "kill"]
+        return len([what for what in killed if not commands or what in commands])
 
     def more(self, wanted: int, *commands: str) -> bool:
         """Whether there are to be more kills of these commands."""
@@ -186,6 +182,7 @@ class Chaos:
             if not path.is_dir() and path.name != "containers.conf" and path.suffix != ".lock":  # kept for the next one
                 found.append(f"file: {path}")
         found += [f"cache: {path}" for path in self.places.images.glob(".building-*")]
+        found += [line.decode() for engine, variables in engines.items() for line in strays(engine, variables)]
         return found + [f"file: {item.name}" for item in leftovers(self.places) if item.provider == "files"]
 
 
@@ -245,6 +242,12 @@ def traces(marks: Iterable[str], engines: Engines) -> list[str]:
             lines += printed(engine, what, "ls", "--format", "{{.Name}} {{.Labels}}", env=environment)
     found = [line for line in lines if any(word in line for word in words)]
     return [line[:300].decode(errors="replace") for line in found if b"tmpfs" not in line]
+
+
+def strays(engine: str, variables: Mapping[str, str]) -> list[bytes]:
+    """Root file systems in an engine's store that have lost their name, or never got one."""
+    chosen = ("--filter", "dangling=true", "--filter", "label=vtax.image")
+    return printed(engine, "images", "--no-trunc", *chosen, "--format", "{{.ID}}", env=variables)
 
 
 def printed(*command: str, env: Mapping[str, str] | None = None) -> list[bytes]:

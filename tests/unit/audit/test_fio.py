@@ -66,6 +66,9 @@ def test_f03_direct_io_that_is_refused() -> None:
     one = only(failed(audit.direct_refused, replace(campaign, trials=trials)))
     assert one.message == "fio in container: direct I/O was refused in 6 runs"
     assert "-buffered" in one.remedy
+    full = "fio --direct=1 on worker1: exit code 1\nfio: io_u error on file x: No space left on device: write"
+    others = tuple(one.model_copy(update={"status": Status.FAILED, "failure": full}) for one in campaign.trials)
+    assert not audit.direct_refused(replace(campaign, trials=others))
 
 
 def test_d02_a_file_that_fits_into_memory_measures_the_page_cache() -> None:

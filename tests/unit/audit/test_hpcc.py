@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders.audit_cases import both, evidence, failed, logged, passed, recorded, unknown, value
+from builders.audit_cases import PLACEMENT, both, evidence, failed, logged, passed, recorded, unknown, value
 from vtax.audit import Evidence, mpi
 from vtax.model.finding import Severity
 from vtax.model.nodes import Scope
@@ -218,3 +218,38 @@ def test_m05_threads_of_sysbench() -> None:
     text = "sysbench 1.0.20\nNumber of threads: 9\n"
     found = failed(mpi.threads, logged("sysbench-cpu", both(text), scope=Scope.NODE))
     assert found[0].severity is Severity.INFO
+
+
+# --- M07, and the memory of M03 --------------------------------------------------------------------------------------
+
+
+def checked(*checks: str) -> Evidence:
+    """A campaign whose clusters have these checks besides the usual ones."""
+    campaign = logged("hpcc", both(HPCC), scope=Scope.WORKERS, argv={"host": MPIRUN, "container": MPIRUN})
+    cells = tuple(cell.model_copy(update={"checks": (*PLACEMENT[1:], *checks)}) for cell in campaign.cells)
+    return replace(campaign, cells=cells)
+
+
+def test_a_world_of_all_ranks() -> None:
+    assert passed(mpi.world, evidence())
+
+
+def test_a_world_of_fewer_ranks_than_planned() -> None:
+    findings = failed(mpi.world, checked("mpi world workers: 1 ranks, each of which sees all"))
+    assert [finding.severity for finding in findings] == [Severity.BLOCKER, Severity.BLOCKER]
+    assert findings[0].message == "host, workers: 1 ranks that see each other; the plan has 4"
+    assert "launcher" in findings[0].remedy
+
+
+def test_a_world_that_nobody_asked_for_is_unknown() -> None:
+    assert unknown(mpi.world, checked())
+
+
+def test_memory_that_ranks_cannot_read_is_another_path() -> None:
+    line = "mpi memory workers: ranks of a node cannot read each other's memory (EPERM)"
+    findings = failed(mpi.transport, checked(PLACEMENT[0], line))
+    assert {finding.environment for finding in findings} == {"host", "container"}
+    assert "cannot read each other's memory (EPERM)" in findings[0].message
+    assert "ptrace" in findings[0].remedy
+    good = "mpi memory workers: ranks of a node can read each other's memory"
+    assert passed(mpi.transport, checked(PLACEMENT[0], good))

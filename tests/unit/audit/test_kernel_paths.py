@@ -1,4 +1,4 @@
-"""K01 to K03, on what kernel-paths printed."""
+"""K01 to K03, on what kernel-paths and hackbench printed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from builders.audit_cases import both, failed, logged, only, passed, recorded, unknown, value
 from vtax.audit import Evidence
+from vtax.audit.scheduling import scheduling
 from vtax.model.finding import Severity
 from vtax.model.nodes import Scope
 from vtax.tools.kernel_paths import audit
@@ -20,16 +21,34 @@ def paths(host: str = TEXT, container: str = TEXT, **more: Any) -> Evidence:
 
 
 def test_k01_scheduling() -> None:
-    assert passed(audit.scheduling, paths())[0] == "kernel-paths in host: SCHED_OTHER, on one CPU"
+    assert passed(scheduling, paths())[0] == "kernel-paths in host: SCHED_OTHER, on one CPU"
     real_time = TEXT.replace("SCHED_OTHER", "SCHED_FIFO")
-    one = only(failed(audit.scheduling, paths(container=real_time)))
+    one = only(failed(scheduling, paths(container=real_time)))
     assert one.severity is Severity.BLOCKER
     assert one.message == ("kernel-paths: SCHED_FIFO, on one CPU in container, SCHED_OTHER, on one CPU in host")
-    free = failed(audit.scheduling, paths(TEXT.replace('"pinned": true', '"pinned": false'), TEXT))
+    free = failed(scheduling, paths(TEXT.replace('"pinned": true', '"pinned": false'), TEXT))
     assert "SCHED_OTHER, on any CPU in host" in free[0].message
-    alike = failed(audit.scheduling, paths(real_time, real_time))
+    alike = failed(scheduling, paths(real_time, real_time))
     assert [one.severity for one in alike] == [Severity.INFO, Severity.INFO]
-    assert unknown(audit.scheduling, paths("", ""))
+    assert unknown(scheduling, paths("", ""))
+
+
+def test_k01_the_policy_that_chrt_prints_before_hackbench() -> None:
+    text = recorded("readers/hackbench", "2.6--trixie-policy-text", "output")
+    params = {"command": ["sh"], "metrics": [{"reader": "hackbench", "primary": ["time"]}]}
+
+    def campaign(**texts: str) -> Evidence:
+        return logged("hackbench", texts, params=params, scope=Scope.NODE)
+
+    assert passed(scheduling, campaign(host=text, container=text)) == (
+        "hackbench in host: SCHED_OTHER",
+        "hackbench in container: SCHED_OTHER",
+    )
+    one = only(failed(scheduling, campaign(host=text, container=text.replace("SCHED_OTHER", "SCHED_BATCH"))))
+    assert one.message == "hackbench: SCHED_BATCH in container, SCHED_OTHER in host"
+    assert one.severity is Severity.BLOCKER
+    silent = recorded("readers/hackbench", "2.6--trixie-text", "output")
+    assert unknown(scheduling, campaign(host=silent, container=silent))
 
 
 def test_k02_timer_slack() -> None:

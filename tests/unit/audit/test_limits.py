@@ -104,6 +104,16 @@ def test_throttling_during_the_trials_is_a_blocker() -> None:
     assert "240 of 12000 periods (2.0%, during the trials)" in finding.message
 
 
+def test_a_few_stopped_periods_are_a_note() -> None:
+    """3 of 1000 periods in each of 12 trials are 0.3 %."""
+    campaign = evidence()
+    stopped = {**COUNTERS, "cpu_throttled_periods": 3.0}
+    counters = {name: {"worker1": stopped if "container" in name else COUNTERS} for name in campaign.counters}
+    finding = only(limits.throttled(replace(campaign, counters=counters)))
+    assert (finding.severity, finding.environment) == (Severity.INFO, "container")
+    assert "36 of 12000 periods (during the trials)" in finding.message
+
+
 def test_throttling_that_only_facts_tell_of_is_a_warning() -> None:
     facts = {"cpu_periods": 10, "cpu_throttled_periods": 5}
     finding = only(limits.throttled(replace(evidence({"container": facts}), counters={})))

@@ -43,7 +43,7 @@ def test_another_persistence_is_another_work() -> None:
     assert found.severity is Severity.BLOCKER
     assert found.message == (
         "redis-benchmark: snapshots 3600 1, append-only file yes in container, "
-        "and snapshots off, append-only file no in host"
+        "snapshots off, append-only file no in host"
     )
     logs = as_imported(campaign("redis-benchmark", {"host": REDIS, "container": other}))
     assert failed(persistence, logs)[0].message == found.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,50 @@ from vtax.events import ignore
 from vtax.image import build, derived
 from vtax.image.recipe import recipe
 from vtax.model.cluster import Image
-from vtax.model.study import ImageSpec
+from vtax.model.study import ImageSpec, Study
+from vtax.model.trial import CommandResult
+from vtax.paths import Paths
+from vtax.planning.preparation import image_of, refuse_unknown_packages
+from vtax.planning.study import parse
+from vtax.transport import process
 
 BASE = recipe(ImageSpec(), "")
+STUDY = """
+name = "mine"
+baseline = "host"
+environments = { host = { provider = "host" } }
+[image]
+mirror = "http://mirror.example/debian"
+EXTRA
+[[benchmarks]]
+name = "command"
+label = "mine"
+command = ["true"]
+PACKAGES
+"""
+
+
+def study(packages: str = "", extra: str = "") -> Study:
+    return parse(STUDY.replace("PACKAGES", packages).replace("EXTRA", extra), "mine.toml")
+
+
+class Mirror:
+    """apt's answer to every question, and the questions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, exit_code: int = 0, stderr: str = "") -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self.made: list[str] = []
+        self.exit_code, self.stderr = exit_code, stderr
+        monkeypatch.setattr(process, "run", self.run)
+        monkeypatch.setattr(build, "missing", lambda: "")
+        monkeypatch.setattr(build, "delete", lambda place: shutil.rmtree(place))
+        monkeypatch.setattr(derived, "ensure", lambda *_: self.made.append("derived"))
+
+    def run(self, argv: tuple[str, ...], **_: object) -> CommandResult:
+        if "--simulate" not in argv:
+            return CommandResult(argv=argv, exit_code=1, stdout="", stderr="", started=0, elapsed_s=0)
+        self.asked.append(argv)
+        return CommandResult(argv=argv, exit_code=self.exit_code, stdout="", stderr=self.stderr, started=0, elapsed_s=0)
 
 
 def test_the_key_is_of_the_base_and_the_set_of_packages() -> None:
@@ -61,3 +103,37 @@ def test_the_archive_has_no_kernel() -> None:
         "--exclude=./boot",
         "--exclude=./usr/lib/modules",
     ]
+
+
+# --- before anything is made ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", [study('packages = ["nosuch"]'), study(extra='extra_packages = ["nosuch"]')])
+def test_an_unknown_package_is_reported_before_anything_is_made(
+    wanted: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = Mirror(monkeypatch, 100, "E: Unable to locate package nosuch\nE: apt-get --yes install failed\n")
+    paths = Paths(tmp_path / "cache", tmp_path / "state")
+    with pytest.raises(UsageError, match="the package nosuch does not exist"):
+        image_of(wanted, paths, ignore)
+    (argv,) = mirror.asked
+    assert argv[-1] == "http://mirror.example/debian"
+    assert mirror.made == []
+    assert [path.suffix for path in paths.images.iterdir()] == [".lock"]
+
+
+def test_the_mirror_is_asked_only_about_what_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mirror = Mirror(monkeypatch)
+    paths = Paths(tmp_path / "cache", tmp_path / "state")
+    refuse_unknown_packages(study(), paths, ignore)
+    assert mirror.asked == [], "all packages are vtax's own"
+    image = Image(recipe="", digest="", directory="", archive="")
+    monkeypatch.setattr(build, "cached", lambda *_: image)  # the base
+    refuse_unknown_packages(study(extra='extra_packages = ["gdb"]'), paths, ignore)
+    refuse_unknown_packages(study('packages = ["procps"]'), paths, ignore)
+    assert mirror.asked == [], "the base has them"
+    refuse_unknown_packages(study('packages = ["redis-server"]'), paths, ignore)
+    assert len(mirror.asked) == 1
+    monkeypatch.setattr(derived, "cached", lambda *_: image)
+    refuse_unknown_packages(study('packages = ["redis-server"]'), paths, ignore)
+    assert len(mirror.asked) == 1, "it was installed before"

@@ -1,4 +1,4 @@
-"""Machines of a study's own: its table, the cells on each of them, the CPUs of their nodes; no trace of them without."""
+"""Machines of a study: its table, the cells on each of them, the CPUs of their nodes; no trace of them without."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from vtax.errors import UsageError
 from vtax.model.finding import Severity
 from vtax.model.nodes import HostCapacity, LastCache, Scope
 from vtax.model.plan import Cell, Origin, Plan
-from vtax.model.study import EnvironmentSpec, Study
+from vtax.model.study import EnvironmentSpec, MachineSpec, Study
 from vtax.planning.plan import ORCHESTRATION_S, SWITCH_S, digest, make_plan, number_of_targets, targets
 from vtax.planning.study import parse
 from vtax.providers.host.provider import Host
@@ -121,7 +121,8 @@ def changed(value: Any) -> Any:
 @pytest.mark.parametrize("field", sorted(set(Plan.model_fields) - {"sha256"}))
 def test_the_hash_is_of_every_field(field: str) -> None:
     few = HostCapacity(cpu_ids=(0, 1), memory_bytes=32 * GIB)  # so that there is a problem
-    plan = make_plan(fake_study(1), few, fakes(["env0"]), left_out=["something"])
+    study = fake_study(1).model_copy(update={"machines": {"a": MachineSpec(ssh="a")}})
+    plan = make_plan(study, few, fakes(["env0"]), left_out=["something"], capacities={"a": few})
     assert len(plan.sha256) == 64
     other = plan.model_copy(update={field: changed(getattr(plan, field))})
     assert digest(other) != plan.sha256
@@ -580,7 +581,8 @@ def test_a_plan_that_does_not_fit_is_refused_before_it_is_made(
     text = TEXT.partition("[[benchmarks]]")[0].replace("cpus = 2", "cpus = 1\nworkers = 64").replace("2 GiB", "64 MiB")
     text += '[[benchmarks]]\nname = "startup"\n' * (not entries)
     text += "".join(
-        f'[[benchmarks]]\nname = "ping"\nlabel = "p{number}"\niterations = {iterations}\n' for number in range(entries)
+        f'[[benchmarks]]\nname = "ping"\nlabel = "p{number}"\nall_pairs = true\niterations = {iterations}\n'
+        for number in range(entries)
     )
     study = plain(text).fixed(rounds)
     machine = HostCapacity(cpu_ids=tuple(range(80)), memory_bytes=32 * GIB)

@@ -108,6 +108,13 @@ def test_labels_are_names() -> None:
     assert labels == ["pg-bench-17", "run-7z", "x", "run", "run-command"]
 
 
+def test_a_command_in_an_image_starts_where_its_files_are() -> None:
+    with_files = study(Request(("/app/work",), files=("work.sh",), image="docker-archive:app.tar")).benchmarks[0]
+    assert with_files.params["directory"] == "{dir}"
+    without = study(Request(("/app/work",), image="docker-archive:app.tar")).benchmarks[0]
+    assert without.params["directory"] is None, "that of the image"
+
+
 def test_an_image_may_bring_its_own_command() -> None:
     found = study(Request((), image="docker-archive:app.tar"))
     assert found.image.workload is not None

@@ -263,7 +263,7 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
         (
             with_ping("counts = 3"),
             "benchmarks[0].counts",
-            'unknown key "counts" (did you mean "count"? allowed: alone, count, exploratory, interval_s,',
+            'unknown key "counts" (did you mean "count"? allowed: all_pairs, alone, count, exploratory, interval_s,',
         ),
         # what environments take part in
         (

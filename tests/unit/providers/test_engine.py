@@ -18,7 +18,7 @@ from fakes.cluster import node_shape, result_of
 from vtax.model.cluster import Image
 from vtax.model.trial import CommandResult
 from vtax.providers import overlay
-from vtax.providers.container import engine, provider
+from vtax.providers.container import engine, images, provider, starting
 from vtax.providers.container.engine import ContainerOptions, first_line
 from vtax.providers.docker.provider import Docker
 
@@ -265,10 +265,10 @@ def test_a_log_without_a_line_says_nothing() -> None:
 
 
 def test_the_process_of_a_container_is_the_runner_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider, "parent_of", {40: 39, 50: 1}.get)
-    monkeypatch.setattr(provider, "program_of", {39: "conmon", 1: "init"}.get)
-    assert provider.runner_of({"State": {"Pid": 40}}, ("conmon",)) == 39
-    assert provider.runner_of({"State": {"Pid": 50}}, ("conmon",)) is None  # of another machine, by chance
+    monkeypatch.setattr(starting, "parent_of", {40: 39, 50: 1}.get)
+    monkeypatch.setattr(starting, "program_of", {39: "conmon", 1: "init"}.get)
+    assert starting.runner_of({"State": {"Pid": 40}}, ("conmon",)) == 39
+    assert starting.runner_of({"State": {"Pid": 50}}, ("conmon",)) is None  # of another machine, by chance
 
 
 class Store:
@@ -290,16 +290,16 @@ class Store:
 
 def test_an_image_that_was_not_imported_here_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
-    monkeypatch.setattr(provider.Container, "_run", lambda self, words, *rest, **more: store.run(words))
+    monkeypatch.setattr(provider.Container, "run", lambda self, words, *rest, **more: store.run(words))
     image = IMAGE.model_copy(update={"archive": str(tmp_path / "rootfs.tar")})
     docker = Docker(tmp_path / "run")
     store.tags[TAG] = "sha256:planted"
-    assert docker.ensure_image(image) == TAG
+    assert images.ensure(docker, image) == TAG
     assert store.tags[TAG] == "sha256:1", "imported, although there is an image of that name"
-    docker.ensure_image(image)
+    images.ensure(docker, image)
     assert store.imports == 1
     store.tags[TAG] = "sha256:replaced"
-    docker.ensure_image(image)
+    images.ensure(docker, image)
     assert store.tags[TAG] == "sha256:2"
     docker.remove_image(image)
     assert store.tags == {}
@@ -313,5 +313,5 @@ def test_images_that_nothing_names_or_uses_are_stray(tmp_path: Path, monkeypatch
         return result_of(words, (0, "c0ffee\n" if words[-1] == "ancestor=sha256:2" else "", ""))
 
     monkeypatch.setattr(provider.Container, "unavailable", lambda self: "")
-    monkeypatch.setattr(provider.Container, "_run", answer)
+    monkeypatch.setattr(provider.Container, "run", answer)
     assert Docker(tmp_path).stray_images() == ["sha256:1"]

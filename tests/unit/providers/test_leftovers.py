@@ -81,7 +81,7 @@ def test_containers_of_others_are_told_apart(
         return result_of(words, (0, "", ""))
 
     monkeypatch.setattr(kind, "unavailable", lambda self: "")
-    monkeypatch.setattr(kind, "_run", answer)
+    monkeypatch.setattr(kind, "run", answer)
     assert [(one.name, one.campaign, one.elsewhere) for one in kind(runtime).leftovers()] == [
         ("vtax-c1c1c1c1-worker1", "c1c1c1c1", ""),
         ("vtax-c2c2c2c2-worker1", "c2c2c2c2", "/home/b/vtax/run"),
@@ -104,7 +104,7 @@ def test_only_what_has_the_name_of_a_campaign_is_removed(
         return result_of(words, (0, "vtax-c1c1c1c1-worker1\ndatabase\nvtax-c1c1c1c1\nvtax-c1c1c1c11-x\n", ""))
 
     monkeypatch.setattr(kind, "unavailable", lambda self: "")
-    monkeypatch.setattr(kind, "_run", answer)
+    monkeypatch.setattr(kind, "run", answer)
     kind(tmp_path).destroy("c1c1c1c1")
     assert removed == ["vtax-c1c1c1c1-worker1", "vtax-c1c1c1c1", "vtax-c1c1c1c1"]
 

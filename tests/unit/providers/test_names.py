@@ -66,3 +66,16 @@ def test_no_module_knows_a_provider(path: Path) -> None:
 )
 def test_what_would_be_found(line: str) -> None:
     assert list(named(ast.parse(line)))
+
+
+def test_only_providers_choose_a_launcher() -> None:
+    """All other modules know the protocol, and what the package says of a command line."""
+    knowing = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.ImportFrom) and node.module == "vtax.launchers.mpirun")
+        or (isinstance(node, ast.Name) and node.id == "Mpirun")
+    }
+    choosing = {f"providers/{name}/provider.py" for name in ("host", "container", "qemu", "virtualbox")}
+    assert knowing - {"launchers/mpirun.py"} == choosing

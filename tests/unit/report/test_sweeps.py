@@ -7,7 +7,9 @@ import pytest
 from builders.pages import THREADS, Points, swept
 from vtax.figures.figure import Figure
 from vtax.report.document.compose import document_of
+from vtax.report.figures.selection import page_figures
 from vtax.report.figures.sweeps import sweeps
+from vtax.report.formats import html
 
 
 def figures(points: Points = THREADS) -> tuple[Figure, ...]:
@@ -36,3 +38,17 @@ def test_the_other_parameter_can_be_chosen() -> None:
 def test_a_parameter_of_words_has_no_axis() -> None:
     words = {f"cpu-{size}": {"size": size} for size in ("small", "large")}
     assert figures(words) == ()
+
+
+def test_the_page_shows_every_figure_of_a_sweep() -> None:
+    document = document_of(swept(THREADS))
+    assert not document.ladder.rows
+    page = html.render(document)
+    names = [one.name for one in page_figures(document).every]
+    assert any(name.startswith("fig-sweep-") for name in names)
+    assert [
+        name
+        for name in names
+        if page.count(f'<figure class="chart" id="{name}">') + page.count(f'<figure class="chart wide" id="{name}">')
+        != 1
+    ] == []

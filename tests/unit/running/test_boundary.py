@@ -19,7 +19,6 @@ import pytest
 from builders.small import PRINTED, new_campaign, planned, store
 from fakes.cluster import FakeProvider
 from vtax import files
-from vtax import store as store_module
 from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.evaluation import readings as readings_module
 from vtax.evaluation.readings import Readings
@@ -27,7 +26,7 @@ from vtax.model.names import is_campaign_id
 from vtax.model.trial import OUTPUT_BYTES, Status
 from vtax.providers.base import UNKNOWN, Site, elsewhere
 from vtax.running import provision
-from vtax.store import OUTPUT_LINES, Campaign, alive, is_alive
+from vtax.store import OUTPUT_LINES, Campaign, alive, is_alive, records
 
 
 @pytest.fixture
@@ -283,7 +282,7 @@ def test_a_trial_that_printed_too_much_failed(campaign: Campaign, content: bytes
 
 
 def test_a_file_of_json_has_a_limit(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "JSON_BYTES", 2**20)
+    monkeypatch.setattr(records, "JSON_BYTES", 2**20)
     for name, read in (("plan.json", campaign.plan), ("campaign.json", campaign.about)):
         (campaign.directory / name).write_bytes(b" " * (2**20 + 1))
         with pytest.raises(DamagedError, match=rf"{name} cannot be read: it is larger than 1 MiB"):
@@ -294,7 +293,7 @@ def test_a_campaign_has_limits(campaign: Campaign, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(readings_module, "VALUES", 1)
     with pytest.raises(DamagedError, match="has more than 1 measurements"):
         Readings(campaign).all(campaign.trials(texts=False))
-    monkeypatch.setattr(store_module, "TRIALS", 1)
+    monkeypatch.setattr("vtax.store.campaign.TRIALS", 1)
     with pytest.raises(DamagedError, match="has 2 trials, and at most 1 are read"):
         campaign.trials(texts=False)
     monkeypatch.setattr(files, "ENTRIES", 3)
@@ -312,7 +311,7 @@ def test_a_record_of_many_gigabytes_is_not_read(campaign: Campaign) -> None:
 
 def test_json_of_many_values_is_not_taken_apart(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     """One pair of brackets and a comma each is 60 bytes of memory or more for three of the file."""
-    monkeypatch.setattr(store_module, "JSON_VALUES", 1000)
+    monkeypatch.setattr(records, "JSON_VALUES", 1000)
     (campaign.directory / "plan.json").write_text(f"[{'[],' * 501}[]]")
     for read in (campaign.plan, lambda: campaign.read_json("plan.json"), campaign.plan_bytes):
         with pytest.raises((DamagedError, OSError), match="it has more than 1000 values"):

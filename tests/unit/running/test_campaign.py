@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import vtax.store
+import vtax.store.campaign
 from builders.small import FACTS, IMAGE, PRINTED, new_campaign, planned
 from fakes.cluster import FakeProvider, Reply, Script, ran, telling
 from vtax.errors import ProvisionError, StoreError, TrialsFailed, UsageError
@@ -345,8 +345,8 @@ def test_however_often_it_is_interrupted_every_trial_runs_once(
 
 def test_two_processes_do_not_run_one_campaign(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     one = begin()
-    monkeypatch.setattr("vtax.pipeline.host_facts", lambda: FACTS)
-    monkeypatch.setattr("vtax.pipeline.provider", lambda name, runtime: one.providers[name])
+    monkeypatch.setattr("vtax.planning.preparation.host_facts", lambda: FACTS)
+    monkeypatch.setattr("vtax.planning.preparation.provider", lambda name, runtime: one.providers[name])
     monkeypatch.setattr("vtax.pipeline.cached_image", lambda *words: IMAGE)
     paths = Paths(one.top / "cache", one.top)
     with one.campaign.exclusive(), pytest.raises(UsageError, match="is being run by another process"):
@@ -386,7 +386,7 @@ def test_a_full_disk_ends_the_campaign(begin: Begin, monkeypatch: pytest.MonkeyP
 
     def listener(event: Event) -> None:
         if isinstance(event, TrialStarted) and event.trial == one.ids[2]:
-            monkeypatch.setattr(vtax.store, "FREE_BYTES", 2**80)
+            monkeypatch.setattr(vtax.store.campaign, "FREE_BYTES", 2**80)
 
     with pytest.raises(StoreError, match="cannot be written") as caught:
         one.run(listener)

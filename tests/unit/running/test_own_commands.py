@@ -246,6 +246,26 @@ def test_a_service_may_end_by_itself_with_a_code_of_the_study(bench: Bench) -> N
     assert bench.run(work(service("once"), RUN)).status is Status.FAILED
 
 
+def test_a_service_that_may_end_but_crashes_ends_the_run_at_once(bench: Bench) -> None:
+    bench.node.dying.add("once")
+    bench.replies["once"] = (139, "", "segmentation fault\n")
+    record = bench.run(work(service("once", exits=(0, 3)), RUN))
+    assert record.failure.startswith(
+        "once on worker1 ended while it was needed, with exit code 139\nsegmentation fault"
+    )
+    assert "measure on worker1 was ended: once on worker1 has ended" in record.failure
+
+
+def test_the_next_service_is_not_waited_for_when_one_has_died(bench: Bench) -> None:
+    bench.node.dying.add("first")
+    bench.replies["first"] = (1, "", "bad option\n")
+    endless = service("second", ready=Ready(line="never", timeout_s=1000))
+    record = bench.run(work(service("first"), endless, RUN))
+    assert record.failure.startswith("first on worker1 ended while it was needed, with exit code 1\nbad option")
+    assert "second on worker1 is not waited for any longer: first on worker1 has ended" in record.failure
+    assert "measure" not in bench.commands()
+
+
 @pytest.mark.parametrize(
     ("code", "exits", "good"),
     [

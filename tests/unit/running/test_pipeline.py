@@ -438,6 +438,16 @@ def test_a_report_of_a_campaign_that_really_ran(world: World) -> None:
     assert all(item.environment == "host" for item in pipeline.measurements(world.directory)[0])
 
 
+@pytest.mark.parametrize("interleave", ["cell", "trial"])
+def test_a_report_of_a_campaign_of_which_every_trial_failed(world: World, interleave: str) -> None:
+    for one in world.providers.values():
+        one.script = telling(sysbench="rubbish")
+    with pytest.raises(TrialsFailed, match="4 of 4 trials failed"):
+        world.start(study(rounds=1, interleave=interleave))
+    assert pipeline.report(world.directory).exists()
+    assert pipeline.measurements(world.directory)[0] == ()
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"format": 99}'])
 @pytest.mark.parametrize("stage", [pipeline.analyse, pipeline.report, pipeline.measurements])
 def test_a_damaged_record_is_named(world: World, stored: Campaign, stage: Any, content: bytes) -> None:

@@ -14,13 +14,13 @@ from vtax.model.nodes import ClusterShape, NodeShape, Scope
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import overlay
 from vtax.providers.base import Cluster, Site
+from vtax.running import peers
 from vtax.running.provision import destroy, provision
 from vtax.running.verify import (
     cpus_differ,
     image_differs,
     memory_differs,
     parallel_targets,
-    peers_differ,
     quota_differs,
     verify,
 )
@@ -106,10 +106,14 @@ def test_every_check_that_passes_is_a_sentence(tmp_path: Path) -> None:
         "/scratch and /shared are empty",
         "names and SSH between all 6 pairs of nodes",
         "/shared is the same on all 3 nodes",
+        "mpi world workers: 4 ranks, each of which sees all",
         "mpi placement workers: worker1=2 worker2=2",
         "mpi binding workers: worker1=0 worker1=1 worker2=2 worker2=3",
+        "mpi memory workers: ranks of a node can read each other's memory",
+        "mpi world cluster: 5 ranks, each of which sees all",
         "mpi placement cluster: master=1 worker1=2 worker2=2",
         "mpi binding cluster: master=4 worker1=0 worker1=1 worker2=2 worker2=3",
+        "mpi memory cluster: ranks of a node can read each other's memory",
     )
 
 
@@ -119,8 +123,10 @@ def test_nodes_of_one_machine(tmp_path: Path) -> None:
     assert checks[3:] == (
         "/scratch and /shared are empty",
         "/shared is the same on all 3 nodes",
+        "mpi world workers: 4 ranks, each of which sees all",
         "mpi placement workers: box=4 on CPUs 0 1 2 3",
         "mpi binding workers: box=0 box=1 box=2 box=3",
+        "mpi memory workers: ranks of a node can read each other's memory",
     )
 
 
@@ -128,8 +134,8 @@ def test_nodes_of_one_machine_that_must_share_a_cpu_may(tmp_path: Path) -> None:
     shape = ClusterShape(nodes=(node_shape("master", (0,)), *SHAPE.workers))
     made = cluster(tmp_path, separate_nodes=False, shape=shape)
     _, checks = verify(made, parallel_targets(made, BOTH))
-    assert checks[-2] == "mpi placement cluster: box=5 on CPUs 0 0 1 2 3"
-    assert checks[-1].startswith("mpi binding cluster: box=0 ")
+    assert checks[-3] == "mpi placement cluster: box=5 on CPUs 0 0 1 2 3"
+    assert checks[-2].startswith("mpi binding cluster: box=0 ")
 
 
 def test_only_the_scopes_that_are_used_are_asked(tmp_path: Path) -> None:
@@ -144,7 +150,7 @@ def test_the_questions_leave_nothing_behind(tmp_path: Path) -> None:
     made = provider.create(EnvironmentSpec(name="box", provider="fake"), SHAPE, "/shared", site(tmp_path))
     verify(made, parallel_targets(made, BOTH))
     assert [call.argv for call in ran(provider.calls, "rm")] == [("rm", "-f", "/shared/.vtax-token")]
-    scripts = [call.stdin for call in provider.calls if "vtax-rank-at" in call.stdin]
+    scripts = [call.stdin for call in provider.calls if "vtax-world" in call.stdin]
     assert sorted(line for script in scripts for line in script.splitlines() if line.startswith("rm ")) == [
         "rm -rf /shared/vtax-placement-cluster",
         "rm -rf /shared/vtax-placement-workers",
@@ -155,7 +161,7 @@ def test_ranks_are_asked_with_the_host_file_of_the_trials(tmp_path: Path) -> Non
     provider = FakeProvider("fake", tmp_path)
     made = provider.create(EnvironmentSpec(name="box", provider="fake"), SHAPE, "/shared", site(tmp_path))
     verify(made, parallel_targets(made, (Scope.WORKERS,)))
-    (call,) = (call for call in provider.calls if "vtax-rank-at" in call.stdin)
+    (call,) = (call for call in provider.calls if "vtax-world" in call.stdin)
     assert (call.node, call.directory) == ("worker1", "/shared/vtax-placement-workers")
     assert "cat >hostfile <<'vtax-end-of-file'\nworker1 slots=2\nworker2 slots=2\nvtax-end-of-file\n" in call.stdin
     assert "mpirun --allow-run-as-root --np 4 --hostfile hostfile --map-by ppr:2:node " in call.stdin
@@ -279,7 +285,7 @@ def calling(node_that_calls: str, text: str, cpus: str | None = None) -> Script:
 def test_a_node_that_cannot_log_in(tmp_path: Path) -> None:
     """What is quoted is what SSH said, not the facts that follow."""
     text = (
-        "vtax-name master 10.0.0.2 master\nvtax-name worker2 10.0.0.4 worker2\n"
+        "vtax-name master 10.0.0.2\nvtax-name worker2 10.0.0.4\n"
         "vtax-login master\nroot@worker2: Permission denied (publickey).\n"
     )
     assert wrong(cluster(tmp_path, calling("worker1", text))) == [
@@ -299,17 +305,14 @@ def test_a_node_that_says_nothing_of_the_others(tmp_path: Path) -> None:
 def test_a_name_that_leads_elsewhere(tmp_path: Path) -> None:
     """worker1 is the beginning of worker10, and neither must be taken for the other."""
     nodes = (node_shape("master", (4,)), node_shape("worker1", (0,)), node_shape("worker10", (1,)))
-    text = (
-        "vtax-name worker10 10.0.0.4 worker10\nvtax-login worker10\n"
-        "vtax-name worker1 10.0.0.33 worker1\nvtax-login worker1\n"
-    )
+    text = "vtax-name worker10 10.0.0.4\nvtax-login worker10\nvtax-name worker1 10.0.0.33\nvtax-login worker1\n"
     made = cluster(tmp_path, calling("master", text), shape=ClusterShape(nodes=nodes))
     assert wrong(made) == ["master finds worker1 at 10.0.0.33"]
 
 
 def test_a_login_to_a_longer_name_is_none_to_the_shorter_one() -> None:
-    text = "vtax-name worker10 10.0.0.4 worker10\nvtax-login worker10\n"
-    assert peers_differ("master", {"worker1": "10.0.0.3"}, text) == [
+    text = "vtax-name worker10 10.0.0.4\nvtax-login worker10\n"
+    assert peers.wrong("master", {"worker1": "10.0.0.3"}, ["worker1"], text) == [
         "master cannot log in to worker1: no answer",
         "master finds worker1 at no address",
     ]
@@ -340,13 +343,17 @@ def test_a_file_system_that_cannot_be_written(tmp_path: Path) -> None:
 # --- placement -----------------------------------------------------------------------------------------------------
 
 
-def telling(*ranks: str) -> Script:
-    """What ranks say: `node CPUs`, in the order of their numbers."""
-    lines = [line.split() for line in ranks]
-    text = "".join(f"vtax-rank-at {node} {rank} {cpus}\n" for rank, (node, cpus) in enumerate(lines))
+def telling(*ranks: str, world: int | None = None, copy: str = "yes") -> Script:
+    """What ranks say: `node CPUs`, in the order of their numbers. Each sees a world of all, unless it is given."""
+    text = "".join(f"vtax-world {rank} {world or len(ranks)} {place} {copy}\n" for rank, place in enumerate(ranks))
+    return printing(text)
+
+
+def printing(text: str) -> Script:
+    """What the launch of `vtax-world` prints."""
 
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (0, text, "") if "vtax-rank-at" in stdin else None
+        return (0, text, "") if "vtax-world" in stdin else None
 
     return script
 
@@ -368,9 +375,41 @@ def test_ranks_on_the_wrong_nodes(tmp_path: Path) -> None:
 
 
 def test_ranks_that_are_missing(tmp_path: Path) -> None:
-    assert placement(tmp_path, telling("worker1 0")) == [
-        "ranks are placed as {'worker1': 1}, but the plan has {'worker1': 2, 'worker2': 2}"
-    ]
+    assert placement(tmp_path, telling("worker1 0", world=4)) == ["1 ranks answered, but the plan has 4"]
+    assert placement(tmp_path, printing("")) == ["0 ranks answered, but the plan has 4"]
+
+
+def test_singletons(tmp_path: Path) -> None:
+    """Four programs of one rank each, which a launcher started without a word and with exit code 0."""
+    text = "".join(f"vtax-world 0 1 {node} {cpu} alone\n" for node, cpu in (("worker1", 0), ("worker2", 2))) * 2
+    (line,) = placement(tmp_path, printing(text))
+    assert line.startswith("mpirun started 4 programs of one rank each, but the plan has one program of 4 ranks")
+    (line,) = placement(tmp_path, printing(text), separate_nodes=False)
+    assert line.startswith("mpirun started 4 programs of one rank each")
+
+
+def test_ranks_of_two_worlds(tmp_path: Path) -> None:
+    text = "".join(f"vtax-world {rank} 2 {node} 0 yes\n" for node in ("worker1", "worker2") for rank in (0, 1))
+    assert placement(tmp_path, printing(text)) == ["ranks see worlds of 2 ranks, but the plan has 4"]
+
+
+def test_a_rank_that_answers_twice(tmp_path: Path) -> None:
+    text = "".join(f"vtax-world {rank} 4 worker1 0 yes\n" for rank in (0, 1, 1, 3))
+    assert placement(tmp_path, printing(text)) == ["4 ranks answered, but not those with the numbers 0 to 3"]
+
+
+def test_memory_that_ranks_cannot_read_is_recorded(tmp_path: Path) -> None:
+    script = telling("worker1 0", "worker1 1", "worker2 2", "worker2 3", copy="no:EPERM")
+    made = cluster(tmp_path, script)
+    _, checks = verify(made, parallel_targets(made, (Scope.WORKERS,)))
+    assert checks[-1] == "mpi memory workers: ranks of a node cannot read each other's memory (EPERM)"
+
+
+def test_one_rank_on_each_node_says_nothing_of_memory(tmp_path: Path) -> None:
+    nodes = (node_shape("master", (4,)), node_shape("worker1", (0,)), node_shape("worker2", (2,)))
+    made = cluster(tmp_path, telling("worker1 0", "worker2 2", copy="alone"), shape=ClusterShape(nodes=nodes))
+    _, checks = verify(made, parallel_targets(made, (Scope.WORKERS,)))
+    assert checks[-1] == "mpi binding workers: worker1=0 worker2=2"
 
 
 def test_ranks_that_share_a_cpu(tmp_path: Path) -> None:
@@ -384,12 +423,13 @@ def test_ranks_of_one_machine_that_share_a_cpu(tmp_path: Path) -> None:
 
 
 def test_ranks_of_one_machine_that_are_missing(tmp_path: Path) -> None:
-    assert placement(tmp_path, telling("host 0"), separate_nodes=False) == ["1 ranks answered, but the plan has 4"]
+    script = telling("host 0", world=4)
+    assert placement(tmp_path, script, separate_nodes=False) == ["1 ranks answered, but the plan has 4"]
 
 
 def test_mpirun_that_does_not_start(tmp_path: Path) -> None:
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (1, "", "PRTE has lost communication\n") if "vtax-rank-at" in stdin else None
+        return (1, "", "PRTE has lost communication\n") if "vtax-world" in stdin else None
 
     made = cluster(tmp_path, script)
     with pytest.raises(ProvisionError, match="mpirun does not start on worker1, worker2") as caught:
@@ -408,7 +448,7 @@ def provisioned(provider: FakeProvider, tmp_path: Path) -> tuple[str, ...]:
 
 def test_a_cluster_that_stands(tmp_path: Path) -> None:
     provider = FakeProvider("fake", tmp_path)
-    assert len(provisioned(provider, tmp_path)) == 10
+    assert len(provisioned(provider, tmp_path)) == 14
     assert (provider.created, provider.destroyed) == (1, 0)
     cluster = provider.live["c1"]
     assert (tmp_path / "c1c1c1c1" / "site").stat().st_mode & 0o777 == 0o700
@@ -433,7 +473,7 @@ def test_what_may_pass_is_tried_once_more(tmp_path: Path) -> None:
             raise ProvisionError("a port was taken meanwhile")
 
     provider = FakeProvider("fake", tmp_path, before_create=fail_first)
-    assert len(provisioned(provider, tmp_path)) == 10
+    assert len(provisioned(provider, tmp_path)) == 14
     assert (provider.created, provider.destroyed) == (1, 1)
 
 
@@ -449,7 +489,7 @@ def test_what_fails_twice_fails(tmp_path: Path) -> None:
 
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        if "vtax-rank-at" in stdin:
+        if "vtax-world" in stdin:
             raise KeyboardInterrupt
         return None
 

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from builders.small import PRINTED, SAYS, as_fast, new_campaign, planned, store
+from builders.small import IMAGE, MACHINE, PRINTED, SAYS, as_fast, new_campaign, planned, store, study
 from fakes.cluster import FakeProvider
 from vtax.errors import UsageError
 from vtax.importing.campaign import import_logs
 from vtax.importing.request import Request
+from vtax.model.study import MachineSpec
+from vtax.planning.plan import make_plan
 from vtax.sealing.check import State, check
 from vtax.sealing.names import HOSTNAMES, USERS, Replacing, hosts_in, users_in
 from vtax.sealing.opening import as_campaign
-from vtax.sealing.redaction import Here
+from vtax.sealing.redaction import Here, _kept, _learn
 from vtax.sealing.seal import Sealed, Wanted, seal
 from vtax.store import Campaign
 
@@ -152,3 +154,15 @@ def test_digits_alone_are_never_a_name() -> None:
     replacing = Replacing()
     replacing.learn(USERS, "1092")
     assert replacing.text("events per second: 1092.04") == "events per second: 1092.04"
+
+
+def test_where_the_machines_of_a_study_are_is_replaced_and_their_names_stay(tmp_path: Path) -> None:
+    providers = {"host": FakeProvider("host", tmp_path), "box": FakeProvider("box", tmp_path)}
+    machines = {"a": MachineSpec(ssh="ssh://lab@node17.example.org:22"), "oak": MachineSpec(ssh="node18")}
+    wanted = study().model_copy(update={"machines": machines})
+    plan = make_plan(wanted, MACHINE, providers, capacities=dict.fromkeys(machines, MACHINE))
+    about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": {}}
+    campaign = Campaign.create(tmp_path / "campaign", b"name = 'small'\n", plan, about)
+    replacing = Replacing(_kept(plan))
+    _learn(replacing, Here(), campaign, tmp_path / "nothing")
+    assert replacing.name("oak at node18, a at lab@node17") == "oak at host-3, a at user-1@host-2"

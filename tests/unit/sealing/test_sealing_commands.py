@@ -128,7 +128,7 @@ def test_what_cannot_be_the_same_is_listed(run: Run, tmp_path: Path) -> None:
     [
         ((), "there is no study to plan"),
         (("quick", "--from", "theirs"), "takes neither a study nor --sample"),
-        (("quick", "--into", "x"), "--into writes the study of --from"),
+        (("quick", "--into", "x"), "--output writes the study of --from"),
         (("--from", "theirs", "--into", "work"), "work is not an empty directory"),
     ],
 )

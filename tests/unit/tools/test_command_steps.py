@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from fakes.cluster import node_shape
 from vtax.errors import UsageError
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import Phase, Scope, Target
 from vtax.model.plan import Ready, Step
@@ -50,7 +51,7 @@ def params(given: Mapping[str, Any], target: Target = ALONE, around: Around = AR
     return COMMAND.resolve(COMMAND.placed(CommandParams.model_validate(given), around), target)
 
 
-def steps(given: Mapping[str, Any], target: Target = ALONE, launcher: Mpirun = BETWEEN) -> tuple[Step, ...]:
+def steps(given: Mapping[str, Any], target: Target = ALONE, launcher: Launcher = BETWEEN) -> tuple[Step, ...]:
     return COMMAND.steps(params(given, target), target, launcher)
 
 
@@ -63,6 +64,17 @@ def test_one_command_is_one_step() -> None:
     (step,) = steps({"command": ["true"]})
     assert step.argv == (*OWN, "--report", "usage.json", "--", "true")
     assert (step.nodes, step.phase, step.usage, step.success) == (("worker1",), Phase.RUN, "usage.json", (0,))
+
+
+def test_mpirun_starts_as_many_ranks_on_each_node_as_the_entry_has() -> None:
+    (step,) = steps({"run": {"command": ["./it", "{nodes}"], "ranks_per_node": 1}}, PAIR)
+    assert own(step)[:4] == ("mpirun", "--allow-run-as-root", "--np", "2")
+    assert own(step)[-4:] == ("vtax-rank", "1", "./it", "2")
+    assert step.nodes == ("master",)
+    assert [(file.name, file.content) for file in step.inputs] == [("hostfile", "master slots=1\nworker1 slots=1\n")]
+    (alone,) = steps({"run": {"command": ["./it"], "ranks_per_node": 2}}, PAIR, ONE_MACHINE)
+    assert "localhost:4" in own(alone)
+    assert alone.inputs == ()
 
 
 def test_a_database_and_its_client_on_one_node() -> None:
@@ -190,6 +202,10 @@ def found(given: Mapping[str, Any], scopes: tuple[Scope, ...] = (Scope.NODE,), l
         ({"run": {"command": ["a"], "seconds": 5}}, "metrics: a run for a fixed time takes that time"),
         ({"command": ["a"], "metrics": DATABASE["metrics"]}, 'metrics[0].kind: "rate, fixed time" is not what this'),
         ({"command": ["a"], "files": [{"from": "x/a"}, {"from": "y/a"}]}, "files[1].to: a is there already"),
+        (
+            {"run": {"command": ["a"], "ranks_per_node": 1}, "user": "x"},
+            "run.ranks_per_node: mpirun reaches other nodes",
+        ),
         ({"command": ["a"], "files": [{"from": "usage.json"}]}, "files[0].to: usage.json is there already"),
     ],
 )

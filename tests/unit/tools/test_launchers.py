@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fakes.cluster import node_shape
-from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
+from vtax.launchers import started
+from vtax.launchers.base import Launcher, Ranks, ranks_for
+from vtax.launchers.mpirun import Mpirun
 from vtax.model.nodes import NodeShape, Scope, Target
 
 ONE = node_shape("worker1", (0, 1))
@@ -22,7 +24,7 @@ def target(*nodes: NodeShape) -> Target:
     return Target(scope=Scope.WORKERS, nodes=nodes, directory="/shared/t")
 
 
-def line(launcher: Mpirun, nodes: Target, ranks: Ranks, yield_when_idle: bool = False) -> str:
+def line(launcher: Launcher, nodes: Target, ranks: Ranks, yield_when_idle: bool = False) -> str:
     return " ".join(launcher.argv(("hpcc", "-x"), nodes, ranks, yield_when_idle))
 
 
@@ -93,6 +95,19 @@ def test_two_threads_a_rank() -> None:
         f"{START} 2 --hostfile hostfile --map-by ppr:1:node {MCA} eth0 --wdir /shared/t -x OPENBLAS_NUM_THREADS=2 "
         "vtax-rank 2 hpcc -x"
     )
+
+
+def test_what_a_recorded_command_line_says() -> None:
+    nodes = target(ONE, TWO)
+    words = Mpirun(interface="eth0").argv(("hpcc",), nodes, ranks_for(nodes.nodes, threads=2))
+    assert started(words) == (2, 2, "shared memory inside a node, TCP between nodes")
+    words = Mpirun(interface="lo", one_machine=True, transport="tcp").argv(("hpcc",), nodes, ranks_for(nodes.nodes))
+    assert started(words) == (4, 1, "TCP between all ranks")
+
+
+@pytest.mark.parametrize("words", ["srun --np 2 hpcc", "mpirun hpcc", "mpirun hpcc --np", "mpirun --np two hpcc", ""])
+def test_commands_that_say_nothing_of_ranks(words: str) -> None:
+    assert started(words.split()) is None
 
 
 @pytest.mark.parametrize(

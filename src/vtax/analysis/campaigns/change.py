@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from vtax.analysis import verdict
 from vtax.analysis.campaigns.missing_runs import MissingRuns
 from vtax.analysis.campaigns.records import Change, ChangeTimeouts, Outcome, RatioInterval
+from vtax.analysis.estimate.machines import by_rounds
 from vtax.analysis.estimate.paired import LEVEL, exponential
 from vtax.analysis.estimate.rank_sum import shift_interval
 from vtax.analysis.estimate.welch import WelchEstimate
@@ -75,9 +76,13 @@ def change(both: InBoth, p_adjusted: float | None, margin: float) -> Change:
 
 
 def improving_logs(level: Level) -> tuple[float, ...]:
-    """The logarithm of every cell, above for better."""
+    """The logarithm of every cell, above for better; of several machines that each have whole rounds, one number for
+    each round, their mean."""
     sign = 1.0 if level.direction is Direction.HIGHER else -1.0
-    return tuple(sign * math.log(cell.value) for cell in level.cells)
+    logs = tuple(sign * math.log(cell.value) for cell in level.cells)
+    if not any(cell.machine for cell in level.cells):
+        return logs
+    return by_rounds({(cell.machine, cell.round): log for cell, log in zip(level.cells, logs, strict=True)})
 
 
 def _reach(both: InBoth) -> tuple[float, float] | None:

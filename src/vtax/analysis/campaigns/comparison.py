@@ -18,6 +18,7 @@ from vtax.analysis.campaigns.change import InBoth, change, improving_logs
 from vtax.analysis.campaigns.missing_runs import MissingRuns
 from vtax.analysis.campaigns.records import CampaignComparison, SetupDifference, Side
 from vtax.analysis.campaigns.setup_differences import Recorded, setup_differences
+from vtax.analysis.estimate.machines import by_rounds
 from vtax.analysis.estimate.paired import INTERVAL_FROM
 from vtax.analysis.estimate.summary import Key, place_of_level
 from vtax.analysis.estimate.welch import WelchEstimate, welch
@@ -129,9 +130,12 @@ def pairing_gain(a: Recorded, b: Recorded) -> float | None:
 
 def paired_differences(level: Level, other: Level) -> tuple[float, ...]:
     """One difference of logarithms for each round that both have, above zero for better."""
-    sides = (zip((cell.round for cell in one.cells), improving_logs(one), strict=True) for one in (level, other))
-    mine, theirs = map(dict, sides)
-    return tuple(mine[number] - theirs[number] for number in sorted(mine.keys() & theirs.keys()))
+    sign = 1.0 if level.direction is Direction.HIGHER else -1.0
+    mine, theirs = (
+        {(cell.machine, cell.round): sign * math.log(cell.value) for cell in one.cells} for one in (level, other)
+    )
+    apart = {block: mine[block] - theirs[block] for block in sorted(mine.keys() & theirs.keys())}
+    return by_rounds(apart) if any(machine for machine, _ in apart) else tuple(apart.values())
 
 
 def alternated_differences(side: Recorded) -> dict[Key, tuple[float, ...]]:

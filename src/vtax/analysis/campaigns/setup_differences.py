@@ -116,6 +116,8 @@ def _study(a: Plan, b: Plan, environments: Sequence[str]) -> Iterable[SetupDiffe
         "margin": (a.study.margin, b.study.margin),
         "settle_s": (a.study.settle_s, b.study.settle_s),
         "what alternates in a round": (a.interleave, b.interleave),
+        "machines": (tuple(a.study.machines), tuple(b.study.machines)),
+        "place of the nodes": (a.study.place, b.study.place),
     }
     for label in sorted(entries[0].keys() & entries[1].keys()):
         mine, other = entries[0][label], entries[1][label]

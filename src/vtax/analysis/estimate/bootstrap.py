@@ -23,14 +23,15 @@ from vtax.model.metric import Direction, Kind
 ROUNDS_FROM = 20
 HALF = 1_000  # draws; as many again with the two streams of the environments exchanged
 TOO_FEW = f"a bootstrap needs {ROUNDS_FROM} rounds"
+MACHINES = "several machines have no total time in common"
 LATE = "a run that hit its time limit has no total time"
 Sizes = tuple[int, ...]
 
 
 def mean_interval(pair: Pair, runs: Runs, seed: int) -> tuple[float, float] | None:
-    """The 95 % interval of the ratio of means of one pair; None below twenty rounds, without a ratio, and where a run
-    of these rounds has no end."""
-    if pair.base is None or not pair.has_ratio or pair.late or pair.rounds.size < ROUNDS_FROM:
+    """The 95 % interval of the ratio of means of one pair; None below twenty rounds, without a ratio, on several
+    machines, and where a run of these rounds has no end."""
+    if pair.alone or pair.base is None or not pair.has_ratio or pair.late or pair.rounds.size < ROUNDS_FROM:
         return None
     kind, higher = pair.level.kind, pair.level.direction is Direction.HIGHER
     if pair.by_round.values is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vtax.analysis.estimate.blocks import ONE_MACHINE, Blocks
 from vtax.errors import ParseError
 from vtax.model.measurement import Measurement
 from vtax.model.metric import Series, SeriesRecord
@@ -35,7 +36,7 @@ class Group(SeriesRecord):
 class Columns:
     """One entry a measurement, warm-ups included, in an order that does not depend on that of the input.
 
-    Sorted by group, round, warm-ups first, iteration, trial, part. `trial` and `source` are places in `trials` and
+    Sorted by group, block, warm-ups first, iteration, trial, part. `trial` and `source` are places in `trials` and
     `sources`; `part` tells ranks and nodes of one trial apart.
     """
 
@@ -43,13 +44,14 @@ class Columns:
     trials: tuple[str, ...]
     sources: tuple[str, ...]
     group: Ints
-    round: Ints
+    block: Ints  # see `Blocks`: the round, where there is one machine
     warmup: Bools
     iteration: Ints
     trial: Ints
     part: Ints
     source: Ints
     value: Floats
+    blocks: Blocks
 
 
 class _Names:
@@ -70,8 +72,8 @@ class _Names:
         return names, moved
 
 
-def columns(measurements: Iterable[Measurement]) -> Columns:
-    """The columns of `measurements`; nothing is kept of the objects themselves.
+def columns(measurements: Iterable[Measurement], blocks: Blocks = ONE_MACHINE) -> Columns:
+    """The columns of `measurements`; nothing is kept of the objects themselves. `blocks` are those of the plan.
 
     Raises ParseError, naming the file, for a rate or cost that is not above zero or not finite, for one metric in two
     units, and for two values of one thing.
@@ -95,7 +97,7 @@ def columns(measurements: Iterable[Measurement]) -> Columns:
         rows.append(
             (
                 place,
-                item.round,
+                blocks.number(item.round, item.cell),
                 item.warmup,
                 item.iteration,
                 trials.place(item.trial),
@@ -104,7 +106,8 @@ def columns(measurements: Iterable[Measurement]) -> Columns:
             )
         )
         values.append(item.value)
-    return _sorted(tuple(groups), np.array(rows, np.int64).reshape(-1, 7), np.array(values), trials, parts, sources)
+    table = np.array(rows, np.int64).reshape(-1, 7)
+    return _sorted(tuple(groups), table, np.array(values), trials, parts, sources, blocks)
 
 
 def _group_of(item: Measurement) -> tuple[Group, str]:
@@ -119,7 +122,13 @@ def _group_of(item: Measurement) -> tuple[Group, str]:
 
 
 def _sorted(
-    groups: tuple[Group, ...], rows: Ints, values: Floats, trials: _Names, parts: _Names, sources: _Names
+    groups: tuple[Group, ...],
+    rows: Ints,
+    values: Floats,
+    trials: _Names,
+    parts: _Names,
+    sources: _Names,
+    blocks: Blocks,
 ) -> Columns:
     order = sorted(range(len(groups)), key=lambda i: (groups[i].series, groups[i].environment, groups[i].unit))
     moved = np.empty(len(groups), np.int64)
@@ -136,13 +145,14 @@ def _sorted(
         trials=trial_names,
         sources=source_names,
         group=group[sort],
-        round=rows[sort, 1],
+        block=rows[sort, 1],
         warmup=rows[sort, 2].astype(bool),
         iteration=rows[sort, 3],
         trial=trial[sort],
         part=part[sort],
         source=source[sort],
         value=values[sort],
+        blocks=blocks,
     )
     _refuse_impossible(made)
     _refuse_two_units(made)

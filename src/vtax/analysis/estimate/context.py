@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vtax.analysis.estimate.baselines import EntryPlace, substitutes
+from vtax.analysis.estimate.blocks import ONE_MACHINE, Blocks
 from vtax.analysis.estimate.differences import Alternation, RoundDifferences, round_differences
 from vtax.analysis.estimate.failures import Lost, Place, Timeouts, lost, place_of, timeouts
 from vtax.analysis.estimate.summary import Iterations, Key, empty_level, place_of_level
@@ -21,7 +22,8 @@ Declared = Mapping[str, Sequence[Metric]]  # label of an entry -> the metrics th
 
 @dataclass(frozen=True)
 class PairingContext:
-    """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when.
+    """What of plan and trials the pairs need. `finished` rounds are over, the first ones; `places` is who ran when,
+    by block and environment.
 
     `planned` is where the plan has which entry, and its benchmark; `rounds` how many each environment has; `timeouts`
     and `lost` are measured runs that gave no number, and `without_loss` is where every measured run so far succeeded.
@@ -43,6 +45,7 @@ class PairingContext:
     without_loss: frozenset[Place] = frozenset()
     substitutes: Mapping[EntryPlace, str] = field(default_factory=dict)
     emulated: frozenset[str] = frozenset()
+    blocks: Blocks = ONE_MACHINE
 
     def baseline_of_entry(self, label: str) -> str:
         """What an entry is compared with on the first of its targets."""
@@ -59,7 +62,7 @@ class PairingContext:
 
     def differences(self, level: Level, base: Level | None) -> RoundDifferences:
         """One difference a round between two levels of one series; above zero, the first is better."""
-        return round_differences(level, base, self.timeouts, self.alternation)
+        return round_differences(level, base, self.timeouts, self.alternation, self.blocks)
 
     def mirrored(self, label: str) -> bool:
         """Whether the order of an entry's trials is mirrored within each round."""
@@ -74,6 +77,7 @@ def pairing_context(
     declared: Declared,
     iterations: Mapping[Key, Iterations] | None,
     emulated: frozenset[str],
+    blocks: Blocks,
 ) -> PairingContext:
     """`measured` is the last round that has a measurement; it counts where no trial was recorded. `iterations` are
     those of trials that alternated in all rounds; None where whole cells are compared.
@@ -85,12 +89,12 @@ def pairing_context(
     rounds: dict[int, list[str]] = {}
     places: dict[tuple[int, str], int] = {}
     for place, cell in enumerate(plan.cells):
-        places[cell.round, cell.environment] = place
+        places[blocks.number(cell.round, cell.id), cell.environment] = place
         rounds.setdefault(cell.round, []).extend(trial.id for trial in cell.trials if not trial.warmup)
     known = {spec.name for spec in plan.environments}
     without_result = lost(trials)
     measured_at = {place_of(trial) for trial in trials if not trial.warmup}
-    late = timeouts(trials)
+    late = timeouts(trials, blocks)
     repeated = {spec.label: spec.iterations for spec in plan.study.benchmarks}
     return PairingContext(
         study=plan.study,
@@ -111,6 +115,7 @@ def pairing_context(
         without_loss=frozenset(measured_at - without_result.keys()),
         substitutes=substitutes(plan, emulated),
         emulated=emulated,
+        blocks=blocks,
     )
 
 

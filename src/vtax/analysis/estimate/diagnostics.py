@@ -190,10 +190,11 @@ def p_equal_spread(mine: Floats, theirs: Floats) -> Floats:
     return p_correlation(correlation(mine + theirs, mine - theirs), mine.shape[-1])
 
 
-def spread(logs: Floats) -> Spread | None:
-    """How much an environment varies from round to round. None below three rounds."""
-    df = logs.size - 1
+def spread(logs: Floats, means: int = 1) -> Spread | None:
+    """How much an environment varies from round to round. None below three rounds. From the logarithms so many means
+    were taken, those of machines."""
+    df = logs.size - means
     if df < 2:
         return None
-    sd = float(logs.std(ddof=1))
+    sd = float(logs.std(ddof=means))
     return Spread(sd, sd * math.sqrt(df / float(chdtri(df, 0.025))), sd * math.sqrt(df / float(chdtri(df, 0.975))))

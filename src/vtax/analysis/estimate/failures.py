@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from vtax.analysis.estimate.blocks import ONE_MACHINE, Blocks
 from vtax.analysis.estimate.columns import Floats
 from vtax.analysis.records import Failure, FailureRate
 from vtax.model.metric import Kind
@@ -22,7 +23,7 @@ FAILING = 0.1  # share of failed trials from which a verdict is said to be about
 SPEEDS = frozenset({Kind.COST, Kind.RATE_FIXED_WORK, Kind.RATE_FIXED_TIME})  # say how fast something was
 
 Place = tuple[str, str, str]  # environment, label, target
-Timeouts = Mapping[Place, Mapping[int, Sequence[int]]]  # -> round -> iterations that hit their time limit
+Timeouts = Mapping[Place, Mapping[int, Sequence[int]]]  # -> block -> iterations that hit their time limit
 Lost = Mapping[Place, Mapping[Status, int]]  # -> how many measured runs ended without a result, by how they ended
 
 
@@ -43,7 +44,9 @@ def failures(trials: Iterable[TrialRecord]) -> tuple[Failure, ...]:
     )
 
 
-def failure_rates(trials: Sequence[TrialRecord], baseline_of: Callable[[str], str]) -> tuple[FailureRate, ...]:
+def failure_rates(
+    trials: Sequence[TrialRecord], baseline_of: Callable[[str], str], blocks: Blocks = ONE_MACHINE
+) -> tuple[FailureRate, ...]:
     """Every environment and entry of which a measured trial failed, with Wilson's interval and McNemar's exact test.
 
     `baseline_of` an entry's label is what it is compared with.
@@ -54,7 +57,8 @@ def failure_rates(trials: Sequence[TrialRecord], baseline_of: Callable[[str], st
         if not trial.warmup:
             failed, key = trial.status is not Status.OK, (trial.label, trial.environment)
             outcomes[key][failed] += 1
-            rounds[key][trial.round] = rounds[key].get(trial.round, False) or failed
+            block = blocks.number(trial.round, trial.cell)
+            rounds[key][block] = rounds[key].get(block, False) or failed
     found = []
     for (label, environment), count in sorted(outcomes.items()):
         baseline = baseline_of(label)
@@ -106,12 +110,12 @@ def failing(rates: Sequence[FailureRate]) -> frozenset[tuple[str, str]]:
     )
 
 
-def timeouts(trials: Iterable[TrialRecord]) -> Timeouts:
-    """Which measured trials of each round hit their time limit."""
+def timeouts(trials: Iterable[TrialRecord], blocks: Blocks = ONE_MACHINE) -> Timeouts:
+    """Which measured trials of each block hit their time limit."""
     found: dict[Place, dict[int, list[int]]] = defaultdict(dict)
     for trial in trials:
         if trial.status is Status.TIMED_OUT and not trial.warmup:
-            found[place_of(trial)].setdefault(trial.round, []).append(trial.iteration)
+            found[place_of(trial)].setdefault(blocks.number(trial.round, trial.cell), []).append(trial.iteration)
     return found
 
 

@@ -26,9 +26,10 @@ ROUNDING = 1e-9  # two orders that give the same estimate may differ by that muc
 
 
 def randomised(pair: Pair, context: PairingContext, environments: int) -> Randomisation | None:
-    """The test of one pair; None below twelve rounds, without a ratio, and where the plan does not know the orders."""
+    """The test of one pair; None below twelve rounds, without a ratio, where the plan does not know the orders, and
+    where several machines each had orders of their own."""
     known = all((number, name) in context.places for number in pair.rounds.tolist() for name in pair.both)
-    if not pair.has_ratio or pair.rounds.size < ROUNDS_FROM or not known:
+    if pair.alone or not pair.has_ratio or pair.rounds.size < ROUNDS_FROM or not known:
         return None
     blocks = (pair.rounds - 1) // block_rounds(environments)
     count = int(np.unique(blocks).size)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from vtax.analysis.estimate.blocks import round_of
 from vtax.analysis.estimate.columns import Columns, Floats, Group, Ints
 from vtax.analysis.estimate.diagnostics import outliers, spread
 from vtax.analysis.estimate.failures import SPEEDS, Place, Timeouts
@@ -77,10 +79,10 @@ Runs = Mapping[Key, tuple[tuple[Floats, ...], Floats]]  # iterations of each cel
 
 
 class Iterations(NamedTuple):
-    """Every measured iteration of a series in an environment that has a number, in order: its round, its number in the
-    round, counted from 1, and its value."""
+    """Every measured iteration of a series in an environment that has a number, in order: its block (the round, where
+    there is one machine), its number in it, counted from 1, and its value."""
 
-    rounds: Ints
+    blocks: Ints
     numbers: Ints
     values: Floats
 
@@ -105,10 +107,10 @@ def iterations_of(table: Columns, found: Measured) -> dict[Key, Iterations]:
     rows = found.rows[found.first]
     starts = _starts(table.group[rows])
     several = {}
-    for start, end in zip(starts, np.append(starts[1:], rows.size), strict=True):
+    for start, end in pairwise((*starts, rows.size)):  # none where all runs failed
         own, group = rows[start:end], table.groups[table.group[rows[start]]]
         several[group.environment, group.series] = Iterations(
-            table.round[own], table.iteration[own], found.values[start:end]
+            table.block[own], table.iteration[own], found.values[start:end]
         )
     return several
 
@@ -131,7 +133,7 @@ def levels_of(
     runs: dict[Key, tuple[tuple[Floats, ...], Floats]] = {}
     for key, several in by_key.items():
         cells, values, times_s = zip(*several, strict=True)
-        levels[key] = _level(groups[key], cells, np.concatenate(values))
+        levels[key] = _level(groups[key], cells, np.concatenate(values), [one.size for one in values])
         runs[key] = (values, np.concatenate(times_s))
     return levels, runs
 
@@ -143,22 +145,23 @@ def _cells(
     if not found.rows.size:
         return
     values, rows = found.values, found.rows[found.first]
-    cells = _starts(table.group[rows], table.round[rows])
+    cells = _starts(table.group[rows], table.block[rows])
     summaries = _by_size(table, rows, cells, values, collapsing=False)
     means = _by_size(table, rows, cells, values, collapsing=False, trimmed=False)
     times = np.array([started.get(name, np.nan) for name in table.trials])[table.trial[rows]]
     ends = np.append(cells, rows.size)
     bounds = np.append(found.rows.searchsorted(rows[cells]), found.rows.size)
     for i, start in enumerate(cells):
-        group, number = table.groups[table.group[rows[start]]], int(table.round[rows[start]])
+        group, block = table.groups[table.group[rows[start]]], int(table.block[rows[start]])
         mine, times_s = values[start : ends[i + 1]], times[start : ends[i + 1]]
-        late = _late(timeouts, group, number)
+        late = _late(timeouts, group, block)
         value = late_summary(mine, late, group.kind) if late else float(summaries[i])
         if value is None:
             continue
         places = table.source[found.rows[bounds[i] : bounds[i + 1]]].tolist()
         cell = CellValue.model_construct(
-            round=number,
+            round=round_of(block),
+            machine=table.blocks.machine(block),
             value=value,
             mean=None if late else float(means[i]),
             iterations=mine.size,
@@ -169,11 +172,11 @@ def _cells(
         yield group, cell, mine, times_s
 
 
-def _late(timeouts: Timeouts, group: Group, round_: int) -> int:
+def _late(timeouts: Timeouts, group: Group, block: int) -> int:
     """How many iterations of a cell hit their time limit, for metrics that say how fast something was."""
     if group.kind not in SPEEDS:
         return 0
-    return len(timeouts.get(place_of_level(group), {}).get(round_, ()))
+    return len(timeouts.get(place_of_level(group), {}).get(block, ()))
 
 
 def place_of_level(level: Level | Group) -> Place:
@@ -227,23 +230,49 @@ def _by_size(
     return out
 
 
-def _level(group: Group, cells: Sequence[CellValue], iterations: Floats) -> Level:
+def within_machines(values: Floats, cells: Sequence[CellValue], sizes: Sequence[int] = ()) -> Floats:
+    """Values of cells, or of the iterations of each, without how machines differ: each less the mean of its machine.
+    On one machine they stay what they are."""
+    names = [cell.machine for cell in cells]
+    if len(set(names)) < 2:
+        return values
+    machines = np.repeat(np.array(names), sizes) if sizes else np.array(names)
+    apart = values.copy()
+    for name in set(names):
+        apart[machines == name] -= values[machines == name].mean()
+    return apart
+
+
+def _deviation(cells: Sequence[CellValue], values: Sequence[float]) -> float | None:
+    """From round to round; of several machines within each of them."""
+    several = len({cell.machine for cell in cells})
+    if len(values) <= several:
+        return None
+    if several == 1:
+        return statistics.stdev(values)
+    return float(within_machines(np.array(values), cells).std(ddof=several))
+
+
+def _level(group: Group, cells: Sequence[CellValue], iterations: Floats, sizes: Sequence[int]) -> Level:
     values = [cell.value for cell in cells]
-    logs = np.log(values) if group.kind.has_ratio else np.empty(0)
-    varies = spread(logs)
+    several = len({cell.machine for cell in cells})
+    logs = within_machines(np.log(values), cells) if group.kind.has_ratio else np.empty(0)
+    varies = spread(logs, several)
     return Level(
         **group.series_fields,
         environment=group.environment,
-        n=len(cells),
+        n=len({cell.round for cell in cells}),
         mean=statistics.fmean(values),
-        sd=statistics.stdev(values) if len(values) > 1 else None,
+        sd=_deviation(cells, values),
         median=float(statistics.median(values)),
         minimum=min(values),
         maximum=max(values),
         cv=varies.sd if varies else None,
         cv_low=varies.low if varies else None,
         cv_high=varies.high if varies else None,
-        outliers=int(outliers(np.log(iterations)).sum()) if group.kind.has_ratio else None,
+        outliers=int(outliers(within_machines(np.log(iterations), cells, sizes)).sum())
+        if group.kind.has_ratio
+        else None,
         runs=iterations.size,
         typical=typical(values, group.kind),
         cells=tuple(cells),

@@ -65,14 +65,26 @@ def interim_result(
     infinity, so that the word is no stronger than what they leave.
     """
     made = fit(differences, first)
+    adjusted = differences
+    if made.carry_over is not None and first is not None:
+        adjusted = differences - made.carry_over[..., None] * first
+    return result_of(made, adjusted, level, delta, before, slow)
+
+
+def result_of(
+    made: Fit,
+    adjusted: Floats,
+    level: LookLevel,
+    delta: float,
+    before: InterimResult | None = None,
+    slow: tuple[int, int] = NEVER,
+) -> InterimResult:
+    """The result from an estimate, and the differences without what the order adds; see `interim_result`."""
     low, high = level.interval(made)
     smallest, within = level.p_difference(made), level.p_within(made, delta)
     if before is not None:
         smallest = np.minimum(smallest, before.smallest_p)
         within = np.minimum(within, before.smallest_p_within)
-    adjusted = differences
-    if made.carry_over is not None and first is not None:
-        adjusted = differences - made.carry_over[..., None] * first
     companion = hodges_lehmann(with_censored(adjusted, *slow))
     by_interval = words(low, high, delta)
     return InterimResult(

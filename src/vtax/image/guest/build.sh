@@ -41,6 +41,7 @@ sed '/^$/q' STREAM/stream.c >/usr/local/share/doc/stream/copyright
 
 gcc -O2 "$here/vtax-blas.c" -lopenblas -o /usr/local/bin/vtax-blas
 gcc -O2 "$here/vtax-rank.c" -o /usr/local/bin/vtax-rank
+mpicc -O2 "$here/vtax-world.c" -o /usr/local/bin/vtax-world
 gcc -O2 -shared -fPIC "$here/vtax-loopback.c" -o /usr/local/bin/vtax-loopback.so
 # Static: it runs programs inside images that have other libraries, or none.
 gcc -O2 -static "$here/vtax-run.c" -o /usr/local/bin/vtax-run

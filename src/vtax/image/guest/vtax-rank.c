@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 int main(int argc, char **argv) {
-  const char *rank_text = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  const char *by_mpirun = getenv("OMPI_COMM_WORLD_LOCAL_RANK"), *by_srun = getenv("SLURM_LOCALID");
+  const char *rank_text = by_mpirun ? by_mpirun : by_srun;
   int threads = argc > 1 ? atoi(argv[1]) : 0, rank = rank_text ? atoi(rank_text) : 0;
   cpu_set_t allowed, mine;
   if (argc < 3 || threads < 1) {

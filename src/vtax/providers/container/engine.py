@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vtax.model.cluster import Image
+from vtax.model.link import Link
 from vtax.model.nodes import NodeShape
 from vtax.providers.base import LABEL, RUNTIME_LABEL, Options
 from vtax.providers.container import own_image
@@ -123,9 +124,20 @@ class Owner:
         return ("--label", f"{LABEL}={self.campaign}", "--label", f"{RUNTIME_LABEL}={self.runtime}")
 
 
-def create_network(engine: str, owner: Owner, prefix: str) -> tuple[str, ...]:
-    subnet_of = ("--subnet", f"{prefix}.0/24")
+def create_network(engine: str, owner: Owner, prefix: str, part: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """`part` are the words for one that engines on several machines make parts of."""
+    subnet_of = ("--subnet", f"{prefix}.0/24", *part)
     return (engine, "network", "create", *subnet_of, *owner.labels, network_name(owner.campaign))
+
+
+def bridge_name(campaign: str) -> str:
+    """At most 15 characters, as for every interface."""
+    return f"vb-{campaign}"
+
+
+def gateway(link: Link) -> str:
+    """The address of a machine's own bridge: from the end of the network, which the nodes' addresses do not reach."""
+    return f"{link.interconnect.prefix}.{254 - link.number}"
 
 
 def create_volume(engine: str, owner: Owner) -> tuple[str, ...]:
@@ -148,9 +160,11 @@ def create_node(
     places: Mapping[str, str],
     shared_path: str,
     workload: Path | None = None,
+    shared: str = "",
 ) -> tuple[str, ...]:
     """One node, not started: its limits, its address, the names of all nodes, SSH on a loopback port or address, and
-    the directory with the study's own image where it has one."""
+    the directory with the study's own image where it has one. `shared` is the directory of this machine that all
+    nodes share, where that is not a volume of the engine."""
     others = [
         word for name, address in places.items() if name != node.name for word in ("--add-host", f"{name}:{address}")
     ]
@@ -169,7 +183,7 @@ def create_node(
         *("--memory", str(node.memory_bytes), "--memory-swap", str(node.memory_bytes)),
         *("--shm-size", str(options.shm)),
         *CONFINED,
-        *("--volume", f"{network_name(owner.campaign)}:{shared_path}"),
+        *("--volume", f"{shared or network_name(owner.campaign)}:{shared_path}"),
         *(own_image.flags(workload) if workload else ()),
         image,
     )

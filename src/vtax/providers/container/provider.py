@@ -6,32 +6,29 @@ Nodes are reached through SSH on loopback ports, like virtual machines; nothing 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shlex
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from vtax.cluster.access import LOOPBACK, is_free, wait_for_banner, write_ssh_config
+from vtax.cluster.access import LOOPBACK, write_ssh_config
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import SSH, seed
 from vtax.errors import PauseError, ProvisionError, UsageError
-from vtax.facts.processes import parent_of, program_of
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
+from vtax.model.link import Link
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
-from vtax.model.trial import CommandResult
-from vtax.paths import replacing
-from vtax.providers import overlay
+from vtax.providers import network, overlay, tunnel
 from vtax.providers.base import (
     LABEL,
     RUNTIME_LABEL,
@@ -45,30 +42,23 @@ from vtax.providers.base import (
     elsewhere,
 )
 from vtax.providers.container import engine as lines
-from vtax.providers.container import groups, own_image
+from vtax.providers.container import groups, images, networks, own_image, starting
+from vtax.providers.container.client import Client
 from vtax.providers.container.engine import ContainerOptions, Owner
 from vtax.providers.container.groups import Groups
+from vtax.providers.container.networks import free_loopback
 from vtax.providers.container.pausing import ContainerPausing
 from vtax.providers.freezer import Freezer, of_process
-from vtax.transport import process
 from vtax.transport.parallel import each
 from vtax.transport.ssh import SshTransport
 
 READY_S = 60.0
-ROUTES = Path("/proc/net/route")
-COMMAND_S = 120.0
-IMPORT_S = 900.0
-WITH_VTAX = ("setpriv", "--pdeathsig", "KILL")  # ends a command when vtax is killed, which then is not there to undo it
-SUBNET_ATTEMPTS = 20
-SUBNET_TAKEN = ("overlap", "already used", "is already being used", "conflicts")  # in messages of the engines
 LISTED = {"container": ("ps", "--all"), "network": ("network", "ls"), "volume": ("volume", "ls")}
-GONE = ("no such", "not found", "is not running")
 
 
-class Container(Provider):
-    """What all engines have in common. A subclass names the client and says where it differs."""
+class Container(Client, Provider):
+    """Clusters of one engine; a subclass names it and says where it differs."""
 
-    name: str
     options = ContainerOptions
     capabilities = Capabilities(
         kind=NodeKind.CONTAINER,
@@ -78,23 +68,14 @@ class Container(Provider):
         shares_machine=True,
         fresh_per_cell=True,
     )
-    runners: ClassVar[tuple[str, ...]]
     provision_estimate_s = 2.5
-    install_hint: str
-    version_format: str  # that makes the client ask its engine, and print JSON
+    in_parts = True
     force: tuple[str, ...] = ()  # additional words that make `rm --force` kill at once
-
-    def __init__(self, runtime: Path) -> None:
-        self.runtime = runtime
-
-    def environment(self) -> Mapping[str, str] | None:
-        """The client's environment variables; None inherits those of this process."""
-        return None
 
     def slowdown(self, options: ContainerOptions) -> float:
         return 1.0
 
-    def launcher(self, options: ContainerOptions) -> Mpirun:
+    def launcher(self, options: ContainerOptions) -> Launcher:
         shared = options.host_network
         return Mpirun(interface="lo" if shared else "eth0", loopback=shared, transport=options.mpi_transport)
 
@@ -102,7 +83,8 @@ class Container(Provider):
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
     ) -> Commands:
         owner, place = Owner("CAMPAIGN", "RUNTIME"), Path("SITE") if workload else None
-        return self._commands(spec, shape, shared_path, owner, _prefix(spec), "vtax-rootfs:DIGEST", place)
+        places = lines.addresses(_prefix(spec), tuple(node.name for node in shape.nodes))
+        return self._commands(spec, shape, shared_path, owner, places, "vtax-rootfs:DIGEST", place)
 
     def _commands(
         self,
@@ -110,27 +92,33 @@ class Container(Provider):
         shape: ClusterShape,
         shared_path: str,
         owner: Owner,
-        prefix: str,
+        places: Mapping[str, str],
         image: str,
         site: Path | None,
+        link: Link | None = None,
     ) -> Commands:
         """What makes the cluster, the nodes last; `site` is the directory of its files where it has the study's own
         image."""
-        options = _options(spec)
-        names = tuple(node.name for node in shape.nodes)
-        places = lines.addresses(prefix, names)
-        mounts = [overlay.command(site / name, owner.campaign, self.name) for name in names] if site else []
+        options, prefix = _options(spec), next(iter(places.values())).rpartition(".")[0]
+        mounts = [overlay.command(site / node.name, owner.campaign, self.name) for node in shape.nodes] if site else []
+        part = self.part_of(owner.campaign, link) if link else ()
+        shared = link.shared if link else ""
 
         def create(node: NodeShape) -> tuple[str, ...]:
             own = site / node.name / "workload" if site else None
-            return lines.create_node(self.name, owner, node, options, image, places, shared_path, own)
+            return lines.create_node(self.name, owner, node, options, image, places, shared_path, own, shared)
 
         return (
             *mounts,
-            *(() if options.host_network else (lines.create_network(self.name, owner, prefix),)),
-            lines.create_volume(self.name, owner),
+            *(() if options.host_network else (lines.create_network(self.name, owner, prefix, part),)),
+            *(() if shared else (lines.create_volume(self.name, owner),)),
             *map(create, shape.nodes),
         )
+
+    def part_of(self, campaign: str, link: Link) -> tuple[str, ...]:
+        """The words that make of an engine's network a part of one on several machines: the MTU, the name of the
+        bridge, the address of this machine in it."""
+        raise NotImplementedError
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
@@ -149,53 +137,46 @@ class Container(Provider):
         """Why nodes cannot be limited for this user."""
         return ()
 
-    def unavailable(self) -> str:
-        """Why the engine does not answer here; "" when it does."""
-        for program in (self.name, "ssh", "ssh-keygen"):
-            if shutil.which(program) is None:
-                return f"{program} is not installed"
-        answer = self._run(("version", "--format", self.version_format), timeout_s=20)
-        if answer.exit_code != 0:
-            lines_ = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
-            return f"{self.name} does not answer: {lines_[-1] if lines_ else 'no message'}"
-        return ""
-
     def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
-        self.ensure_image(image)
+        images.ensure(self, image)
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         deadline = time.monotonic() + READY_S
         bridge = not _options(spec).host_network
         names = tuple(node.name for node in shape.nodes)
-        image, own = self.ensure_image(site.image), site.image.workload
+        image, own = images.ensure(self, site.image), site.image.workload
         owner = self._owner(site.campaign)
         if own:
             for name in names:
                 overlay.make(site.directory / name, site.campaign, self.name, own, shared_path)
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
-            volume = pool.submit(self._must, lines.create_volume(self.name, owner))
-            prefix, port = (self._network(owner), SSH) if bridge else free_loopback(site.campaign, names)
+            volume = pool.submit(self._directory, owner, site.link)
+            places, port = self._places(spec, shape, owner, site)
             volume.result()
             keys.result()
             place = site.directory if own else None
-            commands = self._commands(spec, shape, shared_path, owner, prefix, image, place)
-            places = lines.addresses(prefix, names)
-            slots = {node.name: node.cpus for node in shape.nodes}
+            commands = self._commands(spec, shape, shared_path, owner, places, image, place, site.link)
+            slots = network.slots(site, shape)
 
             at = dict.fromkeys(names, LOOPBACK) if bridge else places
 
             def start(index: int) -> tuple[int, Creation]:
                 name = names[index]
-                content = seed(site.keys, name, places, slots, port=port)
-                fixed = None if bridge else port
-                return self._start(
-                    site.campaign, name, commands[index - len(names)], content, at[name], fixed, deadline
-                )
+                content = seed(site.keys, name, places, slots, port=port, listen=site.link is not None)
+                command, fixed = commands[index - len(names)], None if bridge else port
+                order = starting.Order(site.campaign, name, command, content, at[name], fixed)
+                return starting.start(self, order, deadline)
 
             started = dict(zip(names, each(start, range(len(names))), strict=True))
         if own:
-            each(lambda name: self._bind_inside(lines.name_of(site.campaign, name), shared_path), names)
+            each(lambda name: starting.bind_inside(self, lines.name_of(site.campaign, name), shared_path), names)
+        if site.link and bridge:  # only now: some engines make the bridge with the first container
+            beside = tunnel.beside(
+                site.link, site.campaign, self.name, site.directory, lines.bridge_name(site.campaign)
+            )
+            tunnel.connect(beside)
+            commands = (*commands, *beside)
         ports = {name: reached for name, (reached, _) in started.items()}
         write_ssh_config(site.directory, site.keys, ports, at=at, paused=site.paused)
         (site.directory / "commands.json").write_text(json.dumps(commands))
@@ -203,34 +184,27 @@ class Container(Provider):
         creations = {name: creation for name, (_, creation) in started.items()}
         return replace(self.connect(spec, shape, shared_path, site), creations=creations)
 
-    def _start(
-        self,
-        campaign: str,
-        name: str,
-        command: Sequence[str],
-        content: bytes,
-        address: str,
-        port: int | None,
-        deadline: float,
-    ) -> tuple[int, Creation]:
-        """Create and start a node, and wait for its SSH server on `port`, or on the port that the engine chose."""
-        ordered = time.monotonic()
-        container = lines.name_of(campaign, name)
-        self._must(command)
-        self._must((self.name, "cp", "-", f"{container}:/"), stdin=content)
-        self._must((self.name, "start", container), directory=self.runtime / campaign)
-        described = self._described(container)
-        reached = port or self._published(campaign, name, described)
-        self._await(campaign, name, address, reached, deadline)
-        answered = time.monotonic()
-        first = self._first_line(container, ordered)
-        return reached, Creation(ordered, first, answered, runner_of(described, self.runners))
+    def _places(
+        self, spec: EnvironmentSpec, shape: ClusterShape, owner: Owner, site: Site
+    ) -> tuple[Mapping[str, str], int]:
+        """The addresses of all nodes, and the port of their SSH servers, once there is a network for them."""
+        names = tuple(node.name for node in shape.nodes)
+        if site.link:
+            if not _options(spec).host_network:
+                networks.create_part(
+                    self, owner, site.link.interconnect.prefix, self.part_of(owner.campaign, site.link)
+                )
+            return site.link.places, network.ssh_port(site)
+        bridge = not _options(spec).host_network
+        prefix, port = (networks.create(self, owner), SSH) if bridge else free_loopback(site.campaign, names)
+        return lines.addresses(prefix, names), port
 
-    def _bind_inside(self, container: str, shared_path: str) -> None:
-        """Mount inside the study's own image what the node has of its own: from outside, because it may not mount."""
-        process_id = int(self._described(container)["State"]["Pid"])
-        words = overlay.bind_inside(process_id, shared_path)
-        process.run(words, timeout_s=COMMAND_S, env=process.system_environment(), check=True)
+    def _directory(self, owner: Owner, link: Link | None) -> None:
+        """Make what the nodes share: a volume, or a directory that the machines share."""
+        if link and link.shared:
+            Path(link.shared).mkdir(exist_ok=True)
+        else:
+            self.must(lines.create_volume(self.name, owner))
 
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         commands = tuple(tuple(line) for line in json.loads((site.directory / "commands.json").read_text()))
@@ -248,7 +222,7 @@ class Container(Provider):
             commands=commands,
             facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=self._pausing(spec, [lines.name_of(site.campaign, node.name) for node in shape.nodes]),
-            outside=Groups(self._pids, site.campaign).of,
+            outside=Groups(self.pids, site.campaign).of,
         )
 
     def _pausing(self, spec: EnvironmentSpec, containers: Sequence[str]) -> ContainerPausing:
@@ -264,72 +238,15 @@ class Container(Provider):
                 raise PauseError("the containers' control groups cannot be seen or written from here")
             return found
 
-        return ContainerPausing(self.name, self._run, containers, freezers)
+        return ContainerPausing(self.name, self.run, containers, freezers)
 
     def _freezers(self, containers: Sequence[str]) -> tuple[Freezer, ...]:
         """The freezers of containers that run, as far as this process may use them."""
-        found = (of_process(pid) for pid in self._pids(containers) if pid > 0)
+        found = (of_process(pid) for pid in self.pids(containers) if pid > 0)
         return tuple(one for one in found if one is not None)
-
-    def _pids(self, containers: Sequence[str]) -> tuple[int, ...]:
-        """The first process of each container, 0 of one that does not run; none when the engine does not answer."""
-        described = self._run(("inspect", "--type", "container", *containers))
-        if described.exit_code != 0:
-            return ()
-        return tuple(int(one["State"]["Pid"]) for one in json.loads(described.stdout))
 
     def _owner(self, campaign: str) -> Owner:
         return Owner(campaign, str(self.runtime.resolve()))
-
-    def _network(self, owner: Owner) -> str:
-        """Make the cluster's network; returns the first three numbers of its addresses. Some may be taken."""
-        for attempt in range(SUBNET_ATTEMPTS):
-            prefix = lines.subnet(owner.campaign, attempt)
-            if lines.routed(prefix, ROUTES.read_text() if ROUTES.exists() else ""):
-                continue
-            result = self._run(lines.create_network(self.name, owner, prefix)[1:])
-            if result.exit_code == 0:
-                return prefix
-            if not any(word in result.stderr.lower() for word in SUBNET_TAKEN):
-                raise process.failed(result, self.install_hint)
-        raise ProvisionError(
-            f"none of {SUBNET_ATTEMPTS} private networks is free for {self.name}",
-            remedy="run `vtax clean`: it removes those of crashed runs",
-        )
-
-    def _described(self, container: str) -> Mapping[str, Any]:
-        """What the engine says about a container."""
-        words = (self.name, "inspect", "--type", "container", container)
-        described: list[Mapping[str, Any]] = json.loads(self._must(words).stdout)
-        return described[0]
-
-    def _published(self, campaign: str, name: str, described: Mapping[str, Any]) -> int:
-        """The loopback port of a node's SSH server."""
-        published = described["NetworkSettings"]["Ports"].get("22/tcp")
-        if not published:
-            raise ProvisionError(
-                f"{name} ended immediately", detail=self._log(campaign, name), remedy=self.install_hint
-            )
-        return int(published[0]["HostPort"])
-
-    def _first_line(self, container: str, ordered: float) -> float | None:
-        """When a container printed its first line, on the monotonic clock; None when the engine's clock is not that of
-        this machine."""
-        said = self._run(("logs", "--timestamps", container))
-        now = time.monotonic()
-        written = lines.first_line(said.stdout)
-        at = None if written is None else now - (time.time() - written)
-        return at if at is not None and ordered <= at <= now else None
-
-    def _await(self, campaign: str, name: str, address: str, port: int, deadline: float) -> None:
-        try:
-            wait_for_banner(name, port, deadline, address=address)
-        except ProvisionError as error:
-            raise ProvisionError(error.message, detail=self._log(campaign, name), remedy=error.remedy) from error
-
-    def _log(self, campaign: str, name: str) -> str:
-        result = self._run(("logs", "--tail", "20", lines.name_of(campaign, name)))
-        return (result.stdout + result.stderr).strip()
 
     def compose_file(
         self, name: str, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, image: Image | None
@@ -350,41 +267,14 @@ class Container(Provider):
         load = shlex.join(lines.import_image(self.name, image)) if image else lines.NOT_BUILT
         return lines.compose(name, shape.nodes, options, load, lines.subnet(name, 0), shared_path)
 
-    def ensure_image(self, image: Image) -> str:
-        """The tag of the root file system in the engine's store, imported when it is not there, or when the tag is on
-        an image that this user's vtax did not import."""
-        tag, note = lines.image_tag(image), lines.image_note(self.name, image)
-        with note.with_name(f"{note.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would both import it
-            known = note.read_text() if note.exists() else ""
-            if not known or self._image_id(tag) != known:
-                self._must(lines.import_image(self.name, image), timeout_s=IMPORT_S, before=WITH_VTAX)
-                with replacing(note) as fresh:
-                    fresh.write_text(self._image_id(tag))
-        return tag
-
     def stray_images(self) -> Sequence[str]:
-        if self.unavailable():
-            return ()
-        chosen = ("--filter", "dangling=true", "--filter", f"label={lines.IMAGE_LABEL}")
-        found = self._must((self.name, "images", "--quiet", "--no-trunc", *chosen)).stdout.split()
-        used = (self.name, "ps", "--all", "--quiet", "--filter")
-        return [one for one in dict.fromkeys(found) if not self._must((*used, f"ancestor={one}")).stdout.strip()]
+        return images.stray(self)
 
     def remove_stray_image(self, name: str) -> None:
-        self._run(("rmi", "--", name))  # fails where a container still uses it
-
-    def _image_id(self, tag: str) -> str:
-        """The engine's id of an image, which is a hash of what it contains; "" when there is none of that tag."""
-        answer = self._run(("image", "inspect", "--format", "{{.Id}}", tag))
-        return answer.stdout.strip() if answer.exit_code == 0 else ""
+        images.remove_stray(self, name)
 
     def remove_image(self, image: Image) -> None:
-        """Remove the root file system from the engine's store; fine when it is not there."""
-        tag = lines.image_tag(image)
-        if self._image_id(tag):
-            self._must((self.name, "rmi", tag))
-        lines.image_note(self.name, image).unlink(missing_ok=True)
+        images.remove(self, image)
 
     def destroy(self, campaign: str) -> None:
         if reason := self.unavailable():
@@ -396,30 +286,25 @@ class Container(Provider):
                 )
             return  # nothing of it was created
         chosen = ("--filter", f"label={LABEL}={campaign}", "--format", "{{.Names}}")
-        listed = self._must((self.name, "ps", "--all", *chosen)).stdout.split()
+        listed = self.must((self.name, "ps", "--all", *chosen)).stdout.split()
         containers = [name for name in listed if lines.is_named(name, "container", campaign)]
         if containers:
             if os.geteuid() == 0:  # a frozen process would not end
                 each(Freezer.thaw, self._freezers(containers))
-            self._remove((self.name, "rm", "--force", *self.force, "--volumes", "--", *containers))
+            self.remove((self.name, "rm", "--force", *self.force, "--volumes", "--", *containers))
         for kind in ("network", "volume"):  # by name: a volume that an engine creates implicitly has no label
-            self._remove((self.name, kind, "rm", "--", lines.network_name(campaign)))
+            self.remove((self.name, kind, "rm", "--", lines.network_name(campaign)))
+        tunnel.remove(campaign)
         overlay.remove(self.runtime, campaign)
         groups.remove(campaign)
 
-    def _remove(self, argv: Sequence[str]) -> None:
-        """Removing what is already gone is a success."""
-        result = self._run(argv[1:])
-        if result.exit_code != 0 and not any(word in result.stderr.lower() for word in GONE):
-            raise process.failed(result)
-
     def leftovers(self) -> Sequence[Leftover]:
-        found = overlay.leftovers(self.name, self.runtime)
+        found = [*overlay.leftovers(self.name, self.runtime), *tunnel.leftovers(self.name, self.runtime)]
         if self.unavailable():
             return tuple(found)
         for kind, words in LISTED.items():
-            for name in self._must((self.name, *words, "--quiet", "--filter", f"label={LABEL}")).stdout.split():
-                answer = self._run((kind, "inspect", name))
+            for name in self.must((self.name, *words, "--quiet", "--filter", f"label={LABEL}")).stdout.split():
+                answer = self.run((kind, "inspect", name))
                 if answer.exit_code != 0:
                     continue  # gone since it was listed
                 described: dict[str, Any] = json.loads(answer.stdout)[0]
@@ -432,39 +317,6 @@ class Container(Provider):
                 found.append(Leftover(self.name, kind, shown, campaign, whose))
         return found
 
-    def _run(
-        self,
-        words: Sequence[str],
-        timeout_s: float = COMMAND_S,
-        stdin: bytes = b"",
-        directory: Path | None = None,
-        before: Sequence[str] = (),
-    ) -> CommandResult:
-        # Podman's monitor leaves a file "oom" in its working directory: one that goes with the cluster, not the user's.
-        place = directory or self.runtime
-        place.mkdir(parents=True, exist_ok=True)
-        command = (*before, self.name, *words)
-        return process.run(command, timeout_s=timeout_s, stdin=stdin, env=self.environment(), directory=place)
-
-    def _must(
-        self,
-        argv: Sequence[str],
-        timeout_s: float = COMMAND_S,
-        stdin: bytes = b"",
-        directory: Path | None = None,
-        before: Sequence[str] = (),
-    ) -> CommandResult:
-        result = self._run(argv[1:], timeout_s, stdin, directory, before)
-        if result.exit_code != 0 or result.timed_out:
-            raise process.failed(result, self.install_hint)
-        return result
-
-
-def runner_of(described: Mapping[str, Any], runners: Sequence[str]) -> int | None:
-    """The process of this machine that runs a container; None when it is not to be seen here."""
-    process_id = parent_of(int(described["State"].get("Pid") or 0))
-    return process_id if process_id and program_of(process_id) in runners else None
-
 
 def _options(spec: EnvironmentSpec) -> ContainerOptions:
     return ContainerOptions.model_validate(dict(spec.options))
@@ -473,15 +325,3 @@ def _options(spec: EnvironmentSpec) -> ContainerOptions:
 def _prefix(spec: EnvironmentSpec) -> str:
     """The network that a campaign of this name would try first, for the plan."""
     return lines.loopback("CAMPAIGN", 0)[0] if _options(spec).host_network else lines.subnet("CAMPAIGN", 0)
-
-
-def free_loopback(campaign: str, names: Sequence[str]) -> tuple[str, int]:
-    """Where nodes in this machine's own network may listen: the first three numbers of their addresses, the port."""
-    for attempt in range(SUBNET_ATTEMPTS):
-        prefix, port = lines.loopback(campaign, attempt)
-        if all(is_free(address, port) for address in lines.addresses(prefix, tuple(names)).values()):
-            return prefix, port
-    raise ProvisionError(
-        f"none of {SUBNET_ATTEMPTS} ports is free on this machine's loopback addresses",
-        remedy="run `vtax clean`: it removes what crashed runs left behind",
-    )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
@@ -39,7 +39,7 @@ def save(
 
 
 def load(
-    spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, launcher: Mpirun, pausing: Pausing
+    spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, launcher: Launcher, pausing: Pausing
 ) -> Cluster:
     """The cluster that was saved. Raises OSError when its file is gone."""
     saved = json.loads((site.directory / FILE).read_text())

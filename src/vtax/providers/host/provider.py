@@ -22,13 +22,14 @@ from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
 from vtax.facts.perf import Subject
 from vtax.facts.processes import parent_of
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import cgroup, network, overlay
+from vtax.providers import cgroup, network, overlay, tunnel
 from vtax.providers.base import (
     LABEL,
     SCRATCH,
@@ -56,16 +57,22 @@ LOOPBACK = "loopback"  # the network namespace of all nodes together, where they
 class HostOptions(Options):
     """`mpi_transport` "tcp" makes ranks communicate over TCP, as they must between nodes, to separate its cost.
     `network` "bridge" gives every node its own network stack, and a bridge between them, as containers have; "auto" is
-    "bridge" where it can be made, else "none"."""
+    "bridge" where it can be made, else "none". "host" leaves nodes on several machines, one on each, in these machines'
+    own network."""
 
     mpi_transport: Literal["auto", "tcp"] = "auto"
-    network: Literal["none", "bridge", "auto"] = "none"
+    network: Literal["none", "bridge", "host", "auto"] = "none"
+
+    @property
+    def host_network(self) -> bool:
+        return self.network == "host"
 
 
 class Host(Provider):
     name = "host"
     options = HostOptions
     runners = ()
+    in_parts = True
     install_hint = (
         "as root: apt-get install util-linux iproute2 uidmap, and a line for this user in /etc/subuid and /etc/subgid"
     )
@@ -78,12 +85,14 @@ class Host(Provider):
         self.capabilities = self.capabilities.model_copy(update={"limits_memory": self.groups is not None})
 
     def capabilities_with(self, options: HostOptions) -> Capabilities:
-        return self.capabilities.model_copy(update={"separate_nodes": bridged(options)})
+        return self.capabilities.model_copy(update={"separate_nodes": served(options)})
 
     def slowdown(self, options: HostOptions) -> float:
         return 1.0
 
-    def launcher(self, options: HostOptions) -> Mpirun:
+    def launcher(self, options: HostOptions) -> Launcher:
+        if options.host_network:
+            return Mpirun(interface="", transport=options.mpi_transport)
         if bridged(options):
             return Mpirun(interface=network.INTERFACE, transport=options.mpi_transport)
         return Mpirun(interface="lo", one_machine=True, transport=options.mpi_transport)
@@ -101,15 +110,21 @@ class Host(Provider):
         wraps = {name: self._wrapper(spec, name, nodes, shared_path, site) for name, nodes in _sets(spec, shape)}
         mounts = own_image.commands(site, self.name, list(wraps), shared_path) if site.image.workload else ()
         made = (*mounts, *(command for part in _networks(spec, shape, site) for command in part))
-        first = shape.workers[0].name
-        served = self._server(spec, shape.workers[0], shared_path, site)
-        servers = (served,) if _bridged(spec) else ()
-        return (*made, *servers, wraps[first]("DIRECTORY", ("COMMAND",)))
+        first = (shape.workers or shape.nodes)[0]  # a part may have the master alone
+        servers = (self._server(spec, first, shared_path, site),) if _served(spec) else ()
+        return (*made, *servers, wraps[first.name]("DIRECTORY", ("COMMAND",)))
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
         reason = self.unavailable()
         if reason:
             return [Problem.blocker(reason, self.install_hint)]
+        if _options(spec).host_network and len(shape.nodes) > 1:
+            return [
+                Problem.blocker(
+                    'network = "host" is for nodes on several machines, one on each',
+                    'set network = "bridge", or place = "spread" in [machines]',
+                )
+            ]
         nothing = 'or network = "none", in which no benchmark between nodes runs'
         return list(network.refused('network = "bridge"', nothing, *DEVICES)) if _bridged(spec) else []
 
@@ -142,13 +157,13 @@ class Host(Provider):
         if site.image.workload:
             names = [name for name, _ in _sets(spec, shape)]
             own_image.make(site, site.image.workload, self.name, names, shared_path, _holder)
-        (site.directory / "shared").mkdir(exist_ok=True)
+        shared_place(site).mkdir(exist_ok=True)
         for place in (SCRATCH, shared_path, *((WORKLOAD,) if site.image.workload else ())):
             (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
         between, *of_nodes = _networks(spec, shape, site)
-        network.make(between)
+        tunnel.connect(between)
         each(network.make, of_nodes)
-        creations = self._serve(spec, shape, shared_path, site) if _bridged(spec) else {}
+        creations = self._serve(spec, shape, shared_path, site) if _served(spec) else {}
         return replace(self.connect(spec, shape, shared_path, site), creations=creations)
 
     def _limit(self, campaign: str, name: str, nodes: Sequence[NodeShape]) -> None:
@@ -167,13 +182,13 @@ class Host(Provider):
         """Start an SSH server in every node, inside the node's control groups, so that pausing these pauses it."""
         names = tuple(node.name for node in shape.nodes)
         make_keys(site.keys, names)
-        places = network.addresses(names)
+        port = network.ssh_port(site)
 
         def start(node: NodeShape) -> Creation:
             ordered = time.monotonic()
-            ssh_nodes.write_files(site, shape, node.name, places)
+            ssh_nodes.write_files(site, shape, node.name, port)
             command = self._server(spec, node, shared_path, site)
-            first, serves = ssh_nodes.start_server(command, node.name, site.console(node.name))
+            first, serves = ssh_nodes.start_server(command, node.name, site.console(node.name), port)
             return Creation(ordered, first, serves, _first_process(site, node.name))
 
         return dict(zip(names, each(start, shape.nodes), strict=True))
@@ -186,7 +201,7 @@ class Host(Provider):
     def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         entering.verify(site.image)
         options = _options(spec)
-        places = network.addresses([node.name for node in shape.nodes]) if _bridged(spec) else {}
+        places = network.places(site, shape) if _served(spec) else {}
         sets = _sets(spec, shape)
         holder = _holder(site) if site.image.workload and os.geteuid() != 0 else None
         wraps = {name: self._wrapper(spec, name, nodes, shared_path, site, holder=holder) for name, nodes in sets}
@@ -237,12 +252,12 @@ class Host(Provider):
             site.campaign,
             site.image,
             site.directory / name,
-            site.directory / "shared",
+            shared_place(site),
             shared_path,
             _cpus(nodes),
             [tree / top / name for tree in self.groups.trees] if self.groups else (),
             network=_entrance(spec, site.campaign, name),
-            node=name if _bridged(spec) else "",
+            node=name if _served(spec) else "",
             keep=keep,
             namespaces=own_image.entered(holder) if site.image.workload and os.geteuid() != 0 else (),
         )
@@ -291,6 +306,20 @@ def bridged(options: HostOptions) -> bool:
     return options.network == "bridge"
 
 
+def shared_place(site: Site) -> Path:
+    """What the nodes share: a directory of the cluster, or of the machines, where these share one."""
+    return Path(site.link.shared) if site.link and site.link.shared else site.directory / "shared"
+
+
+def served(options: HostOptions) -> bool:
+    """Whether nodes have SSH servers, because there is a network between them."""
+    return options.host_network or bridged(options)
+
+
+def _served(spec: EnvironmentSpec) -> bool:
+    return served(_options(spec))
+
+
 def _cpus(nodes: Sequence[NodeShape]) -> list[int]:
     return sorted({cpu for node in nodes for cpu in node.cpu_ids})
 
@@ -298,7 +327,7 @@ def _cpus(nodes: Sequence[NodeShape]) -> list[int]:
 def _sets(spec: EnvironmentSpec, shape: ClusterShape) -> tuple[tuple[str, tuple[NodeShape, ...]], ...]:
     """The sets of nodes that commands use: each alone; without a network also the workers together, and all."""
     alone = tuple((node.name, (node,)) for node in shape.nodes)
-    if _bridged(spec):
+    if _served(spec):
         return alone
     workers = (("workers", shape.workers),) if len(shape.workers) > 1 else ()
     return (*alone, *workers, ("cluster", shape.nodes))
@@ -307,15 +336,16 @@ def _sets(spec: EnvironmentSpec, shape: ClusterShape) -> tuple[tuple[str, tuple[
 def _networks(spec: EnvironmentSpec, shape: ClusterShape, site: Site) -> tuple[Commands, ...]:
     """What makes the network that nodes share, then what makes that of each node. An ordinary user can name no
     namespace: each command then gets a loopback interface for itself."""
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or _options(spec).host_network:
         return ((),)
-    label, directory = site.campaign, site.directory
+    label, directory, link = site.campaign, site.directory, site.link
     if not _bridged(spec):
         return (network.namespace(label, directory, LOOPBACK),)
-    places = network.addresses([node.name for node in shape.nodes])
+    places, mtu = network.places(site, shape), link.mtu if link else None
+    between = tunnel.inside(link, network.name_of(label, network.BRIDGE)) if link else ()
     return (
-        network.bridge(label, directory, network.BRIDGE),
-        *(network.node(label, directory, name, address) for name, address in places.items()),
+        (*network.bridge(label, directory, network.BRIDGE), *between),
+        *(network.node(label, directory, node.name, places[node.name], mtu) for node in shape.nodes),
     )
 
 
@@ -323,6 +353,8 @@ def _entrance(spec: EnvironmentSpec, label: str, node: str) -> str:
     """The file of the network namespace in which a node's commands run; "" where it has no name."""
     if os.geteuid() != 0:
         return ""
+    if _options(spec).host_network:
+        return network.OWN
     return str(network.path_of(label, node if _bridged(spec) else LOOPBACK))
 
 

@@ -7,12 +7,12 @@ import re
 import shutil
 import tarfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from vtax.cluster.seed import hosts, seed
 from vtax.errors import ProvisionError
 from vtax.model.nodes import ClusterShape
+from vtax.providers import network
 from vtax.providers.base import Site
 from vtax.transport import process
 from vtax.transport.local import ENVIRONMENT
@@ -25,33 +25,34 @@ CAPABILITIES = {  # of the server and of what logs in; no other command on the h
     "setuid": "and its user; a login sets both",
     "sys_chroot": "and the file system, for an empty directory",
 }
-SERVING = re.compile(r"^Server listening on \S+ port 22\.", re.MULTILINE)
+SERVING = r"^Server listening on \S+ port {port}\."
 READY_S = 20.0
 POLL_S = 0.01
 OWN = ("etc/ssh", "root")  # what a node has instead of the root file system's
 
 
-def write_files(site: Site, shape: ClusterShape, name: str, places: Mapping[str, str]) -> None:
+def write_files(site: Site, shape: ClusterShape, name: str, port: int) -> None:
     """The files of one node: those of the root file system, and the seed that a container would get."""
     place, root = site.directory / name, Path(site.image.directory)
+    places = network.places(site, shape)
     for part in OWN:
         shutil.copytree(root / part, place / part, symlinks=True, dirs_exist_ok=True)
-    slots = {node.name: node.cpus for node in shape.nodes}
-    with tarfile.open(fileobj=io.BytesIO(seed(site.keys, name, places, slots))) as archive:
+    own = seed(site.keys, name, places, network.slots(site, shape), port=port, listen=site.link is not None)
+    with tarfile.open(fileobj=io.BytesIO(own)) as archive:
         archive.extractall(place, filter="data")
     (place / "etc" / "hosts").write_text(hosts(places))
 
 
-def start_server(command: tuple[str, ...], name: str, log: Path) -> tuple[float, float]:
+def start_server(command: tuple[str, ...], name: str, log: Path, port: int) -> tuple[float, float]:
     """Start what `server` says in the background, and return when it accepts connections: when it printed its first
     line, and when it accepted them, on the monotonic clock. Raises ProvisionError."""
     deadline = time.monotonic() + READY_S
     process.run(command, timeout_s=READY_S, env=ENVIRONMENT, stdout=log, stderr=log, check=True)
-    first = None
+    first, serving = None, re.compile(SERVING.format(port=port), re.MULTILINE)
     while (now := time.monotonic()) < deadline:
         printed = log.read_text(errors="replace")
         first = now if first is None and printed else first
-        if first is not None and SERVING.search(printed):
+        if first is not None and serving.search(printed):
             return first, now
         time.sleep(POLL_S)
     raise ProvisionError(

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vtax.model.finding import Problem
+from vtax.model.link import Link
 from vtax.paths import replacing
+from vtax.providers.container import engine as lines
 from vtax.providers.container.provider import Container
 from vtax.transport import process
 
@@ -40,6 +42,10 @@ class Podman(Container):
             with replacing(place) as fresh:
                 fresh.write_text(text)
         return {**os.environ, "CONTAINERS_CONF": str(place)}
+
+    def part_of(self, campaign: str, link: Link) -> tuple[str, ...]:
+        name = lines.bridge_name(campaign)
+        return ("--opt", f"mtu={link.mtu}", "--interface-name", name, "--gateway", lines.gateway(link))
 
     def unavailable(self) -> str:
         reason = super().unavailable()

@@ -19,6 +19,7 @@ from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import EnvironmentMissing, PauseError
 from vtax.facts.perf import Subject
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
@@ -62,7 +63,7 @@ class Qemu(Provider):
     def provision_estimate_s(self) -> float:
         return EMULATED_S if self._kvm.reason else VIRTUAL_S
 
-    def launcher(self, options: QemuOptions) -> Mpirun:
+    def launcher(self, options: QemuOptions) -> Launcher:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
     def slowdown(self, options: QemuOptions) -> float:

@@ -18,6 +18,7 @@ from vtax.cluster.access import wait_for_banner, wait_for_banner_through, write_
 from vtax.cluster.keys import make_keys
 from vtax.cluster.seed import seed
 from vtax.errors import CommandError
+from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
@@ -65,7 +66,7 @@ class VirtualBox(Provider):
     def emulates(self, options: VirtualBoxOptions) -> bool:
         return options.engine == "interpreter"
 
-    def launcher(self, options: VirtualBoxOptions) -> Mpirun:
+    def launcher(self, options: VirtualBoxOptions) -> Launcher:
         return Mpirun(interface="eth0", transport=options.mpi_transport)
 
     def commands(

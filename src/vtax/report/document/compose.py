@@ -14,6 +14,7 @@ from vtax.report.document.conclusion import conclusion
 from vtax.report.document.entries import sections
 from vtax.report.document.ladder_table import ladder_table
 from vtax.report.document.machine_cost import machine_table
+from vtax.report.document.machines import machines_table
 from vtax.report.document.model import Document
 from vtax.report.document.naming import NBSP, interval
 from vtax.report.document.numbers import listed
@@ -49,6 +50,7 @@ def document_of(report: ReportInput) -> Document:
         overview=imported.of_runs(overview(results)) if foreign else overview(results),
         scores=score_table(analysis),
         ladder=ladder_table(analysis),
+        machines=machines_table(analysis),
         machine_cost=machine_table(report),
         sections=parts,
         failures=setup.failures(report),
@@ -92,11 +94,22 @@ def _reading(report: ReportInput, answer: Answer) -> str:
         f"{_confidence(answer)}"
         f"Relative performance: above 1 is better than {base}, below 1 is worse, for rates and for times alike "
         f"(0.5 is half the rate, or twice the time). It is the geometric mean of the ratios within each round. "
+        f"{_machines(report)}"
         f"{_interval(report)}"
         f"Equivalent: the interval lies within {100 * report.analysis.margin:g}{NBSP}% of {base}. "
         "Trivial: the same, but the interval does not contain 1. "
         "Unadjusted: the interval alone supports a claim, but the correction for all comparisons does not confirm it. "
         "Inconclusive never means equal. Exploratory entries have intervals and no verdict."
+    )
+
+
+def _machines(report: ReportInput) -> str:
+    """What it is on several machines."""
+    if len(report.plan.study.alternatives) < 2:
+        return ""
+    return (
+        "Each machine has every round, pairs never cross machines, each machine counts the same, and the interval is "
+        "about these machines. "
     )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vtax.model.cluster import CellRecord
+from vtax.model.nodes import EVERY_PAIR
 from vtax.model.plan import Origin
 from vtax.report.document.model import Cell, Column, Row, Table, pairs_table
 from vtax.report.records import ReportInput
 from vtax.units import format_bytes
+from vtax.wording import shortened
 
 UNKNOWN = "unknown"
 FACTS = {
@@ -118,13 +120,18 @@ def _cut(text: str) -> str:
 
 
 def _compressed(nodes: Mapping[str, Mapping[str, list[str]]], key: str) -> str:
-    """One value where all nodes agree; if they differ, each node's own."""
+    """One value where all nodes agree; if they differ, each node's own, or of many nodes those that have it alike."""
     if not nodes:
         return UNKNOWN
     texts = {node: " or ".join(values.get(key, [])) or ABSENT_MEANS.get(key, UNKNOWN) for node, values in nodes.items()}
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
-    return "; ".join(f"{node} {text}" for node, text in texts.items())
+    if len(texts) <= EVERY_PAIR:
+        return "; ".join(f"{node} {text}" for node, text in texts.items())
+    same: dict[str, list[str]] = {}
+    for node, text in texts.items():
+        same.setdefault(text, []).append(node)
+    return "; ".join(f"{shortened(several)} {text}" for text, several in same.items())
 
 
 def _agreement(texts: Sequence[str]) -> str:

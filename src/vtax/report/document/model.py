@@ -183,6 +183,7 @@ class Document:
     overview: Table
     scores: Table
     ladder: Table
+    machines: Table
     machine_cost: Table
     sections: tuple[Section, ...]
     failures: Table

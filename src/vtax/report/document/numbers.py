@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from vtax.analysis.records import Comparison, LadderStep, Level, Score
+from vtax.analysis.records import Comparison, LadderStep, Level, MachineEffect, Score
 from vtax.units import format_number, scale_of
 from vtax.wording import label_value as label_value
 from vtax.wording import labels_text as labels_text
@@ -37,7 +37,7 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.1 <= ratio < 10 else f"{ratio:.3g}"
 
 
-def interval_text(item: Comparison | LadderStep | Score) -> str:
+def interval_text(item: Comparison | LadderStep | MachineEffect | Score) -> str:
     """` [0.981, 1.004]`, or nothing where no interval exists."""
     if item.low is None or item.high is None:
         return ""

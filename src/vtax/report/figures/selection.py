@@ -16,6 +16,7 @@ from vtax.figures.theme import slug
 from vtax.model.trial import Status
 from vtax.report.document.model import Document, Entry
 from vtax.report.figures import sweeps, timeline, waterfall
+from vtax.report.figures.machines import machine_figure
 from vtax.report.figures.ratios import ratio_figures
 from vtax.report.figures.topics import topics, topics_of
 from vtax.tools import tools
@@ -25,17 +26,20 @@ LONGEST = 80  # letters of a name, which is one of a file
 
 @dataclass(frozen=True)
 class PageFigures:
-    """The figures of a page: above all entries, at the end, and by the id of an entry's place in the page. `not_drawn`
-    says why a figure that a reader may look for is not there."""
+    """The figures of a page: those of machines, of the ladder and of sweeps above all entries, at the end, and by the
+    id of an entry's place in the page. `not_drawn` says why a figure that a reader may look for is not there."""
 
-    above: tuple[Figure, ...]
+    machines: tuple[Figure, ...]
+    ladder: tuple[Figure, ...]
+    swept: tuple[Figure, ...]
     happened: tuple[Figure, ...]
     entries: Mapping[str, tuple[Figure, ...]]
     not_drawn: Mapping[str, str]
 
     @property
     def every(self) -> tuple[Figure, ...]:
-        return (*self.above, *(one for several in self.entries.values() for one in several), *self.happened)
+        entries = (one for several in self.entries.values() for one in several)
+        return (*self.machines, *self.ladder, *self.swept, *entries, *self.happened)
 
 
 def kinds() -> tuple[str, ...]:
@@ -48,14 +52,15 @@ def page_figures(page: Document) -> PageFigures:
     """What the page shows besides the table of the forest plot."""
     above = waterfall.waterfall(page.source.analysis)
     happened = timeline.timeline(page.source)
-    swept = tuple(sweeps.sweeps(page))
     made = {
         anchor: tuple(entry_figures(page, entry, f"fig-{anchor}"))
         for section in page.sections
         for anchor, entry in section.anchored()
     }
     return PageFigures(
-        above=((above,) if above else ()) + swept,
+        machines=tuple(filter(None, (machine_figure(page.source.analysis),))),
+        ladder=(above,) if above else (),
+        swept=tuple(sweeps.sweeps(page)),
         happened=(happened,) if happened else (),
         entries={anchor: tuple(one for one in own if isinstance(one, Figure)) for anchor, own in made.items()},
         not_drawn={
@@ -113,7 +118,12 @@ def entry_data(document: Document, entry: Entry, name: str) -> EntryData:
 def paper_figures(page: Document) -> tuple[PaperFigure, ...]:
     """What a paper may take: the ratios of all primary metrics, then every figure of the page, in parts that fit."""
     above, happened = waterfall.waterfall(page.source.analysis), timeline.timeline(page.source)
-    several = [*ratio_figures(page.source.analysis), *([replace(above, name=slug(above.title))] if above else [])]
+    apart = machine_figure(page.source.analysis)
+    several = [
+        *ratio_figures(page.source.analysis),
+        *([apart] if apart else []),
+        *([replace(above, name=slug(above.title))] if above else []),
+    ]
     several += [replace(one, name=slug(one.title)) for one in sweeps.sweeps(page)]
     for section in page.sections:
         for entry in section.entries:

@@ -122,7 +122,7 @@ def _tables(document: Document) -> Iterator[str]:
     taken: set[str] = set()
     if document.answer.lines:
         yield from fitting(document.answer.table, f"{document.answer.headline}. {RULE}", _free("answer", taken))
-    for table, name in ((document.scores, "scores"), (document.ladder, "ladder")):
+    for table, name in ((document.scores, "scores"), (document.ladder, "ladder"), (document.machines, "machines")):
         if table.rows:
             yield from fitting(table, f"{table.title}. {table.note}", _free(name, taken))
     for section in document.sections:

@@ -31,7 +31,7 @@ def _blocks(document: Document) -> Iterator[str]:
     yield "## Overview"
     yield escape(document.reading)
     yield from _table(document.overview, titled=False)
-    for table in (document.ladder, document.scores, document.machine_cost):
+    for table in (document.machines, document.ladder, document.scores, document.machine_cost):
         if table.rows:
             yield f"## {escape(table.title)}"
             yield from _table(table, titled=False)

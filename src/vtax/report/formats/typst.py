@@ -54,7 +54,7 @@ def _blocks(document: Document, figures: Sequence[tuple[bytes, str]], made: str)
     if figures:
         drawn = "".join(_figure(*one) for one in figures)
         yield f"#page(flipped: false, margin: 1.5cm)[== Ratios\n#columns(2)[{drawn}]]"
-    for table in (document.overview, document.ladder, document.scores):
+    for table in (document.overview, document.machines, document.ladder, document.scores):
         if table.rows:
             yield from _titled("==", table)
     for section in document.sections:

@@ -63,7 +63,7 @@ def workbook(document: Document) -> bytes:
 
 def _sheets(document: Document) -> Iterator[tuple[str, Sequence[Table]]]:
     yield "answer", [replace(document.answer.table, title=document.answer.headline)]
-    above = (document.overview, document.ladder, document.scores)
+    above = (document.overview, document.machines, document.ladder, document.scores)
     yield "overview", [table for table in above if table.rows]
     for section in document.sections:
         several = [

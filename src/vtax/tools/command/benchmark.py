@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import JsonValue
 
 from vtax.errors import Mistake, ParseError, UsageError
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.metric import Metric
 from vtax.model.nodes import Phase, Scope, Target
 from vtax.model.outside import MEMORY_PEAK, metric_of
@@ -32,7 +32,7 @@ SETUP_S, AROUND_S, SERVICE_S = 2.0, 1.0, 0.5  # likewise: of a command of setup,
 
 class Command:
     name = "command"
-    requires = (SUPERVISED, ENTERED)
+    requires: tuple[str, ...] = (SUPERVISED, ENTERED)
     scopes = (Scope.NODE, Scope.WORKERS, Scope.CLUSTER, Scope.PAIRS, Scope.SHARED)
     default_scopes = (Scope.NODE,)
     about_storage = False  # its author decides what it is about
@@ -66,7 +66,7 @@ class Command:
         own = {name: templates.text_of(value) for name, value in params.values.items()}
         return params.model_copy(update={"words": {**params.words, **templates.of_shape(target), **timed, **own}})
 
-    def steps(self, params: CommandParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: CommandParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         return Steps(params, target, launcher).all()
 
     def read(self, record: TrialRecord) -> tuple[Output, ...]:

@@ -24,6 +24,9 @@ def mistakes(params: CommandParams, spec: BenchmarkSpec, *, workload: bool) -> I
     yield from _words(params)
     yield from _files(params)
     yield from _kinds(params)
+    if params.running.ranks_per_node is not None and (params.user is not None or params.image):
+        why = "mpirun reaches other nodes as root, with the programs of the root file system"
+        yield Mistake("run.ranks_per_node", why, "leave `user` and `image` out")
 
 
 def _without_command(params: CommandParams, *, workload: bool) -> Iterator[Mistake]:

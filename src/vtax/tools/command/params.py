@@ -42,6 +42,7 @@ class _Begins(Record):
 Argv = Annotated[tuple[Argument, ...], AfterValidator(_with_program), Field(max_length=1000)]
 Role = Annotated[str, Field(pattern=ROLE)]
 ExitCode = Annotated[int, Field(ge=0, le=255)]
+RanksPerNode = Annotated[int, Field(ge=1, le=1024)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 PortWord = Annotated[str, Field(pattern=r"^\{[a-z][a-z0-9_]{0,30}\}$")]
 PerfEvent = Annotated[str, AfterValidator(_known_event)]
@@ -114,10 +115,12 @@ class SuccessTable(Record):
 
 class RunTable(Record):
     """What is measured. With `seconds` it runs for a fixed time, else it does fixed work. With `same_output`, its
-    standard output is the same everywhere, apart from what `volatile` matches."""
+    standard output is the same everywhere, apart from what `volatile` matches. With `ranks_per_node`, mpirun starts so
+    many of it on each node that takes part."""
 
     command: Argv | None = None
     on: Role | None = None
+    ranks_per_node: RanksPerNode | None = None
     seconds: Seconds | None = None
     timeout: Seconds | None = None
     estimate: Seconds | None = None

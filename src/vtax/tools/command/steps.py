@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher, ranks_for
 from vtax.model.nodes import Phase, Target
 from vtax.model.outside import MEMORY_PEAK
 from vtax.model.plan import InputFile, Ready, Service, Step
@@ -27,8 +27,8 @@ Argv = tuple[str, ...]
 class Steps:
     """What runs on one target in one environment. Addresses of nodes are all that depends on the environment."""
 
-    def __init__(self, params: CommandParams, target: Target, launcher: Mpirun) -> None:
-        self.params, self.target, self.one_machine = params, target, launcher.one_machine
+    def __init__(self, params: CommandParams, target: Target, launcher: Launcher) -> None:
+        self.params, self.target, self.launcher = params, target, launcher
         self.places = Places(params, target)
 
     def all(self) -> tuple[Step, ...]:
@@ -85,12 +85,17 @@ class Steps:
 
     def _run(self) -> Step:
         run, node = self.params.running, self.places.run
-        argv = self._command(run.command or (), node, report=USAGE)
+        ranks = None if run.ranks_per_node is None else ranks_for(self.target.nodes, run.ranks_per_node)
+        words = self._words(run.command or (), node)
+        if ranks is not None:
+            words = self.launcher.argv(words, self.target, ranks)
+        argv = self._entered(words, node, report=USAGE)
         limit_s = run.timeout or ((run.seconds or 0.0) + 60.0 if run.seconds else max(RUN_S, 10 * (run.estimate or 0)))
         return Step(
             nodes=(node,),
             argv=argv,
             timeout_s=limit_s,
+            inputs=() if ranks is None else self.launcher.inputs(self.target, ranks),
             outputs=outputs(self.params.metrics),
             usage=USAGE,
             success=run.success.exit,
@@ -98,15 +103,17 @@ class Steps:
         )
 
     def _command(
-        self,
-        words: Sequence[str],
-        node: str,
-        *,
-        image: bool | None = None,
-        report: str = "",
-        options: Sequence[str] = (),
+        self, words: Sequence[str], node: str, *, image: bool | None = None, options: Sequence[str] = ()
     ) -> Argv:
         """The whole command line; no words are the command of the image."""
+        return self._entered(self._words(words, node), node, image=image, options=options)
+
+    def _words(self, words: Sequence[str], node: str) -> Argv:
+        return tuple(self._filled(word, node) for word in words)
+
+    def _entered(
+        self, words: Argv, node: str, *, image: bool | None = None, report: str = "", options: Sequence[str] = ()
+    ) -> Argv:
         inside = bool(self.params.image) if image is None else image
         directory = self.params.directory and self._filled(self.params.directory, node)
         entering = (
@@ -116,13 +123,14 @@ class Steps:
             *(("--directory", directory) if directory else ()),
             *(word for setting in self.params.env.items() for word in ("--set", self._setting(*setting, node))),
         )
-        return (SUPERVISED, *options, ENTERED, *entering, "--", *(self._filled(word, node) for word in words))
+        return (SUPERVISED, *options, ENTERED, *entering, "--", *words)
 
     def _setting(self, name: str, value: str, node: str) -> str:
         return f"{name}={self._filled(value, node)}"
 
     def _filled(self, text: str, node: str) -> str:
         server, client = (
-            templates.address(one, self.target, one_machine=self.one_machine) for one in (self.places.server, node)
+            templates.address(one, self.target, one_machine=self.launcher.one_machine)
+            for one in (self.places.server, node)
         )
         return templates.filled(text, {**self.params.words, "server": server, "client": client})

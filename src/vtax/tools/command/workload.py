@@ -21,10 +21,23 @@ from vtax.tools.command.params import CommandParams
 
 
 class Workload(Command):
-    """A tool's entries: `metrics` are those of its reader, and `group` is the part of the machine that it measures."""
+    """A tool's entries: `metrics` are those of its reader, and `group` is the part of the machine that it measures.
 
-    def __init__(self, name: str, group: str, metrics: tuple[Metric, ...]) -> None:
+    `programs` are those of the base image that they need besides; `facts` are those of its reader that rows of the
+    audit ask for which are about every tool that reports them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        metrics: tuple[Metric, ...],
+        programs: tuple[str, ...] = (),
+        facts: tuple[str, ...] = (),
+    ) -> None:
         self.name, self.group, self.metrics = name, group, metrics
+        self.requires = (*Command.requires, *programs)
+        self.facts = facts
 
     def metrics_of(self, params: Mapping[str, JsonValue]) -> tuple[Metric, ...]:
         """Those of an entry; those of the reader for a log, whose parameters are not those of a command."""

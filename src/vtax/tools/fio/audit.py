@@ -15,7 +15,10 @@ from vtax.model.trial import Status
 SYNCHRONOUS = ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap")
 ASYNCHRONOUS = ("libaio", "posixaio")
 FASTER = 1.3  # than the machine that it runs on: more than noise between rounds
-DIRECT_REFUSED = ("direct=1", "Invalid argument")
+DIRECT_REFUSED = (  # what fio prints; "direct=1" alone is in its command too
+    "does not support direct=1",
+    "does not support O_DIRECT",
+)
 RATES = ("read_iops", "write_iops", "read_bandwidth", "write_bandwidth")
 ABOUT = ("fio",)
 
@@ -85,7 +88,8 @@ def faster_than_host(evidence: Evidence) -> Iterator[Result]:
     Severity.WARNING,
     "the file system refuses direct I/O",
     short="direct I/O refused",
-    why="then nothing is known of this disk past the page cache; tmpfs and some network file systems never have it",
+    why="then nothing is known of this disk past the page cache; ramfs, tmpfs before Linux 6.6 and some network file "
+    "systems never have it",
     remedy="put /scratch on another file system, or measure the page cache with the workload's -buffered form",
     source="what fio printed in trials that failed",
     benchmarks=ABOUT,
@@ -99,7 +103,9 @@ def direct_refused(evidence: Evidence) -> Iterator[Result]:
             key = (trial.environment, trial.label)
             refused[key] = refused.get(key, 0) + 1
     for (environment, label), count in refused.items():
-        yield Failed(f"{label} in {environment}: direct I/O was refused in {count} runs", environment, label)
+        yield Failed(
+            f"{label} in {environment}: direct I/O was refused in {count} run{'s' * (count > 1)}", environment, label
+        )
     for environment, label in evidence.entries():
         if (environment, label) not in refused:
             yield f"{label} in {environment}: no run failed for that"

@@ -8,7 +8,7 @@ from vtax.tools.tool import LogFormat, Tool
 
 TOOL = Tool(
     name="hackbench",
-    benchmarks=(Workload("hackbench", "Compute", METRICS),),
+    benchmarks=(Workload("hackbench", "Compute", METRICS, facts=("policy", "time_rounding")),),
     logs=(LogFormat("hackbench", read, starts, first="R"),),
     commands=("hackbench",),
     workloads=__name__,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from math import sqrt
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -74,7 +74,7 @@ class Hpcc:
         params = params.model_copy(update={"n": n})
         return params.model_copy(update={"timeout_s": limit_s(params, self.estimate_s(params, target))})
 
-    def steps(self, params: HpccParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: HpccParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         return (step("hpcc", params, (known(params.n),), (params.nb,), target, launcher),)
 
     def read(self, record: TrialRecord) -> tuple[Output, ...]:

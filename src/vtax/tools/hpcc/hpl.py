@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -78,7 +78,7 @@ class Hpl:
         check_n(max(_sizes(params)), target, ranks)
         return params.model_copy(update={"timeout_s": limit_s(params, self.estimate_s(params, target))})
 
-    def steps(self, params: HplParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: HplParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         return (step("xhpl", params, _sizes(params), _blocks(params), target, launcher),)
 
     def read(self, record: TrialRecord) -> tuple[Output, ...]:

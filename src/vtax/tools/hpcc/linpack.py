@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from vtax.errors import UsageError
-from vtax.launchers.mpirun import Mpirun, Ranks, ranks_for
+from vtax.launchers.base import Launcher, Ranks, ranks_for
 from vtax.model.nodes import Target
 from vtax.model.plan import InputFile, Step
 from vtax.tools.benchmark import Params
@@ -199,7 +199,7 @@ def solve_s(n: int, ranks: Ranks) -> float:
 
 
 def step(
-    program: str, params: LinpackParams, ns: Sequence[int], nbs: Sequence[int], target: Target, launcher: Mpirun
+    program: str, params: LinpackParams, ns: Sequence[int], nbs: Sequence[int], target: Target, launcher: Launcher
 ) -> Step:
     """`program` on all ranks, started on the first node, with its input file there."""
     ranks = ranks_of(params, target)

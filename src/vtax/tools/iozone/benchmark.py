@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import Field, ValidationError, model_validator
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -82,7 +82,7 @@ class Iozone:
     def resolve(self, params: IozoneParams, target: Target) -> IozoneParams:
         return params  # nothing depends on the machine
 
-    def steps(self, params: IozoneParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: IozoneParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         tests = [word for test in params.tests for word in ("-i", str(test))]
         flags = {
             "-I": params.direct,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -51,7 +51,7 @@ class Iperf3:
     def resolve(self, params: Iperf3Params, target: Target) -> Iperf3Params:
         return params.model_copy(update={"interval_s": interval_s(params)})
 
-    def steps(self, params: Iperf3Params, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: Iperf3Params, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         client, server = target.names
         timeout_s = params.time_s + params.omit_s + GRACE_S
         listen = ("iperf3", "-s", "-1", "-p", str(params.port), "--forceflush")

@@ -41,7 +41,7 @@ def _figures() -> tuple[ToolFigures, ...]:
 
 TOOL = Tool(
     name="kernel-paths",
-    benchmarks=(Workload("kernel-paths", "Compute", METRICS),),
+    benchmarks=(Workload("kernel-paths", "Compute", METRICS, facts=("policy",)),),
     logs=(LogFormat("kernel-paths", read, _starts, first="{", ends=_ends, together=True, mark='"kernel-paths"'),),
     workloads=__name__,
     audit=_audit,

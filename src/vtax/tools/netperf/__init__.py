@@ -21,7 +21,7 @@ def _figures() -> tuple[ToolFigures, ...]:
 
 TOOL = Tool(
     name="netperf",
-    benchmarks=(Workload("netperf", "Network", METRICS),),
+    benchmarks=(Workload("netperf", "Network", METRICS, facts=("time_rounding",)),),
     logs=(LogFormat("netperf", read, starts, first="MTU"),),
     commands=("netperf",),
     workloads=__name__,

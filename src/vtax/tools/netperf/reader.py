@@ -3,7 +3,8 @@
 A transaction is a request and its response. Quantiles come only with `-o`, in whole microseconds. Tests of streams are
 recognised and left out.
 
-Facts: `protocol`, and from the usual table `request_bytes` and `response_bytes`.
+Facts: `protocol`; from the usual table `request_bytes` and `response_bytes`; from columns `time_rounding` (half a
+microsecond as a share of the smallest quantile) and `rounded` (the metrics that are).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ TABLE = re.compile(
     r"^\d{1,12}\s{1,10}\d{1,12}\s{1,10}(\d{1,12})\s{1,10}(\d{1,12})\s{1,10}(\d{1,9}\.\d{1,3})\s{1,10}(\d{1,12}\.\d\d)\s{0,3}$"
 )
 MICROSECOND = 1e6  # in a second
+ROUNDED_US = 0.5
 RATE = Metric(
     name="transaction_rate",
     unit="1/s",
@@ -91,7 +93,11 @@ def _columns(reading: Reading, names: list[str], cells: list[str], line: int) ->
         found = values.get(name)
         if found:
             reading.values.append(Value(metric, found / MICROSECOND, line))
-    quantiles = [value.value for value in reading.values if value.metric.kind is Kind.LATENCY_QUANTILE]
+    several = [value for value in reading.values if value.metric.kind is Kind.LATENCY_QUANTILE]
+    quantiles = [value.value for value in several]
+    if quantiles:
+        reading.facts["time_rounding"] = ROUNDED_US / MICROSECOND / min(quantiles)
+        reading.facts["rounded"] = [value.metric.name for value in several]
     mean = values.get("Mean Latency Microseconds")
     if quantiles != sorted(quantiles) or (mean and not agree(mean * rates[0], MICROSECOND, 0.2)):
         reading.values.clear()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.evidence.alike import weighed
+from vtax.evidence.alike import Condition, judged
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Failed, Result, row
+from vtax.evidence.row import Result, row
 from vtax.model.finding import Severity
 
 READS_ONLY = "<builtin: select only>"
@@ -28,14 +28,10 @@ READS_ONLY = "<builtin: select only>"
 )
 def scale(evidence: Evidence) -> Iterator[Result]:
     """P01: the scale against the clients; scripts that only read do not wait."""
-    checked: dict[tuple[str, str], Failed | None] = {}
-    for (environment, label), trials in evidence.entries().items():
+    found = {}
+    for key, trials in evidence.entries().items():
         for facts in evidence.facts(trials, "scale", "clients", "script"):
-            said = f"{label} in {environment}: a scale of {facts['scale']} for {facts['clients']} clients"
             short = facts["scale"] < facts["clients"] and facts["script"] != READS_ONLY
-            checked[environment, label] = (
-                Failed(said, environment, label) if short else checked.get((environment, label))
-            )
-            if not short:
-                yield said
-    yield from weighed(evidence, checked, Severity.WARNING)
+            if short or key not in found:
+                found[key] = Condition(f"a scale of {facts['scale']} for {facts['clients']} clients", short)
+    yield from judged(evidence, found, Severity.WARNING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -37,7 +37,7 @@ class Ping:
     def resolve(self, params: PingParams, target: Target) -> PingParams:
         return params  # nothing depends on the machine
 
-    def steps(self, params: PingParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: PingParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         client, server = target.names
         warm_arp = ("ping", "-n", "-q", "-c", "1", "-W", "5", server)
         timed = ("ping", "-n", "-c", str(params.count), "-i", f"{params.interval_s:g}", server)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.evidence.campaign import Evidence, against_first, shown
+from vtax.evidence.alike import same
+from vtax.evidence.campaign import Evidence, shown
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Failed, Result, row
+from vtax.evidence.row import Result, row
 from vtax.model.finding import Severity
 
 
@@ -27,6 +28,4 @@ def persistence(evidence: Evidence) -> Iterator[Result]:
         entry: shown(list(dict.fromkeys(str(facts["persistence"]) for facts in evidence.facts(trials, "persistence"))))
         for entry, trials in evidence.entries().items()
     }
-    for environment, label, theirs, first, its in against_first(evidence, known):
-        yield Failed(f"{label}: {theirs} in {environment}, and {its} in {first}", environment, label)
-    yield from (f"{label} in {environment}: {text}" for (environment, label), text in known.items())
+    yield from same(evidence, known)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vtax.evidence.row import Row, rows_of
 from vtax.tools.command.workload import Workload
 from vtax.tools.sockperf.reader import METRICS, read, starts
 from vtax.tools.tool import LogFormat, Tool
 
 if TYPE_CHECKING:
     from vtax.figures.entry import ToolFigures
+
+
+def _audit() -> tuple[Row, ...]:
+    from vtax.tools.sockperf import audit
+
+    return rows_of(audit)
 
 
 def _figures() -> tuple[ToolFigures, ...]:
@@ -25,5 +32,6 @@ TOOL = Tool(
     logs=(LogFormat("sockperf", read, starts, first="s\x1b"),),
     commands=("sockperf",),
     workloads=__name__,
+    audit=_audit,
     figures=_figures,
 )

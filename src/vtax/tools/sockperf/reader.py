@@ -3,7 +3,7 @@
 sockperf divides round trips by two. With `--full-rtt` it does not; such a run is refused, because its numbers mean
 something else. What a server prints has no numbers.
 
-Facts: `sockperf_version`, `observations`, `dropped`, `duplicated`, `out_of_order`.
+Facts: `sockperf_version`, `total_time_s` (by its own clock), `observations`, `dropped`, `duplicated`, `out_of_order`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ NUMBER = r"(\d{1,12}\.\d{1,6})"
 BANNER = re.compile(r"^sockperf: == version #(\S{1,40}) ==\s?$")
 MEAN = re.compile(rf"^sockperf: ====> avg-latency={NUMBER} \(std-dev=")
 SUMMARY = re.compile(rf"^sockperf: Summary: (Latency|Round trip) is {NUMBER} usec")
+TOTAL = re.compile(r"^sockperf: \[Total Run\] RunTime=(\d{1,9}\.\d{3}) sec;")
 COUNTED = re.compile(r"^sockperf: Total (\d{1,15}) observations;")
 LOST = re.compile(
     r"^sockperf: # dropped messages = (\d{1,15}); # duplicated messages = (\d{1,15}); "
@@ -67,6 +68,8 @@ def read(section: Section) -> Reading:
             answered = True
             if summary[1] != "Latency":
                 reading.refuse(line.number, text, "--full-rtt: these are whole round trips", 0)
+        elif total := TOTAL.match(text):
+            reading.facts["total_time_s"] = float(total[1])
         elif counted := COUNTED.match(text):
             reading.facts["observations"] = int(counted[1])
         elif lost := LOST.match(text):

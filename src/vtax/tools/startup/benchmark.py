@@ -7,7 +7,7 @@ without a network of its own has no first process and no SSH server.
 from __future__ import annotations
 
 from vtax.errors import ParseError
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -34,7 +34,7 @@ class Startup:
     def resolve(self, params: StartupParams, target: Target) -> StartupParams:
         return params
 
-    def steps(self, params: StartupParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: StartupParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         return ()
 
     def read(self, record: TrialRecord) -> tuple[Output, ...]:

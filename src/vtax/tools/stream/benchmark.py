@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from vtax.errors import LeftOut, UsageError
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import NodeShape, Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -65,7 +65,7 @@ class Stream:
             passes = max(FEWEST_PASSES, ceil(LEAST_S * FAST * threads / bytes_of_pass(n)))
         return params.model_copy(update={"n": n, "passes": passes, "threads": threads})
 
-    def steps(self, params: StreamParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: StreamParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         return (
             Step(
                 nodes=target.names,

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import StepRecord, TrialRecord
@@ -71,7 +71,7 @@ class StressNg:
     def resolve(self, params: StressNgParams, target: Target) -> StressNgParams:
         return params.model_copy(update={"workers": threads_on(target, params.workers)})
 
-    def steps(self, params: StressNgParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: StressNgParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         own = {
             "cpu": ("--cpu-method", params.cpu_method),
             "vm": ("--vm-bytes", str(params.vm_bytes), "--vm-method", params.vm_method),

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -69,7 +69,7 @@ class SysbenchCpu:
     def resolve(self, params: CpuParams, target: Target) -> CpuParams:
         return params.model_copy(update={"threads": threads_on(target, params.threads)})
 
-    def steps(self, params: CpuParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: CpuParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         limit = f"--cpu-max-prime={params.max_prime}"
         argv = ("sysbench", "cpu", f"--threads={params.threads}", f"--time={params.time_s}", "--events=0", limit, "run")
         return (Step(nodes=target.names, argv=argv, timeout_s=params.time_s + GRACE_S),)
@@ -107,7 +107,7 @@ class SysbenchMemory:
     def resolve(self, params: MemoryParams, target: Target) -> MemoryParams:
         return params.model_copy(update={"threads": threads_on(target, params.threads)})
 
-    def steps(self, params: MemoryParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: MemoryParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         sizes = (f"--memory-block-size={params.block_size}", f"--memory-total-size={params.total_size}")
         what = (f"--memory-oper={params.operation}", f"--memory-access-mode={params.access}")
         limits = (f"--threads={params.threads}", f"--time={params.time_s}", "--events=0")
@@ -154,7 +154,7 @@ class SysbenchFileio:
     def resolve(self, params: FileioParams, target: Target) -> FileioParams:
         return params.model_copy(update={"threads": threads_on(target, params.threads)})
 
-    def steps(self, params: FileioParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: FileioParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         size = (f"--file-num={params.files}", f"--file-total-size={params.total_size}")
         sync = (f"--file-fsync-freq={params.fsync_every}", f"--file-fsync-end={'on' if params.fsync_end else 'off'}")
         how = (f"--file-test-mode={params.mode}", f"--file-block-size={params.block_size}", *sync)

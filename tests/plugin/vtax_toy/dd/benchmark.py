@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.base import Launcher
 from vtax.model.nodes import Scope, Target
 from vtax.model.plan import Step
 from vtax.model.trial import TrialRecord
@@ -33,7 +33,7 @@ class Dd:
     def resolve(self, params: DdParams, target: Target) -> DdParams:
         return params
 
-    def steps(self, params: DdParams, target: Target, launcher: Mpirun) -> tuple[Step, ...]:
+    def steps(self, params: DdParams, target: Target, launcher: Launcher) -> tuple[Step, ...]:
         argv = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1M", f"count={params.blocks}")
         return (Step(nodes=target.names, argv=argv, timeout_s=60),)
 

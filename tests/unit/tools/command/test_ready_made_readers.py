@@ -178,6 +178,13 @@ CHANGES: tuple[tuple[str, str, str, str], ...] = (
     ("kernel-paths/1--trixie-container", '"getpid": {', '"getppid": {', "getppid is not a path"),
     ("kernel-paths/1--trixie-container", '"least_ns": 95', '"least_ns": 995', "median is not between"),
     ("kernel-paths/1--trixie-wakeups", '"sleeps": 2948', '"sleeps": 294', "fewer than 1000 sleeps"),
+    ("mpi-messages/1--trixie-host", '"mpi-messages": 1', '"mpi-messages": 2', "form 2, and only 1 is known"),
+    ("mpi-messages/1--trixie-host", '"bytes": 8,', '"bytes": 9,', "not 8 bytes"),
+    ("mpi-messages/1--trixie-host", '"round_trips": 3552', '"round_trips": 14', "fewer than 100 round trips"),
+    ("mpi-messages/1--trixie-host", '"p99_ns": 5030468.0', '"p99_ns": 9.5', "less than a smaller quantile"),
+    ("mpi-messages/1--trixie-host", '"least_byte_s": 97651669', '"least_byte_s": 997651669', "median is not between"),
+    ("mpi-messages/1--trixie-host", '"windows": 9', '"windows": 4', "fewer than 5 windows"),
+    ("mpi-messages/1--trixie-host", '"clock_step_ns": 18', '"clock_step_ns": 180000', "a batch of 67406541 ns is"),
     ("sockperf/3.7--trixie-text", "Summary: Latency", "Summary: Round trip", "these are whole round trips"),
     (
         "sockperf/3.7--trixie-text",

@@ -76,8 +76,10 @@ def subject(report: ReportInput) -> str:
     against = f" against {analysis.baseline}" if others else ""
     first, *more = others or [analysis.baseline]
     compared = f"{listed([shown(first), *more])}{against}"
+    machines = len(plan.study.machines)
+    where = f" on {machines} {plural(machines, 'machine')}" if machines else ""
     return (
-        f"{compared}: {len(nodes)} {plural(len(nodes), 'node')} in each environment, "
+        f"{compared}{where}: {len(nodes)} {plural(len(nodes), 'node')} in each environment, "
         f"{len(entries)} benchmark {plural(len(entries), 'entry', 'entries')}, {analysis.rounds_complete} of "
         f"{analysis.rounds_planned} {plural(analysis.rounds_planned, 'round')} complete."
     )

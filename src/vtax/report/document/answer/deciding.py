@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison
+from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, contradicted
 from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, duration
 from vtax.model.plan import Origin
 from vtax.planning.presets import PRESETS
-from vtax.report.document.answer.lines import OPEN
+from vtax.report.document.answer.lines import CONTRADICT, OPEN
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.numbers import listed, plural
 from vtax.report.records import ReportInput
@@ -24,6 +24,13 @@ def deciding(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
         return ("`vtax run` measures in a way that supports a verdict; imported runs do not.",)
     if early:
         return (_new(report, VERDICT_FROM, f"A verdict needs at least {VERDICT_FROM} rounds"),)
+    unlike = [line for line in lines if any(map(contradicted, line.comparisons))]
+    apart = f"No number of rounds decides {_names(unlike)}: {CONTRADICT}, and each has its own answer in the report."
+    return (*_by_rounds(report, lines), *([apart] if unlike else []))
+
+
+def _by_rounds(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
+    """What more rounds, here or in a new campaign, would decide."""
     open_ = [line for line in lines if _open(line)]
     if not open_:
         return ()
@@ -43,8 +50,8 @@ def deciding(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
 
 
 def _open(line: Line) -> tuple[Comparison, ...]:
-    """The comparisons of a line that are undecided."""
-    return tuple(item for item in line.comparisons if item.verdict in OPEN)
+    """The comparisons of a line that are undecided for want of rounds."""
+    return tuple(item for item in line.comparisons if item.verdict in OPEN and not contradicted(item))
 
 
 def _goes_on(analysis: Analysis) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import log
 
 from vtax.analysis.records import VERDICT_FROM
-from vtax.report.document.answer.lines import CLAIMS, ends_of, excluded_text, members
+from vtax.report.document.answer.lines import CLAIMS, CONTRADICT, ends_of, excluded_text, members
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.answer.wording import NOISE, shown, sizes, within
 from vtax.report.document.numbers import listed, plural
@@ -102,11 +102,14 @@ def _undecided(lines: Sequence[Line]) -> list[str]:
     those whose intervals say nothing, apart from them."""
     ranges = [excluded_text(members(line)) for line in lines]
     noisy = [line for line, text in zip(lines, ranges, strict=True) if text == NOISE]
-    quiet = [line for line, text in zip(lines, ranges, strict=True) if text != NOISE]
+    unlike = [line for line, text in zip(lines, ranges, strict=True) if text == CONTRADICT]
+    quiet = [line for line in lines if line not in noisy and line not in unlike]
     parts = [
         f"{_names(alike)} undecided ({excluded_text([item for line in alike for item in members(line)])})"
         for alike in _alike(quiet)
     ]
+    if unlike:
+        parts.append(f"{_names(unlike)} undecided ({CONTRADICT})")
     if noisy:
         parts.append(f"{_names(noisy)} too noisy to decide")
     return parts

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from statistics import median
 
-from vtax.analysis.records import Analysis, Comparison, Verdict
+from vtax.analysis.estimate.machines import GENERAL_FROM
+from vtax.analysis.records import Analysis, Comparison, Verdict, contradicted
 from vtax.analysis.verdict import UNPLANNED
 from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
@@ -92,6 +93,10 @@ def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
     if lone:
         text = f"{len(lone)} primary {plural(len(lone), 'result has', 'results have')} nothing to compare with"
         yield Limit("open", text, _messages(lone, _lone))
+    unlike = [item for item in known if any(note.id == "MACHINES_DIFFER" for note in item.notes)]
+    if unlike:
+        text = f"The machines differ in {len(unlike)} of {len(known)} comparisons; their numbers are means"
+        yield Limit("open", text, _messages(unlike, _unlike))
     if analysis.failures:
         count = len(analysis.failures)
         text = (
@@ -108,9 +113,15 @@ def _messages(several: Sequence[Comparison], words: Callable[[Comparison], str])
 
 
 def _undecided(item: Comparison) -> str:
-    ends = "" if item.low is None or item.high is None else f": {excluded(item.low, item.high)}"
+    ends = "" if item.low is None or item.high is None or contradicted(item) else f": {excluded(item.low, item.high)}"
     where = labels_text(item.labels)
     return f"{item.metric}{f' ({where})' if where else ''}{ends}{f'; {item.remark}' if item.remark else ''}"
+
+
+def _unlike(item: Comparison) -> str:
+    where = labels_text(item.labels)
+    said = next(note.message for note in item.notes if note.id == "MACHINES_DIFFER")
+    return f"{item.metric}{f' ({where})' if where else ''}: {said}"
 
 
 def _lone(item: Comparison) -> str:
@@ -155,9 +166,25 @@ def width(share: float) -> str:
     return f"±{100 * share:.2g} %"
 
 
+def _others(report: ReportInput) -> tuple[Message, ...]:
+    """What is known of machines like these."""
+    machines = len(report.plan.study.alternatives)
+    if machines < 2:
+        why = "Each cluster is spread over all machines, so nothing is known of any other set of machines."
+    elif machines < GENERAL_FROM:
+        why = "Two machines say nothing about how much others like them would differ: that takes three or more."
+    else:
+        why = "How much others like them may differ is in the table of machines, from these as a sample."
+    return (Message((), "", why),)
+
+
 def _scope(report: ReportInput) -> Limit:
     if report.plan.origin is Origin.IMPORTED:
         return Limit("scope", "The answer applies only to the machines, the work and the versions in these logs")
+    machines = len(report.plan.study.machines)
+    if machines > 1:
+        text = f"The answer applies to these {machines} machines, this work and these versions"
+        return Limit("scope", f"{text}; other hardware needs its own campaign", _others(report))
     return Limit(
         "scope",
         "The answer applies to this machine, this work and these versions; other hardware needs its own campaign",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Level, Verdict
+from vtax.analysis.records import VERDICT_FROM, Analysis, Comparison, Level, Verdict, contradicted
 from vtax.report.document.answer.machine import machine_words
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.answer.wording import beyond, changes, excluded, sizes, within
@@ -25,6 +25,7 @@ WITHIN = (Verdict.EQUIVALENT, Verdict.TRIVIAL)
 OPEN = (Verdict.INCONCLUSIVE, Verdict.UNADJUSTED)
 EARLY = (Verdict.PILOT, Verdict.DATA_ONLY)
 DECIDED = (Standing.EQUAL, Standing.SMALL, Standing.SLOWER, Standing.FASTER, Standing.MIXED)
+CONTRADICT = "the machines contradict each other"
 RULE = (
     "A line covers all primary metrics of its resource. Slower or faster: true of at least one, with the range of "
     "those that are. Undecided: none is slower or faster, and at least one is undecided. No difference: all are within "
@@ -192,6 +193,8 @@ def ends_of(own: Sequence[Comparison]) -> list[float]:
 
 def excluded_text(own: Sequence[Comparison]) -> str:
     """What the intervals of undecided comparisons leave possible, together."""
+    if any(map(contradicted, own)):
+        return CONTRADICT
     ends = ends_of(own)
     return excluded(min(ends), max(ends)) if ends else "no interval"
 

@@ -1,30 +1,20 @@
-"""The campaign directory: the only database there is. Plain files, each written whole or not at all.
-
-study.toml  plan.json  campaign.json  looks.json
-files/<sha256> that the study's commands find in their directory
-cells/<cell>.<instance>.json, and .<node>.console.log of its machines, .failed-<attempt>.<node>.console.log of attempts
-trials/<trial>/record.json, the raw output that it names, and measurements.json: what was read from it
-analysis.json  audit.json  report/
-
-A campaign may come from somebody else, so nothing in it is followed, trusted or read without a limit.
-"""
+"""One campaign's directory: its study, plan, cells and trials, and how it is made, opened and locked."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
 from vtax import files
-from vtax.errors import DamagedError, StoreError, UsageError
+from vtax.errors import DamagedError, UsageError
 from vtax.model.cluster import CellRecord, Workload
 from vtax.model.look import Look, LookLog
 from vtax.model.names import is_campaign_id
@@ -32,9 +22,10 @@ from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
 from vtax.model.record import TRIALS, Record
 from vtax.model.seal import Seal
-from vtax.model.trial import OUTPUT_BYTES, TrialRecord
+from vtax.model.trial import TrialRecord
+from vtax.store import output, records
+from vtax.store.records import R, unwritable, written
 
-ALIVE = "alive"
 LOCK = ".lock"
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")  # a file that `files.write` had not finished
 READING = "measurements.json"
@@ -42,68 +33,8 @@ CLAIMS = "claims.json"  # of an imported campaign: what was published of its run
 FILES = "files"  # of the study, by their hashes
 ABOUT_KEYS = {"host", "id", "image"}
 IMAGE_KEYS = {"digest", "recipe", "versions"}
-R = TypeVar("R", bound=Record)
 FILE_BYTES = 16 * 2**20  # of one file of the study
-JSON_BYTES = 256 * 2**20  # of one file of JSON
-JSON_VALUES = 10_000_000  # in it: each takes 50 to 100 bytes of memory
-OUTPUT_LINES = 2_000_000  # of one file
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
-
-
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write under a temporary name, flush to the disk, rename. Raises StoreError; the old file is then untouched."""
-    try:
-        files.write(path.parent, path.name, content)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """What is written below `path` in this block. Raises StoreError instead of OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"{path} cannot be written: {error.strerror or error}",
-        remedy="everything recorded so far is safe; free some space and give the same command again; a campaign that "
-        "was running continues with `vtax run --resume`",
-    )
-
-
-@contextlib.contextmanager
-def alive(directory: Path) -> Iterator[None]:
-    """While this lasts, `is_alive(directory)` is true; it ends with the process, however that ends."""
-    with contextlib.ExitStack() as stack:
-        mine = None
-        while mine is None:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):  # `vtax clean` removed it: nobody used it yet
-                mine = stack.enter_context(files.locked(directory / ALIVE))
-        if not mine:
-            raise UsageError(f"{directory} is used by another process", remedy="wait until it ends, or stop it")
-        yield
-
-
-@contextlib.contextmanager
-def unused(directory: Path) -> Iterator[bool]:
-    """While this lasts, no process begins to work for this run-time directory; False where one does already."""
-    with contextlib.ExitStack() as stack:
-        mine = True
-        with contextlib.suppress(FileNotFoundError):  # then it is not there
-            mine = stack.enter_context(files.locked(directory / ALIVE))
-        yield mine
-
-
-def is_alive(directory: Path) -> bool:
-    """Whether a process that works for this run-time directory is running."""
-    with contextlib.suppress(OSError):  # what cannot be locked was not locked by `alive`
-        return files.is_locked(directory / ALIVE)
-    return False
 
 
 def refuse_occupied(directory: Path) -> None:
@@ -123,10 +54,6 @@ def _is_abandoned(names: Set[str]) -> bool:
     first, tells it from a directory with somebody's study."""
     rest = {name for name in names if TEMPORARY.fullmatch(name) is None}
     return LOCK in names and rest <= {LOCK, "study.toml", "campaign.json"}
-
-
-class LargeOutput(DamagedError):
-    """A trial printed more than is read."""
 
 
 class Campaign:
@@ -149,8 +76,8 @@ class Campaign:
         for content in kept:
             campaign._write(f"{FILES}/{hashlib.sha256(content).hexdigest()}", content)
         sealed = {"plan_sha256": plan.sha256} if plan.sha256 else {}
-        campaign._save("campaign.json", {**about, **sealed})
-        campaign._save("plan.json", plan)
+        campaign.save("campaign.json", {**about, **sealed})
+        campaign.save("plan.json", plan)
         return campaign
 
     @classmethod
@@ -187,17 +114,14 @@ class Campaign:
         try:
             files.write(self.directory, name, content, flush=flush)
         except OSError as error:
-            raise _unwritable(self.directory / name, error) from error
-
-    def _save(self, name: str, content: Record | Mapping[str, Any]) -> None:
-        self._write(name, written(content))
+            raise unwritable(self.directory / name, error) from error
 
     def plan(self) -> Plan:
         return self.read("plan.json", Plan)
 
     def plan_bytes(self) -> bytes:
         """The plan's file as it is."""
-        return _json(self.directory, "plan.json")
+        return records.json_bytes(self.directory, "plan.json")
 
     def seal(self, trials: Iterable[TrialRecord]) -> Seal:
         """The hashes of the plan that the campaign's files record, those of `trials` included.
@@ -212,14 +136,16 @@ class Campaign:
             "looks.json": tuple(dict.fromkeys(look.plan_sha256 for look in log.looks)) if log else (),
             "records of trials": tuple(dict.fromkeys(trial.plan_sha256 for trial in trials)),
         }
-        intact = plan_digest(content) == sealed if sealed else None
+        intact = records.plan_digest(content) == sealed if sealed else None
         return Seal(plan=sealed, intact=intact, named=named)
 
     def about(self) -> dict[str, Any]:
         """What was recorded when the campaign began: its id, the machine, the image. Raises DamagedError."""
         path = self.directory / "campaign.json"
         try:
-            content: Any = json.loads(_json(self.directory, path.name), parse_constant=_refuse_constant)
+            content: Any = json.loads(
+                records.json_bytes(self.directory, path.name), parse_constant=records.refuse_constant
+            )
             if not isinstance(content, dict) or not content.keys() >= ABOUT_KEYS:
                 raise ValueError(f"it does not contain a JSON object with {', '.join(sorted(ABOUT_KEYS))}")
             if not isinstance(content["id"], str) or not is_campaign_id(content["id"]):
@@ -251,7 +177,7 @@ class Campaign:
                 self.directory.mkdir(parents=True, exist_ok=True)
                 mine = stack.enter_context(files.locked(path))
             except OSError as error:
-                raise _unwritable(path, error) from error
+                raise unwritable(path, error) from error
             if not mine:
                 raise UsageError(
                     f"{self.directory} is being run by another process", remedy="wait until it ends, or stop it"
@@ -286,7 +212,7 @@ class Campaign:
                 files.flush_directory(changed)
         except OSError as error:
             shutil.rmtree(work, ignore_errors=True)
-            raise _unwritable(place, error) from error
+            raise unwritable(place, error) from error
         except BaseException:
             shutil.rmtree(work, ignore_errors=True)
             raise
@@ -298,15 +224,19 @@ class Campaign:
     def note_look(self, look: Look) -> None:
         """Add an interim analysis to the log."""
         log = self.look_log() or LookLog()
-        self._save("looks.json", log.model_copy(update={"looks": (*log.looks, look)}))
+        self.save("looks.json", log.model_copy(update={"looks": (*log.looks, look)}))
 
     def save_cell(self, cell: CellRecord) -> None:
-        self._save(f"cells/{cell.cell}.{cell.instance}.json", cell)
+        self.save(f"cells/{cell.cell}.{cell.instance}.json", cell)
 
     def cells(self) -> tuple[CellRecord, ...]:
         """Every cell's record, in the order of time."""
         found = [self.read(f"cells/{path.name}", CellRecord) for path in (self.directory / "cells").glob("*.json")]
         return tuple(sorted(found, key=lambda cell: (cell.started, cell.cell, cell.instance)))
+
+    def instances(self, cell: str) -> int:
+        """How many clusters a cell has had."""
+        return sum(record.cell == cell for record in self.cells())
 
     def trials(self, texts: bool = True) -> tuple[TrialRecord, ...]:
         """Every trial's record, in the order of time; with `texts`, all raw output that it names.
@@ -335,41 +265,16 @@ class Campaign:
     def raw(self, record: TrialRecord) -> dict[str, bytes]:
         """Every file that a trial's record names, by name. Raises DamagedError for one that cannot be read, LargeOutput
         for more than is read of one trial."""
-        place = self.directory / "trials" / record.id
-        names = {
-            name
-            for step in (*record.steps, *record.load)
-            for name in (step.stdout, step.stderr, *step.outputs.values())
-        }
-        held: dict[str, bytes] = {}
-        left = OUTPUT_BYTES
-        for name in sorted(names):
-            try:
-                held[name] = files.read(self.directory, f"trials/{record.id}/{name}", left)
-                left -= len(held[name])
-                if held[name].count(b"\n") > OUTPUT_LINES:
-                    raise OSError(errno.EFBIG, "too many lines")
-            except OSError as error:
-                if error.errno == errno.EFBIG:
-                    raise LargeOutput(
-                        f"trials/{record.id}/{name}: a trial may print {OUTPUT_BYTES // 2**20} MiB and "
-                        f"{OUTPUT_LINES} lines, and this is more",
-                        remedy="the output is kept; nothing was read from it",
-                    ) from error
-                raise DamagedError(
-                    f"{place / name} cannot be read: {error.strerror}",
-                    remedy="the campaign is damaged: restore the file, or remove that trial's directory and resume",
-                ) from error
-        return held
+        return output.raw(self.directory, record)
 
     def with_texts(self, record: TrialRecord) -> TrialRecord:
         """A record with all raw output that it names."""
-        return record.model_copy(update={"texts": texts_of(self.raw(record))})
+        return record.model_copy(update={"texts": output.texts_of(self.raw(record))})
 
     def reading(self, trial: str) -> TrialReading | None:
         """What was read from a trial's output last; None where no reading of this version is kept."""
         try:
-            return TrialReading.model_validate_json(_json(self.directory, f"trials/{trial}/{READING}"))
+            return TrialReading.model_validate_json(records.json_bytes(self.directory, f"trials/{trial}/{READING}"))
         except (OSError, ValidationError):
             return None
 
@@ -380,69 +285,16 @@ class Campaign:
 
     def read(self, name: str, kind: type[R]) -> R:
         """A record from its file in the campaign. Raises DamagedError when it is missing, damaged or too large."""
-        return _read(kind, self.directory, name)
+        return records.read(kind, self.directory, name)
 
     def read_json(self, name: str) -> Any:
         """The content of any other file of JSON. Raises OSError, ValueError or RecursionError."""
-        return json.loads(_json(self.directory, name))
+        return json.loads(records.json_bytes(self.directory, name))
 
     def save(self, name: str, content: Record | Mapping[str, Any] | bytes) -> Path:
-        """Write a derived file (analysis.json, report/...). Returns its path."""
+        """Write a file. Returns its path."""
         self._write(name, content if isinstance(content, bytes) else written(content))
         return self.directory / name
-
-
-def plan_digest(content: Mapping[str, Any]) -> str:
-    """The hash of a plan's file: of all but the hash that it names, as canonical JSON."""
-    rest = {name: value for name, value in content.items() if name != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def written(content: Record | Mapping[str, Any]) -> bytes:
-    """A record as its file contains it."""
-    data = content.model_dump(mode="json") if isinstance(content, Record) else content
-    return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def _json(root: Path, name: str) -> bytes:
-    """A file of JSON, which may be somebody's to use up the memory. Raises OSError."""
-    data = files.read(root, name, JSON_BYTES)
-    if sum(map(data.count, (b",", b"[", b"{"))) > JSON_VALUES:
-        raise OSError(errno.EFBIG, f"it has more than {JSON_VALUES} values", str(root / name))
-    return data
-
-
-def _read(kind: type[R], root: Path, name: str) -> R:
-    """A record from its file. Raises DamagedError when it cannot be read or is not a valid record."""
-    path = root / name
-    try:
-        data = _json(root, name)
-        found = kind.model_validate_json(data)
-        if b"NaN" in data or b"Infinity" in data:  # facts and parameters may be any JSON, which knows neither
-            json.loads(data, parse_constant=_refuse_constant)
-    except OSError as error:
-        raise DamagedError(
-            f"{path} cannot be read: {error.strerror}", remedy="is this the campaign's directory?"
-        ) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise DamagedError(
-            f"{path} is damaged, or of another version: {where}: {first['msg']}",
-            remedy="restore the file, or read it with the version of vtax that wrote it",
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise DamagedError(f"{path} is damaged: {error}", remedy="restore the file") from error
-    return found
-
-
-def texts_of(raw: Mapping[str, bytes]) -> dict[str, str]:
-    """Raw output as text, with line ends as the tool wrote them."""
-    return {name: content.decode("utf-8", "replace") for name, content in raw.items()}
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a finite number")
 
 
 def _row(trial: TrialRecord) -> int:

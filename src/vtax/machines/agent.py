@@ -1,0 +1,197 @@
+"""vtax's agent on a machine, from this side: sent once, started over the connection, asked one thing after another."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from vtax import errors
+from vtax.errors import EnvironmentMissing, MachineLost, VtaxError
+from vtax.machines import parcel
+from vtax.machines.channel import LEASE_S, Channel, Gone, Message
+from vtax.machines.ssh import Ssh
+from vtax.transport import process
+
+Heard = Callable[[Message], None]  # for what comes before the answer
+CLOCK_ASKS = 5
+END_S = 120.0  # for an agent to remove what it made
+FREE_BYTES = 2**28
+PROBE = r"""
+umask 077
+place=$1; [ -n "$place" ] || place=${XDG_CACHE_HOME:-$HOME/.cache}/vtax-machine
+mkdir -p -- "$place" && cd -- "$place" || exit 1
+[ -O . ] && chmod go-w . || { echo "$place belongs to another user, who could change what runs here" >&2; exit 1; }
+echo "directory=$(pwd)"
+echo "system=$(uname -s)"
+echo "architecture=$(uname -m)"
+echo "python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)"
+echo "free=$(($(df -Pk . | tail -n 1 | awk '{print $4}') * 1024))"
+[ -d "agent/$2" ] && echo "sent=yes"
+exit 0
+"""
+UNPACK = """
+umask 077
+cd "$1/agent" && rm -rf ".$2" && mkdir ".$2" && tar -C ".$2" -xzf "$2.tar.gz" || exit 1
+rm -f "$2.tar.gz"
+mv -T ".$2" "$2" 2>/dev/null || rm -rf ".$2"
+for old in *; do [ "$old" = "$2" ] || [ -z "$(find "$old" -maxdepth 0 -mtime +30)" ] || rm -rf "$old"; done
+"""
+START = "import sys; sys.path.insert(0, {path!r}); from vtax.running.agent import main; main({directory!r})"
+
+
+class Agent:
+    """An agent while it runs. `offset_s` is by how much the machine's clock is ahead of this one's."""
+
+    def __init__(self, machine: Ssh) -> None:
+        self.machine, self.name = machine, machine.name
+        self.directory = ""
+        self.offset_s = 0.0
+        self.process: process.Popen | None = None
+        self.channel: Channel | None = None
+        self.number = 0
+
+    def start(self) -> None:
+        """Connect, send what is missing, and start it. Raises EnvironmentMissing with what to do."""
+        self.machine.connect()
+        try:
+            self._started()
+        except BaseException:
+            self.machine.close()
+            raise
+
+    def _started(self) -> None:
+        found = self._examined()
+        self.directory = found["directory"]
+        place = f"{self.directory}/agent/{parcel.digest()}"
+        if "sent" not in found:
+            self._send(place)
+        python = START.format(path=place, directory=self.directory)
+        with process.in_memory() as said:
+            self.process = process.talk(self.machine.command(("python3", "-I", "-c", python)), said)
+            assert self.process.stdin is not None and self.process.stdout is not None
+            self.channel = Channel(self.process.stdout.fileno(), self.process.stdin.fileno())
+            try:
+                self.ask("hello")
+            except MachineLost as error:
+                said.seek(0)
+                lines = said.read().decode(errors="replace").strip().splitlines()[-6:]
+                raise EnvironmentMissing(
+                    f"vtax does not start on {self.machine}", detail="\n".join(lines) or str(error), remedy=DOCTOR
+                ) from error
+        self.channel.keep_alive()
+        self.offset_s = self._clock_offset()
+
+    def _examined(self) -> Mapping[str, str]:
+        """What the machine is, as far as it decides whether vtax can run there."""
+        script = ("sh", "-c", PROBE, "sh", self.machine.spec.directory, parcel.digest())
+        result = self.machine.run(script, timeout_s=60)
+        found = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
+        if result.exit_code != 0 or "directory" not in found:
+            raise EnvironmentMissing(
+                f"{self.machine}: vtax's directory there cannot be used",
+                detail=result.stderr,
+                remedy="set `directory` of the machine to one that belongs to its user",
+            )
+        self._refuse_unfit(found)
+        return found
+
+    def _refuse_unfit(self, found: Mapping[str, str]) -> None:
+        if found.get("system") != "Linux":
+            reason, remedy = f"runs {found.get('system')}", "use a machine with Linux"
+        elif found.get("architecture") != parcel.ARCHITECTURE:
+            reason = f"is of architecture {found.get('architecture')}, and this one of {parcel.ARCHITECTURE}"
+            remedy = "run vtax on a machine of the same architecture: it sends itself and the root file system"
+        elif found.get("python") != parcel.PYTHON:
+            has = f"Python {found['python']}" if found.get("python") else "no python3"
+            reason = f"has {has}, and vtax runs under Python {parcel.PYTHON} here"
+            remedy = f"install Python {parcel.PYTHON} there as python3, or run vtax under the Python that it has"
+        elif int(found.get("free", 0)) < FREE_BYTES:
+            reason = f"has {int(found.get('free', 0)) // 2**20} MiB free in {found['directory']}"
+            remedy = f"free {FREE_BYTES // 2**20} MiB there, or set `directory` of the machine"
+        else:
+            return
+        raise EnvironmentMissing(f"{self.machine} {reason}", remedy=remedy)
+
+    def _send(self, place: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="vtax-") as temporary:
+            archive = Path(temporary) / "archive"
+            archive.write_bytes(parcel.archive())
+            self.machine.put(archive, f"{place}.tar.gz")
+        self.machine.must(("sh", "-c", UNPACK, "sh", self.directory, parcel.digest()), timeout_s=120)
+
+    def _clock_offset(self) -> float:
+        """By how much its clock is ahead, from the fastest of some answers: wrong by half of that at most."""
+        seen = []
+        for _ in range(CLOCK_ASKS):
+            before = time.time()
+            said = float(self.ask("time").content["time"])
+            after = time.time()
+            seen.append((after - before, said - (before + after) / 2))
+        return min(seen)[1]
+
+    def ask(self, what: str, payload: bytes = b"", heard: Heard | None = None, **arguments: Any) -> Message:
+        """Ask one thing, and wait for the answer; messages that belong to it come before. Raises what was raised
+        there, or MachineLost."""
+        if self.channel is None:
+            raise MachineLost(f"{self.machine} is not connected", remedy=DOCTOR)
+        self.number += 1
+        try:
+            self.channel.send({"ask": what, "id": self.number, "with": arguments}, payload)
+            while True:
+                message = self.channel.receive()
+                if "answer" in message.content or "error" in message.content:
+                    break
+                if heard is not None:
+                    heard(message)
+        except (Gone, ValueError, KeyError, TypeError) as error:
+            self.drop()
+            raise MachineLost(
+                f"the connection to {self.machine} was lost: {error}", remedy="is the machine still on?"
+            ) from error
+        if "error" in message.content:
+            raise self._raised(message.content["error"])
+        return Message(message.content["answer"], message.payload)
+
+    def tell(self, content: Mapping[str, Any]) -> None:
+        """Say something while an answer is awaited. Raises Gone."""
+        if self.channel is not None:
+            self.channel.send(content)
+
+    def _raised(self, about: Mapping[str, str]) -> VtaxError:
+        kind = getattr(errors, str(about.get("kind")), EnvironmentMissing)
+        kind = kind if isinstance(kind, type) and issubclass(kind, VtaxError) else EnvironmentMissing
+        made = EnvironmentMissing if kind.__init__ is not VtaxError.__init__ else kind
+        return made(
+            f"{self.name}: {about.get('message')}", detail=about.get("detail", ""), remedy=about.get("remedy", "")
+        )
+
+    def drop(self) -> None:
+        """Leave the agent alone: the connection is lost. It ends by itself when it hears nothing any more."""
+        self._closed(grace_s=0.0)
+        self.machine.close()
+
+    def close(self) -> None:
+        """End the agent, which removes what it made, and the connection. May be called twice."""
+        self._closed(grace_s=END_S)
+        self.machine.close()
+
+    def _closed(self, grace_s: float) -> None:
+        running, self.process = self.process, None
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+        if running is not None:
+            assert running.stdin is not None and running.stdout is not None
+            with suppress(OSError):
+                running.stdin.close()
+            process.wait(running, grace_s)
+            process.end(running)
+            running.stdout.close()
+
+
+DOCTOR = "run `vtax doctor --machines STUDY` to see what is missing and how to fix it"
+REJOIN_S = LEASE_S + 60.0  # until an agent that is cut off has noticed that, and has removed what it made

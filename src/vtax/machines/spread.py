@@ -1,0 +1,226 @@
+"""Clusters with nodes on several machines: each part made by the agent of its machine, joined to one cluster here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vtax.cluster.keys import USER, make_keys
+from vtax.errors import MachineLost, VtaxError
+from vtax.facts.uplink import uplinks
+from vtax.launchers.base import Launcher
+from vtax.machines.agent import Agent
+from vtax.machines.part import MadePart, PartOrder
+from vtax.machines.provider import RemoteProvider
+from vtax.model.capabilities import Capabilities
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem
+from vtax.model.link import Interface, Link
+from vtax.model.nodes import ClusterShape, HostCapacity
+from vtax.model.study import EnvironmentSpec, MachineSpec
+from vtax.providers import parts
+from vtax.providers.base import Cluster, Commands, Leftover, Node, Provider, Site
+from vtax.transport.parallel import each
+from vtax.transport.through import ThroughTransport
+
+NETWORK = 'set network = "bridge", or "host" with one node on each machine'
+
+
+class SpreadProvider(Provider):
+    """The provider of one environment on several machines at once; `on` is its provider on each of them."""
+
+    runners = ()
+
+    def __init__(
+        self, agents: Mapping[str, Agent], on: Mapping[str, RemoteProvider], machines: Mapping[str, MachineSpec]
+    ) -> None:
+        self.agents, self.on, self.machines = agents, on, machines
+        self.first = next(iter(on.values()))
+        self.name, self.options = self.first.name, self.first.options
+        self.capabilities = _apart(self.first.capabilities)
+        self.install_hint = self.first.install_hint
+
+    @property
+    def provision_estimate_s(self) -> float:
+        return self.first.provision_estimate_s
+
+    def capabilities_with(self, options: Any) -> Capabilities:
+        return _apart(self.first.capabilities_with(options))
+
+    def slowdown(self, options: Any) -> float:
+        return self.first.slowdown(options)
+
+    def emulates(self, options: Any) -> bool:
+        return self.first.emulates(options)
+
+    def launcher(self, options: Any) -> Launcher:
+        made = self.first.launcher(options)
+        return made.on_machines_network() if options.host_network else made
+
+    def commands(
+        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+    ) -> Commands:
+        return self.first.commands(spec, shape, shared_path, kernel, workload)
+
+    def unavailable(self) -> str:
+        return ""  # `check` says it
+
+    def check(
+        self,
+        spec: EnvironmentSpec,
+        shape: ClusterShape,
+        capacity: HostCapacity,  # noqa: ARG002  # each machine has its own
+    ) -> Sequence[Problem]:
+        """For nodes that are on their machines already."""
+        return [
+            *self._unfit(spec, shape),
+            *(problem for name in shape.machines for problem in self._on(name, spec, shape)),
+        ]
+
+    def _on(self, machine: str, spec: EnvironmentSpec, shape: ClusterShape) -> Sequence[Problem]:
+        return self.on[machine].check(spec, shape.on(machine), HostCapacity(cpu_ids=(), memory_bytes=0))
+
+    def _unfit(self, spec: EnvironmentSpec, shape: ClusterShape) -> Iterator[Problem]:
+        options = self.options.model_validate(dict(spec.options))
+        if not self.first.makes_parts:
+            what = f"provider {self.name!r} cannot have nodes of one cluster on several machines"
+            yield Problem.blocker(what, 'set place = "together", or leave the environment out')
+        elif not self.capabilities_with(options).separate_nodes:
+            yield Problem.blocker(f"nodes of {spec.name} share a network stack, so they are on one machine", NETWORK)
+        elif options.host_network and any(len(shape.on(name).nodes) > 1 for name in shape.machines):
+            what = f"two nodes of {spec.name} are on one machine, whose network they would share"
+            yield Problem.blocker(what, 'set network = "bridge", or place = "spread"')
+
+    def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
+        return self.first.workload_problems(spec)
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        make_keys(site.keys, [node.name for node in shape.nodes])
+        links = self._links(spec, shape, site)
+
+        def make(machine: str) -> Cluster:
+            order = _order(spec, shape.on(machine), shared_path, site, links[machine])
+            said = self.agents[machine].ask("create_part", order=order.model_dump(mode="json"))
+            return self._part(order, MadePart.model_validate(said.content), site)
+
+        made = dict(zip(shape.machines, each(make, shape.machines), strict=True))
+        options = self.options.model_validate(dict(spec.options))
+        return parts.joined(spec, shape, made, links, self.capabilities_with(options), self.launcher(options))
+
+    def _links(self, spec: EnvironmentSpec, shape: ClusterShape, site: Site) -> dict[str, Link]:
+        """The network between the machines of this cluster, as their interfaces are now."""
+
+        def listed(name: str) -> list[Interface]:
+            return [Interface.model_validate(one) for one in self.agents[name].ask("interfaces").content]
+
+        known = dict(zip(shape.machines, each(listed, shape.machines), strict=True))
+        given = {name: self.machines[name].address for name in known if self.machines[name].address}
+        own = self.options.model_validate(dict(spec.options)).host_network
+        between = parts.interconnect("host" if own else "vxlan", uplinks(known, given))
+        places = {name: self.machines[name].shared for name in known}
+        shared = (
+            {name: f"{place}/vtax-{site.campaign}" for name, place in places.items()} if all(places.values()) else {}
+        )
+        return parts.links(shape, between, shared)
+
+    def _part(self, order: PartOrder, made: MadePart, site: Site) -> Cluster:
+        """The nodes of a machine, as they are reached from here."""
+        agent = self.agents[order.link.machine]
+        return Cluster(
+            environment=order.spec,
+            shape=order.shape,
+            nodes=tuple(
+                Node(
+                    node.name,
+                    order.link.places[node.name],
+                    node,
+                    ThroughTransport.of(agent.machine.command, made.nodes[node.name]),
+                )
+                for node in order.shape.nodes
+            ),
+            capabilities=self.capabilities,
+            launcher=self.first.launcher(self.options.model_validate(dict(order.spec.options))),
+            shared_path=order.shared_path,
+            commands=made.commands,
+            notes=made.notes,
+            timeout_factor=made.timeout_factor,
+            facts=made.facts,
+            pausing=None if made.pausing is None else PartPausing(agent, site.campaign, made.pausing),
+        )
+
+    def connect(
+        self,
+        spec: EnvironmentSpec,  # noqa: ARG002  # of the protocol
+        shape: ClusterShape,  # noqa: ARG002
+        shared_path: str,  # noqa: ARG002
+        site: Site,  # noqa: ARG002
+    ) -> Cluster:
+        raise MachineLost("a cluster on several machines ends with the process that made it")
+
+    def destroy(self, campaign: str) -> None:
+        """On all machines, even where one does not answer: its agent removes its part itself."""
+        failed: list[VtaxError] = []
+
+        def one(agent: Agent) -> None:
+            try:
+                with suppress(MachineLost):
+                    agent.ask("destroy_part", label=campaign)
+            except VtaxError as error:
+                failed.append(error)
+
+        each(one, self.agents.values())
+        if failed:
+            raise failed[0]
+
+    def leftovers(self) -> Sequence[Leftover]:
+        return ()  # each machine has its own
+
+    def remove_image(self, image: Image) -> None:
+        """Each machine has its own."""
+
+
+@dataclass
+class PartPausing:
+    """Pauses the nodes on one machine."""
+
+    agent: Agent
+    label: str
+    reason: str
+
+    def pause(self) -> str:
+        return str(self.agent.ask("pause_part", label=self.label).content)
+
+    def resume(self) -> None:
+        self.agent.ask("resume_part", label=self.label)
+
+
+def _apart(capabilities: Capabilities) -> Capabilities:
+    return capabilities.model_copy(update={"shares_machine": False})
+
+
+def _order(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, link: Link) -> PartOrder:
+    return PartOrder(
+        label=site.campaign,
+        environment=spec.name,
+        origin=str(site.directory),
+        spec=spec,
+        shape=shape,
+        shared_path=shared_path,
+        recipe=site.image.recipe,
+        link=link,
+        paused=site.paused,
+        keys=_keys(site.keys, [node.name for node in shape.nodes]),
+    )
+
+
+def _keys(directory: Path, nodes: Sequence[str]) -> dict[str, str]:
+    """What a machine gets of a cluster's keys: all public ones, the private ones of its own nodes and of the user."""
+    private = {USER, *nodes}
+    return {
+        file.name: file.read_text()
+        for file in sorted(directory.iterdir())
+        if file.suffix == ".pub" or file.name in private
+    }

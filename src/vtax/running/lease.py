@@ -1,0 +1,67 @@
+"""One campaign at a time on a machine, whoever's it is: a lock that its owner's process holds, and that ends with it.
+
+The kernel releases the lock of a process that is gone, however it ended. An agent that is cut off ends within its
+lease, so a dead owner loses the machine.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from vtax.errors import EnvironmentMissing
+
+PLACES = (Path("/run/lock"), Path("/tmp"))  # that every user may write to
+NAME = "vtax-machine.lock"
+POLL_S = 0.5
+OWNER_BYTES = 400
+
+
+def hold(stack: ExitStack, owner: str, wait_s: float, places: tuple[Path, ...] = PLACES) -> None:
+    """Hold the machine for `owner` until `stack` ends. Raises EnvironmentMissing, with the present owner."""
+    descriptor = _opened(places)
+    stack.callback(os.close, descriptor)
+    deadline = time.monotonic() + wait_s
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        if time.monotonic() > deadline:
+            raise EnvironmentMissing(
+                f"it is being used by another campaign: {_said(descriptor)}",
+                remedy="wait until that ends, or stop it; two campaigns on one machine would disturb each other",
+            )
+        time.sleep(POLL_S)
+    with suppress(OSError):  # another user made the file: the lock holds, the owner stays unnamed
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, owner.encode()[:OWNER_BYTES], 0)
+
+
+def owner(places: tuple[Path, ...] = PLACES) -> str:
+    """Who holds the machine now; "" when nobody does."""
+    descriptor = _opened(places)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _said(descriptor)
+    finally:
+        os.close(descriptor)
+    return ""
+
+
+def _said(descriptor: int) -> str:
+    return os.pread(descriptor, OWNER_BYTES, 0).decode(errors="replace").strip() or "its owner is not known"
+
+
+def _opened(places: tuple[Path, ...]) -> int:
+    """The file of the lock. Another user's can only be read, which is enough to lock it."""
+    path = next((place for place in places if place.is_dir()), places[-1]) / NAME
+    with suppress(PermissionError):
+        found = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT), 0o644)
+        with suppress(PermissionError):  # its owner did that
+            os.fchmod(found, 0o644)  # whatever the umask is: others have to see who holds it
+        return found
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -1,0 +1,29 @@
+"""One campaign at a time on a machine: the owner is named, and loses the machine with its process."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from vtax.errors import EnvironmentMissing
+from vtax.running import lease
+
+
+def test_the_second_one_is_told_who_is_first(tmp_path: Path) -> None:
+    places = (tmp_path / "none", tmp_path)
+    with ExitStack() as first, ExitStack() as second:
+        lease.hold(first, "ann@here, /campaigns/x, process 1", 0.0, places)
+        assert lease.owner(places) == "ann@here, /campaigns/x, process 1"
+        with pytest.raises(EnvironmentMissing, match="used by another campaign: ann@here, /campaigns/x, process 1"):
+            lease.hold(second, "bob@there", 0.0, places)
+    assert lease.owner(places) == ""
+
+
+def test_a_machine_that_is_free_again_can_be_held(tmp_path: Path) -> None:
+    with ExitStack() as first:
+        lease.hold(first, "a long name of an owner", 0.0, (tmp_path,))
+    with ExitStack() as second:
+        lease.hold(second, "bob", 0.0, (tmp_path,))
+        assert lease.owner((tmp_path,)) == "bob"
