@@ -8,7 +8,10 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from builders.logs import taken, text_of
 from builders.pages import whole
+from builders.recorded import DATA
+from unit.importing.test_import_more_tools import GUPS
 from vtax.cli.app import app
 from vtax.errors import UsageError
 from vtax.model.names import STUDY_NAME as NAME
@@ -17,6 +20,7 @@ from vtax.report.document.compose import document_of
 from vtax.report.records import Reference
 from vtax.tools import benchmarks
 
+NOT_PRINTED = (".toml", ".json", ".xls", ".gz")
 PER_BIT, PER_BYTE = "bit/s", "byte/s"
 
 
@@ -53,7 +57,7 @@ def test_figures_are_of_known_metrics_in_their_units(known: object) -> None:
         ("iperf3", "transfer"): "byte",
         ("iperf3", "transfer_interval"): "byte",
         ("sysbench-memory", "latency_avg"): "s",
-        ("gups", "random_access"): "update/s",  # of tools that vtax does not run
+        ("gups", "GUPS"): "update/s",  # of tools that vtax does not run
         ("nuttcp", "throughput"): "bit/s",
         ("netperf", "latency_mean"): "s",
         ("sysbench-oltp", "transactions_rate"): "1/s",
@@ -250,3 +254,20 @@ def test_a_report_that_is_not_there_is_a_usage_error(words: list[str], error: st
     result = CliRunner().invoke(app, ["report", "somewhere", *words])
     assert isinstance(result.exception, UsageError)
     assert error in str(result.exception)
+
+
+NO_LOGS = {  # programs that are not named, times that only vtax itself measures, and peaks, which are computed
+    "cited",
+    "boot",
+    "startup",
+    "peak",
+}
+
+
+def test_an_import_takes_every_metric_of_the_published_figures() -> None:
+    """From what the tools printed: everything that has a name here is read from some recorded log."""
+    named = {(one.benchmark, one.metric) for known in reports() for one in known.figures}
+    texts = [text_of(path) for path in sorted(DATA.rglob("*")) if path.is_file() and path.suffix not in NOT_PRINTED]
+    found = {(one.benchmark, one.metric) for text in [*texts, GUPS] for one in taken(text)}
+    assert {(benchmark, metric) for benchmark, metric in named - found if benchmark not in NO_LOGS} == set()
+    assert len(named) > 50

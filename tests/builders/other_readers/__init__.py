@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from builders.other_readers.computing import gups, hpl, intel_linpack, stream, stress_ng
+from builders.other_readers.documents import fio, google_benchmark, hyperfine, pyperf
+from builders.other_readers.messages import hpcc, imb, osu
 from builders.other_readers.network import iperf3, nuttcp, ping
 from builders.other_readers.storage import iozone, sysbench
 
 Numbers = Mapping[str, set[float]]
 READERS: Mapping[str, Callable[[str], Numbers]] = {
+    "fio": fio,
+    "google-benchmark": google_benchmark,
     "gups": gups,
+    "hpcc": hpcc,
+    "hyperfine": hyperfine,
+    "imb": imb,
+    "osu": osu,
+    "pyperf": pyperf,
     "hpl": hpl,
     "intel-linpack": intel_linpack,
     "stream": stream,

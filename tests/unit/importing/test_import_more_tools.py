@@ -174,6 +174,29 @@ def test_reasons_name_the_line(text: str, line: int, words: str) -> None:
     assert words in refusal.reason
 
 
+VERSIONS = """\
+sysbench 1.0.20
+iperf 3.18 (cJSON 1.7.15)
+stress-ng, version 0.19.02 (gcc 14.2.0, x86_64 Linux 6.12.0)
+fio-3.39
+ping from iputils 20240905
+pgbench (PostgreSQL) 17.12
+wrk 4.1.0 [epoll] Copyright (C) 2012 Will Glozer
+redis-benchmark 8.0.2
+netperf 2.7.0
+sockperf 3.7
+nuttcp-6.1.2
+mpirun (Open MPI) 5.0.7
+hackbench 2.6
+"""
+
+
+def test_a_list_of_versions_is_no_run() -> None:
+    assert readings(VERSIONS) == []
+    (whole,) = readings(VERSIONS + text_of(LOGS["sysbench cpu"]))
+    assert whole.values
+
+
 def test_sysbench_without_a_name_of_its_test() -> None:
     folder = DATA / "import" / "sysbench-1.0.20--bookworm-nameless"
     for name in ("threads.txt", "mutex.txt"):

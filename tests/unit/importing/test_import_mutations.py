@@ -12,10 +12,18 @@ import pytest
 from builders.logs import LOGS, readings, text_of
 from builders.other_readers import READERS, finds
 from builders.recorded import DATA
-from unit.importing.test_import_more_tools import GUPS, LINPACK
+from unit.importing.test_import_more_tools import GUPS, IMB, LINPACK, OSU, OSU_ALLREDUCE
 
 FEW, MANY = 200, 10_000
+READ = DATA / "readers"
 TEXTS = {
+    "fio": text_of(READ / "fio/3.39--trixie/output"),
+    "google-benchmark": text_of(READ / "google-benchmark/1.9.1--trixie/output"),
+    "hpcc": text_of(LOGS["hpcc"]),
+    "hyperfine": text_of(READ / "hyperfine/1.19.0--trixie/output"),
+    "imb": IMB,
+    "osu": OSU,
+    "pyperf": text_of(READ / "pyperf/2.10.0--timeit/output"),
     "gups": GUPS * 2,
     "hpl": text_of(LOGS["hpl"]),
     "intel-linpack": LINPACK,
@@ -27,7 +35,14 @@ TEXTS = {
     "iozone": text_of(LOGS["iozone kB"]),
     "sysbench": text_of(LOGS["sysbench fileio"]),
 }
-MORE = {"sysbench": [text_of(LOGS["sysbench cpu"]), text_of(LOGS["sysbench memory"])]}
+MORE = {
+    "fio": [text_of(READ / "fio/3.33--bookworm-two-jobs/output")],
+    "google-benchmark": [text_of(READ / "google-benchmark/1.7.1--bookworm-repetitions/output")],
+    "hyperfine": [text_of(READ / "hyperfine/1.15.0--bookworm-two/output")],
+    "osu": [OSU_ALLREDUCE],
+    "pyperf": [text_of(READ / "pyperf/2.6.3--two/output")],
+    "sysbench": [text_of(LOGS["sysbench cpu"]), text_of(LOGS["sysbench memory"])],
+}
 
 
 def damaged(text: str, chance: random.Random) -> str:

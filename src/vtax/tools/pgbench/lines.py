@@ -54,6 +54,8 @@ ABORTED = re.compile(r"Run was aborted|^pgbench: (?:error|fatal): |^client \d{1,
 
 def starts(line: str) -> bool:
     """Whether a run begins with this line of a log: its version, printed since 15, or its first setting."""
+    if line.startswith("pgbench (PostgreSQL)"):  # `pgbench --version`
+        return False
     return line.startswith(("pgbench (", "starting vacuum...", "transaction type: "))
 
 

@@ -16,7 +16,7 @@ SCALE = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 LINES = {
     name: re.compile(f"^{pattern}$")
     for name, pattern in {
-        "banner": r"sysbench v? ?(\d{1,2}\.\d{1,3}(?:\.\d{1,3})?).*",
+        "banner": r"sysbench v? ?(\d{1,2}\.\d{1,3}(?:\.\d{1,3})?)[^(:]{0,40}[(:].*",
         "threads": r"Number of threads: (\d{1,6})",
         "max_prime": r"(?:Primer? numbers limit|Maximum prime number checked in CPU test): (\d{1,12})",
         "block": rf" {{0,4}}(?:Memory block size|block size|Block size):? {SIZE}",

@@ -53,7 +53,7 @@ def run_of(section: Section) -> Run:
 
 def _read(run: Run) -> None:
     reading, benchmark = run.reading, benchmark_of(run)
-    reading.benchmark = benchmark or "sysbench-cpu"
+    reading.benchmark = benchmark or "sysbench"  # of an unknown test
     reading.params = params_of(run, benchmark)
     reading.facts = {**command_facts(run.lines), **facts_of(run, benchmark, reading.params)}
     if reading.ranks > 1:
