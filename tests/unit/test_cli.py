@@ -381,7 +381,7 @@ def test_a_wrong_study_is_told_all_its_mistakes(run: Run, tmp_path: Path, comman
     assert err == (
         "error: study mine.toml: 3 mistakes\n"
         "  baseline: there is no environment 'h' (allowed: host)\n"
-        '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: alone, '
+        '  benchmarks[0].times: unknown key "times" (did you mean "time_s"? allowed: all_pairs, alone, '
         "exploratory, iterations, label, load, matrix, max_prime, name, nodes, one_way, scopes, threads, time_s, "
         "warmup, workload)\n"
         "  rounds: 0: input should be greater than or equal to 1\n"

@@ -23,9 +23,7 @@ BANDWIDTH = Metric(
     primary=True,
     meaning="bytes of messages of 1 MiB per second, 16 at a time, one way",
 )
-ALLREDUCE = Metric(
-    name="allreduce", unit="s", kind=Kind.COST, primary=True, meaning="time of a sum of 8 bytes over all ranks"
-)
+ALLREDUCE = Metric(name="allreduce", unit="s", kind=Kind.COST, meaning="time of a sum of 8 bytes over all ranks")
 ALLREDUCE_LARGE = Metric(
     name="allreduce_large", unit="s", kind=Kind.COST, meaning="time of a sum of 64 KiB over all ranks"
 )
