@@ -57,6 +57,7 @@ class Wired:
     def connect(self) -> None:
         for name in self.namespaces.values():
             ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")  # ranks of MPI reach their daemon by it
             anybody = "net.ipv4.ping_group_range=0 2147483647"  # as systemd sets it on machines
             ip("netns", "exec", name, "sysctl", "-q", "-w", anybody)
         left, right = self.namespaces.values()

@@ -34,12 +34,13 @@ def seed(
     slots: Mapping[str, int],
     config: str = "",
     port: int = SSH,
-    listen: bool = False,
+    interface: str = "",
 ) -> bytes:
     """The archive for `node`; `addresses` and `slots` are name -> address and name -> CPUs of all nodes.
 
-    With another `port` than SSH's own, the nodes' servers listen on it, each on its own address only. With `listen`, so
-    do mpirun and the ranks: the node is in the network of a machine, whose interfaces have any name.
+    With another `port` than SSH's own, the nodes' servers listen on it, each on its own address only; mpirun and the
+    ranks use the `interface` of the machine whose network the node has: the command lines are the same on all machines,
+    and interfaces are not.
 
     /root/hostfile is for users who run MPI by hand; trials bring the host file of their nodes. `config` is what
     the first process of a virtual machine reads: one `NAME=value` a line.
@@ -50,14 +51,13 @@ def seed(
         ("etc/ssh/sshd_config.d/port.conf", 0o644, f"ListenAddress {addresses[node]}:{port}\n".encode()),
         ("etc/ssh/ssh_config.d/port.conf", 0o644, f"Host *\n  Port {port}\n".encode()),
     )
-    only = f"{addresses[node]}/32"
     mpi = (
-        ("root/.openmpi/mca-params.conf", 0o644, f"btl_tcp_if_include = {only}\n".encode()),
-        ("root/.prte/mca-params.conf", 0o644, f"prte_if_include = {only}\n".encode()),
+        ("root/.openmpi/mca-params.conf", 0o644, f"btl_tcp_if_include = {interface}\n".encode()),
+        ("root/.prte/mca-params.conf", 0o644, f"prte_if_include = {interface}\n".encode()),
     )
     contents = (
         *(at_port if port != SSH else ()),
-        *(mpi if port != SSH and listen else ()),
+        *(mpi if port != SSH and interface else ()),
         *(own_kernel if config else ()),
         ("etc/ssh/ssh_host_ed25519_key", 0o600, (keys / node).read_bytes()),
         ("etc/ssh/ssh_host_ed25519_key.pub", 0o644, (keys / f"{node}.pub").read_bytes()),

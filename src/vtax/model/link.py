@@ -78,5 +78,10 @@ class Link(Record):
         return self.interconnect.uplinks[self.machine].address
 
     @property
+    def interface(self) -> str:
+        """Of this machine, by which it reaches the others."""
+        return self.interconnect.uplinks[self.machine].interface
+
+    @property
     def others(self) -> tuple[str, ...]:
         return tuple(one.address for name, one in self.interconnect.uplinks.items() if name != self.machine)

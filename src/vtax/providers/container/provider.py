@@ -163,7 +163,9 @@ class Container(Client, Provider):
 
             def start(index: int) -> tuple[int, Creation]:
                 name = names[index]
-                content = seed(site.keys, name, places, slots, port=port, listen=site.link is not None)
+                content = seed(
+                    site.keys, name, places, slots, port=port, interface=site.link.interface if site.link else ""
+                )
                 command, fixed = commands[index - len(names)], None if bridge else port
                 order = starting.Order(site.campaign, name, command, content, at[name], fixed)
                 return starting.start(self, order, deadline)

@@ -37,7 +37,14 @@ def write_files(site: Site, shape: ClusterShape, name: str, port: int) -> None:
     places = network.places(site, shape)
     for part in OWN:
         shutil.copytree(root / part, place / part, symlinks=True, dirs_exist_ok=True)
-    own = seed(site.keys, name, places, network.slots(site, shape), port=port, listen=site.link is not None)
+    own = seed(
+        site.keys,
+        name,
+        places,
+        network.slots(site, shape),
+        port=port,
+        interface=site.link.interface if site.link else "",
+    )
     with tarfile.open(fileobj=io.BytesIO(own)) as archive:
         archive.extractall(place, filter="data")
     (place / "etc" / "hosts").write_text(hosts(places))
