@@ -82,7 +82,7 @@ def google_benchmark(text: str) -> dict[str, set[float]]:
         runs = [row for row in mine if row.get("run_type", "iteration") == "iteration"]
         for several in (runs, *([row] for row in mine)):
             for key in ("real_time", "cpu_time", "items_per_second", "bytes_per_second"):
-                scales = [SECONDS.get(row.get("time_unit"), 0.0) if "time" in key else 1.0 for row in several]
+                scales = [SECONDS.get(str(row.get("time_unit")), 0.0) if "time" in key else 1.0 for row in several]
                 scaled = [
                     row[key] * scale
                     for row, scale in zip(several, scales, strict=True)
