@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vtax.cluster.keys import USER, make_keys
-from vtax.errors import MachineLost, VtaxError
+from vtax.errors import MachineLost, PauseError, VtaxError
 from vtax.facts.uplink import uplinks
 from vtax.launchers.base import Launcher
 from vtax.machines.agent import Agent
@@ -62,11 +63,15 @@ class SpreadProvider(Provider):
 
     def machine_facts(self) -> Mapping[str, Mapping[str, Any]]:
         """What each machine says of itself now; nothing of one that does not answer."""
-        found: dict[str, Mapping[str, Any]] = {}
-        for name, agent in self.agents.items():
+
+        def asked(name: str) -> Mapping[str, Any]:
+            agent = self.agents[name]
             with suppress(MachineLost):
-                found[name] = {**agent.ask("facts").content["facts"], "clock_ahead_s": agent.offset_s}
-        return found
+                return {**agent.ask("facts").content["facts"], "clock_ahead_s": agent.offset_s}
+            return {}
+
+        found = dict(zip(self.agents, each(asked, self.agents), strict=True))
+        return {name: facts for name, facts in found.items() if facts}
 
     def commands(
         self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
@@ -105,7 +110,19 @@ class SpreadProvider(Provider):
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         return self.first.workload_problems(spec)
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        """On every machine, at the same time."""
+        order = {"spec": spec.model_dump(mode="json"), "recipe": image.recipe}
+
+        def one(name: str) -> None:
+            nodes = shape.on(name).model_dump(mode="json")
+            self.agents[name].ask("prepare_part", shape=nodes, **order)
+
+        each(one, shape.machines)
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        for name in shape.machines:  # one after the other: Ctrl-C ends the wait for a machine
+            self.agents[name].again()
         make_keys(site.keys, [node.name for node in shape.nodes])
         links = self._links(spec, shape, site)
 
@@ -156,7 +173,7 @@ class SpreadProvider(Provider):
             notes=made.notes,
             timeout_factor=made.timeout_factor,
             facts=made.facts,
-            pausing=None if made.pausing is None else PartPausing(agent, site.campaign, made.pausing),
+            pausing=None if made.pausing is None else PartPausing(agent, order.label, made.pausing),
         )
 
     def connect(
@@ -172,14 +189,14 @@ class SpreadProvider(Provider):
         """On all machines, even where one does not answer: its agent removes its part itself."""
         failed: list[VtaxError] = []
 
-        def one(agent: Agent) -> None:
+        def one(name: str) -> None:
             try:
                 with suppress(MachineLost):
-                    agent.ask("destroy_part", label=campaign)
+                    self.agents[name].ask("destroy_part", label=label_on(campaign, name))
             except VtaxError as error:
                 failed.append(error)
 
-        each(one, self.agents.values())
+        each(one, self.agents)
         if failed:
             raise failed[0]
 
@@ -199,10 +216,22 @@ class PartPausing:
     reason: str
 
     def pause(self) -> str:
-        return str(self.agent.ask("pause_part", label=self.label).content)
+        return str(self._asked("pause_part"))
 
     def resume(self) -> None:
-        self.agent.ask("resume_part", label=self.label)
+        self._asked("resume_part")
+
+    def _asked(self, what: str) -> Any:
+        try:
+            return self.agent.ask(what, label=self.label).content
+        except MachineLost as error:
+            raise PauseError(error.message, detail=error.detail, remedy=error.remedy) from error
+
+
+def label_on(label: str, machine: str) -> str:
+    """The label of a cluster's part on a machine. Not that of another machine: two may share a kernel, and with it
+    control groups, as containers do."""
+    return hashlib.sha256(f"{label}@{machine}".encode()).hexdigest()[: len(label)]
 
 
 def _apart(capabilities: Capabilities) -> Capabilities:
@@ -211,7 +240,7 @@ def _apart(capabilities: Capabilities) -> Capabilities:
 
 def _order(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, link: Link) -> PartOrder:
     return PartOrder(
-        label=site.campaign,
+        label=label_on(site.campaign, link.machine),
         environment=spec.name,
         origin=str(site.directory),
         spec=spec,

@@ -122,20 +122,10 @@ class Here:
         return checked(self.providers[spec.name], spec, shape, self.room, image)
 
 
-def refuse_apart(study: Study) -> None:
-    """Raise UsageError for clusters with nodes on several machines: no campaign with any has been verified."""
-    if study.apart:
-        raise UsageError(
-            "`place` puts nodes of one cluster on several machines, which this version cannot run yet",
-            remedy='set place = "together": every machine then has whole clusters',
-        )
-
-
 class There:
     """The machines of a study. What providers say is that of the first; the others must say the same."""
 
     def __init__(self, agents: Agents, study: Study) -> None:
-        refuse_apart(study)
         self.agents, self.study = agents, study
         refuse_one_machine_twice(facts_of(agents))
         self.capacities = capacities_of(agents)

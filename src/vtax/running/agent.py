@@ -150,6 +150,11 @@ class Agent:
     def on_create_part(self, payload: bytes, order: Mapping[str, Any]) -> Any:
         return self.parts.create(PartOrder.model_validate(order)).model_dump(mode="json")
 
+    def on_prepare_part(self, payload: bytes, spec: Mapping[str, Any], shape: Mapping[str, Any], recipe: str) -> Any:
+        given, image = EnvironmentSpec.model_validate(spec), travel.local(self.paths.images, recipe)
+        self.provider(given.provider).prepare(given, ClusterShape.model_validate(shape), image)
+        return {}
+
     def on_destroy_part(self, payload: bytes, label: str) -> Any:
         self.parts.destroy(label)
         return {}
