@@ -2,7 +2,7 @@
 
 The node is one of a cluster that `vtax up` makes. A run by vtax is the step of the plan, with all that is around a
 command (vtax-supervise, vtax-run); by hand is the same command alone, as a person starts it in that node. What prepares
-a run is done before both, and servers run for all of them. Both outputs are read by the workload's own metrics.
+a run is done before both, and every pair has new servers. Both outputs are read by the workload's own metrics.
 
     python bench/by_hand.py pairs.jsonl [WORKLOAD ...] [--in docker] [--pairs 24] [--minutes 9]
     python bench/by_hand.py pairs.jsonl --table
@@ -155,15 +155,15 @@ def compared(cluster: Cluster, study: Study, work: Work, pairs: int, place: Path
         prepare(cluster, step, work.target, study.files.__getitem__)
         for node in step.nodes:
             done(step, step.argv, node)
-    with servers(cluster, work, place):
-        for pair in range(pairs):
-            both: dict[bool, Numbers] = {}
+    for pair in range(pairs):
+        both: dict[bool, Numbers] = {}
+        with servers(cluster, work, place):  # new ones for every pair: a cache that has filled up evicts
             for by_hand in (pair % 2 == 0, pair % 2 == 1):
                 for step in steps[Phase.PREPARE]:
                     done(step, step.argv, step.nodes[0])
                 prepare(cluster, run, work.target, study.files.__getitem__)  # removes the report of the run before
                 both[by_hand] = numbers(work, done(run, command(run) if by_hand else run.argv, run.nodes[0]))
-            yield both[True], both[False]
+        yield both[True], both[False]
 
 
 def command(step: Step) -> tuple[str, ...]:
