@@ -189,6 +189,7 @@ def test_r14_nodes_that_vtax_did_not_create() -> None:
         cell.model_copy(
             update={
                 "host_facts": {},
+                "started": float(cell.round),
                 "machine_facts": {
                     f"container-{name}": {"clock_ahead_s": number, "boot_id": f"{name}-{cell.round > 3}"}
                     for number, name in enumerate(NAMES)

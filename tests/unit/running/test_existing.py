@@ -93,7 +93,7 @@ class Node:
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(existing, "_held", {})
-    monkeypatch.setattr(existing.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
     yield
 
 
@@ -194,12 +194,13 @@ def test_a_machine_that_comes_back_is_held_again(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_is_gone_for_good_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    node, waited = Node("a"), []
+    node = Node("a")
+    waited: list[object] = []
     held = Held(cast(Agent, node))
     _entered(held, IMAGE, tmp_path)
     node.channel, node.away = None, 10**6
     monkeypatch.setattr(existing, "BACK_S", 0.05)
-    monkeypatch.setattr(existing.time, "sleep", waited.append)
+    monkeypatch.setattr("time.sleep", waited.append)
     for _ in range(3):
         with pytest.raises(EnvironmentMissing, match="cannot be reached"):
             _entered(held, IMAGE, tmp_path)
