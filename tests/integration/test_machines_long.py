@@ -19,7 +19,7 @@ from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
-DOCKER = "docker.io,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,libffi8,libbz2-1.0"
+DOCKER = "docker.io,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,libffi8"  # of Python too
 DAEMON = "(dockerd --iptables=false >/run/dockerd.log 2>&1 &) &&"
 
 

@@ -172,6 +172,7 @@ def not_new(evidence: Evidence) -> Iterator[Result]:
         said = (
             f"{environment}: the same {nodes} nodes in {len(rounds)} {plural(len(rounds), 'round')}, not created anew"
         )
-        both = [evidence.option(name, "nodes") for name in (environment, evidence.reference)]
-        where = "" if both[0] and both[0] == both[1] else f"; not the machines of {evidence.reference}, unless they are guests of the same"
-        yield Failed(said + where, environment)
+        own, base = (evidence.option(name, "nodes") for name in (environment, evidence.reference))
+        if not own or own != base:
+            said += f"; not the machines of {evidence.reference}, unless they are its guests"
+        yield Failed(said, environment)

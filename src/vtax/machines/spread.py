@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,10 +74,23 @@ class SpreadProvider(Provider):
         found = dict(zip(self.agents, each(asked, self.agents), strict=True))
         return {name: facts for name, facts in found.items() if facts}
 
+    def machine_ticks(self) -> Mapping[str, float]:
+        """Of all machines, or nothing where one does not answer."""
+        with suppress(MachineLost):
+            found = each(lambda agent: agent.ask("ticks").content, self.agents.values())
+            return {name: sum(one[name] for one in found) for name in found[0] if all(name in one for one in found)}
+        return {}
+
     def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+        self,
+        spec: EnvironmentSpec,  # noqa: ARG002  # of the protocol
+        shape: ClusterShape,  # noqa: ARG002
+        shared_path: str,  # noqa: ARG002
+        kernel: str,  # noqa: ARG002
+        workload: bool = False,  # noqa: ARG002
     ) -> Commands:
-        return self.first.commands(spec, shape, shared_path, kernel, workload)
+        """Of every machine, as they were when the nodes had been placed."""
+        return tuple(("ssh", name, *line) for name, one in self.on.items() for line in one.planned)
 
     def unavailable(self) -> str:
         return ""  # `check` says it
@@ -88,13 +102,38 @@ class SpreadProvider(Provider):
         capacity: HostCapacity,  # noqa: ARG002  # each machine has its own
     ) -> Sequence[Problem]:
         """For nodes that are on their machines already."""
+
+        def on(name: str) -> Sequence[Problem]:
+            return self.on[name].check(spec, shape.on(name), HostCapacity(cpu_ids=(), memory_bytes=0))
+
         return [
             *self._unfit(spec, shape),
-            *(problem for name in shape.machines for problem in self._on(name, spec, shape)),
+            *(problem for several in each(on, shape.machines) for problem in several),
+            *self._unshared(shape),
         ]
 
-    def _on(self, machine: str, spec: EnvironmentSpec, shape: ClusterShape) -> Sequence[Problem]:
-        return self.on[machine].check(spec, shape.on(machine), HostCapacity(cpu_ids=(), memory_bytes=0))
+    def _unshared(self, shape: ClusterShape) -> Iterator[Problem]:
+        """Why the directories that the study says are one are not: what one machine writes there, all others read."""
+        places = {name: self.machines[name].shared for name in shape.machines if name in self.machines}
+        if not places or not all(places.values()):
+            return
+        first, *others = places
+        token = secrets.token_hex(8)
+        remedy = "mount one file system there on every machine, or leave `shared` out: entries on it are then left out"
+        try:
+            wrong = self.agents[first].ask("write_shared", place=places[first], token=token).content["wrong"]
+            if wrong:
+                yield Problem.blocker(f"machine {first}: {wrong}", remedy)
+                return
+            for name in others:
+                said = self.agents[name].ask("read_shared", place=places[name], token=token).content["found"]
+                if said is None:
+                    yield Problem.blocker(f"machine {name}: it has no directory {places[name]}", remedy)
+                elif said != token:
+                    what = f"{first} and {name} do not share {places[name]}: one does not see what the other writes"
+                    yield Problem.blocker(what, remedy)
+        finally:
+            self.agents[first].ask("remove_shared", place=places[first], token=token)
 
     def _unfit(self, spec: EnvironmentSpec, shape: ClusterShape) -> Iterator[Problem]:
         options = self.options.model_validate(dict(spec.options))
@@ -112,11 +151,11 @@ class SpreadProvider(Provider):
 
     def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
         """On every machine, at the same time."""
-        order = {"spec": spec.model_dump(mode="json"), "recipe": image.recipe}
+        given = spec.model_dump(mode="json")
 
         def one(name: str) -> None:
             nodes = shape.on(name).model_dump(mode="json")
-            self.agents[name].ask("prepare_part", shape=nodes, **order)
+            self.agents[name].ask("prepare_part", spec=given, shape=nodes, recipe=image.recipe)
 
         each(one, shape.machines)
 
@@ -129,7 +168,7 @@ class SpreadProvider(Provider):
         def make(machine: str) -> Cluster:
             order = _order(spec, shape.on(machine), shared_path, site, links[machine])
             said = self.agents[machine].ask("create_part", order=order.model_dump(mode="json"))
-            return self._part(order, MadePart.model_validate(said.content), site)
+            return self._part(order, MadePart.model_validate(said.content))
 
         made = dict(zip(shape.machines, each(make, shape.machines), strict=True))
         options = self.options.model_validate(dict(spec.options))
@@ -143,15 +182,14 @@ class SpreadProvider(Provider):
 
         known = dict(zip(shape.machines, each(listed, shape.machines), strict=True))
         given = {name: self.machines[name].address for name in known if self.machines[name].address}
-        own = self.options.model_validate(dict(spec.options)).host_network
-        between = parts.interconnect("host" if own else "vxlan", uplinks(known, given))
+        theirs = self.options.model_validate(dict(spec.options)).host_network
+        between = parts.interconnect("host" if theirs else "vxlan", uplinks(known, given))
         places = {name: self.machines[name].shared for name in known}
-        shared = (
-            {name: f"{place}/vtax-{site.campaign}" for name, place in places.items()} if all(places.values()) else {}
-        )
+        own = f"vtax-{site.campaign}-{secrets.token_hex(4)}"  # of this cluster: nothing is there of another one
+        shared = {name: f"{place}/{own}" for name, place in places.items()} if all(places.values()) else {}
         return parts.links(shape, between, shared)
 
-    def _part(self, order: PartOrder, made: MadePart, site: Site) -> Cluster:
+    def _part(self, order: PartOrder, made: MadePart) -> Cluster:
         """The nodes of a machine, as they are reached from here."""
         agent = self.agents[order.link.machine]
         return Cluster(

@@ -29,7 +29,7 @@ from vtax.planning.on_machines import (
     refuse_one_machine_twice,
     unlike,
 )
-from vtax.planning.placement import common_capacity, placed, placements, room_apart
+from vtax.planning.placement import common_capacity, covering, placed, room_apart
 from vtax.planning.plan import make_plan
 from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import Provider
@@ -148,8 +148,11 @@ class There:
         """The same, on any of them."""
         on = self.on[spec.name]
         if self.study.apart:
-            nodes = placed(shape, placements(self.study)[0], self.capacities)
-            return (*unlike(spec.name, on), *self.providers[spec.name].check(spec, nodes, self.room))
+            one, room = self.providers[spec.name], self.room
+            found = [
+                one.check(spec, placed(shape, each, self.capacities), room) for each in reversed(covering(self.study))
+            ]
+            return (*unlike(spec.name, on), *dict.fromkeys(problem for several in found for problem in several))
         own = on[next(iter(on))].workload_problems(spec) if image.workload else ()
         return (*own, *unlike(spec.name, on), *problems_on(self.agents, on, spec, shape, self.capacities))
 

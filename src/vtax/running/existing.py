@@ -146,6 +146,9 @@ class Existing(Provider):
     def machine_facts(self) -> Mapping[str, Mapping[str, object]]:
         return self.spread.machine_facts() if self.spread else {}
 
+    def machine_ticks(self) -> Mapping[str, float]:
+        return self.spread.machine_ticks() if self.spread else {}
+
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:  # noqa: ARG002  # each node has its own
         """Log in to each node, and compare what it is with its shape. Raises UsageError for one machine twice."""
         if reason := self.unavailable():
