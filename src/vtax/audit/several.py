@@ -58,7 +58,7 @@ def existing_environments(evidence: Evidence) -> list[str]:
     "the order of what happened on different machines are",
     remedy="let NTP or PTP set the clock of every machine (`chronyc tracking`) before the campaign",
     source="the clock of every machine against that of the machine that vtax runs on, at every cell",
-    needs=Needs("the clock of each machine, read with this one's", host=("clock_ahead_s",), origin=Origin.RUN),
+    needs=Needs("the records of the campaign", origin=Origin.RUN),
     applies=several,
 )
 def clocks_apart(evidence: Evidence) -> Iterator[Result]:
