@@ -34,7 +34,7 @@ from vtax.planning.study_tables import BenchmarkTable, StudyFile
 from vtax.planning.sweeps import Point, points, with_points
 from vtax.planning.weights import score_mistakes
 from vtax.planning.workloads import expanded
-from vtax.providers import option_models
+from vtax.providers import built_in, candidates, option_models
 from vtax.providers.base import Options
 from vtax.tools import benchmarks
 
@@ -253,6 +253,9 @@ def _environments(
             mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
         if valid and (wrong := valid.wrong_nodes(nodes)):
             mistakes.append(Mistake(f"{path}.nodes", wrong, "name each node once: nodes = {NODE = DESTINATION, ...}"))
+        if machines and not built_in().keys() >= set(candidates(provider)):
+            plug_in = f'"{provider}" is a plug-in, and vtax sends only itself to machines'
+            mistakes.append(Mistake(f"{path}.provider", plug_in, "use a provider of vtax's own"))
         if valid and valid.machines and machines:
             both = "its nodes are machines already, and the study has others in [machines]"
             mistakes.append(Mistake(f"{path}.provider", both, "leave [machines] or this environment out"))

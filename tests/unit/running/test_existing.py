@@ -70,7 +70,7 @@ class Node:
 
     def answers(self, what: str) -> Mapping[str, Any]:
         able = Host.capabilities.model_copy(update={"limits_memory": self.root}).model_dump(mode="json")
-        return {
+        known: dict[str, Mapping[str, Any]] = {
             "facts": {
                 "facts": {"machine_id": self.identity, "boot_id": "x"},
                 "capacity": self.room.model_dump(mode="json"),
@@ -87,7 +87,8 @@ class Node:
             },
             "check": {"problems": [], "commands": []},
             "has_image": {"there": True, "directory": "/images"},
-        }.get(what, {})
+        }
+        return known.get(what, {})
 
 
 @pytest.fixture(autouse=True)
