@@ -93,7 +93,10 @@ def test_existing_nodes_are_measured_beside_the_host(user: Owner) -> None:
             "cloud-master": "a",
             "cloud-worker1": "b",
         }
-        assert {one.node: one.values["hostname"] for one in cell.facts} == {"master": "a", "worker1": "b"}
+        assert {one.node: one.values["machine"] for one in cell.facts} == {
+            "master": "cloud-master",
+            "worker1": "cloud-worker1",
+        }
     for machine in user.machines.machines.values():
         assert machine.processes() == []
     assert user.vtax("clean", "--machines", str(user.study()), "--check").startswith("nothing is left behind")

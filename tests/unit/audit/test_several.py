@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from builders.audit_cases import HOST_FACTS, evidence, failed, passed, unknown
-from vtax.audit import Evidence, environment, machine, method, several
+from vtax.audit import Evidence, environment, limits, machine, method, several
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.finding import Outcome, Severity
 from vtax.model.study import MachineSpec
@@ -189,6 +189,9 @@ def test_r14_nodes_that_vtax_did_not_create() -> None:
         cell.model_copy(
             update={
                 "host_facts": {},
+                "facts": tuple(
+                    one.model_copy(update={"values": {**one.values, "cpus_allowed": "8-9"}}) for one in cell.facts
+                ),
                 "started": float(cell.round),
                 "machine_facts": {
                     f"container-{name}": {"clock_ahead_s": number, "boot_id": f"{name}-{cell.round > 3}"}
@@ -204,7 +207,10 @@ def test_r14_nodes_that_vtax_did_not_create() -> None:
     (found,) = failed(several.not_new, changed)
     assert found.environment == "container"
     assert found.message.startswith(f"container: the same {len(plan.shape.nodes)} nodes in 6 rounds, not created anew")
-    assert "not the machines of host" in found.message
+    (apart,) = failed(method.confounded, changed)
+    assert (apart.severity, apart.environment) == (Severity.WARNING, "container")
+    assert "that of machine and environment together" in apart.message
+    assert passed(limits.not_applied, changed)  # CPUs of another number are those of another machine
     rebooted = [one.message for one in failed(environment.machine_changed, changed)]
     assert any(line.startswith("container-a: the boot was a-False and, from cell") for line in rebooted)
     assert passed(several.clocks_apart, changed)  # one second apart is the limit
