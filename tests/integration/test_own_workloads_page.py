@@ -1,6 +1,6 @@
 """The studies of docs/own-workloads.md as a new user runs them, in every environment that works here: Redis,
-PostgreSQL, and a program of one's own in an image of one's own. Every number is read from the raw files a second time, by code that
-shares nothing with vtax."""
+PostgreSQL, and a program of one's own in an image of one's own. Every number is read from the raw files a second time,
+by code that shares nothing with vtax."""
 
 from __future__ import annotations
 
@@ -157,9 +157,9 @@ def sheets(path: Path) -> Iterator[tuple[str, float]]:
 def test_every_exported_file_has_the_numbers_of_the_raw_files(vtax: Vtax, places: Paths, tmp_path: Path) -> None:
     """`vtax measure --export` and `vtax export` in all formats; a musl program that is all that its image has."""
     write_image(tmp_path, "musl-gcc")
-    words = ("--in", "host,docker", "--rounds", "1", "--image", "oci-archive:work.tar", "--file", "input.txt")
-    words = ("measure", *words, "--metric", "letters=([0-9]+) 1 higher", "--export", "all.csv", "-o", "campaign")
-    code, _, err = finish(vtax(*words, "--", "/app/work", "--input", "input.txt", "--threads", "2"))
+    about = ("--in", "host,docker", "--rounds", "1", "--image", "oci-archive:work.tar", "--file", "input.txt")
+    more = ("--metric", "letters=([0-9]+) 1 higher", "--export", "all.csv", "-o", "campaign")
+    code, _, err = finish(vtax("measure", *about, *more, "--", "/app/work", "--input", "input.txt", "--threads", "2"))
     assert code == 0, err
     campaign, first = tmp_path / "campaign", rows_of(tmp_path / "all.csv")
     outputs = {row["source"]: row for row in first if row["metric"] == "letters"}
