@@ -322,7 +322,8 @@ def confounded(evidence: Evidence) -> Iterator[Result]:
         planned = placed.get(cell.cell)
         if planned is not None and (planned.machine or planned.placement):  # by their names in the study
             known = [" ".join(planned.placement.values()) or planned.machine]
-        if known and evidence.capabilities(cell.environment).shares_machine:
+        spread = planned is not None and bool(planned.placement)
+        if known and (spread or evidence.capabilities(cell.environment).shares_machine):
             machines.setdefault(cell.environment, set()).add(shown(known))
     for environment in (name for name in evidence.environments if name not in machines):
         yield Undecided(f"{environment}: not recorded: the machine that its nodes ran on", environment)

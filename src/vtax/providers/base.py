@@ -219,6 +219,10 @@ class Provider(Protocol):
         """Machine -> its facts, of a provider whose clusters are on several; nothing of all others."""
         return {}
 
+    def machine_ticks(self) -> Mapping[str, float]:
+        """What the CPUs of the machines have counted so far, added, of a provider whose clusters are on several."""
+        return {}
+
     def status_note(self) -> str:
         """Machine-specific status, if any, for `vtax doctor`."""
         return ""

@@ -206,9 +206,11 @@ class CellRun:
 
     def _settle(self) -> Mapping[str, float]:
         """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
-        before, began = {} if self.cell.placement else machine_counters(), time.monotonic()
+        counted = self.provider.machine_ticks if self.cell.placement else machine_counters
+        before, began = counted(), time.monotonic()
         time.sleep(max(self.plan.study.settle_s, IDLE_S))
-        return {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
+        seconds = time.monotonic() - began
+        return {**machine_delta(dict(before), dict(counted())), "seconds": seconds}
 
     def _provision(self) -> Ready:
         scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from vtax.errors import EnvironmentMissing, Interrupted, MachineLost, UsageError
+from vtax.errors import EnvironmentMissing, Interrupted, MachineGone, MachineLost
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice, ignore
@@ -69,16 +69,15 @@ class Fleet:
         return passed_on
 
     def hold(self) -> None:
-        """Hold all machines for clusters that have nodes on several of them, and send what they need."""
-        self.at_once([Member(self, agent, ()).hold for agent in self.agents.values()])
+        """Hold all machines for clusters that have nodes on several of them, and send what they need. One whose
+        connection is lost is held again before the next cluster; where that fails, the campaign ends."""
+        members = [Member(self, agent, ()) for agent in self.agents.values()]
+        self.at_once([member.hold for member in members])
+        for member in members:
+            member.agent.rejoin = member.rejoin
 
     def run(self, pending: Pending, looks: Looks, interim: InterimAnalysis | None) -> None:
-        """Run what is pending. Between looks the machines are on their own. Raises UsageError for clusters that are on
-        several machines."""
-        if any(cell.placement for cell in self.plan.cells):
-            raise UsageError(
-                "a cluster on several machines cannot be run yet", remedy='set place = "together" in [nodes]'
-            )
+        """Run what is pending of clusters that are each on one machine. Between looks the machines are on their own."""
         members = {
             name: Member(self, agent, [cell for cell in self.plan.cells if cell.machine == name])
             for name, agent in self.agents.items()
@@ -224,12 +223,28 @@ class Member:
     def _lost(self, error: MachineLost) -> None:
         """Record what was lost, and connect again."""
         self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(error.message)}"))
+        self._connect_again(self.join)
+
+    def rejoin(self) -> None:
+        """Connect again, and hold the machine. Raises MachineGone."""
+        self.fleet.listener(Notice(f"machine {self.agent.name} is lost, and every cluster needs it: waiting for it"))
+        self._connect_again(self.hold)
+        if reason := self.fleet.gone.get(self.agent.name):
+            directory = self.fleet.campaign.directory
+            raise MachineGone(
+                f"machine {self.agent.name} did not come back, and every cluster needs it",
+                detail=reason,
+                remedy=f"when it is back: vtax run --resume {directory}",
+            )
+
+    def _connect_again(self, enter: Callable[[], None]) -> None:
+        """Connect and `enter` again, until that works, or the machine is given up."""
         deadline = time.monotonic() + GONE_S
         while not self.fleet.stopped.wait(AGAIN_S):
             try:
                 self.agent.start()
                 self.lock_s = REJOIN_S  # the agent that was cut off may not have noticed it yet
-                self.join()
+                enter()
             except EnvironmentMissing as again:
                 self.agent.drop()
                 if time.monotonic() > deadline:
