@@ -579,6 +579,15 @@ def test_a_campaign_that_goes_on_is_not_replaced(report: ReportInput, made: Made
     assert said(named, analysis)[0].endswith("`vtax run --resume campaigns/quick-1` continues this campaign.")
 
 
+def test_a_campaign_that_was_interrupted_early_is_not_replaced(report: ReportInput, made: Made) -> None:
+    rounds = {"rounds_complete": 4, "rounds_planned": 6, "round_s": 60.0}
+    pilot = made(("container", Group.COMPUTE, Verdict.PILOT), ended="", **rounds)
+    (text,) = said(report, pilot)
+    assert text.startswith("2 planned rounds may still decide CPU in container, about 2 min: `vtax run --resume ")
+    (few,) = said(report, made(("container", Group.COMPUTE, Verdict.PILOT), ended="", **rounds | {"rounds_planned": 5}))
+    assert few.startswith("A verdict needs at least 6 rounds: ")
+
+
 def test_a_pilot_and_a_decided_campaign(report: ReportInput, made: Made) -> None:
     pilot = made(("container", Group.COMPUTE, Verdict.PILOT), round_s=60.0)
     assert said(report, pilot)[0].startswith(
