@@ -103,6 +103,7 @@ class EnvironmentSpec(Record):
     selection: Selection = Selection()
     emulated: Selection | None = None
     control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
+    one_directory: bool = Field(default=True, exclude_if=bool)  # whether its nodes all see one shared directory
 
 
 class WorkloadSpec(Record):
@@ -272,7 +273,8 @@ class Study(Record):
     @property
     def one_directory(self) -> bool:
         """Whether all nodes of a cluster see one shared directory: on several machines only where these share one."""
-        return not self.apart or all(one.shared for one in self.machines.values())
+        shared = not self.apart or all(one.shared for one in self.machines.values())
+        return shared and all(one.one_directory for one in self.environments)
 
     @property
     def control_name(self) -> str | None:
