@@ -136,10 +136,10 @@ class FakeVisit:
         )
         return result.model_copy(update={"stopped": watch()})
 
-    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, tuple[str, ...]]:
+    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, Mapping[str, str]]:
         after = self._asked()
         read = {name: self._told(("cat", name)) for name in self.errand.files}
-        found = tuple(name for name, result in read.items() if result.exit_code == 0)
+        found = {name: "" for name, result in read.items() if result.exit_code == 0}
         for name in found:
             places[name].write_text(read[name].stdout)
         return after, found
