@@ -61,10 +61,10 @@ def test_a_machine_that_freezes_for_a_while_loses_one_trial(user: User) -> None:
 def test_a_machine_whose_packets_are_dropped_loses_one_trial(user: User) -> None:
     process = user.start("run", str(user.study(seconds=5)), "-o", str(user.campaign))
     user.wait(lambda: running(user))
-    port = ("ip", "-n", user.machines.namespace, "link", "set", "to-a")
-    run(*port, "down")
+    drop = ("ip", "netns", "exec", user.machines.machines["a"].namespace, "iptables", "-{}", "INPUT", "-j", "DROP")
+    run(*(word.format("A") for word in drop))
     time.sleep(60)
-    run(*port, "up")
+    run(*(word.format("D") for word in drop))
     assert process.wait(timeout=240) == 4, (user.place / "log").read_text()
     assert len(user.statuses()) == 4 and len(lost(user)) == 1
     assert user.machines.machines["a"].processes() == []

@@ -851,11 +851,11 @@ def test_doctor_says_what_the_noise_of_this_machine_lets_it_resolve(run: Run, mo
     lines = out.splitlines()
     assert code == 0
     assert lines[0] == "stolen CPU time 0.4 %, used by other programs 10.0 %"
-    assert re.search(r"^ +adjacent slots +1.7 s apart +in 6 rounds +rounds for 5 %$", out, re.MULTILINE)
-    assert re.search(r"^CPU +0.1 % +0.0 % +±0.1 % +6$", out, re.MULTILINE)
+    assert re.search(r"^ +adjacent slots +1.7 s apart +in 8 rounds +rounds for 5 %$", out, re.MULTILINE)
+    assert re.search(r"^CPU +0.1 % +0.0 % +±0.1 % +8$", out, re.MULTILINE)
     assert "disk: too slow here to be measured in 15 s" in lines
     assert "other programs use" not in out
-    assert "quick, 6 rounds of 4 interleaved iterations, can tell a difference of 5 % here: CPU" in lines
+    assert "quick, 8 rounds of 2 interleaved iterations, can tell a difference of 5 % here: CPU" in lines
     assert re.search(
         r"^more rounds are needed for that: memory \(in \d+\); vtax run quick --rounds N$", out, re.MULTILINE
     )
@@ -871,6 +871,6 @@ def test_the_noise_as_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = run("doctor", "--noise", "--json")
     made = json.loads(out)
     assert code == 0
-    assert made["shape"] == {"iterations": 4, "rounds": 6, "margin": 0.05}
+    assert made["shape"] == {"iterations": 2, "rounds": 8, "margin": 0.05}
     assert [one["name"] for one in made["resolutions"]] == ["CPU", "memory"]
     assert made["stolen"] == 0.004
