@@ -91,9 +91,9 @@ def written(
 
 def assert_nothing_is_left(user: User, study: Path) -> None:
     for machine in user.machines.machines.values():
-        assert machine.processes() == []
+        assert [line for line in machine.processes() if not line.startswith(("dockerd", "containerd"))] == []
     assert user.vtax("clean", "--machines", str(study), "--check").startswith("nothing is left behind")
-    assert user.vtax("clean", "--check").startswith("nothing is left behind")
+    assert list(Path(user.environment["XDG_STATE_HOME"], "vtax/run").glob("*")) == []  # here
 
 
 def test_one_node_on_each_machine_and_roles_rotate(user: User) -> None:
@@ -159,6 +159,7 @@ def pinging(user: User) -> list[str]:
     return [line for one in user.machines.machines.values() for line in one.processes() if line.startswith("ping -n")]
 
 
+@pytest.mark.long
 def test_a_connection_that_is_lost_costs_one_trial(user: User) -> None:
     study = written(user, "ab", count=600, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
@@ -192,6 +193,7 @@ def test_all_of_it_is_killed_then_cleaned_and_resumed(user: User) -> None:
     assert_nothing_is_left(user, study)
 
 
+@pytest.mark.long
 def test_a_second_campaign_is_refused_on_all_machines(user: User) -> None:
     study = written(user, "ab", count=600, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
