@@ -19,7 +19,10 @@ from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
-DOCKER = "docker.io,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,libffi8"  # of Python too
+DOCKER = (
+    "docker.io,docker-cli,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,"
+    "libffi8"  # of Python, where it is not the system's own
+)
 DAEMON = "(dockerd --iptables=false >/run/dockerd.log 2>&1 &) &&"
 
 

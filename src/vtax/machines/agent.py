@@ -60,8 +60,12 @@ class Agent:
         self.rejoin: Callable[[], None] | None = None  # what connects it again, as it was
 
     def again(self) -> None:
-        """Connect again where the connection was lost. Raises MachineLost, or MachineGone after a while."""
-        if self.channel is None and self.rejoin is not None:
+        """Connect again where the connection was lost, noticed or not. Raises MachineGone after a while."""
+        try:
+            self.ask("hello")
+        except MachineLost:
+            if self.rejoin is None:
+                raise
             self.rejoin()
 
     def start(self) -> None:
