@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -19,6 +18,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from integration.namespaces import new_name
 
 CONFIG = """\
 Port 22
@@ -60,7 +61,6 @@ pivot_root . before
 exec chroot . sh -c 'umount -l /before && {services} exec /usr/sbin/sshd -D -e -f /etc/ssh/lab_config'
 """
 READY_S = 60
-PREFIX = "vtaxlab"  # of namespaces; then the process that made them, so that others know whether it is gone
 
 
 def run(*argv: str, check: bool = True) -> str:
@@ -149,25 +149,11 @@ class Lab:
             file.write(f"{name} {(self.place / 'other.pub').read_text()}")
 
 
-def remove_abandoned() -> None:
-    """End and remove the labs of processes that were killed: their namespaces, and everything that runs in these."""
-    for line in run("ip", "netns", "list").splitlines():
-        name = line.split()[0]
-        owner = re.match(rf"{PREFIX}([0-9]+)x", name)
-        if owner is None or Path(f"/proc/{owner[1]}").exists():
-            continue
-        for process in run("ip", "netns", "pids", name, check=False).split():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(process), signal.SIGKILL)
-        run("ip", "netns", "del", name, check=False)
-
-
 @contextlib.contextmanager
 def lab(names: Sequence[str], tree: Path, images: Path, place: Path, services: str = "") -> Iterator[Lab]:
     """Machines of these names, until the end. `tree` is the root file system below them; `services` are commands of a
     shell that start what else they serve."""
-    remove_abandoned()
-    made = Lab(place, f"{PREFIX}{os.getpid()}x{secrets.token_hex(2)}")
+    made = Lab(place, new_name("lab"))
     with contextlib.ExitStack() as stack:
         _keys(place)
         run("ip", "netns", "add", made.namespace)

@@ -19,6 +19,8 @@ from vtax.machines.ssh import Ssh
 from vtax.transport import process
 
 Heard = Callable[[Message], None]  # for what comes before the answer
+# What is raised by what a machine says that makes no sense: its messages are data, and may be anything.
+NONSENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 CLOCK_ASKS = 5
 END_S = 120.0  # for an agent to remove what it made
 FREE_BYTES = 2**28
@@ -167,13 +169,14 @@ class Agent:
                     break
                 if heard is not None:
                     heard(message)
-        except (Gone, ValueError, KeyError, TypeError) as error:
+        except (Gone, *NONSENSE) as error:
             self.drop()
             raise MachineLost(
                 f"the connection to {self.machine} was lost: {error}", remedy="is the machine still on?"
             ) from error
         if "error" in message.content:
-            raise self._raised(message.content["error"])
+            about = message.content["error"]
+            raise self._raised(about if isinstance(about, dict) else {"message": about})
         return Message(message.content["answer"], message.payload)
 
     def tell(self, content: Mapping[str, Any]) -> None:

@@ -9,7 +9,17 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from vtax.model.names import Destination, MountPoint, Name, Sha256, StudyName, WorkloadName, WorkloadSource
+from vtax.model.names import (
+    Address,
+    Destination,
+    MachinePlace,
+    MountPoint,
+    Name,
+    Sha256,
+    StudyName,
+    WorkloadName,
+    WorkloadSource,
+)
 from vtax.model.nodes import Scope
 from vtax.model.record import Count, Record, is_empty
 
@@ -170,9 +180,9 @@ class MachineSpec(Record):
     understands. `directory` is where vtax keeps its files there; "" is below the user's home directory."""
 
     ssh: Destination
-    directory: str = Field(default="", exclude_if=is_empty)
-    address: str = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
-    shared: str = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
+    directory: MachinePlace = Field(default="", exclude_if=is_empty)
+    address: Address = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
+    shared: MachinePlace = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
 
 
 class Study(Record):
