@@ -24,6 +24,7 @@ echo 'lab:x:1000:1000::/home/lab:/bin/sh' >>/etc/passwd
 echo 'lab:*:19000:0:99999:7:::' >>/etc/shadow
 echo 'lab:x:1000:' >>/etc/group
 mkdir -p /home/lab && chown 1000:1000 /home/lab
+chmod 711 /root  # the Python of the tests may be below it
 """
 REBOOT = """
 cat /proc/sys/kernel/random/uuid >/run/boot
