@@ -1,4 +1,4 @@
-"""Every recorded output of a workload's tool, read as a log of others: the values worked out by hand for that output."""
+"""Every recorded output of a workload's tool, read as a log of others: the values worked out by hand for it."""
 
 from __future__ import annotations
 
