@@ -40,7 +40,7 @@ def read(section: Section) -> Reading:
         return reading
     head = lines[heads[0]]
     titles = head.text.removeprefix("# Size")
-    names = [re.sub(r"\s", "", name) for name in NAMES.findall(titles)]
+    names = [name.strip().replace(" (", "(") for name in NAMES.findall(titles)]
     if rest := NAMES.sub("", titles).split():
         reading.refuse(head.number, EVERYTHING, f"a column that vtax does not know: {rest[0]}", 0)
         return reading
