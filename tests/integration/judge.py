@@ -228,6 +228,7 @@ class Reader:
                 code = process.wait(LIMIT_S)
             finally:
                 process.kill()
+                process.wait()  # or the next test would be blamed for it
         if not plainly:
             assert code == 0, (said / "all").read_text()
             self.ended = {name: ended(said, number) for number, name in enumerate(names)}
