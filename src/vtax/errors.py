@@ -9,6 +9,7 @@
     │   ├── ImageError             3    the root file system cannot be built or used
     │   ├── MachineLost            3    a machine of the study no longer answers
     │   └── StoreError             3    the campaign directory cannot be written
+    ├── MachineInUse               3    another campaign holds a machine of the study
     ├── MachineGone                3    it did not come back, and clusters on several machines need all of them
     ├── ProvisionError             3    a cluster did not become ready
     │   ├── NotMatched             3    it became ready, but not as the plan says
@@ -109,6 +110,12 @@ class MachineLost(EnvironmentMissing):
 
 class MachineGone(VtaxError):
     """A machine that no cluster can do without did not come back: the campaign waits for `--resume`."""
+
+    exit_code = 3
+
+
+class MachineInUse(VtaxError):
+    """Another campaign holds a machine: this one cannot begin."""
 
     exit_code = 3
 

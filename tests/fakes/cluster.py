@@ -376,6 +376,7 @@ class FakeProvider:
         self.odd = ""  # what it warns of, though it works
         self.slow = 1.0
         self.emulated = False
+        self.machine_lost = ""  # which of its machines
         self.before_create = before_create
         self.prepared: list[str] = []  # environments
         self.broken_preparation = ""
@@ -413,6 +414,9 @@ class FakeProvider:
 
     def workload_problems(self, spec: EnvironmentSpec) -> tuple[Problem, ...]:
         return ()
+
+    def lost(self) -> str:
+        return self.machine_lost
 
     def machine_ticks(self) -> Mapping[str, float]:
         return {}

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,28 @@ def test_what_is_asked_surrounds_the_command_and_leaves_no_trace_in_it(tmp_path:
     assert after.text == "n=2\n"
     assert (tmp_path / "out").read_bytes() == b"done\n"
     assert one.process.returncode == 0
+
+
+def test_what_is_asked_is_read_within_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where this process waits for a CPU after it has asked, as on a busy machine."""
+    talk, go = process.talk, Visit._go
+
+    def slow_talk(*words: Any) -> Any:
+        started = talk(*words)
+        time.sleep(0.3)
+        return started
+
+    def slow_go(one: Visit) -> None:
+        go(one)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(process, "talk", slow_talk)
+    monkeypatch.setattr(Visit, "_go", slow_go)
+    one = visit(tmp_path, "true", asked="date +%s.%N")
+    one.run()
+    after, _ = one.leave({})
+    for asked in (one.before, after):
+        assert asked.started <= float(asked.text) <= asked.started + asked.elapsed_s
 
 
 def test_output_is_kept_byte_by_byte_without_an_added_line_end(tmp_path: Path) -> None:

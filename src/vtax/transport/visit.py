@@ -100,6 +100,17 @@ class Asked(NamedTuple):
     elapsed_s: float = 0.0
 
 
+class Moment(NamedTuple):
+    """Now, on the clock that says when, and on the one that says how long."""
+
+    time: float
+    clock: float
+
+    @classmethod
+    def now(cls) -> Moment:
+        return cls(time.time(), time.monotonic())
+
+
 def nothing() -> str:
     return ""
 
@@ -126,8 +137,9 @@ class Visit:
         self.err: IO[bytes] = stderr.open("w+b")
         try:
             words = (*SHELL, errand.script(name), "sh", *limits.keeper, *errand.command)
+            since = Moment.now()
             self.process = process.talk(wrap(words), self.err, env)
-            self.before = self._answer()
+            self.before = self._answer(since)
         except BaseException:
             self.end()
             raise
@@ -161,8 +173,9 @@ class Visit:
         if self.over:
             return Asked(), {}
         try:
+            since = Moment.now()
             self._go()
-            after = self._answer()
+            after = self._answer(since)
             fetched = {name: self._fetched(places[name]) for name in self.errand.files}
             self._drain(self.limits.answer_s)
         finally:
@@ -193,9 +206,9 @@ class Visit:
             orders.write(b"go\n")
             orders.flush()
 
-    def _answer(self) -> Asked:
-        """What the node prints up to its next mark."""
-        started, clock = time.time(), time.monotonic()
+    def _answer(self, since: Moment) -> Asked:
+        """What the node prints up to its next mark. `since` is before it was asked: whatever it reads, such as its
+        clock, it reads afterwards, even where this process had to wait for a CPU in between."""
         with process.in_memory() as sink:
             said, _ = self._until_mark(sink, time.monotonic() + self.limits.answer_s)
             sink.seek(0)
@@ -204,7 +217,7 @@ class Visit:
             how = f"did not answer within {self.limits.answer_s:g} s" if self.late else "ended"
             self.err.seek(0)
             raise CommandError(f"the shell on the node {how}", detail=self.err.read(2000).decode(errors="replace"))
-        return Asked(text, started, time.monotonic() - clock)
+        return Asked(text, since.time, time.monotonic() - since.clock)
 
     def _fetched(self, place: Path) -> str | None:
         """None where there is no such file; "" when it was copied, else why it was not."""
