@@ -82,9 +82,21 @@ def test_files_are_removed_before_and_fetched_after(tmp_path: Path) -> None:
     one = visit(tmp_path, "sh", "-c", "printf 'a\\n\\n\\0b' >'new file'", files=("old", "new file"))
     one.run()
     _, found = one.leave({"old": tmp_path / "kept.old", "new file": tmp_path / "kept.new"})
-    assert found == ("new file",)
+    assert found == {"new file": ""}
     assert (tmp_path / "kept.new").read_bytes() == b"a\n\n\0b"
     assert not (tmp_path / "kept.old").exists()
+
+
+def test_files_that_cannot_be_kept_have_a_reason_and_the_others_are_fetched(tmp_path: Path) -> None:
+    """A pipe would be read for ever, and a file of gigabytes would fill the disk; the last one is what others need."""
+    script = f"mkfifo pipe; mkdir folder; truncate -s {OUTPUT_BYTES + 1} huge; ln -s usage link; echo 1 >usage"
+    names = ("pipe", "folder", "huge", "link", "none", "usage")
+    one = visit(tmp_path, "sh", "-c", script, files=names)
+    one.run()
+    _, found = one.leave({name: tmp_path / f"kept.{name}" for name in names})
+    special = "it is no regular file"
+    assert found == {"pipe": special, "folder": special, "huge": "it has more than 64 MiB", "link": "", "usage": ""}
+    assert sorted(path.name for path in tmp_path.glob("kept.*")) == ["kept.link", "kept.usage"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +114,7 @@ def test_a_command_that_prints_without_end_is_ended_at_the_limit(tmp_path: Path)
         one = visit(tmp_path, "sh", "-c", f"yes 'a line of a text'{redirected}")
         result = one.run()
         assert (result.stopped, result.timed_out) == ("it printed more than 64 MiB", False)
-        assert one.leave({})[1] == ()
+        assert one.leave({})[1] == {}
         assert (tmp_path / stream).stat().st_size == process.KEPT_BYTES
         assert one.process.poll() is not None
 

@@ -15,23 +15,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 
-from vtax.errors import EnvironmentMissing, Interrupted, MachineLost, UsageError
+from vtax.errors import EnvironmentMissing, Interrupted, MachineGone, MachineLost
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice, ignore
-from vtax.image import travel
 from vtax.machines.agent import REJOIN_S, Agent
 from vtax.model.cluster import Image
 from vtax.model.plan import Cell, Plan, PlannedTrial
 from vtax.planning.placement import plan_on
 from vtax.running.clock import Clock
 from vtax.running.receiving import Receiver
+from vtax.running.sending import send_image
 from vtax.running.stopping import Looks
 from vtax.running.wall import Wall
 from vtax.store import Campaign
-from vtax.units import format_bytes
 
 GONE_S = 180.0  # a machine that does not come back in this time is given up
 AGAIN_S = 5.0
@@ -69,16 +67,15 @@ class Fleet:
         return passed_on
 
     def hold(self) -> None:
-        """Hold all machines for clusters that have nodes on several of them, and send what they need."""
-        self.at_once([Member(self, agent, ()).hold for agent in self.agents.values()])
+        """Hold all machines for clusters that have nodes on several of them, and send what they need. One whose
+        connection is lost is held again before the next cluster; where that fails, the campaign ends."""
+        members = [Member(self, agent, ()) for agent in self.agents.values()]
+        self.at_once([member.hold for member in members])
+        for member in members:
+            member.agent.rejoin = member.rejoin
 
     def run(self, pending: Pending, looks: Looks, interim: InterimAnalysis | None) -> None:
-        """Run what is pending. Between looks the machines are on their own. Raises UsageError for clusters that are on
-        several machines."""
-        if any(cell.placement for cell in self.plan.cells):
-            raise UsageError(
-                "a cluster on several machines cannot be run yet", remedy='set place = "together" in [nodes]'
-            )
+        """Run what is pending of clusters that are each on one machine. Between looks the machines are on their own."""
         members = {
             name: Member(self, agent, [cell for cell in self.plan.cells if cell.machine == name])
             for name, agent in self.agents.items()
@@ -151,7 +148,7 @@ class Member:
         place = self.fleet.campaign.directory.resolve()
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {place}, process {os.getpid()}"
         self.agent.ask("lock", owner=owner, wait_s=self.lock_s)
-        self._send_image(self.fleet.image)
+        send_image(self.agent, self.fleet.image, lambda text: self.fleet.listener(Notice(text)))
 
     def join(self) -> None:
         """Hold the machine, send what it needs, and let its providers prepare. Raises EnvironmentMissing."""
@@ -180,23 +177,6 @@ class Member:
         it control groups, as containers do."""
         return f"{self.fleet.campaign.about()['id']}@{self.agent.name}"
 
-    def _send_image(self, image: Image) -> None:
-        said = self.agent.ask("has_image", recipe=image.recipe, digest=image.digest).content
-        if said["there"]:
-            return
-        with self.fleet.together:
-            self.fleet.listener(Notice(f"{self.agent.name}: the root file system is sent, once"))
-            parts = travel.packed(image)
-        for name, path in parts.items():
-            place = str(travel.incoming(Path(said["directory"]), image.digest, name))
-            self.agent.machine.put(path, place, self._notice)
-        self.agent.ask("install_image", image=image.model_dump(mode="json"))
-
-    def _notice(self, there: int, total: int) -> None:
-        if there:
-            said = f"{format_bytes(there)} of {format_bytes(total)} are there from an earlier time"
-            self.fleet.listener(Notice(f"{self.agent.name}: {said}"))
-
     def run(self, rounds: Sequence[int], pending: Pending) -> None:
         """Run what is pending of its cells in some rounds, through losses of the connection."""
         for number in rounds:
@@ -224,12 +204,28 @@ class Member:
     def _lost(self, error: MachineLost) -> None:
         """Record what was lost, and connect again."""
         self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(error.message)}"))
+        self._connect_again(self.join)
+
+    def rejoin(self) -> None:
+        """Connect again, and hold the machine. Raises MachineGone."""
+        self.fleet.listener(Notice(f"machine {self.agent.name} is lost, and every cluster needs it: waiting for it"))
+        self._connect_again(self.hold)
+        if reason := self.fleet.gone.get(self.agent.name):
+            directory = self.fleet.campaign.directory
+            raise MachineGone(
+                f"machine {self.agent.name} did not come back, and every cluster needs it",
+                detail=reason,
+                remedy=f"when it is back: vtax run --resume {directory}",
+            )
+
+    def _connect_again(self, enter: Callable[[], None]) -> None:
+        """Connect and `enter` again, until that works, or the machine is given up."""
         deadline = time.monotonic() + GONE_S
         while not self.fleet.stopped.wait(AGAIN_S):
             try:
                 self.agent.start()
                 self.lock_s = REJOIN_S  # the agent that was cut off may not have noticed it yet
-                self.join()
+                enter()
             except EnvironmentMissing as again:
                 self.agent.drop()
                 if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The presets about one subject take as long as their first lines say (`hpc` depends on the CPUs too much for that)."""
+"""The presets about one subject take as long as their first lines say, but for `hpc`, whose work depends on CPUs."""
 
 from __future__ import annotations
 
