@@ -1,5 +1,7 @@
 """Messages between vtax and its agent on a machine: a line of JSON each, and as many raw bytes as the line says.
 
+A line feed follows these bytes: a way that passes on whole lines, as srun does, holds nothing back then.
+
 Each side sends a beat every few seconds. A side that hears nothing for a lease believes that the other one is gone: the
 agent then removes what it made, so that nothing keeps running on a machine whose owner has died or is cut off.
 """
@@ -20,6 +22,7 @@ CLOSE_S = 2.0
 CHUNK = 2**20
 LINE_BYTES = 2**28  # of a message, without its payload
 BEAT = "beat"
+END = b"\n"  # of the bytes
 
 
 class Message(NamedTuple):
@@ -60,7 +63,7 @@ class Channel:
         with self.sending:
             if self.over.is_set():
                 raise Gone("the connection was closed")
-            left = memoryview(line + payload)
+            left = memoryview(line + payload + (END if payload else b""))
             while left:
                 try:
                     left = left[os.write(self.writing, left) :]
@@ -72,7 +75,8 @@ class Channel:
         while True:
             line = self._line()
             content = json.loads(line)
-            payload = self._exactly(int(content.pop("bytes")))
+            size = int(content.pop("bytes"))
+            payload = self._exactly(size + len(END))[:size] if size else b""
             if BEAT not in content:
                 return Message(content, payload)
 

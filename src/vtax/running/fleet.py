@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from vtax.errors import EnvironmentMissing, Interrupted, MachineLost, UsageError
+from vtax.errors import AllocationEnded, EnvironmentMissing, Interrupted, MachineLost, UsageError
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice, ignore
@@ -213,7 +213,8 @@ class Member:
                     if self.fleet.stopped.is_set():
                         return
                     losses = 1 if self.receiver.stored > stored else losses + 1
-                    self._lost(error)
+                    self._refuse_ended(error, cells, pending)
+                    self._lost(error, cells, pending)
                     if losses >= LOSSES:
                         self.fleet.gone[self.agent.name] = f"its connection was lost {losses} times in a row: {error}"
 
@@ -221,7 +222,26 @@ class Member:
         left = {cell.id: [one.id for one in pending[cell.id] if not self.fleet.campaign.has(one.id)] for cell in cells}
         return {name: trials for name, trials in left.items() if trials}
 
-    def _lost(self, error: MachineLost) -> None:
+    def _refuse_ended(self, error: MachineLost, cells: Sequence[Cell], pending: Pending) -> None:
+        """Raise AllocationEnded for a machine that is no longer the user's: its round is over, and the campaign goes
+        on when there is another one."""
+        if why := self.agent.machine.ended():
+            self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(why)}"))
+            self._drop_round(cells, pending, why)
+            raise AllocationEnded(
+                why, remedy=f"`vtax run --resume {self.fleet.campaign.directory}` goes on in the next"
+            )
+
+    def _drop_round(self, cells: Sequence[Cell], pending: Pending, why: str) -> None:
+        """Record what is left of a round that has begun as not run: its runs would be of two allocations."""
+        if not any(self.fleet.campaign.has(trial.id) for cell in cells for trial in cell.trials):
+            return
+        for cell in cells:
+            for trial in pending[cell.id]:
+                if not self.fleet.campaign.has(trial.id):
+                    self.receiver.not_run(cell, trial, f"its round is dropped: {why}")
+
+    def _lost(self, error: MachineLost, cells: Sequence[Cell], pending: Pending) -> None:
         """Record what was lost, and connect again."""
         self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(error.message)}"))
         deadline = time.monotonic() + GONE_S
@@ -230,6 +250,10 @@ class Member:
                 self.agent.start()
                 self.lock_s = REJOIN_S  # the agent that was cut off may not have noticed it yet
                 self.join()
+            except AllocationEnded as ended:
+                self.agent.drop()
+                self._drop_round(cells, pending, ended.message)
+                raise
             except EnvironmentMissing as again:
                 self.agent.drop()
                 if time.monotonic() > deadline:
