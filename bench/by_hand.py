@@ -2,7 +2,7 @@
 
 The node is one of a cluster that `vtax up` makes. A run by vtax is the step of the plan, with all that is around a
 command (vtax-supervise, vtax-run); by hand is the same command alone, as a person starts it in that node. What prepares
-a run is done before both, and servers run for all of them. Both outputs are read by the workload's own metrics.
+a run is done before both, and every pair has new servers. Both outputs are read by the workload's own metrics.
 
     python bench/by_hand.py pairs.jsonl [WORKLOAD ...] [--in docker] [--pairs 24] [--minutes 9]
     python bench/by_hand.py pairs.jsonl --table
@@ -48,21 +48,31 @@ from vtax.tools.command.params import CommandParams
 
 Numbers = Mapping[str, float]  # metric and labels -> value
 ENTERING = "--"  # what follows it in a step is the command itself
-SHORTER = {  # beginning of a workload's name -> keys of its entries by which a run takes about a second
+SHORTER = {  # beginning of a workload's name -> keys by which a run takes about a second, of one or two entries
     "redis-pair": "values = { requests = 10000, connections = 10 }",
     "redis": "values = { requests = 10000 }",
     "pgbench-pair": "values = { clients = 8 }\nrun = { seconds = 2 }",
     "pgbench": "run = { seconds = 2 }",
     "mariadb-pair": 'values = { rows = 1000, test = "oltp_read_only", connections = 8 }\nrun = { seconds = 1 }',
-    "mariadb": "values = { rows = 1000 }\nrun = { seconds = 1 }",
+    "mariadb": 'values = { rows = 1000, test = "oltp_read_write", connections = 1 }\nrun = { seconds = 1 }',
     "nginx-pair": "values = { connections = 10 }\nrun = { seconds = 1 }",
+    "nginx": "values = { connections = 100 }\nrun = { seconds = 1 }",
     "memcached-pair": 'values = { operations = 20000, test = "get", connections = 10 }',
-    "memcached": "values = { operations = 20000 }",
+    "memcached": 'values = { operations = 20000, test = "set", connections = 100 }',
     "hackbench": "values = { loops = 300 }",
     "sevenzip": 'run = { command = ["7z", "b", "1", "-mmt1", "-md18"] }',
-    "fio": 'values = { size = "64m" }\nrun = { seconds = 1 }',
+    **dict.fromkeys(  # the longer names first
+        ("fio-randread-4k-buffered", "fio-randwrite-4k-buffered", "fio-read-128k-buffered", "fio-write-128k-buffered"),
+        'values = { size = "64m" }\nrun = { seconds = 1 }',
+    ),
+    **dict.fromkeys(
+        ("fio-randread-4k", "fio-write-128k"), 'values = { size = "64m", depth = 32 }\nrun = { seconds = 1 }'
+    ),
+    **dict.fromkeys(
+        ("fio-randwrite-4k", "fio-read-128k"), 'values = { size = "64m", depth = 1 }\nrun = { seconds = 1 }'
+    ),
     "wakeups": "run = { seconds = 3 }",
-    **dict.fromkeys(("nginx", "sockperf", "netperf", "openssl", "syscalls", "mpi"), "run = { seconds = 1 }"),
+    **dict.fromkeys(("sockperf", "netperf", "openssl", "syscalls", "mpi"), "run = { seconds = 1 }"),
 }
 
 
@@ -155,15 +165,15 @@ def compared(cluster: Cluster, study: Study, work: Work, pairs: int, place: Path
         prepare(cluster, step, work.target, study.files.__getitem__)
         for node in step.nodes:
             done(step, step.argv, node)
-    with servers(cluster, work, place):
-        for pair in range(pairs):
-            both: dict[bool, Numbers] = {}
+    for pair in range(pairs):
+        both: dict[bool, Numbers] = {}
+        with servers(cluster, work, place):  # new ones for every pair: a cache that has filled up evicts
             for by_hand in (pair % 2 == 0, pair % 2 == 1):
                 for step in steps[Phase.PREPARE]:
                     done(step, step.argv, step.nodes[0])
                 prepare(cluster, run, work.target, study.files.__getitem__)  # removes the report of the run before
                 both[by_hand] = numbers(work, done(run, command(run) if by_hand else run.argv, run.nodes[0]))
-            yield both[True], both[False]
+        yield both[True], both[False]
 
 
 def command(step: Step) -> tuple[str, ...]:

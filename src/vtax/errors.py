@@ -10,6 +10,8 @@
     │   ├── AllocationEnded        3    Slurm has taken the nodes back: the campaign goes on in the next allocation
     │   ├── MachineLost            3    a machine of the study no longer answers
     │   └── StoreError             3    the campaign directory cannot be written
+    ├── MachineInUse               3    another campaign holds a machine of the study
+    ├── MachineGone                3    it did not come back, and clusters on several machines need all of them
     ├── ProvisionError             3    a cluster did not become ready
     │   ├── NotMatched             3    it became ready, but not as the plan says
     │   └── PauseError             3    it cannot be paused, or does not resume
@@ -100,6 +102,18 @@ class MachineLost(EnvironmentMissing):
 
 class AllocationEnded(EnvironmentMissing):
     """Slurm has taken the nodes of the study back."""
+
+
+class MachineGone(VtaxError):
+    """A machine that no cluster can do without did not come back: the campaign waits for `--resume`."""
+
+    exit_code = 3
+
+
+class MachineInUse(VtaxError):
+    """Another campaign holds a machine: this one cannot begin."""
+
+    exit_code = 3
 
 
 class StoreError(EnvironmentMissing):

@@ -414,6 +414,9 @@ class FakeProvider:
     def workload_problems(self, spec: EnvironmentSpec) -> tuple[Problem, ...]:
         return ()
 
+    def machine_ticks(self) -> Mapping[str, float]:
+        return {}
+
     def machine_facts(self) -> dict[str, dict[str, object]]:
         return {}
 

@@ -86,7 +86,7 @@ class Slurm:
     def states(self) -> dict[str, str]:
         """Node -> its state in the partition that is open."""
         lines = self.controller("sinfo", "--noheader", "--Node", "--partition=idle", "--format=%N %T").splitlines()
-        return {name: state for name, state in map(str.split, lines)}
+        return dict(map(str.split, lines))
 
     def wait_idle(self) -> None:
         deadline = time.monotonic() + READY_S

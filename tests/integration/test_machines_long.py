@@ -19,7 +19,7 @@ from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
-DOCKER = "docker.io,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates"
+DOCKER = "docker.io,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,libffi8"  # of Python too
 DAEMON = "(dockerd --iptables=false >/run/dockerd.log 2>&1 &) &&"
 
 
@@ -58,10 +58,10 @@ def test_a_machine_that_freezes_for_a_while_loses_one_trial(user: User) -> None:
 def test_a_machine_whose_packets_are_dropped_loses_one_trial(user: User) -> None:
     process = user.start("run", str(user.study(seconds=5)), "-o", str(user.campaign))
     user.wait(lambda: running(user))
-    port = ("ip", "-n", user.machines.namespace, "link", "set", "to-a")
-    run(*port, "down")
+    drop = ("ip", "netns", "exec", user.machines.machines["a"].namespace, "iptables", "-{}", "INPUT", "-j", "DROP")
+    run(*(word.format("A") for word in drop))
     time.sleep(60)
-    run(*port, "up")
+    run(*(word.format("D") for word in drop))
     assert process.wait(timeout=240) == 4, (user.place / "log").read_text()
     assert len(user.statuses()) == 4 and len(lost(user)) == 1
     assert user.machines.machines["a"].processes() == []
@@ -107,7 +107,7 @@ def test_a_copy_that_is_wrong_is_sent_again(user: User) -> None:
 def test_host_and_docker_on_two_machines_with_a_daemon_each(
     image: Image, cache: Path, state: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    tree = sid.tree(cache, "machine-docker", DOCKER, "trixie")
+    tree = sid.tree(cache, "machine-with-docker", DOCKER, "trixie")
     images = Path(image.directory).parent.parent
     with lab(("a", "b"), tree, images, tmp_path_factory.mktemp("lab"), DAEMON) as made:
         user = User(made, images, tmp_path, state)

@@ -29,6 +29,7 @@ from vtax.transport.process import run
 
 from . import part
 from .conftest import own
+from .namespaces import new_name
 from .test_clusters import shape_for, spec_for
 
 pytestmark = pytest.mark.integration
@@ -50,7 +51,7 @@ class Wired:
         self.labels = {
             name: own(f"parts {name}") for name in self.names
         }  # not one: both are in the same control groups
-        self.namespaces = {name: f"m-{label}" for name, label in self.labels.items()}
+        self.namespaces = {name: new_name(name) for name in self.names}
         self.runtime = {name: places.runtime.parent / name for name in self.names}
         self.links: dict[str, Link] = {}
 

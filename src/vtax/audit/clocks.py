@@ -86,7 +86,9 @@ def mpi_timer(evidence: Evidence) -> Iterator[Result]:
 def of_the_host(evidence: Evidence, environment: str) -> bool:
     """Whether all its nodes run under the kernel of the machine that vtax ran on: by the number of its boot."""
     boots = {str(value) for values in values_of(evidence, environment, "boot_id").values() for value in values}
-    host = {str(cell.host_facts.get("boot_id", "")) for cell in evidence.cells if cell.environment == environment}
+    cells = [cell for cell in evidence.cells if cell.environment == environment]
+    machines = [facts for cell in cells for facts in (cell.host_facts, *cell.machine_facts.values())]
+    host = {str(facts.get("boot_id", "")) for facts in machines}
     return bool(boots) and boots <= host
 
 

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from vtax.audit.files import HOST_CACHES, WRITES, direct, flushes, touching
-from vtax.audit.subjects import DISKS
+from vtax.audit.subjects import DISKS, reporting
 from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, differences, shown, values_of
 from vtax.evidence.needs import Needs
@@ -210,7 +210,7 @@ def written(evidence: Evidence, trial: TrialRecord) -> float:
     why="journals, barriers and schedulers have costs of their own; a full file system looks for free blocks",
     remedy="use the same file system with the same options; free some space",
     source="mount table, df and /sys of every node",
-    benchmarks=DISKS,
+    benchmarks=(*DISKS, *reporting("least_flushes")),  # databases wait for the disk too
     needs=Needs("the file systems of its nodes", node=("scratch_filesystem",), origin=Origin.RUN),
 )
 def storage_setup(evidence: Evidence) -> Iterator[Result]:

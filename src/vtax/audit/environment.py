@@ -96,7 +96,8 @@ def hidden_flags(evidence: Evidence) -> Iterator[Result]:
 
 def lacking(evidence: Evidence, environment: str) -> tuple[str, frozenset[str]]:
     """The first node that lacks instructions of the host's CPU, and which; none where all have all."""
-    host = used(evidence.host_facts(environment)["cpu_flags"])
+    machines = [used(facts["cpu_flags"]) for facts in evidence.machines_facts(environment) if "cpu_flags" in facts]
+    host = set.intersection(*machines)  # where nodes are on several, what all of these have
     for node, several in values_of(evidence, environment, "cpu_flags").items():
         if flags := host - {flag for seen in several for flag in used(seen)}:
             return node, frozenset(flags)

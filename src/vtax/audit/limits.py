@@ -7,16 +7,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from vtax.evidence.campaign import Evidence, differences, observed, shown, values_of
+from vtax.evidence.campaign import Evidence, differences, observed, observed_in, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.evidence.stolen import THROTTLED
 from vtax.facts.cpu import cpu_list
 from vtax.facts.memory import kernel_keeps
 from vtax.model.capabilities import Capabilities, NodeKind
+from vtax.model.cluster import CellRecord
 from vtax.model.finding import Severity
 from vtax.model.nodes import EVERY_PAIR, NodeShape
 from vtax.model.plan import Origin
+from vtax.planning.placement import shape_in
 from vtax.units import format_bytes
 
 MEMORY_TOLERANCE = 0.01  # limits are rounded to pages
@@ -36,11 +38,13 @@ TOPOLOGY = {"cores": "cores", "numa_nodes": "NUMA nodes"}
 )
 def not_applied(evidence: Evidence) -> Iterator[Result]:
     """C01: a limit of the plan that the node does not have."""
-    shapes = {node.name: node for node in evidence.plan.shape.nodes}
+    planned = {cell.id: shape_in(evidence.plan, cell) for cell in evidence.plan.cells}
+    usual = evidence.plan.shape
     found: dict[tuple[str, str], Failed | Undecided] = {}
     for environment in evidence.environments:
         able = evidence.capabilities(environment)
-        for node, values in observed(evidence, environment):
+        for cell, node, values in with_cells(evidence, environment):
+            shapes = {one.name: one for one in planned.get(cell.cell, usual).nodes}
             if able.kind is NodeKind.UNKNOWN:
                 missing = f"{environment}: not recorded: whether its nodes have their own kernel"
                 found.setdefault((environment, ""), Undecided(missing, environment))
@@ -50,6 +54,12 @@ def not_applied(evidence: Evidence) -> Iterator[Result]:
         if allowed := values_of(evidence, environment, "cpus_allowed"):
             yield f"{environment}: " + ", ".join(f"{node} CPUs {shown(values)}" for node, values in allowed.items())
     yield from found.values()
+
+
+def with_cells(evidence: Evidence, environment: str) -> Iterator[tuple[CellRecord, str, Mapping[str, Any]]]:
+    """Cell, node and facts; the CPUs of a node depend on the machine that has it in that cell."""
+    cells = (cell for cell in evidence.provisioned if cell.environment == environment)
+    return ((cell, node, values) for cell in cells for node, values in observed_in(cell))
 
 
 def node_limits(
@@ -80,6 +90,10 @@ def cpu_limits(
         yield Undecided(f"{name}: not recorded: the CPUs that it may use", environment)
         return
     planned = tuple(range(shape.cpus)) if able.own_kernel else tuple(sorted(shape.cpu_ids))
+    if (
+        able.existing and len(allowed) == shape.cpus
+    ):  # which ones its machine decides; verified against it in every cell
+        return
     said = f"{name} may use CPUs {values['cpus_allowed']}, planned are {','.join(map(str, planned))}"
     if set(allowed) == set(planned):
         return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from statistics import median
+from typing import Any
 
 from vtax.evidence.alike import weighed
 from vtax.evidence.campaign import Evidence, canonical, shown, values_of
@@ -101,24 +102,22 @@ def foreign_nodes(evidence: Evidence, environment: str, cells: list[CellRecord])
 )
 def frequency_policy(evidence: Evidence) -> Iterator[Result]:
     """C07: governor, turbo, SMT."""
-    several = {machine: [cell for cell, _ in known] for machine, known in evidence.identities.items()}
-    for cells, (fact, name) in product(several.values(), POLICY.items()):
-        values = {canonical(cell.host_facts[fact]): cell for cell in reversed(cells) if fact in cell.host_facts}
+    for known, (fact, name) in product(evidence.identities.values(), POLICY.items()):
+        said = [(cell, facts[fact]) for cell, facts in known if fact in facts]
+        values = {canonical(value): (cell, value) for cell, value in reversed(said)}
         if len(values) > 1:
-            where = ", ".join(f"{cell.host_facts[fact]} in {cell.cell}" for cell in values.values())
-            apart = unlike_in_a_round(evidence, cells, fact)
+            where = ", ".join(f"{value} in {cell.cell}" for cell, value in values.values())
+            apart = unlike_in_a_round(evidence, said)
             yield from (Failed(f"{name} changed: {where}", environment) for environment in apart)
             if not apart:
                 yield Failed(f"{name} changed between rounds: {where}", severity=Severity.INFO)
         elif values:
-            yield f"{name} is {next(iter(values.values())).host_facts[fact]} in all {len(cells)} cells"
+            yield f"{name} is {next(iter(values.values()))[1]} in all {len(known)} cells"
 
 
-def unlike_in_a_round(evidence: Evidence, cells: list[CellRecord], fact: str) -> tuple[str, ...]:
+def unlike_in_a_round(evidence: Evidence, said: Sequence[tuple[CellRecord, Any]]) -> tuple[str, ...]:
     """The environments in which a fact of the machine differed from the reference's in the same round."""
-    known = {
-        (cell.environment, cell.round): canonical(cell.host_facts[fact]) for cell in cells if fact in cell.host_facts
-    }
+    known = {(cell.environment, cell.round): canonical(value) for cell, value in said}
     found = {
         environment: None
         for (environment, number), value in known.items()

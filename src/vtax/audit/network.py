@@ -5,13 +5,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from vtax.evidence.campaign import Evidence, shown, values_of
+from vtax.evidence.campaign import Evidence, observed_in, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.model.finding import Severity
 from vtax.model.nodes import Scope
 from vtax.model.plan import Origin
+from vtax.model.trial import TrialRecord
 from vtax.units import format_quantity
+from vtax.wording import plural
 
 BETWEEN_NODES = (Scope.PAIRS,)
 
@@ -32,7 +34,7 @@ def loopback(evidence: Evidence) -> Iterator[Result]:
     for (environment, label), trials in evidence.entries().items():
         peers: dict[str, bool] = {}
         for trial in trials:
-            own = own_addresses(evidence, environment, trial.nodes[0] if trial.nodes else "")
+            own = own_addresses(evidence, trial)
             for facts in evidence.facts((trial,), "server_address"):
                 client, server = str(facts.get("client_address", "")), str(facts["server_address"])
                 to_itself = is_loopback(server) or is_loopback(client) or server == client or server in own
@@ -53,10 +55,13 @@ def is_loopback(address: str) -> bool:
         return address in ("localhost", "ip6-localhost")
 
 
-def own_addresses(evidence: Evidence, environment: str, node: str) -> set[str]:
-    """The addresses of a node's interfaces, as its facts have them."""
-    listed = values_of(evidence, environment, "interfaces").get(node, [])
-    return {str(a).partition("/")[0] for links in listed for link in links for a in link.get("addresses", ())}
+def own_addresses(evidence: Evidence, trial: TrialRecord) -> set[str]:
+    """The addresses of the interfaces of a trial's first node, as the facts of its cell have them: on another machine
+    it has others."""
+    cells = [cell for cell in evidence.provisioned if cell.cell == trial.cell]
+    known = (values for cell in cells for node, values in observed_in(cell) if node in trial.nodes[:1])
+    listed = (link for values in known for link in values.get("interfaces", ()))
+    return {str(a).partition("/")[0] for link in listed for a in link.get("addresses", ())}
 
 
 @row(
@@ -78,7 +83,7 @@ def one_host(evidence: Evidence) -> Iterator[Result]:
     environments = tuple(dict.fromkeys(environment for environment, _ in evidence.entries()))
     inside = [name for name in environments if evidence.capabilities(name).shares_machine]
     for name in (name for name in environments if name not in inside):
-        yield Undecided(f"{name}: not recorded: which machine each node ran on", name)
+        yield from crossing(name, *pairs_of(evidence, name))
     if inside and len(inside) == len(environments):
         message = f"all nodes of {shown(inside)} are on one machine: network figures are between nodes on one machine"
         yield Failed(message, severity=Severity.INFO)
@@ -86,6 +91,34 @@ def one_host(evidence: Evidence) -> Iterator[Result]:
         for label in dict.fromkeys(label for _, label in evidence.entries()):
             message = f"the nodes of {shown(inside)} share one machine, which is not known of the other environments"
             yield Failed(message, entry=label, severity=Severity.WARNING)
+
+
+def crossing(environment: str, across: list[str], inside: list[str]) -> Iterator[Result]:
+    """Which pairs of nodes cross machines."""
+    if across:
+        yield f"{environment}: {shown(across)} {plural(len(across), 'crosses', 'cross')} machines"
+    if inside:
+        others = ", and others cross the network" if across else ""
+        message = f"in {environment}, packets between the nodes of {shown(inside)} stay on one machine{others}"
+        yield Failed(message, environment, severity=Severity.INFO)
+    if not across and not inside:
+        yield Undecided(f"{environment}: not recorded: which machine each node ran on", environment)
+
+
+def pairs_of(evidence: Evidence, environment: str) -> tuple[list[str], list[str]]:
+    """The pairs of nodes that were measured on two machines, and those on one, where clusters are on several."""
+    placed = {cell.id: cell.placement for cell in evidence.plan.cells if cell.placement}
+    across: dict[str, None] = {}
+    inside: dict[str, None] = {}
+    for (name, _), trials in evidence.entries().items():
+        for trial in trials:
+            where = placed.get(trial.cell)
+            if evidence.capabilities(environment).existing:
+                where = {node: node for node in trial.nodes}  # each is a machine
+            if name == environment and where and len(trial.nodes) == 2:
+                machines = {where[node] for node in trial.nodes}
+                (across if len(machines) > 1 else inside)["-".join(trial.nodes)] = None
+    return list(across), list(inside)
 
 
 @row(

@@ -1,21 +1,27 @@
-"""B02 to B04: work on servers: what failed, whether the client was the limit, and how finely it measures."""
+"""B02 to B05: work on servers: what failed, whether the client was the limit, how finely it measures, and whether
+commits reached a disk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import Any
 
+from vtax.audit.disk import MEMORY
 from vtax.audit.subjects import SERVERS, reporting
 from vtax.evidence.alike import Condition, judged
-from vtax.evidence.campaign import Evidence
+from vtax.evidence.campaign import Evidence, shown, values_of
 from vtax.evidence.needs import Needs
-from vtax.evidence.row import Result, row
+from vtax.evidence.row import Result, Undecided, row
 from vtax.model.finding import Severity
+from vtax.model.plan import Origin
 from vtax.model.trial import TrialRecord
 
 FAILED_SHARE = 0.01  # of what was done: above it, a rate of what succeeded is another number
 BUSY = 0.9  # of the CPU time that a client could take at most
 COARSE = 0.05  # of a time: half of the step with which it is measured
+FLUSHES = "least_flushes"
+BLOCK_BYTES = 512  # the least that reaches a disk
 
 
 @row(
@@ -102,3 +108,42 @@ def coarse_times(evidence: Evidence) -> Iterator[Result]:
         metrics = tuple(known[0].get("rounded", ()))
         found[key] = Condition(f"its times are right to {100 * rounding:.2g} %", rounding > COARSE, metrics)
     yield from judged(evidence, found, Severity.WARNING)
+
+
+@row(
+    "B05",
+    Severity.BLOCKER,
+    "commits did not wait for a disk",
+    short="commits without a disk",
+    why="most of a durable transaction is the wait for the disk: where a server, a cache or a file system in memory "
+    "leaves it out, other work is measured",
+    remedy='put /scratch on a disk, leave `fsync` on, and give virtual machines any cache but "unsafe"',
+    source="transactions and clients that the tool prints; sectors in /proc/diskstats of the machine around every "
+    "trial; the file system of /scratch and the disk cache of the environment",
+    note="a warning where it is so in an environment and in what it is compared with",
+    benchmarks=reporting(FLUSHES),
+    needs=Needs("whether transactions write", facts=(FLUSHES,), origin=Origin.RUN),
+)
+def commits(evidence: Evidence) -> Iterator[Result]:
+    """B05: every group of commits writes at least one block to a disk of the machine."""
+    found = {}
+    for (environment, label), trials in evidence.entries().items():
+        flushes = {one.id: sum(said[FLUSHES] for said in evidence.facts((one,), FLUSHES)) for one in trials}
+        kinds = {str(v) for every in values_of(evidence, environment, "scratch_filesystem").values() for v in every}
+        shares = [
+            one.host_counters["disk_written_bytes"] / (BLOCK_BYTES * flushes[one.id])
+            for one in trials
+            if flushes[one.id] and "disk_written_bytes" in one.host_counters
+        ]
+        if not any(flushes.values()):
+            found[environment, label] = Condition("its transactions only read", fails=False)
+        elif kinds & MEMORY:
+            found[environment, label] = Condition(f"/scratch is {shown(sorted(kinds))}", fails=True)
+        elif evidence.option(environment, "cache") == "unsafe":
+            found[environment, label] = Condition("the host ignores flushes of the guest (cache=unsafe)", fails=True)
+        elif shares:
+            said = f"the disks took {median(shares):.3g} blocks for every wait of a commit (median)"
+            found[environment, label] = Condition(said, median(shares) < 1)
+        else:
+            yield Undecided(f"{label} in {environment}: not recorded: what the disks took", environment, label)
+    yield from judged(evidence, found, Severity.BLOCKER, Severity.WARNING)

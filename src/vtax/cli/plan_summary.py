@@ -48,7 +48,7 @@ def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | N
     yield "time", f"about {format_seconds(plan.estimate_s)}{_earliest(plan)}{more}"
     if study.machines:
         yield "machines", listed([machine_text(plan, name) for name in study.machines])
-    yield "nodes", _nodes(plan.shape.nodes)
+    yield "nodes", _nodes(plan.shape.nodes) if not study.apart else _nodes_apart(plan)
     if study.packages or study.image.model_copy(update={"workload": None}) != ImageSpec():
         yield "packages", "; ".join(packages_texts(study))  # what decides whose programs run here as root
     if study.image.workload:
@@ -98,7 +98,7 @@ def machine_text(plan: Plan, name: str) -> str:
     from vtax.wording import plural
 
     has, spec = plan.capacities[name], plan.study.machines[name]
-    size = f"{plural(len(has.cpu_ids), 'CPU')}, {format_bytes(has.memory_bytes)}"
+    size = f"{len(has.cpu_ids)} {plural(len(has.cpu_ids), 'CPU')}, {format_bytes(has.memory_bytes)}"
     return f"{name} ({spec.words}: {size})"
 
 
@@ -119,6 +119,23 @@ def _nodes(nodes: Sequence[NodeShape]) -> str:
         for (cpus, memory), several in same.items()
     )
     return f"{len(nodes)} on {used} {plural(used, 'CPU')}: {'; '.join(groups)}"
+
+
+def _nodes_apart(plan: Plan) -> str:
+    """The nodes and their machines; the CPUs of a node depend on its machine."""
+    from vtax.model.study import SPREAD
+    from vtax.planning.placement import shape_in
+    from vtax.units import format_bytes
+    from vtax.wording import listed, plural
+
+    def text(node: NodeShape) -> str:
+        return f"{node.cpus} {plural(node.cpus, 'CPU')}, {format_bytes(node.memory_bytes)}"
+
+    if plan.study.place == SPREAD:
+        sizes = listed([f"{node.name} ({text(node)})" for node in plan.shape.nodes])
+        return f"one on each machine: {sizes}; they change places from round to round"
+    placed = shape_in(plan, plan.cells[0]).nodes
+    return listed([f"{node.name} on {node.machine} ({text(node)})" for node in placed])
 
 
 def _node(node: NodeShape) -> str:

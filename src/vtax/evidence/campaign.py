@@ -176,9 +176,15 @@ class Evidence:
         return next((spec.options.get(name) for spec in self.plan.environments if spec.name == environment), None)
 
     def host_facts(self, environment: str = "") -> Mapping[str, Any]:
-        """The facts of the machine that vtax ran on, as the first cell (of an environment) recorded them."""
+        """The facts of the machine that the nodes ran on, as the first cell (of an environment) recorded them; of the
+        first machine, where it was on several."""
+        return next(iter(self.machines_facts(environment)), {})
+
+    def machines_facts(self, environment: str = "") -> tuple[Mapping[str, Any], ...]:
+        """The facts of every machine of the first cell (of an environment) that recorded any."""
         cells = (cell for cell in self.cells if environment in ("", cell.environment))
-        return next((cell.host_facts for cell in cells if cell.host_facts), {})
+        known = ((cell.host_facts,) if cell.host_facts else tuple(cell.machine_facts.values()) for cell in cells)
+        return next(filter(None, known), ())
 
     @cached_property
     def machine_of(self) -> Mapping[str, str]:
@@ -299,10 +305,14 @@ def works(evidence: Evidence, *benchmarks: str) -> Iterator[Work]:
     return (work for work in evidence.plan.work if work.benchmark in benchmarks)
 
 
+def observed_in(cell: CellRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Node and facts of one cell."""
+    return ((facts.node, facts.values) for facts in cell.facts)
+
+
 def observed(evidence: Evidence, environment: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Node and facts, of every cell of an environment that came up."""
-    cells = (cell for cell in evidence.provisioned if cell.environment == environment)
-    return ((facts.node, facts.values) for cell in cells for facts in cell.facts)
+    return (one for cell in evidence.provisioned if cell.environment == environment for one in observed_in(cell))
 
 
 def values_of(evidence: Evidence, environment: str, fact: str) -> dict[str, list[Any]]:

@@ -20,9 +20,11 @@ UNIT = (
     r"|[numkMG]?Hz|ops|requests|transactions|queries|updates)"
 )
 NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?(?:[eE][+-]?\d{1,3})?"
+# Two patterns that begin with a set of characters: `search` then skips everything else at once
 WITH_UNIT = re.compile(
-    rf"(?<![\w.]){NUMBER} {{0,3}}[(\[]?{UNIT}(?![\w/])|[(\[,]{UNIT}[)\]]? {{0,3}}[:=] {{0,12}}{NUMBER}"
+    rf"[0-9](?<![\w.].)\d{{0,19}}(?:[.,]\d{{1,20}})?(?:[eE][+-]?\d{{1,3}})? {{0,3}}[(\[]?{UNIT}(?![\w/])"
 )
+UNIT_FIRST = re.compile(rf"[(\[,]{UNIT}[)\]]? {{0,3}}[:=] {{0,12}}{NUMBER}")
 IN_JSON = re.compile(
     rf'"\w{{0,60}}(?:bytes|seconds|usec|msec|latency|time|rate|bw|iops|bits_per_second|_[num]?s)"\s{{0,8}}:\s{{0,8}}{NUMBER}'
 )
@@ -70,7 +72,6 @@ class Account:
         taken = {value.line for value in reading.values}
         refused = {refusal.line for refusal in reading.refusals}
         whole = not taken and bool(refused)
-        known = _names(section.tool)
         document = section.lines[-1].text.endswith("}") if section.lines else False
         self.lines += len(section.lines)
         for line in section.lines:
@@ -79,13 +80,19 @@ class Account:
             elif whole or line.number in refused:
                 self.refused += 1
             elif IN_JSON.search(line.text) if document else has_quantity(line.text):
-                name = next((name for pattern, name in known if pattern.search(line.text)), OTHER)
-                self.rest.setdefault(name, Rest()).add(line.number)
+                self._rest(section.tool, line)
+
+    def _rest(self, tool: str, line: Line) -> None:
+        """Count a line with a number that is not taken, under its name."""
+        name = next((name for pattern, name in _names(tool) if pattern.search(line.text)), OTHER)
+        self.rest.setdefault(name, Rest()).add(line.number)
 
 
 def has_quantity(text: str) -> bool:
     """Whether a line has a number next to a unit that vtax knows."""
-    return WITH_UNIT.search(text) is not None
+    if WITH_UNIT.search(text):
+        return True
+    return (":" in text or "=" in text) and UNIT_FIRST.search(text) is not None
 
 
 @lru_cache(maxsize=64)

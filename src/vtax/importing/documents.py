@@ -33,12 +33,23 @@ class Open:
         first = self.lines[0].text.strip() if self.lines else ""
         return first == "{" or text[:SAME] == first[:SAME]
 
+    def holds(self, line: Line) -> bool:
+        """Add a line that can only be inside of this object, as nearly all are; False for one that `add` must take."""
+        text = line.text
+        if text[:1] not in " \t" or "{" in text or "}" in text or not self.lines:
+            return False
+        self.whole.append(line)
+        self.lines.append(line)
+        self.chars += len(text) + 1
+        return True
+
     def add(self, line: Line) -> str | None:
         """Take a line. What is behind the end of the object, if it ends here; None while it goes on."""
         text = line.text
+        self.whole.append(line)
         if not self.lines:
             text = text[text.index("{") :]
-        self.whole.append(line)
+            line = line._replace(text=text)
         self.chars += len(text) + 1
         if "{" in text or "}" in text:
             for token in TOKENS.finditer(text):
@@ -49,5 +60,5 @@ class Open:
                     if self.depth <= 0:
                         self.lines.append(line._replace(text=text[: token.end()]))
                         return text[token.end() :].strip(BETWEEN)
-        self.lines.append(line._replace(text=text))
+        self.lines.append(line)
         return None

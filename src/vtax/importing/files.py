@@ -25,7 +25,7 @@ from vtax.tools.trials import TABLE, failed
 UNPACKED = "unpacked"  # in the staging directory: the member of an archive that is being read
 TABLE_BYTES = 512 * 2**20
 NOWHERE = "the environment it ran in was not given"
-ALONE_BYTES = 4 * 2**20  # of logs that are read before other processes are started: they take half a second
+ALONE_BYTES = 2 * 2**20  # of logs that are read before other processes are started: they take as long as starting
 
 
 @dataclass

@@ -4,6 +4,7 @@ processes can read at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,7 @@ class Job:
     units: Mapping[str, str] = field(default_factory=dict)
     table: tuple[str, ...] = ()
     listing: bool = True  # whether values go into the machine-readable table
+    trials: Counter[str] = field(default_factory=Counter)  # of which there are so many
 
 
 def read_log(job: Job) -> FileReport:
@@ -107,6 +109,9 @@ def _run(job: Job, section: Section, row: Row | None = None) -> Run:
     if row and row.refused:
         reading.refuse(body.first, "the row", row.refused, 0)
     trial = trial_id(environment or "none", reading, report.sha256, body)
+    job.trials[trial] += 1
+    if job.trials[trial] > 1:  # objects of JSON that begin on one line
+        trial = f"{trial}-{job.trials[trial]}"
     place = job.staging / "trials" / trial
     with writing(place):
         place.mkdir(parents=True)

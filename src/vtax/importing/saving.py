@@ -107,7 +107,11 @@ def save(campaign: Campaign, report: Report, old: tuple[TrialRecord, ...], reque
 
 
 def _move(source_: Path, target: Path, names: set[str]) -> None:
-    """Move entries into a directory that may exist already."""
+    """Move entries into a directory that may exist already; all at once where it does not, and these are all."""
+    if not target.exists() and names == {path.name for path in source_.iterdir()}:
+        target.parent.mkdir(exist_ok=True)
+        source_.rename(target)
+        return
     target.mkdir(parents=True, exist_ok=True)
     for name in sorted(names):
         (source_ / name).rename(target / name)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
 from vtax.importing.documents import Open, begins_document
 from vtax.importing.prefixes import scheme_and_lines, separated
@@ -81,6 +83,24 @@ def _by_first(formats: Iterable[LogFormat]) -> Mapping[str, tuple[LogFormat, ...
     return found
 
 
+class Known(NamedTuple):
+    """All formats, as they are looked for."""
+
+    documents: tuple[LogFormat, ...]
+    within: Mapping[str, tuple[LogFormat, ...]]  # by the first character, also inside of a run
+    apart: Mapping[str, tuple[LogFormat, ...]]  # by the first character, outside of runs only
+    marks: tuple[str, ...]  # of documents
+
+
+@cache
+def _known() -> Known:
+    every = tuple(log_formats().values())
+    documents = tuple(one for one in every if one.document)
+    plain = [one for one in every if not one.document]
+    within, apart = _by_first(one for one in plain if not one.outside), _by_first(one for one in plain if one.outside)
+    return Known(documents, within, apart, tuple(mark for one in documents for mark in one.marks))
+
+
 def _nothing(_line: Line) -> None:
     pass
 
@@ -89,7 +109,6 @@ def _nothing(_line: Line) -> None:
 class Cutter:
     """Lines of one source go in, finished sections come out. `outside` is given every line that is in none."""
 
-    formats: Iterable[LogFormat] = field(default_factory=lambda: log_formats().values())
     source: str = ""
     outside: Callable[[Line], None] = _nothing
     open: _Open | None = None
@@ -99,12 +118,8 @@ class Cutter:
     seen: set[str] = field(default_factory=set)  # names of the formats of runs so far
 
     def __post_init__(self) -> None:
-        every = tuple(self.formats)
         self.prompt = prompt()
-        self.documents = tuple(one for one in every if one.document)
-        plain = [one for one in every if not one.document]
-        self.within = _by_first(one for one in plain if not one.outside)
-        self.apart = _by_first(one for one in plain if one.outside)
+        self.documents, self.within, self.apart, _ = _known()
         self.firsts = {*self.within, *self.apart}
 
     def sections(self, lines: Iterable[Line]) -> Iterator[Section]:
@@ -116,7 +131,9 @@ class Cutter:
     def continues(self, line: Line) -> bool:
         """Add a line that neither ends nor begins anything, as nearly all are; False for one that `feed` must take."""
         text, now = line.text, self.open
-        if self.document is not None or now is None or now.chars > SECTION_CHARS:
+        if self.document is not None:
+            return self.document.chars + len(text) < SECTION_CHARS and self.document.holds(line)
+        if now is None or now.chars > SECTION_CHARS:
             return False
         if "{" in text or "$" in text or "#" in text or ">" in text:
             return False
@@ -221,8 +238,11 @@ class Cutter:
     def _starting(self, text: str) -> tuple[LogFormat, ...]:
         """The formats with whose first line a run may start here. Cheap tests first: files have millions of lines."""
         first, now = text[:1], self.open
-        formats = self.within.get(first, ())
-        if formats and (formats := tuple([one for one in formats if one.starts(text)])):
+        formats: tuple[LogFormat, ...] = ()
+        for one in self.within.get(first, ()):
+            if one.starts(text):
+                formats = (*formats, one)
+        if formats:
             if now and formats[0] is now.formats[0] and formats[0].restarts:
                 return formats if formats[0].restarts(text) else ()
         elif now is None:
@@ -278,12 +298,15 @@ def cut(lines: Iterable[Line], outside: Callable[[Line], None] = _nothing) -> It
 
 def _recognised(texts: Sequence[str]) -> bool:
     """Whether the output of a tool begins in these lines."""
-    formats = list(log_formats().values())
-    known = _by_first(one for one in formats if not one.outside and not one.document)
-    if any(_format_of(text, known) for text in texts if text[:1] in known):
-        return True
-    marks = [mark for one in formats if one.document for mark in one.marks]
-    return any(begins_document(text) for text in texts) and any(mark in text for text in texts for mark in marks)
+    known, marks = _known().within, _known().marks
+    for text in texts:
+        for one in known.get(text[:1], ()):
+            if one.starts(text):
+                return True
+    if not any(begins_document(text) for text in texts):
+        return False
+    whole = "\n".join(texts)
+    return any(mark in whole for mark in marks)
 
 
 def _format_of(text: str, known: Mapping[str, tuple[LogFormat, ...]]) -> LogFormat | None:
@@ -292,10 +315,10 @@ def _format_of(text: str, known: Mapping[str, tuple[LogFormat, ...]]) -> LogForm
 
 def _apart(lines: Iterable[tuple[str, str, Line]]) -> bool:
     """Whether several ranks each print runs of a tool whose runs are of one process."""
-    formats = _by_first(one for one in log_formats().values() if not one.document)
+    _, within, apart, _ = _known()
     begun: set[str] = set()
     for _, _, line in lines:
-        if line.rank and (known := _format_of(line.text, formats)):
+        if line.rank and (known := _format_of(line.text, within) or _format_of(line.text, apart)):
             if known.together:
                 return False
             begun.add(line.rank)

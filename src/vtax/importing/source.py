@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
+from itertools import count, repeat
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -49,6 +50,7 @@ MAGIC = {
 }
 UTF16_SHARE = 0.3  # of NUL bytes at odd or even places, which only UTF-16 has
 BINARY_SHARE = 0.05  # of control characters
+CONTROLS = bytes(code for code in range(32) if code not in (0, 8, 9, 10, 12, 13, 27))
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,22 @@ class Text:
 
     def lines(self) -> Iterator[Line]:
         """Its lines, without their ends. One that is too long is cut and marked, so that no value is taken from it."""
+        return self._long() if (short := self._short()) is None else short
+
+    def _short(self) -> Iterator[Line] | None:
+        """The lines of a file that is in memory and has nothing but plain lines; None for any other."""
+        text = self.content.decode(self.encoding, "replace") if self.content is not None else "\0"
+        if "\0" in text or "\r" in text or "\x1b" in text:
+            return None
+        lines = text.removesuffix("\n").split("\n") if text else []
+        if max(map(len, lines), default=0) >= LINE_CHARS - 1:
+            return None
+        if text.startswith("[") or "\n[" in text:  # perhaps a rank's tag
+            return (Line(n, *(clean(one) if one[:1] == "[" else ("", one))) for n, one in enumerate(lines, start=1))
+        return map(Line, count(1), repeat(""), lines)
+
+    def _long(self) -> Iterator[Line]:
+        """The lines of any file, one at a time."""
         with self.stream() as raw, io.TextIOWrapper(raw, self.encoding, "replace", newline="\n") as stream:
             number = 0
             while text := stream.readline(LINE_CHARS):
@@ -253,5 +271,5 @@ def encoding_of(head: bytes) -> str:
         return "utf-16-le"
     if even > UTF16_SHARE * half and odd < 0.01 * half:
         return "utf-16-be"
-    controls = sum(head.count(code) for code in range(32) if code not in (0, 8, 9, 10, 12, 13, 27))
+    controls = len(head) - len(head.translate(None, CONTROLS))
     return "" if controls > BINARY_SHARE * len(head) else "utf-8"

@@ -1,6 +1,7 @@
 """Several logs at once: a process each, that is given one log after the other.
 
-A process that dies takes nothing with it but the log that it was reading, which is then refused.
+A process that dies takes nothing with it but the log that it was reading, which is then refused. Each has the next log
+already while it reads one, so that it never waits for the process that gives them out.
 """
 
 from __future__ import annotations
@@ -10,29 +11,35 @@ import os
 import pickle
 import select
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from vtax.errors import StoreError
+from vtax.importing import source
 from vtax.importing.logs import Job, read_log
 from vtax.importing.report import FileReport
 from vtax.transport.process import Popen, end, end_with, talk
 
 MOST = 4  # processes, of about 100 MB each
+AHEAD = 2  # logs that a process has at most
+AHEAD_BYTES = 16 * 2**10  # of a job that is given to a process which is reading: it fits into the pipe
 COMMAND = (sys.executable, "-P", "-m", "vtax.importing.workers")  # and the number of the process that asks
 CUT = (EOFError, pickle.UnpicklingError, OSError)  # what reading from a process that died raises
+SIZE = 8  # bytes before an answer, that say how long it is
+CHANGED = "it changed while it was read: import it again"
 Finished = tuple[int, FileReport]
 
 
 @dataclass
-class Busy:
-    """A process and the log that it reads, which has its place among the files of the import."""
+class Worker:
+    """A process, and the logs that it has: the first one it reads. Each has its place among the files of the import."""
 
     process: Popen
-    place: int
-    job: Job
+    jobs: deque[tuple[int, Job]] = field(default_factory=deque)
 
 
 @dataclass
@@ -40,56 +47,73 @@ class Workers:
     """Processes that read logs. Each is started when there is something for it; leaving the context ends them."""
 
     most: int
-    idle: list[Popen] = field(default_factory=list)
-    busy: list[Busy] = field(default_factory=list)
+    every: list[Worker] = field(default_factory=list)
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        for process in (*self.idle, *(one.process for one in self.busy)):
-            _ended(process)
+        for one in self.every:
+            _ended(one.process)
 
     def read(self, place: int, job: Job) -> list[Finished]:
         """Have a log read, when a process has time for it; the logs that were finished until then."""
-        finished = self._wait() if len(self.busy) >= min(self.most, MOST) else []
+        data, finished = _packed(job), []
         while True:
-            process = self.idle.pop() if self.idle else _started()
-            try:
-                _send(process, job)
-            except OSError:  # it died while it had nothing to do
-                _ended(process)
+            one = self._free(len(data))
+            if one is None:
+                finished += self._wait()
                 continue
-            self.busy.append(Busy(process, place, job))
+            try:
+                _send(one.process, data)
+            except OSError:  # it died
+                if not one.jobs:  # while it had nothing to do
+                    self._end(one)
+                    continue
+            one.jobs.append((place, job))
             return finished
 
     def rest(self) -> Iterator[Finished]:
         """All logs that are not finished yet."""
-        while self.busy:
+        while any(one.jobs for one in self.every):
             yield from self._wait()
+
+    def _free(self, size: int) -> Worker | None:
+        """A process that can be given a log of `size` bytes now; None when all have enough to do."""
+        idle = next((one for one in self.every if not one.jobs), None)
+        if idle is None and len(self.every) < min(self.most, MOST):
+            idle = Worker(_started())
+            self.every.append(idle)
+        if idle is None and size <= AHEAD_BYTES:
+            idle = next((one for one in self.every if len(one.jobs) < AHEAD), None)
+        return idle
 
     def _wait(self) -> list[Finished]:
         """Wait until one log at least is finished. Raises StoreError where one could not be kept."""
-        answers = {one.process.stdout: one for one in self.busy if one.process.stdout is not None}
+        answers = {one.process.stdout: one for one in self.every if one.jobs and one.process.stdout is not None}
         ready, _, _ = select.select(list(answers), (), ())
-        done = [answers[answer] for answer in ready]
-        self.busy = [one for one in self.busy if one not in done]
-        return [(one.place, self._report(one)) for one in done]
+        return [finished for answer in ready for finished in self._answered(answers[answer])]
 
-    def _report(self, one: Busy) -> FileReport:
-        assert one.process.stdout is not None
+    def _answered(self, one: Worker) -> list[Finished]:
+        """What a process says of its first log; where it died, the logs that it had not begun are read by another."""
+        place, job = one.jobs.popleft()
         try:
-            said = pickle.load(one.process.stdout)
+            said = _answer(one.process)
         except CUT:
-            code = _ended(one.process)
+            code = self._end(one)
             why = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            one.job.report.reason = f"the process that read it was {why}: read it alone, or split it"
-            return one.job.report
-        self.idle.append(one.process)
+            job.report.reason = f"the process that read it was {why}: read it alone, or split it"
+            again = [finished for other in one.jobs for finished in self.read(*other)]
+            return [(place, job.report), *again]
         if isinstance(said, FileReport):
-            return said
+            return [(place, said)]
         message, detail, remedy = said
         raise StoreError(message, detail=detail, remedy=remedy)
+
+    def _end(self, one: Worker) -> int:
+        """End a process that died, or is to; its exit code."""
+        self.every.remove(one)
+        return _ended(one.process)
 
 
 def _started() -> Popen:
@@ -110,10 +134,50 @@ def _ended(process: Popen) -> int:
     return process.returncode
 
 
-def _send(process: Popen, job: Job) -> None:
+def _packed(job: Job) -> bytes:
+    """A log, as it is given to another process, which opens the file itself. The text of an archive's member is sent: the
+    next member takes its place."""
+    if job.text.found.stored is None:
+        job = replace(job, text=replace(job.text, content=None))
+    return pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+
+
+def _send(process: Popen, data: bytes) -> None:
     assert process.stdin is not None
-    pickle.dump(job, process.stdin, pickle.HIGHEST_PROTOCOL)
+    process.stdin.write(data)
     process.stdin.flush()
+
+
+def _answer(process: Popen) -> Any:
+    """What a process says: nothing of what follows is read, because `select` would not see it then."""
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    return pickle.loads(_exactly(descriptor, int.from_bytes(_exactly(descriptor, SIZE), "little")))
+
+
+def _exactly(descriptor: int, size: int) -> bytes:
+    """So many bytes. Raises EOFError where they end before."""
+    found = bytearray()
+    while len(found) < size:
+        if not (more := os.read(descriptor, min(size - len(found), 2**20))):
+            raise EOFError
+        found += more
+    return bytes(found)
+
+
+def _read(job: Job) -> FileReport:
+    """Read a log, which must have the checksum that was recorded."""
+    if job.text.content is None:
+        text = source.opened(job.text.found)
+        try:
+            if isinstance(text, str) or text.sha256() != job.report.sha256:
+                job.report.reason = text if isinstance(text, str) else CHANGED
+                return job.report
+        except OSError as error:
+            job.report.reason = f"it cannot be read: {error.strerror or error}"
+            return job.report
+        job = replace(job, text=text)
+    return read_log(job)
 
 
 def main() -> None:
@@ -129,10 +193,12 @@ def main() -> None:
             return
         said: FileReport | tuple[str, str, str]
         try:
-            said = read_log(job)
+            said = _read(job)
         except StoreError as error:
             said = (error.message, error.detail, error.remedy)
-        pickle.dump(said, answers, pickle.HIGHEST_PROTOCOL)
+        data = pickle.dumps(said, pickle.HIGHEST_PROTOCOL)
+        answers.write(len(data).to_bytes(SIZE, "little"))
+        answers.write(data)
         answers.flush()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,6 +18,8 @@ from vtax.machines.connection import Connection
 from vtax.transport import process
 
 Heard = Callable[[Message], None]  # for what comes before the answer
+# What is raised by what a machine says that makes no sense: its messages are data, and may be anything.
+NONSENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 CLOCK_ASKS = 5
 END_S = 120.0  # for an agent to remove what it made
 FREE_BYTES = 2**28
@@ -53,6 +56,13 @@ class Agent:
         self.process: process.Popen | None = None
         self.channel: Channel | None = None
         self.number = 0
+        self.one_at_a_time = threading.Lock()
+        self.rejoin: Callable[[], None] | None = None  # what connects it again, as it was
+
+    def again(self) -> None:
+        """Connect again where the connection was lost. Raises MachineLost, or MachineGone after a while."""
+        if self.channel is None and self.rejoin is not None:
+            self.rejoin()
 
     def start(self) -> None:
         """Connect, send what is missing, and start it. Raises EnvironmentMissing with what to do."""
@@ -138,22 +148,29 @@ class Agent:
         there, or MachineLost."""
         if self.channel is None:
             raise MachineLost(f"{self.machine} is not connected", remedy=DOCTOR)
+        with self.one_at_a_time:
+            return self._asked(self.channel, what, payload, heard, arguments)
+
+    def _asked(
+        self, channel: Channel, what: str, payload: bytes, heard: Heard | None, arguments: Mapping[str, Any]
+    ) -> Message:
         self.number += 1
         try:
-            self.channel.send({"ask": what, "id": self.number, "with": arguments}, payload)
+            channel.send({"ask": what, "id": self.number, "with": arguments}, payload)
             while True:
-                message = self.channel.receive()
+                message = channel.receive()
                 if "answer" in message.content or "error" in message.content:
                     break
                 if heard is not None:
                     heard(message)
-        except (Gone, ValueError, KeyError, TypeError) as error:
+        except (Gone, *NONSENSE) as error:
             self.drop()
             raise MachineLost(
                 f"the connection to {self.machine} was lost: {error}", remedy="is the machine still on?"
             ) from error
         if "error" in message.content:
-            raise self._raised(message.content["error"])
+            about = message.content["error"]
+            raise self._raised(about if isinstance(about, dict) else {"message": about})
         return Message(message.content["answer"], message.payload)
 
     def tell(self, content: Mapping[str, Any]) -> None:

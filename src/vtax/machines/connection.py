@@ -39,6 +39,11 @@ class Connection(ABC):
         """The local command line that runs `argv` there."""
 
     @property
+    def lent(self) -> bool:
+        """Whether another one may stand for it when a campaign goes on."""
+        return False
+
+    @property
     @abstractmethod
     def connected(self) -> bool: ...
 

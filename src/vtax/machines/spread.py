@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vtax.cluster.keys import USER, make_keys
-from vtax.errors import MachineLost, VtaxError
+from vtax.errors import MachineLost, PauseError, VtaxError
 from vtax.facts.uplink import uplinks
 from vtax.launchers.base import Launcher
 from vtax.machines.agent import Agent
@@ -62,16 +64,33 @@ class SpreadProvider(Provider):
 
     def machine_facts(self) -> Mapping[str, Mapping[str, Any]]:
         """What each machine says of itself now; nothing of one that does not answer."""
-        found: dict[str, Mapping[str, Any]] = {}
-        for name, agent in self.agents.items():
+
+        def asked(name: str) -> Mapping[str, Any]:
+            agent = self.agents[name]
             with suppress(MachineLost):
-                found[name] = {**agent.ask("facts").content["facts"], "clock_ahead_s": agent.offset_s}
-        return found
+                return {**agent.ask("facts").content["facts"], "clock_ahead_s": agent.offset_s}
+            return {}
+
+        found = dict(zip(self.agents, each(asked, self.agents), strict=True))
+        return {name: facts for name, facts in found.items() if facts}
+
+    def machine_ticks(self) -> Mapping[str, float]:
+        """Of all machines, or nothing where one does not answer."""
+        with suppress(MachineLost):
+            found = each(lambda agent: agent.ask("ticks").content, self.agents.values())
+            return {name: sum(one[name] for one in found) for name in found[0] if all(name in one for one in found)}
+        return {}
 
     def commands(
-        self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, kernel: str, workload: bool = False
+        self,
+        spec: EnvironmentSpec,  # noqa: ARG002  # of the protocol
+        shape: ClusterShape,  # noqa: ARG002
+        shared_path: str,  # noqa: ARG002
+        kernel: str,  # noqa: ARG002
+        workload: bool = False,  # noqa: ARG002
     ) -> Commands:
-        return self.first.commands(spec, shape, shared_path, kernel, workload)
+        """Of every machine, as they were when the nodes had been placed."""
+        return tuple(("ssh", name, *line) for name, one in self.on.items() for line in one.planned)
 
     def unavailable(self) -> str:
         return ""  # `check` says it
@@ -83,13 +102,38 @@ class SpreadProvider(Provider):
         capacity: HostCapacity,  # noqa: ARG002  # each machine has its own
     ) -> Sequence[Problem]:
         """For nodes that are on their machines already."""
+
+        def on(name: str) -> Sequence[Problem]:
+            return self.on[name].check(spec, shape.on(name), HostCapacity(cpu_ids=(), memory_bytes=0))
+
         return [
             *self._unfit(spec, shape),
-            *(problem for name in shape.machines for problem in self._on(name, spec, shape)),
+            *(problem for several in each(on, shape.machines) for problem in several),
+            *self._unshared(shape),
         ]
 
-    def _on(self, machine: str, spec: EnvironmentSpec, shape: ClusterShape) -> Sequence[Problem]:
-        return self.on[machine].check(spec, shape.on(machine), HostCapacity(cpu_ids=(), memory_bytes=0))
+    def _unshared(self, shape: ClusterShape) -> Iterator[Problem]:
+        """Why the directories that the study says are one are not: what one machine writes there, all others read."""
+        places = {name: self.machines[name].shared for name in shape.machines if name in self.machines}
+        if not places or not all(places.values()):
+            return
+        first, *others = places
+        token = secrets.token_hex(8)
+        remedy = "mount one file system there on every machine, or leave `shared` out: entries on it are then left out"
+        try:
+            wrong = self.agents[first].ask("write_shared", place=places[first], token=token).content["wrong"]
+            if wrong:
+                yield Problem.blocker(f"machine {first}: {wrong}", remedy)
+                return
+            for name in others:
+                said = self.agents[name].ask("read_shared", place=places[name], token=token).content["found"]
+                if said is None:
+                    yield Problem.blocker(f"machine {name}: it has no directory {places[name]}", remedy)
+                elif said != token:
+                    what = f"{first} and {name} do not share {places[name]}: one does not see what the other writes"
+                    yield Problem.blocker(what, remedy)
+        finally:
+            self.agents[first].ask("remove_shared", place=places[first], token=token)
 
     def _unfit(self, spec: EnvironmentSpec, shape: ClusterShape) -> Iterator[Problem]:
         options = self.options.model_validate(dict(spec.options))
@@ -105,14 +149,26 @@ class SpreadProvider(Provider):
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         return self.first.workload_problems(spec)
 
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:
+        """On every machine, at the same time."""
+        given = spec.model_dump(mode="json")
+
+        def one(name: str) -> None:
+            nodes = shape.on(name).model_dump(mode="json")
+            self.agents[name].ask("prepare_part", spec=given, shape=nodes, recipe=image.recipe)
+
+        each(one, shape.machines)
+
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        for name in shape.machines:  # one after the other: Ctrl-C ends the wait for a machine
+            self.agents[name].again()
         make_keys(site.keys, [node.name for node in shape.nodes])
         links = self._links(spec, shape, site)
 
         def make(machine: str) -> Cluster:
             order = _order(spec, shape.on(machine), shared_path, site, links[machine])
             said = self.agents[machine].ask("create_part", order=order.model_dump(mode="json"))
-            return self._part(order, MadePart.model_validate(said.content), site)
+            return self._part(order, MadePart.model_validate(said.content))
 
         made = dict(zip(shape.machines, each(make, shape.machines), strict=True))
         options = self.options.model_validate(dict(spec.options))
@@ -126,15 +182,14 @@ class SpreadProvider(Provider):
 
         known = dict(zip(shape.machines, each(listed, shape.machines), strict=True))
         given = {name: self.machines[name].address for name in known if self.machines[name].address}
-        own = self.options.model_validate(dict(spec.options)).host_network
-        between = parts.interconnect("host" if own else "vxlan", uplinks(known, given))
+        theirs = self.options.model_validate(dict(spec.options)).host_network
+        between = parts.interconnect("host" if theirs else "vxlan", uplinks(known, given))
         places = {name: self.machines[name].shared for name in known}
-        shared = (
-            {name: f"{place}/vtax-{site.campaign}" for name, place in places.items()} if all(places.values()) else {}
-        )
+        own = f"vtax-{site.campaign}-{secrets.token_hex(4)}"  # of this cluster: nothing is there of another one
+        shared = {name: f"{place}/{own}" for name, place in places.items()} if all(places.values()) else {}
         return parts.links(shape, between, shared)
 
-    def _part(self, order: PartOrder, made: MadePart, site: Site) -> Cluster:
+    def _part(self, order: PartOrder, made: MadePart) -> Cluster:
         """The nodes of a machine, as they are reached from here."""
         agent = self.agents[order.link.machine]
         return Cluster(
@@ -156,7 +211,7 @@ class SpreadProvider(Provider):
             notes=made.notes,
             timeout_factor=made.timeout_factor,
             facts=made.facts,
-            pausing=None if made.pausing is None else PartPausing(agent, site.campaign, made.pausing),
+            pausing=None if made.pausing is None else PartPausing(agent, order.label, made.pausing),
         )
 
     def connect(
@@ -172,14 +227,14 @@ class SpreadProvider(Provider):
         """On all machines, even where one does not answer: its agent removes its part itself."""
         failed: list[VtaxError] = []
 
-        def one(agent: Agent) -> None:
+        def one(name: str) -> None:
             try:
                 with suppress(MachineLost):
-                    agent.ask("destroy_part", label=campaign)
+                    self.agents[name].ask("destroy_part", label=label_on(campaign, name))
             except VtaxError as error:
                 failed.append(error)
 
-        each(one, self.agents.values())
+        each(one, self.agents)
         if failed:
             raise failed[0]
 
@@ -199,10 +254,22 @@ class PartPausing:
     reason: str
 
     def pause(self) -> str:
-        return str(self.agent.ask("pause_part", label=self.label).content)
+        return str(self._asked("pause_part"))
 
     def resume(self) -> None:
-        self.agent.ask("resume_part", label=self.label)
+        self._asked("resume_part")
+
+    def _asked(self, what: str) -> Any:
+        try:
+            return self.agent.ask(what, label=self.label).content
+        except MachineLost as error:
+            raise PauseError(error.message, detail=error.detail, remedy=error.remedy) from error
+
+
+def label_on(label: str, machine: str) -> str:
+    """The label of a cluster's part on a machine. Not that of another machine: two may share a kernel, and with it
+    control groups, as containers do."""
+    return hashlib.sha256(f"{label}@{machine}".encode()).hexdigest()[: len(label)]
 
 
 def _apart(capabilities: Capabilities) -> Capabilities:
@@ -211,7 +278,7 @@ def _apart(capabilities: Capabilities) -> Capabilities:
 
 def _order(spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site, link: Link) -> PartOrder:
     return PartOrder(
-        label=site.campaign,
+        label=label_on(site.campaign, link.machine),
         environment=spec.name,
         origin=str(site.directory),
         spec=spec,

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from vtax.model.names import (
+    Address,
     Destination,
+    MachinePlace,
     MountPoint,
     Name,
     Sha256,
@@ -103,6 +105,7 @@ class EnvironmentSpec(Record):
     selection: Selection = Selection()
     emulated: Selection | None = None
     control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
+    one_directory: bool = Field(default=True, exclude_if=bool)  # whether its nodes all see one shared directory
 
 
 class WorkloadSpec(Record):
@@ -198,9 +201,9 @@ class MachineSpec(Record):
 
     ssh: Destination | Literal[""] = ""
     slurm: SlurmSpec | None = Field(default=None, exclude_if=is_empty)
-    directory: str = Field(default="", exclude_if=is_empty)
-    address: str = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
-    shared: str = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
+    directory: MachinePlace = Field(default="", exclude_if=is_empty)
+    address: Address = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
+    shared: MachinePlace = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
 
     @property
     def words(self) -> str:
@@ -304,7 +307,8 @@ class Study(Record):
     @property
     def one_directory(self) -> bool:
         """Whether all nodes of a cluster see one shared directory: on several machines only where these share one."""
-        return not self.apart or all(one.shared for one in self.machines.values())
+        shared = not self.apart or all(one.shared for one in self.machines.values())
+        return shared and all(one.one_directory for one in self.environments)
 
     @property
     def control_name(self) -> str | None:

@@ -33,9 +33,17 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
     yield from _ways(table)
     for name in sorted({name for name in machines if machines.count(name) > 1}):
         yield Mistake(f"machines.{name}", "a node of Slurm has the same name", "rename one of the tables")
+    image = raw.get("image")
+    if isinstance(image, dict) and "workload" in image:
+        what = "a study with [machines] cannot have an image of its own"
+        yield Mistake("image.workload", what, "leave it out, or run the study without [machines] on each machine")
+    yield from _shared(table)
     names = [f"{machine}-{environment}" for machine in machines for environment in environments]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield Mistake("machines", f'two pairs of machine and environment would be called "{name}"', "rename one")
+    if place != TOGETHER and any(isinstance(one, dict) and "slurm" in one for one in table.values()):
+        what = "clusters with nodes on several machines are not run on nodes of Slurm"
+        yield Mistake("nodes.place", what, 'set place = "together": every node then has whole clusters')
     if isinstance(place, dict):
         yield from _table_mistakes(place, machines, nodes)
     elif place == SPREAD and len(machines) < len(nodes):
@@ -75,6 +83,14 @@ def _same(table: Mapping[str, Any]) -> Iterable[Mistake]:
         to = one.get("ssh") if isinstance(one, dict) else None
         if isinstance(to, str) and first.setdefault(to, name) != name:
             yield Mistake(f"machines.{name}.ssh", f'machine "{first[to]}" has the same address', "remove one of them")
+
+
+def _shared(table: Mapping[str, Any]) -> Iterable[Mistake]:
+    """A directory that some machines share and others do not: nodes on these would not see it."""
+    lacking = [name for name, one in table.items() if isinstance(one, dict) and not one.get("shared")]
+    if lacking and len(lacking) < len(table):
+        what = f"no directory for {listed(lacking)}, but for others"
+        yield Mistake("machines", what, "name the shared directory of every machine, or of none")
 
 
 def _table_mistakes(place: Mapping[str, Any], machines: Sequence[str], nodes: Sequence[str]) -> Iterable[Mistake]:

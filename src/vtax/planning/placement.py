@@ -55,6 +55,17 @@ def placements(study: Study) -> tuple[Mapping[str, str], ...]:
     )
 
 
+def covering(study: Study) -> list[Mapping[str, str]]:
+    """Of the rounds' placements the first ones in which every machine that has nodes has some."""
+    seen: set[str] = set()
+    found = []
+    for one in placements(study):
+        if not seen.issuperset(one.values()):
+            seen.update(one.values())
+            found.append(one)
+    return found
+
+
 def placed(shape: ClusterShape, placement: Mapping[str, str], capacities: Mapping[str, HostCapacity]) -> ClusterShape:
     """The nodes on their machines, with CPUs of these."""
     given: dict[str, tuple[int, ...]] = {}

@@ -29,7 +29,7 @@ from vtax.planning.on_machines import (
     refuse_one_machine_twice,
     unlike,
 )
-from vtax.planning.placement import common_capacity, placed, placements, room_apart
+from vtax.planning.placement import common_capacity, covering, placed, room_apart
 from vtax.planning.plan import make_plan
 from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import Provider
@@ -122,20 +122,10 @@ class Here:
         return checked(self.providers[spec.name], spec, shape, self.room, image)
 
 
-def refuse_apart(study: Study) -> None:
-    """Raise UsageError for clusters with nodes on several machines: no campaign with any has been verified."""
-    if study.apart:
-        raise UsageError(
-            "`place` puts nodes of one cluster on several machines, which this version cannot run yet",
-            remedy='set place = "together": every machine then has whole clusters',
-        )
-
-
 class There:
     """The machines of a study. What providers say is that of the first; the others must say the same."""
 
     def __init__(self, agents: Agents, study: Study) -> None:
-        refuse_apart(study)
         self.agents, self.study = agents, study
         refuse_one_machine_twice(facts_of(agents))
         self.capacities = capacities_of(agents)
@@ -158,8 +148,11 @@ class There:
         """The same, on any of them."""
         on = self.on[spec.name]
         if self.study.apart:
-            nodes = placed(shape, placements(self.study)[0], self.capacities)
-            return (*unlike(spec.name, on), *self.providers[spec.name].check(spec, nodes, self.room))
+            one, room = self.providers[spec.name], self.room
+            found = [
+                one.check(spec, placed(shape, each, self.capacities), room) for each in reversed(covering(self.study))
+            ]
+            return (*unlike(spec.name, on), *dict.fromkeys(problem for several in found for problem in several))
         own = on[next(iter(on))].workload_problems(spec) if image.workload else ()
         return (*own, *unlike(spec.name, on), *problems_on(self.agents, on, spec, shape, self.capacities))
 

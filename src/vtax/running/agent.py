@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, cast
 
 from vtax.errors import UsageError, VtaxError
 from vtax.facts.host import capacity, host_facts
+from vtax.facts.machine import cpu_counters
 from vtax.facts.uplink import interfaces
 from vtax.image import travel
 from vtax.launchers import written
@@ -33,7 +34,7 @@ from vtax.model.study import EnvironmentSpec
 from vtax.paths import Paths
 from vtax.providers import provider, resolved, runners
 from vtax.providers.base import Provider
-from vtax.running import lease
+from vtax.running import lease, shared
 from vtax.running.block import Block
 from vtax.running.leftovers import clean, labelled, leftovers
 from vtax.running.parts import Parts
@@ -69,6 +70,9 @@ class Agent:
     def on_facts(self, payload: bytes) -> Any:
         facts = host_facts(runners=runners())
         return {"facts": facts, "capacity": capacity(facts).model_dump(mode="json")}
+
+    def on_ticks(self, payload: bytes) -> Any:
+        return cpu_counters()
 
     def on_describe(self, payload: bytes, spec: Mapping[str, Any]) -> Any:
         """What the planner wants to know of an environment's provider here."""
@@ -149,6 +153,21 @@ class Agent:
 
     def on_create_part(self, payload: bytes, order: Mapping[str, Any]) -> Any:
         return self.parts.create(PartOrder.model_validate(order)).model_dump(mode="json")
+
+    def on_write_shared(self, payload: bytes, place: str, token: str) -> Any:
+        return {"wrong": shared.written(Path(place), token)}
+
+    def on_read_shared(self, payload: bytes, place: str, token: str) -> Any:
+        return {"found": shared.read(Path(place), token)}
+
+    def on_remove_shared(self, payload: bytes, place: str, token: str) -> Any:
+        shared.remove(Path(place), token)
+        return {}
+
+    def on_prepare_part(self, payload: bytes, spec: Mapping[str, Any], shape: Mapping[str, Any], recipe: str) -> Any:
+        given, image = EnvironmentSpec.model_validate(spec), travel.local(self.paths.images, recipe)
+        self.provider(given.provider).prepare(given, ClusterShape.model_validate(shape), image)
+        return {}
 
     def on_destroy_part(self, payload: bytes, label: str) -> Any:
         self.parts.destroy(label)

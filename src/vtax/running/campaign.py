@@ -13,6 +13,7 @@ from vtax.events import CampaignStarted, Listener, Notice, ignore
 from vtax.machines.agent import Agent
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
+from vtax.planning.placement import shape_in
 from vtax.providers.base import Provider
 from vtax.running.cell import Running
 from vtax.running.clock import Clock
@@ -76,8 +77,8 @@ def execute(
         fleet.hold()  # the cells are run from here, one after the other
     with sites(campaign.directory, str(campaign.about()["id"]), plan, runtime, image) as places:
         due = {cell.environment for cell in plan.cells if pending[cell.id]}
-        if not agents:
-            prepare([spec for spec in plan.environments if spec.name in due], providers, plan.shape, image)
+        shape = shape_in(plan, plan.cells[0]) if agents else plan.shape
+        prepare([spec for spec in plan.environments if spec.name in due], providers, shape, image)
         rounds = Rounds(Running(plan, readings, providers, places, clock, listener, wall))
         for number, group in groupby(plan.cells, key=lambda cell: cell.round):
             cells = list(group)

@@ -53,6 +53,7 @@ class CellRun:
         self.running, self.cell = running, cell
         self.plan, self.listener, self.campaign = running.plan, running.listener, running.readings.campaign
         self.provider, self.site = running.providers[cell.environment], running.sites[cell.environment]
+        self.elsewhere = bool(cell.placement) or self.provider.capabilities.existing  # nothing here counts its nodes
         self.pending = tuple(trial for trial in pending if not self._work(trial).provisioning)
         self.noted = tuple(trial for trial in pending if self._work(trial).provisioning)  # when a cluster is gone
         self.instance = 1 + self.campaign.instances(cell.id)
@@ -202,13 +203,15 @@ class CellRun:
 
     def _counters(self) -> dict[str, float]:
         """What this machine has counted so far; nothing where the nodes are on others."""
-        return {} if self.cell.placement else startup.counters(self.plan.shape)
+        return {} if self.elsewhere else startup.counters(self.plan.shape)
 
     def _settle(self) -> Mapping[str, float]:
         """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
-        before, began = {} if self.cell.placement else machine_counters(), time.monotonic()
+        counted = self.provider.machine_ticks if self.elsewhere else machine_counters
+        before, began = counted(), time.monotonic()
         time.sleep(max(self.plan.study.settle_s, IDLE_S))
-        return {**machine_delta(before, machine_counters()), "seconds": time.monotonic() - began}
+        seconds = time.monotonic() - began
+        return {**machine_delta(dict(before), dict(counted())), "seconds": seconds}
 
     def _provision(self) -> Ready:
         scopes = {work.target.scope for work in self.plan.work if work.environment == self.cell.environment}
@@ -261,8 +264,8 @@ class CellRun:
             provision_s=took_s,
             commands=ready.cluster.commands if ready else (),
             facts=ready.facts if ready else (),
-            host_facts={} if self.cell.placement else host_facts(runners=runners()),
-            machine_facts=self.provider.machine_facts() if self.cell.placement and ready else {},
+            host_facts={} if self.elsewhere else host_facts(runners=runners()),
+            machine_facts=self.provider.machine_facts() if self.elsewhere and ready else {},
             checks=ready.checks if ready else (),
             paused=self.others,
             not_interleaved=self.not_interleaved,

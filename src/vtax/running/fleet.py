@@ -15,23 +15,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 
-from vtax.errors import AllocationEnded, EnvironmentMissing, Interrupted, MachineLost, UsageError
+from vtax.errors import AllocationEnded, EnvironmentMissing, Interrupted, MachineGone, MachineLost
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice, ignore
-from vtax.image import travel
 from vtax.machines.agent import REJOIN_S, Agent
 from vtax.model.cluster import Image
 from vtax.model.plan import Cell, Plan, PlannedTrial
 from vtax.planning.placement import plan_on
 from vtax.running.clock import Clock
 from vtax.running.receiving import Receiver
+from vtax.running.sending import send_image
 from vtax.running.stopping import Looks
 from vtax.running.wall import Wall
 from vtax.store import Campaign
-from vtax.units import format_bytes
 
 GONE_S = 180.0  # a machine that does not come back in this time is given up
 AGAIN_S = 5.0
@@ -69,21 +67,22 @@ class Fleet:
         return passed_on
 
     def hold(self) -> None:
-        """Hold all machines for clusters that have nodes on several of them, and send what they need."""
-        self.at_once([Member(self, agent, ()).hold for agent in self.agents.values()])
+        """Hold all machines for clusters that have nodes on several of them, and send what they need. One whose
+        connection is lost is held again before the next cluster; where that fails, the campaign ends."""
+        members = [Member(self, agent, ()) for agent in self.agents.values()]
+        self.at_once([member.hold for member in members])
+        for member in members:
+            member.agent.rejoin = member.rejoin
 
     def run(self, pending: Pending, looks: Looks, interim: InterimAnalysis | None) -> None:
-        """Run what is pending. Between looks the machines are on their own. Raises UsageError for clusters that are on
-        several machines."""
-        if any(cell.placement for cell in self.plan.cells):
-            raise UsageError(
-                "a cluster on several machines cannot be run yet", remedy='set place = "together" in [nodes]'
-            )
+        """Run what is pending of clusters that are each on one machine. Between looks the machines are on their own."""
         members = {
             name: Member(self, agent, [cell for cell in self.plan.cells if cell.machine == name])
             for name, agent in self.agents.items()
         }
         self.at_once([member.join for member in members.values()])
+        for member in members.values():
+            member.drop_begun()
         for rounds in self._stretches(looks):
             waiting = any(pending[cell.id] for cell in self.plan.cells if cell.round in rounds)
             if looks.ended_before(rounds[0], waiting):
@@ -151,7 +150,7 @@ class Member:
         place = self.fleet.campaign.directory.resolve()
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {place}, process {os.getpid()}"
         self.agent.ask("lock", owner=owner, wait_s=self.lock_s)
-        self._send_image(self.fleet.image)
+        send_image(self.agent, self.fleet.image, lambda text: self.fleet.listener(Notice(text)))
 
     def join(self) -> None:
         """Hold the machine, send what it needs, and let its providers prepare. Raises EnvironmentMissing."""
@@ -180,23 +179,6 @@ class Member:
         it control groups, as containers do."""
         return f"{self.fleet.campaign.about()['id']}@{self.agent.name}"
 
-    def _send_image(self, image: Image) -> None:
-        said = self.agent.ask("has_image", recipe=image.recipe, digest=image.digest).content
-        if said["there"]:
-            return
-        with self.fleet.together:
-            self.fleet.listener(Notice(f"{self.agent.name}: the root file system is sent, once"))
-            parts = travel.packed(image)
-        for name, path in parts.items():
-            place = str(travel.incoming(Path(said["directory"]), image.digest, name))
-            self.agent.machine.put(path, place, self._notice)
-        self.agent.ask("install_image", image=image.model_dump(mode="json"))
-
-    def _notice(self, there: int, total: int) -> None:
-        if there:
-            said = f"{format_bytes(there)} of {format_bytes(total)} are there from an earlier time"
-            self.fleet.listener(Notice(f"{self.agent.name}: {said}"))
-
     def run(self, rounds: Sequence[int], pending: Pending) -> None:
         """Run what is pending of its cells in some rounds, through losses of the connection."""
         for number in rounds:
@@ -213,8 +195,8 @@ class Member:
                     if self.fleet.stopped.is_set():
                         return
                     losses = 1 if self.receiver.stored > stored else losses + 1
-                    self._refuse_ended(error, cells, pending)
-                    self._lost(error, cells, pending)
+                    self._refuse_ended(error)
+                    self._lost(error)
                     if losses >= LOSSES:
                         self.fleet.gone[self.agent.name] = f"its connection was lost {losses} times in a row: {error}"
 
@@ -222,37 +204,53 @@ class Member:
         left = {cell.id: [one.id for one in pending[cell.id] if not self.fleet.campaign.has(one.id)] for cell in cells}
         return {name: trials for name, trials in left.items() if trials}
 
-    def _refuse_ended(self, error: MachineLost, cells: Sequence[Cell], pending: Pending) -> None:
-        """Raise AllocationEnded for a machine that is no longer the user's: its round is over, and the campaign goes
-        on when there is another one."""
+    def drop_begun(self) -> None:
+        """Record what is left of rounds that an earlier allocation began as not run: a round is of one."""
+        if not self.agent.machine.lent:
+            return
+        for number, group in groupby(self.cells, key=lambda cell: cell.round):
+            trials = [(cell, trial) for cell in group for trial in cell.trials]
+            left = [(cell, trial) for cell, trial in trials if not self.fleet.campaign.has(trial.id)]
+            if 0 < len(left) < len(trials):
+                why = f"round {number} on {self.agent.name} is dropped: the allocation that began it has ended"
+                self.fleet.listener(Notice(why))
+                for cell, trial in left:
+                    self.receiver.not_run(cell, trial, why)
+
+    def _refuse_ended(self, error: MachineLost) -> None:
+        """Raise AllocationEnded for a machine that is no longer this user's."""
         if why := self.agent.machine.ended():
             self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(why)}"))
-            self._drop_round(cells, pending, why)
-            raise AllocationEnded(
-                why, remedy=f"`vtax run --resume {self.fleet.campaign.directory}` goes on in the next"
-            )
+            again = f"vtax run --resume {self.fleet.campaign.directory}"
+            raise AllocationEnded(why, remedy=f"`{again}` goes on in the next allocation, with the next round")
 
-    def _drop_round(self, cells: Sequence[Cell], pending: Pending, why: str) -> None:
-        """Record what is left of a round that has begun as not run: its runs would be of two allocations."""
-        if not any(self.fleet.campaign.has(trial.id) for cell in cells for trial in cell.trials):
-            return
-        for cell in cells:
-            for trial in pending[cell.id]:
-                if not self.fleet.campaign.has(trial.id):
-                    self.receiver.not_run(cell, trial, f"its round is dropped: {why}")
-
-    def _lost(self, error: MachineLost, cells: Sequence[Cell], pending: Pending) -> None:
+    def _lost(self, error: MachineLost) -> None:
         """Record what was lost, and connect again."""
         self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(error.message)}"))
+        self._connect_again(self.join)
+
+    def rejoin(self) -> None:
+        """Connect again, and hold the machine. Raises MachineGone."""
+        self.fleet.listener(Notice(f"machine {self.agent.name} is lost, and every cluster needs it: waiting for it"))
+        self._connect_again(self.hold)
+        if reason := self.fleet.gone.get(self.agent.name):
+            directory = self.fleet.campaign.directory
+            raise MachineGone(
+                f"machine {self.agent.name} did not come back, and every cluster needs it",
+                detail=reason,
+                remedy=f"when it is back: vtax run --resume {directory}",
+            )
+
+    def _connect_again(self, enter: Callable[[], None]) -> None:
+        """Connect and `enter` again, until that works, or the machine is given up."""
         deadline = time.monotonic() + GONE_S
         while not self.fleet.stopped.wait(AGAIN_S):
             try:
                 self.agent.start()
                 self.lock_s = REJOIN_S  # the agent that was cut off may not have noticed it yet
-                self.join()
-            except AllocationEnded as ended:
+                enter()
+            except AllocationEnded:
                 self.agent.drop()
-                self._drop_round(cells, pending, ended.message)
                 raise
             except EnvironmentMissing as again:
                 self.agent.drop()

@@ -17,7 +17,8 @@ from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
 from vtax.providers import all_providers
 from vtax.providers.base import Leftover
-from vtax.running.sites import origin_of
+from vtax.running.shared import remove_abandoned
+from vtax.running.sites import ORIGIN, origin_of
 from vtax.store import is_alive, unused
 
 WAIT_S = 60.0  # for another `vtax clean`
@@ -92,6 +93,7 @@ def _clean_label(label: str, items: Sequence[Leftover], paths: Paths) -> None:
     providers = all_providers(paths.runtime)
     for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
         providers[name].destroy(label)
+    remove_abandoned(paths.runtime / label / ORIGIN)
     for item in items:
         if item.provider == "files":
             _remove(Path(item.name))

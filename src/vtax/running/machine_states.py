@@ -18,6 +18,7 @@ from vtax.model.record import Record
 from vtax.model.study import Study
 from vtax.paths import Paths
 from vtax.planning.on_machines import refuse_wrong_clock
+from vtax.planning.study import existing_nodes
 from vtax.providers.base import Leftover
 from vtax.running.doctor import Diagnosis
 from vtax.transport.parallel import each
@@ -134,7 +135,8 @@ def _on_each(
             with suppress(VtaxError, OSError):
                 agent.close()
 
-    ssh = [Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in study.machines.items() if spec.slurm is None]
+    named = {**study.machines, **existing_nodes(study)}
+    ssh = [Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in named.items() if spec.slurm is None]
     found = list(each(one, ssh))
     for slurm in allocations(study).values():
         if say is None:

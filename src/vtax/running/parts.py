@@ -14,6 +14,7 @@ from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
 from vtax.providers import provider
 from vtax.providers.base import Cluster, Pausing, Site
+from vtax.running import shared
 from vtax.running.provision import KEYS, remove_campaign, remove_site
 from vtax.running.sites import ORIGIN
 from vtax.store import alive, write_atomic
@@ -54,8 +55,10 @@ class Parts:
             self.stack.callback(remove_campaign, place)
             self.stack.callback(self._abandon, order.label)
             self._abandon(order.label)  # what an agent that was killed left
-            origin = {"campaign": order.label, "environment": order.environment, "directory": order.origin}
-            write_atomic(place / ORIGIN, json.dumps(origin, indent=1).encode())
+            shared.remove_abandoned(place / ORIGIN)
+        origin = {"campaign": order.label, "environment": order.environment, "directory": order.origin}
+        origin |= {shared.KEY: order.link.shared} if order.link.shared else {}
+        write_atomic(place / ORIGIN, json.dumps(origin, indent=1).encode())
         image = travel.local(self.paths.images, order.recipe)
         site = Site(order.label, place / order.environment, image, place / KEYS, order.paused, order.link)
         site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)

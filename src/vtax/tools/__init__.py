@@ -106,6 +106,7 @@ def alike(benchmark: str, metric: str) -> frozenset[str]:
     return frozenset(one.name for one in tool.benchmarks if any(own.name == metric for own in one.metrics))
 
 
+@cache
 def log_formats() -> Mapping[str, LogFormat]:
     """Every format of logs by its name."""
     return {known.name: known for tool in tools() for known in tool.logs}

@@ -12,6 +12,7 @@ from typing import Any
 from vtax.tools.reading import Line
 
 SPACE = re.compile(r"[ \t\n\r]*")
+DECODER = json.JSONDecoder()
 LARGEST = 1e300  # JSON has whole numbers that are too large for any float
 Path = tuple[str | int, ...]
 
@@ -33,6 +34,7 @@ class Document:
     def __init__(self, lines: Sequence[Line], *, lists: bool = False) -> None:
         self._first = lines[0].number if lines else 1
         self._text = "\n".join(line.text for line in lines)
+        self._inside: dict[int, dict[str | int, int]] = {}  # where the members begin of what begins here
         try:
             self.value, end = json.JSONDecoder(object_pairs_hook=_once).raw_decode(self._text)
         except json.JSONDecodeError as error:
@@ -83,17 +85,13 @@ class Document:
 
     def _place(self, path: Path, start: int = 0) -> int | None:
         """Where the value under `path` begins, below the value at `start`."""
-        for depth, key in enumerate(path):
-            inside = self._members if depth == 0 and start == 0 else members(self._text, start)
-            found = [at for name, at in inside if name == key]
-            if not found:
+        for key in path:
+            if start not in self._inside:
+                self._inside[start] = dict(members(self._text, start))  # of a key that is there twice the last value
+            if key not in self._inside[start]:
                 return None
-            start = found[-1]  # as json itself: of a key that is there twice the last value
+            start = self._inside[start][key]
         return start
-
-    @cached_property
-    def _members(self) -> tuple[tuple[str | int, int], ...]:
-        return tuple(members(self._text, 0))
 
     def _line(self, at: int) -> int:
         return self._first + bisect_left(self._ends, at)
@@ -136,7 +134,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def members(text: str, at: int) -> Iterator[tuple[str | int, int]]:
     """Key or index, and where its value starts, of everything in the object or list that begins at `at`."""
-    decoder, closed, index = json.JSONDecoder(), {"{": "}", "[": "]"}.get(text[at], ""), 0
+    decoder, closed, index = DECODER, {"{": "}", "[": "]"}.get(text[at], ""), 0
     at = _after_space(text, at + 1)
     while closed and text[at] != closed:
         name: str | int = index

@@ -75,14 +75,14 @@ def pyperf(text: str) -> dict[str, set[float]]:
 
 def google_benchmark(text: str) -> dict[str, set[float]]:
     found: dict[str, set[float]] = defaultdict(set)
-    rows = [one for one in every(text) if "time_unit" in one]
+    rows = [one for one in every(text) if "name" in one or "run_name" in one]
     names = {str(row.get("run_name", row.get("name"))) for row in rows}
     for name in names:
         mine = [row for row in rows if str(row.get("run_name", row.get("name"))) == name]
         runs = [row for row in mine if row.get("run_type", "iteration") == "iteration"]
         for several in (runs, *([row] for row in mine)):
             for key in ("real_time", "cpu_time", "items_per_second", "bytes_per_second"):
-                scales = [SECONDS.get(row["time_unit"], 0.0) if "time" in key else 1.0 for row in several]
+                scales = [SECONDS.get(str(row.get("time_unit")), 0.0) if "time" in key else 1.0 for row in several]
                 scaled = [
                     row[key] * scale
                     for row, scale in zip(several, scales, strict=True)

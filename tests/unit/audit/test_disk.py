@@ -163,4 +163,4 @@ def test_d08_a_disk_that_is_memory() -> None:
 
 
 def test_rows_about_disks_do_not_apply_without_a_disk_benchmark() -> None:
-    assert disk.storage_setup.look(evidence()).seen == ("no sysbench-fileio or iozone or fio in this campaign",)
+    assert disk.host_cache.look(evidence()).seen == ("no sysbench-fileio or iozone or fio in this campaign",)

@@ -1,8 +1,9 @@
-"""B01 to B04 and P01: persistence, failures, busy clients, coarse timers and the scale, from recorded outputs."""
+"""B01 to B05 and P01: persistence, failures, busy clients, coarse timers, commits, scale; from recorded outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from builders.audit_cases import DATA, as_imported, both, evidence, failed, logged, passed, unknown, value
 from vtax.audit import Evidence, servers
@@ -55,7 +56,7 @@ def test_what_a_table_does_not_say_about_persistence_is_unknown() -> None:
 
 
 def test_campaigns_without_a_server_are_left_alone() -> None:
-    for one in (persistence, servers.failures, servers.busy_client, servers.coarse_times, scale):
+    for one in (persistence, servers.failures, servers.busy_client, servers.coarse_times, servers.commits, scale):
         assert one.look(evidence()).outcome is Outcome.NOT_APPLICABLE
 
 
@@ -97,6 +98,49 @@ def test_latencies_of_few_steps_are_named() -> None:
     assert passed(servers.coarse_times, campaign("redis-benchmark", both(slower)))
     plain = (DATA / "logs" / "redis-benchmark" / "8.0.2--trixie-csv" / "output").read_text("utf-8")
     assert unknown(servers.coarse_times, campaign("redis-benchmark", both(plain)))
+
+
+OLTP = {"reads": text_of("sysbench", "1.0.20--trixie-oltp-point-select")}
+OLTP["writes"] = text_of("sysbench", "1.0.20--trixie-oltp-read-write")
+
+
+def on_disk(tool: str, text: str, written: Mapping[str, float], kind: str = "ext4") -> Evidence:
+    """Runs during which the machine's disks took so many bytes."""
+    rate = {"pgbench": "tps"}.get(tool, "transactions_rate")
+    params = {"command": [tool], "metrics": [{"reader": tool.removesuffix("-oltp"), "primary": [rate]}]}
+    facts = {name: {"scratch_filesystem": kind} for name in ("host", "container")}
+    made = logged(tool, both(text), params=params, scope=Scope.NODE, facts=facts)
+    counted = (
+        {"disk_written_bytes": written[one.environment]} if one.environment in written else {} for one in made.trials
+    )
+    pairs = zip(made.trials, counted, strict=True)
+    return replace(made, trials=tuple(one.model_copy(update={"host_counters": said}) for one, said in pairs))
+
+
+def test_commits_that_did_not_wait_for_a_disk() -> None:
+    """6,460 transactions of 4 clients waited at least 1,615 times, for 512 bytes each: 826,880 bytes."""
+    enough = on_disk("pgbench", PGBENCH, {"host": 826_880.0, "container": 8e6})
+    assert "pgbench in host: the disks took 1 blocks for every wait of a commit (median)" in passed(
+        servers.commits, enough
+    )
+    (one,) = failed(servers.commits, on_disk("pgbench", PGBENCH, {"host": 8e6, "container": 826_368.0}))
+    assert (one.environment, one.severity) == ("container", Severity.BLOCKER)
+    assert "the disks took 0.999 blocks for every wait" in one.message
+    alike = failed(servers.commits, on_disk("pgbench", PGBENCH, {"host": 0.0, "container": 0.0}))
+    assert {each.severity for each in alike} == {Severity.WARNING}
+    assert unknown(servers.commits, on_disk("pgbench", PGBENCH, {}))
+
+
+def test_commits_to_memory_and_transactions_that_only_read() -> None:
+    found = failed(servers.commits, on_disk("pgbench", PGBENCH, {"host": 8e6, "container": 8e6}, kind="tmpfs"))
+    assert found[0].message == "pgbench in host: /scratch is tmpfs"
+    select = PGBENCH.replace("<builtin: TPC-B (sort of)>", "<builtin: select only>")
+    assert passed(servers.commits, on_disk("pgbench", select, {"host": 0.0, "container": 0.0}))
+    own = PGBENCH.replace("<builtin: TPC-B (sort of)>", "mine.sql")  # what it does is not known
+    assert unknown(servers.commits, on_disk("pgbench", own, {"host": 0.0, "container": 0.0}))
+    for kind, outcome in (("reads", Outcome.PASS), ("writes", Outcome.FAIL)):
+        oltp = on_disk("sysbench-oltp", OLTP[kind], {"host": 0.0, "container": 0.0})
+        assert servers.commits.look(oltp).outcome is outcome
 
 
 def test_fewer_branches_than_clients_are_named_where_they_are_written_to() -> None:

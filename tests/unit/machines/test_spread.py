@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from fakes.cluster import FakeProvider
-from vtax.errors import MachineLost
+import pytest
+
+from fakes.cluster import FakeProvider, node_shape
+from vtax.errors import MachineLost, PauseError
 from vtax.machines.agent import Agent
 from vtax.machines.channel import Message
 from vtax.machines.provider import RemoteProvider
-from vtax.machines.spread import SpreadProvider
+from vtax.machines.spread import PartPausing, SpreadProvider, label_on
+from vtax.model.names import is_campaign_id
+from vtax.model.nodes import ClusterShape
+from vtax.model.study import MachineSpec
 
 
 class Answering:
@@ -35,3 +40,80 @@ def test_each_machine_that_answers_has_its_facts(tmp_path: Path) -> None:
         "b": {"hostname": "node18", "clock_ahead_s": 2.0},
     }
     assert FakeProvider("box", tmp_path).machine_facts() == {}
+
+
+class Sharing:
+    """An agent of a machine on which a directory is another one's too, or not."""
+
+    def __init__(self, files: dict[str, str] | None, writable: bool = True) -> None:
+        self.files, self.writable = files, writable
+
+    def ask(self, what: str, place: str, token: str) -> Message:
+        if what == "remove_shared":
+            (self.files or {}).pop(place, None)
+        elif what == "read_shared":
+            return Message({"found": None if self.files is None else self.files.get(place, "")}, b"")
+        elif not self.writable or self.files is None:
+            return Message({"wrong": f"it cannot write to {place}: Read-only file system"}, b"")
+        else:
+            self.files[place] = token
+        return Message({"wrong": ""}, b"")
+
+
+def problems(tmp_path: Path, shared: str, **agents: Sharing) -> list[str]:
+    on = {name: cast(RemoteProvider, FakeProvider("box", tmp_path / name)) for name in agents}
+    machines = {name: MachineSpec(ssh=name, shared=shared) for name in agents}
+    made = SpreadProvider({name: cast(Agent, one) for name, one in agents.items()}, on, machines)
+    nodes = (node_shape("master", (0,)), node_shape("worker1", (1,)), node_shape("worker2", (2,)))
+    shape = ClusterShape(
+        nodes=tuple(node.model_copy(update={"machine": name}) for node, name in zip(nodes, agents, strict=False))
+    )
+    return [one.message for one in made._unshared(shape)]
+
+
+def test_a_shared_directory_is_tried_before_the_start(tmp_path: Path) -> None:
+    common: dict[str, str] = {}
+    one, two = Sharing(common), Sharing(common)
+    assert problems(tmp_path, "/srv/lab", a=one, b=two) == []
+    assert common == {}  # nothing stays there
+    found = problems(tmp_path, "/srv/lab", a=one, b=Sharing({}), c=Sharing(None))
+    assert found == [
+        "a and b do not share /srv/lab: one does not see what the other writes",
+        "machine c: it has no directory /srv/lab",
+    ]
+    refused = problems(tmp_path, "/srv/lab", a=Sharing({}, writable=False), b=two)
+    assert refused == ["machine a: it cannot write to /srv/lab: Read-only file system"]
+    assert problems(tmp_path, "", a=one, b=two) == []
+
+
+def test_the_parts_of_a_cluster_have_labels_of_their_own() -> None:
+    """Machines of a lab may share control groups, in which labels are names."""
+    labels = {label_on("0123abcd", name) for name in "abc"}
+    assert len(labels) == 3 and all(is_campaign_id(label) for label in labels)
+    assert label_on("0123abcd", "a") in labels
+
+
+def test_a_lost_machine_is_a_cluster_that_does_not_resume() -> None:
+    with pytest.raises(PauseError, match="gone"):
+        PartPausing(cast(Agent, Answering("", 0.0)), "0123abcd", "").resume()
+
+
+class Counting:
+    def __init__(self, **ticks: float) -> None:
+        self.ticks = ticks
+
+    def ask(self, what: str) -> Message:
+        if not self.ticks:
+            raise MachineLost("gone")
+        return Message(self.ticks, b"")
+
+
+def test_the_cpu_time_of_all_machines_is_added(tmp_path: Path) -> None:
+    def made(*agents: Counting) -> dict[str, float]:
+        on = {"a": cast(RemoteProvider, FakeProvider("box", tmp_path / "a"))}
+        known = {str(number): cast(Agent, one) for number, one in enumerate(agents)}
+        return dict(SpreadProvider(known, on, {}).machine_ticks())
+
+    busy = Counting(cpu_ticks=100.0, busy_ticks=30.0)
+    assert made(busy, Counting(cpu_ticks=50.0, busy_ticks=1.0)) == {"cpu_ticks": 150.0, "busy_ticks": 31.0}
+    assert made(busy, Counting()) == {}  # not half of them

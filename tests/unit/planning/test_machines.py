@@ -15,7 +15,7 @@ from vtax.errors import StudyError
 from vtax.model.nodes import HostCapacity, LastCache
 from vtax.model.plan import Plan
 from vtax.model.study import EnvironmentSpec, Study
-from vtax.planning.placement import common_capacity, placements, shape_in
+from vtax.planning.placement import common_capacity, covering, placements, shape_in
 from vtax.planning.plan import make_plan
 from vtax.planning.resuming import made_again
 from vtax.planning.study import parse
@@ -86,6 +86,11 @@ def test_the_order_on_this_machine_is_not_that_of_a_first_machine() -> None:
     local = [cell.environment for cell in plan_of(study_of("")).cells]
     assert len(local) == 12
     assert [cell.environment for cell in plan_of(study_of(A)).cells].count("one") == 6
+
+
+def test_an_image_of_the_studys_own_is_refused_by_name() -> None:
+    image = '[image.workload]\nfrom = "docker-archive:app.tar"\n'
+    assert mistakes(A + image) == ["image.workload: a study with [machines] cannot have an image of its own"]
 
 
 # --- whole clusters together on each machine -------------------------------------------------------------------------
@@ -191,3 +196,18 @@ def test_a_table_places_nodes_the_same_way_in_all_rounds() -> None:
 )
 def test_a_mistake_is_named(more: str, expected: str) -> None:
     assert any(one.startswith(expected) for one in mistakes(more)), mistakes(more)
+
+
+def test_every_machine_is_in_a_placement_that_is_checked() -> None:
+    study = study_of(A + B + '[machines.c]\nssh = "c"\n[nodes]\nworkers = 1\nplace = "spread"\n')
+    checked = covering(study)
+    assert checked[0] == placements(study)[0] and len(checked) == 2
+    assert {name for one in checked for name in one.values()} == {"a", "b", "c"}
+    assert covering(study_of()) == []
+
+
+def test_a_directory_that_only_some_machines_share_is_a_mistake() -> None:
+    shared = A + 'shared = "/srv/lab"\n' + B
+    assert any("no directory for b, but for others" in one for one in mistakes(shared))
+    both = A + 'shared = "/srv/lab"\n' + B + 'shared = "/srv/lab"\n[nodes]\nworkers = 1\nplace = "spread"\n'
+    assert study_of(both).one_directory

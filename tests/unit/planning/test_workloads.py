@@ -182,3 +182,13 @@ def test_an_unknown_workload_is_a_usage_error(words: list[str]) -> None:
     result = CliRunner().invoke(app, words)
     assert isinstance(result.exception, UsageError)
     assert result.exception.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["mariadb", "mariadb-pair", "pgbench", "pgbench-pair"])
+def test_a_data_directory_that_is_there_already_is_refused(name: str) -> None:
+    """mariadb-install-db would take one that is there, and end with 0; initdb and mkdir refuse it."""
+    for spec in parse(study_of(name), f"{name}.toml").benchmarks:
+        setup: Any = spec.params["setup"]
+        commands = [step if isinstance(step, list) else step["command"] for step in setup]
+        first = next(words for words in commands if any("{dir}/data" in word for word in words))
+        assert first[0] in ("initdb", "mkdir")

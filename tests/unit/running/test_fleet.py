@@ -12,7 +12,8 @@ import pytest
 from builders.small import FACTS, IMAGE, MACHINE, PRINTED, study
 from fakes.cluster import FakeProvider, telling
 from fakes.machine import CUT, FakeAgent
-from vtax.errors import TrialsFailed
+from vtax.errors import MachineGone, TrialsFailed
+from vtax.evaluation.readings import Readings
 from vtax.events import Event, Notice, TrialFinished, TrialStarted
 from vtax.machines.channel import Message
 from vtax.model.study import MachineSpec
@@ -20,6 +21,9 @@ from vtax.model.trial import Status
 from vtax.planning.placement import common_capacity
 from vtax.planning.plan import make_plan
 from vtax.running.campaign import execute
+from vtax.running.clock import Clock
+from vtax.running.fleet import Fleet
+from vtax.running.wall import Wall
 from vtax.store import Campaign
 
 WAIT_S = 60.0
@@ -204,3 +208,35 @@ def test_a_machine_writes_only_what_it_was_asked_for(tmp_path: Path, content: di
     lab.run()
     assert (lab.campaign.directory / "plan.json").read_bytes() == before
     assert not (tmp_path / "x").exists()
+
+
+def held(lab: Lab) -> Fleet:
+    """All machines, held for clusters that have nodes on each."""
+    campaign, plan = lab.campaign, lab.campaign.plan()
+    clock = Clock(plan, next(iter(lab.providers.values())), {cell.id: list(cell.trials) for cell in plan.cells})
+    fleet = Fleet(campaign, plan, lab.agents, IMAGE, Readings(campaign), clock, lab.events.append, Wall(after=0.0))
+    fleet.hold()
+    return fleet
+
+
+def test_a_machine_that_every_cluster_needs_is_held_again(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, "ab")
+    held(lab)
+    agent = lab.agents["a"]
+    before = len(agent.asked)
+    agent.again()  # as before each cluster: it is not connected
+    assert agent.starts == 1 and "lock" in agent.asked[before:]
+    assert "machine a is back" in [one.message for one in lab.events if isinstance(one, Notice)]
+
+
+def test_a_machine_that_does_not_come_back_ends_the_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vtax.running.fleet.GONE_S", 0.0)
+    lab = Lab(tmp_path, "ab")
+    fleet = held(lab)
+    lab.agents["a"].gone = True
+    with pytest.raises(MachineGone, match="machine a did not come back, and every cluster needs it") as raised:
+        lab.agents["a"].again()
+    assert raised.value.exit_code == 3 and "--resume" in raised.value.remedy
+    assert "a" in fleet.gone
+    for agent in lab.agents.values():
+        agent.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from vtax.running.provision import destroy, provision
 from vtax.running.verify import (
     cpus_differ,
     image_differs,
+    in_turn,
     memory_differs,
     parallel_targets,
     quota_differs,
@@ -498,3 +500,20 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
         provisioned(provider, tmp_path)
     assert provider.leftovers() == []
     assert not (tmp_path / "c1c1c1c1" / "site").exists()
+
+
+@pytest.mark.parametrize(("nodes", "most"), [(8, 2), (9, 1), (64, 1)])
+def test_launches_on_many_nodes_come_one_after_the_other(nodes: int, most: int) -> None:
+    """Two launches at once on few nodes meet; on many nodes the first one would wait in vain for the second."""
+    meeting, met = threading.Barrier(2), []
+
+    def launch() -> tuple[list[str], list[str]]:
+        try:
+            meeting.wait(0.3 if most == 1 else 30)
+        except threading.BrokenBarrierError:
+            return ["alone"], []
+        met.append(1)
+        return ["met"], []
+
+    passed = [line for lines, _ in in_turn([launch, launch], nodes) for line in lines]
+    assert passed == (["met"] * 2 if most == 2 else ["alone"] * 2)

@@ -57,6 +57,10 @@ class Srun(Connection):
     def connected(self) -> bool:
         return not self.allocation.ended()
 
+    @property
+    def lent(self) -> bool:
+        return True
+
     def ended(self) -> str:
         return self.allocation.ended()
 

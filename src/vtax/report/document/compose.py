@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from vtax.analysis.records import VERDICT_FROM, Verdict
-from vtax.report.document import facts, imported, setup
+from vtax.report.document import apart, facts, imported, setup
 from vtax.report.document.answer.compose import answer_of
 from vtax.report.document.answer.limits import LOUD
 from vtax.report.document.answer.lines import RULE
@@ -105,6 +105,8 @@ def _reading(report: ReportInput, answer: Answer) -> str:
 
 def _machines(report: ReportInput) -> str:
     """What it is on several machines."""
+    if said := apart.pairs_sentence(report.plan):
+        return f"Nodes are on {len(report.plan.study.machines)} machines: {said}. "
     if len(report.plan.study.alternatives) < 2:
         return ""
     return (

@@ -11,6 +11,7 @@ from vtax.analysis.records import Analysis
 from vtax.model.cluster import CellRecord, Workload
 from vtax.model.plan import Origin
 from vtax.model.trial import Status
+from vtax.report.document import apart
 from vtax.report.document.facts import UNKNOWN, fact_text
 from vtax.report.document.model import Cell, Column, Row, Table, pairs_table
 from vtax.report.records import ReportInput
@@ -54,6 +55,7 @@ def plan(report: ReportInput) -> Table:
         ("plan frozen before the first run", report.plan_frozen),
         ("sha256 of the plan", plan.sha256),
     ]
+    pairs += apart.rows(report)
     pairs += [(f"round {number}, as run", order) for number, order in _order_as_run(report.cells)]
     pairs += [("left out", text) for text in plan.left_out]
     return pairs_table("The plan", pairs, ("Item", "Value"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vtax.tools import ranks
-from vtax.tools.command.builtins import BUILTINS, DEFAULT, read_usage
+from vtax.tools.command.builtins import DEFAULT, always_measured, read_usage
 from vtax.tools.command.metric_table import MetricTable, known_reader
 from vtax.tools.command.numbers import MOST_NUMBERS, NoNumber, Output, combined, numbers_of
 from vtax.tools.command.readers import Wanted
@@ -50,7 +50,7 @@ def extract(metrics: Sequence[MetricTable], texts: Mapping[str, str], label: str
     asked = {table.builtin: table.metric for table in metrics if table.builtin is not None}
     if USAGE in texts or asked:
         reading = found.readings[USAGE] = Reading(label, ended=True)
-        wanted = {n: one.metric for n, one in BUILTINS.items() if one.always} | asked
+        wanted = always_measured(asked, {metric.name for table in metrics for metric in table.metrics}) | asked
         if not metrics:
             wanted[DEFAULT] = wanted[DEFAULT].model_copy(update={"primary": True})
         if USAGE in texts:

@@ -49,8 +49,8 @@ def _of_events(lines: Sequence[Line]) -> list[Line]:
     return made
 
 
-def read_document(reading: Reading, section: Section) -> None:
-    """The document of a section. A damaged one is refused as a whole: JSON has no half."""
+def read_document(reading: Reading, section: Section) -> Document | None:
+    """Read the document of a section. A damaged one is refused as a whole, and None: JSON has no half."""
     try:
         document = document_of(section)
         _facts(reading, document)
@@ -58,8 +58,9 @@ def read_document(reading: Reading, section: Section) -> None:
     except Unfit as error:
         reading.values.clear()
         reading.refuse(error.line, "all values of this run", error.what, 0)
-        return
+        return None
     reading.ended = not document.rest  # whatever follows is another document, or nothing of iperf3's
+    return document
 
 
 def _facts(reading: Reading, document: Document) -> None:

@@ -17,8 +17,9 @@ import re
 
 from vtax.model.nodes import Scope
 from vtax.tools.commands import command_facts
+from vtax.tools.documents import Document
 from vtax.tools.iperf3 import details
-from vtax.tools.iperf3.json_reader import document_of, read_document
+from vtax.tools.iperf3.json_reader import read_document
 from vtax.tools.iperf3.lines import END, UDP, Total, total_of
 from vtax.tools.iperf3.metrics import JITTER, LOST, RETRANSMITS, THROUGHPUT
 from vtax.tools.iperf3.session import connected, describe, labels_of
@@ -42,11 +43,11 @@ IPERF2 = re.compile(r"^(?:Client connecting to|Server listening on (?:TCP|UDP) p
 
 def read_log(section: Section) -> Reading:
     """A session in a log of others: what `read` takes, and as details everything else that iperf3 printed."""
-    reading = read(section)
+    reading, document = _session(section)
     if not any(value.metric is THROUGHPUT for value in reading.values):
         return reading
-    if any(line.text.startswith("{") for line in section.lines):
-        reading.values += details.in_document(reading, document_of(section))
+    if document is not None:
+        reading.values += details.in_document(reading, document)
     else:
         reading.values += details.in_text(reading, section.lines)
     return reading
@@ -63,15 +64,20 @@ def read_error(section: Section) -> Reading:
 
 def read(section: Section) -> Reading:
     """One session of a client, or what a server says of one."""
+    return _session(section)[0]
+
+
+def _session(section: Section) -> tuple[Reading, Document | None]:
+    """A session, and its document where it was printed as JSON."""
     lines = section.lines
-    reading = Reading("iperf3", facts=command_facts(lines), scope=Scope.PAIRS)
+    reading, document = Reading("iperf3", facts=command_facts(lines), scope=Scope.PAIRS), None
     if any(line.text.startswith("{") for line in lines):
-        read_document(reading, section)
+        document = read_document(reading, section)
     elif any(IPERF2.match(line.text) for line in lines):
         reading.refuse(section.first, "all values of this run", "this is iperf 2, which vtax does not read", 0)
     else:
         _read_text(reading, section)
-    return reading
+    return reading, document
 
 
 def _read_text(reading: Reading, section: Section) -> None:

@@ -16,7 +16,7 @@ from vtax.tools.reading import Line, Reading, Section, Value
 
 TITLE = re.compile(r"^# OSU (MPI(?:-CUDA|-ROCM)? [A-Za-z_/ -]{3,60}?) Test v(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)$")
 HEAD = re.compile(r"^# Size {2,}\S")
-NAMES = re.compile(r"(?:(?:Avg|Min|Max) )?[A-Z][A-Za-z/-]{1,20}(?: ?\((?:us|MB/s)\)|/s)?")
+NAMES = re.compile(r"\s(?:(?:Avg|Min|Max) )?[A-Z][A-Za-z/-]{1,20}(?: ?\((?:us|MB/s)\)|/s)?(?=\s|$)")
 SKIPPED = ("Iterations",)
 EVERYTHING = "all values of this run"
 
@@ -39,7 +39,11 @@ def read(section: Section) -> Reading:
         reading.refuse(section.end, EVERYTHING, f"it has {len(heads)} heads of a table, instead of one", 0)
         return reading
     head = lines[heads[0]]
-    names = [name.replace(" ", "") for name in NAMES.findall(head.text.removeprefix("# Size"))]
+    titles = head.text.removeprefix("# Size")
+    names = [re.sub(r"\s", "", name) for name in NAMES.findall(titles)]
+    if rest := NAMES.sub("", titles).split():
+        reading.refuse(head.number, EVERYTHING, f"a column that vtax does not know: {rest[0]}", 0)
+        return reading
     if unknown := [name for name in names if name not in COLUMNS and name not in SKIPPED]:
         reading.refuse(head.number, EVERYTHING, f"a column that vtax does not know: {unknown[0]}", 0)
         return reading

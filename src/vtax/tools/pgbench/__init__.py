@@ -18,7 +18,7 @@ def _audit() -> tuple[Row, ...]:
 
 TOOL = Tool(
     name="pgbench",
-    benchmarks=(Workload("pgbench", "Servers", METRICS),),
+    benchmarks=(Workload("pgbench", "Servers", METRICS, facts=("least_flushes",)),),
     logs=(LogFormat("pgbench", read, starts, first="pst", begins=begins, ends=ends, together=True),),
     commands=("pgbench",),
     versions={"pgbench_version": "postgresql"},

@@ -9,8 +9,7 @@ from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Result, row
 from vtax.model.finding import Severity
-
-READS_ONLY = "<builtin: select only>"
+from vtax.tools.pgbench.reader import READS_ONLY
 
 
 @row(

@@ -1,8 +1,9 @@
 """pgbench of PostgreSQL 13 to 17: settings, progress, the summary, scripts (-b, -f) and statements (-r).
 
-Facts: `pgbench_version`, `scale`, `clients`, `threads`, `query_mode`, `script`, `client_threads`, `operations` and
-`failed_operations` (transactions that failed or were skipped). Series: `progress` (time, transactions per second,
-latency).
+Facts: `pgbench_version`, `scale`, `clients`, `threads`, `query_mode`, `script`, `client_threads`, `operations`,
+`failed_operations` (transactions that failed or were skipped) and `least_flushes` (how often commits had to wait for a
+disk at least: clients that commit at one moment share one flush; 0 for a script that only reads). Series: `progress`
+(time, transactions per second, latency).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from vtax.units import in_base_units
 MILLISECOND = Fraction(1, 1000)
 NUMBERS = {"scale": "scale", "clients": "clients", "threads": "threads", "duration": "duration_s", "each": "each"}
 SHARES = {"failed": of.FAILED, "retried": of.RETRIED, "late": of.LATE}
-STATEMENTS_OF = {"<builtin: TPC-B (sort of)>": 11, "<builtin: simple update>": 9, "<builtin: select only>": 2}
+READS_ONLY = "<builtin: select only>"
+STATEMENTS_OF = {"<builtin: TPC-B (sort of)>": 11, "<builtin: simple update>": 9, READS_ONLY: 2}
 Found = tuple[Line, re.Match[str]]
 
 
@@ -111,6 +113,9 @@ def _summary(run: Run) -> None:
     reading.params |= {"query_mode": found["mode"][1][1]} if "mode" in found else {}
     reading.facts |= {key: value for key, value in reading.params.items() if key not in ("duration_s", "each")}
     reading.facts |= {"operations": _count(run, "processed"), "client_threads": reading.params.get("threads", 1)}
+    if reading.params["script"] in STATEMENTS_OF:
+        groups = _count(run, "processed") // int(found["clients"][1][1])
+        reading.facts["least_flushes"] = 0 if reading.params["script"] == READS_ONLY else groups
     if "failed" in found or "skipped" in found:  # not before 15
         reading.facts["failed_operations"] = _count(run, "failed") + _count(run, "skipped")
     if "version" in found:

@@ -19,7 +19,12 @@ def _audit() -> tuple[Row, ...]:
 
 TOOL = Tool(
     name="sysbench",
-    benchmarks=(SysbenchCpu(), SysbenchMemory(), SysbenchFileio(), Workload("sysbench-oltp", "Servers", OLTP)),
+    benchmarks=(
+        SysbenchCpu(),
+        SysbenchMemory(),
+        SysbenchFileio(),
+        Workload("sysbench-oltp", "Servers", OLTP, facts=("least_flushes",)),
+    ),
     logs=(
         LogFormat(
             "sysbench",

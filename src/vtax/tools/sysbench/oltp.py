@@ -58,7 +58,10 @@ def read_oltp(run: Run) -> None:
     share = int(failed.groups[0]) / (committed + int(failed.groups[0]))
     reading.values.append(Value(FAILED, share, failed.line, labels))
     reading.facts |= {"operations": committed, "failed_operations": int(failed.groups[0])}
-    reading.facts["client_threads"] = reading.params.get("threads", 1)
+    threads = reading.params.get("threads")
+    reading.facts["client_threads"] = threads or 1
+    if isinstance(threads, int) and threads:  # those that commit at one moment share a flush
+        reading.facts["least_flushes"] = committed // threads if int(found["sql writes"][0].groups[0]) else 0
     rows = tuple(tuple(map(float, (hit.groups[0], hit.groups[1], hit.groups[4]))) for hit in found["report"])
     if rows:
         reading.series["progress"] = TimeSeries(

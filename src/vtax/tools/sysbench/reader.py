@@ -6,8 +6,9 @@ prints.
 
 Facts: `settings` (all that decides the work, by name), `sysbench_version`, `sysbench_lua`, `threads` (of each rank),
 `ranks`, `total_time_s` (of the longest rank), `thread_imbalance` (standard deviation over mean of the events of
-threads: 1 where one of two did all); of fileio `file_bytes` (of all files), `direct_io`, `fsync_timed`, `file_flags`
-and `io_mode`; and what the command line above says.
+threads: 1 where one of two did all); of fileio `file_bytes` (of all files), `direct_io`, `fsync_timed`, `file_flags`,
+`io_mode`; of databases `operations`, `failed_operations`, `client_threads` and `least_flushes` (how often commits had
+to wait for a disk at least: threads that commit at one moment share one flush); and what the command line above says.
 """
 
 from __future__ import annotations

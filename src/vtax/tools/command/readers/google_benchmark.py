@@ -79,13 +79,15 @@ def _values(runs: list[Node], mean: Node | None, wants: Wants) -> Iterator[Value
         value = fmean(node.number() for node in nodes)
         if mean is not None and runs:
             must_agree(mean.at(key), value, f"the mean of {len(nodes)} repetitions is")
-        factor = _factor(rows[0]) if key in TIMES and key in USUAL and wanted is USUAL[key] else wanted.factor
+        factor = _factor(rows) if key in TIMES and key in USUAL and wanted is USUAL[key] else wanted.factor
         yield Value(wanted.metric, in_base_units(value, factor), nodes[0].line if len(nodes) == 1 else 0)
 
 
-def _factor(row: Node) -> Fraction:
-    """What its times are in."""
-    unit = row.at("time_unit")
+def _factor(rows: list[Node]) -> Fraction:
+    """What the times of repetitions are in."""
+    unit, *others = [row.at("time_unit") for row in rows]
+    if other := next((one for one in others if one.value != unit.value), None):
+        raise Unfit(other.line, f"{other.where} is {other.value!r}, of another repetition {unit.value!r}")
     if unit.value not in TIME_UNITS:
         raise Unfit(unit.line, f"{unit.where} is {unit.value!r}, not one of {', '.join(TIME_UNITS)}")
     return TIME_UNITS[unit.value]
