@@ -165,6 +165,7 @@ class Member:
             "instances": {cell.id: campaign.instances(cell.id) for cell in self.cells},
             "after": self.fleet.wall() + self.agent.offset_s,
             "offset_s": self.agent.offset_s,
+            "given": dict(self.agent.machine.facts()),
         }
         plan = self.plan.model_dump(mode="json")
         self.agent.ask("begin", plan=plan, campaign=self.label, about=about)

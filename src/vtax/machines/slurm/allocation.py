@@ -145,6 +145,7 @@ class Allocation:
             "exclusive": job.get("OverSubscribe", "") == "NO",
             "constrained": self.constrained,
             "node_cpus": int(about.get("CPUTot", 0)),
+            "job_cpus": int(job.get("NumCPUs", 0)) // max(1, len(self.nodes)),
             "node_memory_bytes": int(about.get("RealMemory", 0)) * 2**20,
             "time_limit_s": commands.seconds(job.get("TimeLimit", "")),
         }

@@ -46,7 +46,7 @@ def refuse_size(spec: SlurmSpec, name: str, partition: Mapping[str, str]) -> Non
     most = min((int(one) for one in counts if one.isdigit()), default=spec.nodes)
     if spec.nodes > most:
         raise UsageError(
-            f"machines.{spec.name}: {spec.nodes} {plural(spec.nodes, 'node')}, and partition {name} gives {most} at most",
+            f"machines.{spec.name}: {spec.nodes} {plural(spec.nodes, 'node')}; partition {name} gives {most} at most",
             remedy=f"set `nodes` of its `slurm` to {most} or less",
         )
     limit_s = commands.seconds(partition.get("MaxTime", "UNLIMITED"))
