@@ -115,9 +115,12 @@ class User:
 
     def assert_nothing_is_left(self) -> None:
         self.wait(lambda: not self.cluster.jobs())
-        for name in ("c1", "c2"):
-            node = self.cluster.machines.machines[name]
-            self.wait(lambda node=node: not [one for one in node.processes() if not daemon(one)])
+        self.wait(lambda: not self.processes())
+
+    def processes(self) -> list[str]:
+        """What runs on the nodes besides what always does."""
+        nodes = (self.cluster.machines.machines[name] for name in ("c1", "c2"))
+        return [line for node in nodes for line in node.processes() if not daemon(line)]
 
 
 def daemon(line: str) -> bool:

@@ -40,8 +40,7 @@ def allocations(evidence: Evidence) -> Iterator[Result]:
     jobs: dict[str, set[str]] = {}
     for cells in evidence.identities.values():
         for _, facts in cells:
-            if "slurm_job" in facts:
-                job = facts["slurm_job"]
+            if job := facts.get("slurm_job"):
                 jobs.setdefault(str(job.get("job")), set()).add(str(job.get("node")))
     said = "; ".join(f"job {job} on {shown(sorted(nodes))}" for job, nodes in jobs.items())
     if len(jobs) > 1:
@@ -68,10 +67,10 @@ def as_slurm_says(evidence: Evidence) -> Iterator[Result]:
     for machine, cells in evidence.identities.items():
         seen: dict[object, Mapping[str, Any]] = {}
         for _, facts in cells:
-            if "slurm" in facts:
+            if facts.get("slurm"):
                 seen.setdefault(facts["slurm"].get("job"), facts)
         for facts in seen.values():
-            if "slurm_job" not in facts:
+            if not facts.get("slurm_job"):
                 yield Undecided(f"{machine}: not recorded: the allocation, as seen on the node")
                 continue
             wrong = list(_differences(facts))
