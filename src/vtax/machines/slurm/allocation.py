@@ -120,7 +120,9 @@ class Allocation:
         if self.holder is None:
             return f"{self} was given back"
         with suppress(VtaxError):
-            about = commands.fields(commands.must("scontrol", "show", "job", self.job, "--oneliner"))
+            deadline = time.monotonic() + END_S
+            while (about := self._about()).get("JobState") == "COMPLETING" and time.monotonic() < deadline:
+                time.sleep(POLL_S / 10)  # until Slurm says how it ended
             state = about.get("JobState", "")
             if state in OVER:
                 return f"{self} ended: {WHY.get(state, state)}"
@@ -129,6 +131,9 @@ class Allocation:
             return ""
         return f"{self} ended" if self.holder.poll() is not None else ""
 
+    def _about(self) -> dict[str, str]:
+        return commands.fields(commands.must("scontrol", "show", "job", self.job, "--oneliner"))
+
     def refuse_ended(self) -> None:
         """Raise AllocationEnded when it has."""
         if why := self.ended():
@@ -136,7 +141,7 @@ class Allocation:
 
     def facts(self, node: str) -> Mapping[str, Any]:
         """What Slurm says of this job and of one of its nodes."""
-        job = commands.fields(commands.must("scontrol", "show", "job", self.job, "--oneliner"))
+        job = self._about()
         about = commands.fields(commands.must("scontrol", "show", "node", node, "--oneliner"))
         return {
             "job": self.job,
