@@ -30,6 +30,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+LONGEST_MESSAGE, LONGEST_HINT = 400, 4000  # characters of a mistake; a hint lists what is allowed
+
 
 class VtaxError(Exception):
     """Root of the tree: a message for a person, the evidence, and the next step."""
@@ -64,7 +66,14 @@ class Mistake:
     hint: str = ""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+        message, hint = _shortened(self.message, LONGEST_MESSAGE), _shortened(self.hint, LONGEST_HINT)
+        return f"{_shortened(self.path, LONGEST_MESSAGE)}: {message}" + (f" ({hint})" if hint else "")
+
+
+def _shortened(text: str, longest: int) -> str:
+    """A text that may contain a value of any length."""
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"
 
 
 class StudyError(UsageError):

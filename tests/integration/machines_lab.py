@@ -23,6 +23,7 @@ from integration.namespaces import new_name
 
 CONFIG = """\
 Port 22
+Port 2222
 HostKey /etc/ssh/lab_key
 AuthorizedKeysFile /etc/ssh/lab_authorized
 PermitRootLogin prohibit-password

@@ -120,9 +120,12 @@ def test_a_connection_that_is_lost_costs_one_trial(user: Owner) -> None:
     assert machine.processes() == []
 
 
-def test_a_second_campaign_is_told_who_uses_the_nodes(user: Owner) -> None:
-    user.start("run", str(user.study(seconds=8)), "-o", str(user.campaign))
+def test_a_second_campaign_waits_for_the_end_of_the_first_one_however_that_ends(user: Owner) -> None:
+    first = user.start("run", str(user.study(seconds=8)), "-o", str(user.campaign))
     machine = user.machines.machines["b"]
     user.wait(lambda: any(line.startswith("sysbench") for line in machine.processes()))
     said = user.vtax("run", str(user.study()), "-o", str(user.place / "second"), code=3)
-    assert "it is being used by another campaign" in said
+    assert "it is being used by another campaign: " in said and f"process {first.pid}" in said
+    first.kill()  # nobody releases anything: the agents notice it, remove what they made, and end
+    user.wait(lambda: machine.processes() == [] == user.machines.machines["a"].processes())
+    user.vtax("run", str(user.study()), "-o", str(user.place / "third"))

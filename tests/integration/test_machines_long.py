@@ -19,7 +19,10 @@ from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
-DOCKER = "docker.io,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,libffi8"  # of Python too
+DOCKER = (
+    "docker.io,docker-cli,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,"
+    "libffi8"  # of Python, where it is not the system's own
+)
 DAEMON = "(dockerd --iptables=false >/run/dockerd.log 2>&1 &) &&"
 
 
@@ -115,8 +118,9 @@ def test_host_and_docker_on_two_machines_with_a_daemon_each(
             user.wait(Path(f"/proc/{machine.sshd}/root/run/docker.sock").exists)
         study = user.study(rounds=1)
         text = study.read_text().replace('provider = "host"\nnetwork = "bridge"', 'provider = "docker"')
-        study.write_text(text.replace("[environments.bridged]", "[environments.docker]"))
+        flat = '[environments.flat]\nprovider = "docker"\nnetwork = "host"\n[nodes]'  # in the machine's own network
+        study.write_text(text.replace("[environments.bridged]", "[environments.docker]").replace("[nodes]", flat))
         user.vtax("doctor", "--machines", str(study))
         user.vtax("run", str(study), "-o", str(user.campaign))
-        assert lost(user) == [] and len(user.statuses()) == 4
+        assert lost(user) == [] and len(user.statuses()) == 6
         assert user.vtax("clean", "--machines", str(study), "--check").startswith("nothing is left behind")

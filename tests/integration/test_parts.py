@@ -184,7 +184,7 @@ def test_a_cluster_of_two_parts_is_verified_like_any_other(wired: Wired, places:
         assert "packets of 1350 bytes cross unfragmented: master to worker2, worker1 to worker2, worker2 to" in said
         assert "/shared is not shared between machines, and nothing uses it" in said
         assert {one.node: mtu_of(one.values) for one in facts} == dict.fromkeys(("master", "worker1", "worker2"), 1350)
-        assert cluster.facts["worker2"]["machine"] == "right"
+        assert cluster.facts["worker2"]["on_machine"] == "right"
         assert cluster.facts["worker2"]["uplink"]["mtu"] == WIRE_MTU
         too_large = cluster.node("master").transport.run(
             ("ping", "-c", "1", "-W", "1", "-M", "do", "-s", str(INSIDE_MTU - 27), "worker2"), timeout_s=10

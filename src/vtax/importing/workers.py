@@ -135,8 +135,8 @@ def _ended(process: Popen) -> int:
 
 
 def _packed(job: Job) -> bytes:
-    """A log, as it is given to another process, which opens the file itself. The text of an archive's member is sent: the
-    next member takes its place."""
+    """A log, as it is given to another process, which opens the file itself. The text of an archive's member is sent,
+    because the next member takes its place."""
     if job.text.found.stored is None:
         job = replace(job, text=replace(job.text, content=None))
     return pickle.dumps(job, pickle.HIGHEST_PROTOCOL)

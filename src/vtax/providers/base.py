@@ -233,6 +233,10 @@ class Provider(Protocol):
         """Machine -> its facts, of a provider whose clusters are on several; nothing of all others."""
         return {}
 
+    def lost(self) -> str:
+        """Which of several machines were lost, for a provider whose clusters are on several; "" when none was."""
+        return ""
+
     def machine_ticks(self) -> Mapping[str, float]:
         """What the CPUs of the machines have counted so far, added, of a provider whose clusters are on several."""
         return {}

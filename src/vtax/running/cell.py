@@ -21,7 +21,7 @@ from vtax.providers.base import Cluster, Provider, Site
 from vtax.running import startup
 from vtax.running.pausing import Pauses
 from vtax.running.provision import Ready, destroy, provision
-from vtax.running.trial import not_run, run_trial
+from vtax.running.trial import failed, not_run, run_trial
 from vtax.running.wall import Now
 from vtax.running.writing import Readings, Remaining
 from vtax.transport.parallel import each
@@ -121,10 +121,14 @@ class CellRun:
                 self.campaign.kept,
                 self.running.wall,
             )
+            if gone := self.provider.lost() if self.cell.placement else "":  # a part of the cluster goes with it
+                record = failed(record, f"{gone}, during this trial", place)
         whole_s = time.monotonic() - clock  # with its preparation, which the estimate has too
         self.running.readings.of(record)  # now that the raw output is safe
         self._report(trial, record.status, record.failure, record.elapsed_s, whole_s)
-        if record.status is not Status.OK and (lost := _silent_nodes(cluster)):
+        if gone:
+            self._lose(gone)
+        elif record.status is not Status.OK and (lost := _silent_nodes(cluster)):
             self._lose(f"{', '.join(lost)} no longer answered after {trial.id}")
 
     def turn(self, trial: PlannedTrial) -> None:

@@ -16,7 +16,7 @@ SOURCE = Path(vtax.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "providers")
 SHOWN_BY_MACHINES = SOURCE / "facts" / "nesting.py"  # a table of what hypervisors and engines show inside of them
 WRITTEN_BY_ENGINES = SOURCE / "importing" / "prefixes.py"  # what they write before the lines of a log
-SHARED = {"base", "recorded"}  # modules of providers/ that are no provider's
+SHARED = {"base", "recorded", "tunnel"}  # modules of providers/ that are no provider's
 FORMATS = re.compile(r"\bdocker(-archive|://|\.io/| save)")  # of images: their names, whatever runs them
 OF_AGENTS = SOURCE / "running" / "existing.py"  # a provider that is made of the agents of others
 WORDS = {"host", "ssh"}  # names that are also words, so only comparisons with them are looked at

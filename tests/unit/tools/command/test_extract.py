@@ -346,6 +346,12 @@ def test_an_output_that_is_not_there_is_refused() -> None:
     assert told == Refusal(0, "latency", "there is no a.json; there is stdout")
 
 
+def test_an_output_that_was_not_kept_says_why() -> None:
+    table = MetricTable.model_validate_json(json.dumps({**TPS, "from": "out.txt", "primary": True}))
+    found = extract([table], {"stdout": "", "stderr": ""}, "pgbench", {"out.txt": "it is no regular file"})
+    assert found.refusals == [("out.txt", Refusal(0, "tps", "out.txt was not kept: it is no regular file"))]
+
+
 def test_what_is_always_measured_is_there_without_being_asked_for() -> None:
     found = read("", usage=json.dumps(USAGE))
     assert {v.metric.name: (v.value, v.metric.unit, v.metric.primary) for v in found.values} == {
