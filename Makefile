@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test test-long test-chaos test-machines test-virtualbox test-kvm check bench clean docs site
+.PHONY: run test test-long test-chaos test-machines test-slurm test-virtualbox test-kvm check bench clean docs site
 
 run:
 	@scripts/bootstrap run
@@ -30,6 +30,11 @@ test-machines:
 	@scripts/bootstrap test
 	@.venv/bin/pytest -q tests/integration/test_machines.py tests/integration/test_spread.py \
 	  tests/integration/test_machines_long.py tests/integration/test_spread_long.py
+
+# A real Slurm with two nodes, from Debian trixie: its root file system is made once, in about two minutes.
+test-slurm:
+	@scripts/bootstrap test
+	@.venv/bin/pytest -q tests/integration/test_slurm.py
 
 test-virtualbox:
 	@scripts/bootstrap test

@@ -7,6 +7,7 @@
     │   └── DamagedError           2    a file of a campaign is missing, cannot be read, or is damaged
     ├── EnvironmentMissing         3    a program, daemon, right or amount of space is missing
     │   ├── ImageError             3    the root file system cannot be built or used
+    │   ├── AllocationEnded        3    Slurm has taken the nodes back: the campaign goes on in the next allocation
     │   ├── MachineLost            3    a machine of the study no longer answers
     │   └── StoreError             3    the campaign directory cannot be written
     ├── MachineInUse               3    another campaign holds a machine of the study
@@ -106,6 +107,10 @@ class ImageError(EnvironmentMissing):
 
 class MachineLost(EnvironmentMissing):
     """A machine of the study no longer answers."""
+
+
+class AllocationEnded(EnvironmentMissing):
+    """Slurm has taken the nodes of the study back."""
 
 
 class MachineGone(VtaxError):

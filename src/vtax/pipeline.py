@@ -124,7 +124,7 @@ def start(
         ).encode()
         + study_text
     )
-    with connected(study, paths) as agents:
+    with connected(study, paths, listener) as agents:
         if agents:
             prepared = prepare_on(study, agents, paths, only_available=available)
         else:
@@ -210,7 +210,7 @@ def resume(
         raise UsageError(
             f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
-    with connected(plan.study, paths) as agents:
+    with connected(plan.study, paths, listener) as agents:
         where = There(agents, plan.study) if agents else Here(paths)
         where.resolved(plan.environments)
         refuse_untrusted(campaign, plan, where.providers, paths.state, trust=trust)

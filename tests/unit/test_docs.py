@@ -22,7 +22,7 @@ from vtax.export.tables import COLUMNS, MACHINE
 from vtax.model.nodes import Scope
 from vtax.planning.presets import PRESETS
 from vtax.planning.study import parse
-from vtax.planning.study_tables import BenchmarkTable, EnvironmentTable, MachineTable, StudyFile
+from vtax.planning.study_tables import BenchmarkTable, EnvironmentTable, MachineTable, SlurmTable, StudyFile
 from vtax.providers import option_models
 from vtax.tools import benchmarks
 from vtax.tools.command.workload import Workload
@@ -174,6 +174,7 @@ def test_the_study_page_has_every_key_and_option() -> None:
     options = {key for model in option_models().values() for key in model.model_fields}
     assert set(table_of(text, "`[environments.NAME]`")) == {"provider", *EnvironmentTable.model_fields, *options}
     assert set(table_of(text, "`[machines.NAME]`")) == set(MachineTable.model_fields)
+    assert set(table_of(text, "`machines.NAME.slurm`")) == set(SlurmTable.model_fields)
     keys = set(BenchmarkTable.model_fields)
     assert set(table_of(text, "`[[benchmarks]]`")) - {scope.value for scope in Scope} == keys
     for heading, field in (("`[nodes]`", "nodes"), ("`[shared]`", "shared"), ("`[image]`", "image")):

@@ -91,11 +91,11 @@ def doctor(
 
 def _machines(study: Path, json: bool) -> None:
     """Say of each machine of a study what works there."""
-    from vtax.cli.console import paths, print_json, say
+    from vtax.cli.console import paths, print_json, say, warn
     from vtax.planning.study import load, with_machines
     from vtax.running.machine_states import diagnose_machines
 
-    states = diagnose_machines(with_machines(load(study)), paths())
+    states = diagnose_machines(with_machines(load(study)), paths(), warn)
     if json:
         print_json([one.model_dump(mode="json") for one in states])
     else:

@@ -62,6 +62,7 @@ def plan(
     Example:  vtax plan mine.toml --sample pgbench=output.txt
     """
     from vtax.cli.console import paths
+    from vtax.cli.progress import progress
     from vtax.pipeline import Overrides
     from vtax.planning.preparation import prepare
     from vtax.planning.study import load
@@ -75,7 +76,8 @@ def plan(
     if sample:
         _try(load(wanted), sample, json=json)
         return
-    prepared = prepare(overrides.of(load(wanted)), paths(), only_available=available)
+    with progress() as listener:
+        prepared = prepare(overrides.of(load(wanted)), paths(), only_available=available, listener=listener)
     _show(prepared, str(wanted), json=json, commands=commands)
     _notes(prepared, all_of_them=json or commands, check=check)
 

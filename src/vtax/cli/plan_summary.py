@@ -99,7 +99,7 @@ def machine_text(plan: Plan, name: str) -> str:
 
     has, spec = plan.capacities[name], plan.study.machines[name]
     size = f"{len(has.cpu_ids)} {plural(len(has.cpu_ids), 'CPU')}, {format_bytes(has.memory_bytes)}"
-    return f"{name} ({spec.ssh}: {size})"
+    return f"{name} ({spec.words}: {size})"
 
 
 def _nodes(nodes: Sequence[NodeShape]) -> str:

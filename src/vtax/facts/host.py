@@ -45,6 +45,7 @@ def host_facts(root: Path = Path("/"), runners: Mapping[str, str] | None = None)
         "running": running(root, runners or {}),
         **user_values(read, name_of(os.geteuid()), os.geteuid()),
         **identity_values(read),
+        "slurm_job": slurm_job(os.environ),
     }
     observed: dict[str, Any] = dict(present(values))
     observed["virtualization"] = values["virtualization"]
@@ -123,6 +124,14 @@ def identity_values(read: Read) -> dict[str, object]:
         "machine_id": hashlib.sha256(f"vtax {machine_id}".encode()).hexdigest()[:16] if machine_id else None,
         "firmware": " ".join(filter(None, firmware)) or None,
     }
+
+
+def slurm_job(environment: Mapping[str, str]) -> dict[str, str] | None:
+    """The allocation of Slurm that this process runs in, and how Slurm calls its node; None outside of one."""
+    if "SLURM_JOB_ID" not in environment:
+        return None
+    names = {"job": "SLURM_JOB_ID", "node": "SLURMD_NODENAME", "restarts": "SLURM_RESTART_COUNT"}
+    return {name: environment[variable] for name, variable in names.items() if variable in environment}
 
 
 def existing(root: Path, read: Read, patterns: Iterable[str]) -> dict[str, str]:

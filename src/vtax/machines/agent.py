@@ -15,7 +15,7 @@ from vtax import errors
 from vtax.errors import EnvironmentMissing, MachineLost, VtaxError
 from vtax.machines import parcel
 from vtax.machines.channel import LEASE_S, Channel, Gone, Message
-from vtax.machines.ssh import Ssh
+from vtax.machines.connection import Connection
 from vtax.transport import process
 
 Heard = Callable[[Message], None]  # for what comes before the answer
@@ -52,7 +52,7 @@ START = "import sys; sys.path.insert(0, {path!r}); from vtax.running.agent impor
 class Agent:
     """An agent while it runs. `offset_s` is by how much the machine's clock is ahead of this one's."""
 
-    def __init__(self, machine: Ssh) -> None:
+    def __init__(self, machine: Connection) -> None:
         self.machine, self.name = machine, machine.name
         self.directory = ""
         self.offset_s = 0.0
@@ -104,7 +104,7 @@ class Agent:
 
     def _examined(self) -> Mapping[str, str]:
         """What the machine is, as far as it decides whether vtax can run there."""
-        script = ("sh", "-c", PROBE, "sh", self.machine.spec.directory, parcel.digest())
+        script = ("sh", "-c", PROBE, "sh", self.machine.directory, parcel.digest())
         result = self.machine.run(script, timeout_s=60)
         found = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
         if result.exit_code != 0 or "directory" not in found:

@@ -1,5 +1,7 @@
 """Messages between vtax and its agent on a machine: a line of JSON each, and as many raw bytes as the line says.
 
+A line feed follows these bytes: a way that passes on whole lines, as srun does, holds nothing back then.
+
 Each side sends a beat every few seconds. A side that hears nothing for a lease believes that the other one is gone: the
 agent then removes what it made, so that nothing keeps running on a machine whose owner has died or is cut off.
 """
@@ -21,6 +23,7 @@ CHUNK = 2**20
 LINE_BYTES = 2**28  # of a message, without its payload
 PAYLOAD_BYTES = 2**30  # a trial of several steps, each of which printed as much as is read of it
 BEAT = "beat"
+END = b"\n"  # of the bytes
 
 
 class Message(NamedTuple):
@@ -61,7 +64,7 @@ class Channel:
         with self.sending:
             if self.over.is_set():
                 raise Gone("the connection was closed")
-            left = memoryview(line + payload)
+            left = memoryview(line + payload + (END if payload else b""))
             while left:
                 try:
                     left = left[os.write(self.writing, left) :]
@@ -77,6 +80,8 @@ class Channel:
             except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
                 raise Gone("what was heard is not a message") from None
             payload = self._exactly(claimed)
+            if payload:
+                self._exactly(len(END))
             if BEAT not in content:
                 return Message(content, payload)
 

@@ -20,6 +20,9 @@ _REMOTE_IMAGE = rf"docker://{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}|@
 WORKLOAD_SOURCE = rf"^({_LOCAL_IMAGE}|{_REMOTE_IMAGE})$"
 # A destination of `ssh`: never an option, and nothing that the shell of a ProxyCommand would interpret.
 DESTINATION = r"^(ssh://)?[A-Za-z0-9_][A-Za-z0-9_.@:%\[\]-]{0,250}$"
+# Of a partition or an account; and an option of salloc that is none of those that vtax sets.
+SLURM_NAME = r"^([A-Za-z0-9_][A-Za-z0-9_.,+-]{0,99})?$"
+SLURM_OPTION = r"^--[a-z][a-z0-9-]{1,40}(=[A-Za-z0-9_.,:;@%*()\[\]|&!/+-]{1,200})?$"
 METRIC_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$"
 UNIT = r"^[A-Za-z0-9%°µμΩ²³/·._^*-]{1,30}$"  # as it is written: "ms", "tokens/s"
 OUTPUT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}){0,4}$"
@@ -34,6 +37,8 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9%_][^/\x00-\x1f\x7f]{0,254}
 RawFile = Annotated[str, Field(pattern=r"^raw/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$")]  # an imported file's copy
 MountPoint = Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")]  # of the shared file system, on every node
 Destination = Annotated[str, Field(pattern=DESTINATION)]
+SlurmName = Annotated[str, Field(pattern=SLURM_NAME)]
+SlurmOption = Annotated[str, Field(pattern=SLURM_OPTION)]
 MachinePlace = Annotated[
     str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")
 ]  # a directory of a machine; "" is vtax's choice

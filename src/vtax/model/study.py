@@ -16,6 +16,8 @@ from vtax.model.names import (
     MountPoint,
     Name,
     Sha256,
+    SlurmName,
+    SlurmOption,
     StudyName,
     WorkloadName,
     WorkloadSource,
@@ -175,14 +177,46 @@ class Equivalence(NamedTuple):
         return cls(1 / (1 + margin), 1 + margin, math.log1p(margin))
 
 
+class SlurmSpec(Record):
+    """One allocation of Slurm. Its nodes are machines, called as its table, `name`, and numbered from 1."""
+
+    name: StudyName
+    partition: SlurmName = ""  # "" is the default one
+    nodes: Count = 1
+    time_s: float  # of the allocation
+    wait_s: float  # until it starts
+    exclusive: bool = True
+    account: SlurmName = ""
+    options: tuple[SlurmOption, ...] = ()  # of salloc, besides
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}{number}" for number in range(1, self.nodes + 1))
+
+
 class MachineSpec(Record):
     """A machine on which clusters are created: `ssh` is what one gives to `ssh`, so anything that ~/.ssh/config
-    understands. `directory` is where vtax keeps its files there; "" is below the user's home directory."""
+    understands; with `slurm` it is a node of an allocation. `directory` is where vtax keeps its files there; "" is
+    below the user's home directory, or below /var/tmp of a node of Slurm."""
 
-    ssh: Destination
+    ssh: Destination | Literal[""] = ""
+    slurm: SlurmSpec | None = Field(default=None, exclude_if=is_empty)
     directory: MachinePlace = Field(default="", exclude_if=is_empty)
     address: Address = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
     shared: MachinePlace = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
+
+    @property
+    def words(self) -> str:
+        """What it is reached by."""
+        if self.slurm is None:
+            return self.ssh
+        return f"Slurm, partition {self.slurm.partition}" if self.slurm.partition else "Slurm"
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if bool(self.ssh) == (self.slurm is not None):
+            raise ValueError("a machine has either ssh or slurm")
+        return self
 
 
 class Study(Record):

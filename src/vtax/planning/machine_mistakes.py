@@ -7,8 +7,15 @@ from typing import Any
 
 from vtax.errors import Mistake
 from vtax.model.study import SPREAD, TOGETHER
+from vtax.planning.machine_tables import machine_names
 from vtax.planning.mistakes import unknown_choice
 from vtax.wording import listed, plural
+
+OWN_OPTIONS = (  # of salloc: what vtax sets, and what would make a job that it does not hold or does not find again
+    *("--nodes", "--time", "--partition", "--account", "--exclusive", "--job-name", "--comment", "--no-shell"),
+    *("--kill-command", "--wait-all-nodes", "--no-kill", "--begin", "--immediate", "--chdir", "--get-user-env"),
+    *("--uid", "--gid", "--test-only", "--help", "--usage", "--version", "--ntasks", "--spread-job", "--command"),
+)
 
 
 def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes: Sequence[str]) -> Iterable[Mistake]:
@@ -17,12 +24,15 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
     place = about.get("place", TOGETHER) if isinstance(about, dict) else TOGETHER
     if not isinstance(table, dict):
         return  # the validation of the file has reported that
-    machines = list(table)
+    machines = machine_names(table)
     if not machines:
         if isinstance(about, dict) and "place" in about:
             yield Mistake("nodes.place", "the study has no machines", "add a table [machines.NAME] with its `ssh`")
         return
     yield from _same(table)
+    yield from _ways(table)
+    for name in sorted({name for name in machines if machines.count(name) > 1}):
+        yield Mistake(f"machines.{name}", "a node of Slurm has the same name", "rename one of the tables")
     image = raw.get("image")
     if isinstance(image, dict) and "workload" in image:
         what = "a study with [machines] cannot have an image of its own"
@@ -31,6 +41,9 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
     names = [f"{machine}-{environment}" for machine in machines for environment in environments]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield Mistake("machines", f'two pairs of machine and environment would be called "{name}"', "rename one")
+    if place != TOGETHER and any(isinstance(one, dict) and "slurm" in one for one in table.values()):
+        what = "clusters with nodes on several machines are not run on nodes of Slurm"
+        yield Mistake("nodes.place", what, 'set place = "together": every node then has whole clusters')
     if isinstance(place, dict):
         yield from _table_mistakes(place, machines, nodes)
     elif place == SPREAD and len(machines) < len(nodes):
@@ -39,6 +52,28 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
             f'"spread" needs a machine for each of {len(nodes)} nodes, not {plural(len(machines), "machine")}',
             "use fewer workers or more machines, or a table: node = machine",
         )
+
+
+def _ways(table: Mapping[str, Any]) -> Iterable[Mistake]:
+    """Machines that are reached in no way, or in two, and what does not go with a way."""
+    for name, one in table.items():
+        if not isinstance(one, dict):
+            continue
+        if "slurm" not in one and "ssh" not in one:
+            yield Mistake(f"machines.{name}.ssh", "is missing", "or `slurm`, for nodes of an allocation")
+        if "slurm" in one and "ssh" in one:
+            yield Mistake(f"machines.{name}", "has both `ssh` and `slurm`", "leave one of them out")
+        if "slurm" in one and "address" in one:
+            yield Mistake(
+                f"machines.{name}.address", "nodes of Slurm have no address before they are given", "leave it out"
+            )
+        options = one["slurm"].get("options", ()) if isinstance(one.get("slurm"), dict) else ()
+        for option in options if isinstance(options, list) else ():
+            given = str(option).partition("=")[0]
+            if given in OWN_OPTIONS:
+                yield Mistake(
+                    f"machines.{name}.slurm.options", f"{given} is set by vtax", "use the key of that name, if any"
+                )
 
 
 def _same(table: Mapping[str, Any]) -> Iterable[Mistake]:

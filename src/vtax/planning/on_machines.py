@@ -7,9 +7,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from vtax.errors import EnvironmentMissing, UsageError
+from vtax.events import Listener, Notice, ignore
 from vtax.machines.agent import Agent
-from vtax.machines.provider import RemoteProvider, sockets
-from vtax.machines.ssh import Ssh
+from vtax.machines.provider import RemoteProvider
+from vtax.machines.ways import connections
 from vtax.model.finding import Problem
 from vtax.model.nodes import HostCapacity
 from vtax.model.study import EnvironmentSpec, Study
@@ -23,10 +24,12 @@ Agents = Mapping[str, Agent]
 
 
 @contextmanager
-def connected(study: Study, paths: Paths) -> Iterator[Agents]:
-    """An agent on each machine of a study. Raises EnvironmentMissing for all that cannot be used, at once."""
+def connected(study: Study, paths: Paths, listener: Listener = ignore) -> Iterator[Agents]:
+    """An agent on each machine of a study. Raises EnvironmentMissing for all that cannot be used, at once; UsageError
+    for an allocation that Slurm cannot give."""
     with ExitStack() as stack:
-        agents = {name: Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in study.machines.items()}
+        ways = stack.enter_context(connections(study, paths, lambda said: listener(Notice(said))))
+        agents = {name: Agent(way) for name, way in ways.items()}
         for agent in agents.values():
             stack.callback(agent.close)
         found = each(_started, agents.values())
@@ -65,7 +68,7 @@ def facts_of(agents: Agents) -> dict[str, dict[str, Any]]:
     """What each machine says of itself."""
 
     def one(agent: Agent) -> dict[str, Any]:
-        return {**agent.ask("facts").content["facts"], "clock_offset_s": agent.offset_s}
+        return {**agent.ask("facts").content["facts"], "clock_offset_s": agent.offset_s, **agent.machine.facts()}
 
     return dict(zip(agents, each(one, agents.values()), strict=True))
 
@@ -122,6 +125,7 @@ def problems_on(
 
     def one(name: str) -> Sequence[Problem]:
         nodes = placed(shape, dict.fromkeys((node.name for node in shape.nodes), name), capacities)
-        return on[name].check(spec, nodes, capacities[name])
+        unmatched = agents[name].machine.unmatched(spec.name, limits_memory=on[name].with_options.limits_memory)
+        return (*on[name].check(spec, nodes, capacities[name]), *unmatched)
 
     return tuple(problem for several in each(one, agents) for problem in several)

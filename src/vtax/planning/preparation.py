@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
-from vtax.events import Listener
+from vtax.events import Listener, ignore
 from vtax.facts.host import capacity, host_facts
 from vtax.image import build, derived, integrity, recipe
 from vtax.image.workload import cache as workloads
@@ -52,7 +52,7 @@ class Prepared:
         return [f"{one.message}; {one.remedy}" for one in known if one.severity is Severity.WARNING]
 
 
-def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prepared:
+def prepare(study: Study, paths: Paths, *, only_available: bool = False, listener: Listener = ignore) -> Prepared:
     """Resolve the environments, ask each provider what is missing, and freeze the plan. Starts nothing.
 
     With `only_available`, environments that cannot work here are left out, and the plan says why. A study with machines
@@ -60,7 +60,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False) -> Prep
     """
     if not study.machines:
         return _prepared(study, Here(paths), paths, only_available=only_available)
-    with connected(study, paths) as agents:
+    with connected(study, paths, listener) as agents:
         return prepare_on(study, agents, paths, only_available=only_available)
 
 

@@ -26,6 +26,7 @@ from vtax.model.study import (
     WorkloadSpec,
 )
 from vtax.planning.machine_mistakes import machine_mistakes
+from vtax.planning.machine_tables import machines_of
 from vtax.planning.mistakes import unknown_choice, unsupported_values, validated
 from vtax.planning.presets import study_text
 from vtax.planning.selections import KEYS, keys_of, selection_mistakes, selections
@@ -58,7 +59,7 @@ def with_machines(study: Study) -> Study:
     if not study.machines and not existing_nodes(study):
         raise UsageError(
             f"the study {study.name} has no machines: it is for this one",
-            remedy="leave --machines out, or add a table [machines.NAME] with its `ssh` to the study",
+            remedy="leave --machines out, or add a table [machines.NAME] with its `ssh` or `slurm` to the study",
         )
     return study
 
@@ -187,12 +188,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         ),
         benchmarks=entries,
         ladder=tuple(table.ladder),
-        machines={
-            name: MachineSpec(
-                ssh=one.ssh, directory=one.directory or "", address=one.address or "", shared=one.shared or ""
-            )
-            for name, one in table.machines.items()
-        },
+        machines=machines_of(table.machines),
         place=table.nodes.place,
         scores=tuple(score.spec for score in table.scores),
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vtax.model.names import STUDY_NAME as NAME
-from vtax.model.names import WORKLOAD_SOURCE, Destination, MountPoint, WorkloadName
+from vtax.model.names import WORKLOAD_SOURCE, Destination, MountPoint, SlurmName, SlurmOption, WorkloadName
 from vtax.model.nodes import MOST_WORKERS, Scope
 from vtax.model.record import Record
 from vtax.model.study import (
@@ -77,13 +77,28 @@ class NodeOverride(Table):
 Place = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]  # a directory of a machine
 
 
+class SlurmTable(Table):
+    """One allocation of Slurm: `nodes` of a `partition` for a `time`, started within `wait`. `options` are more options
+    of salloc, such as "--constraint=amd"."""
+
+    partition: SlurmName | None = None
+    nodes: Annotated[int, Field(ge=1, le=MOST_MACHINES)] = 1
+    time: Annotated[Duration, Field(ge=60)]
+    wait: Annotated[Duration, Field(gt=0)] = 3600.0
+    exclusive: bool = True
+    account: SlurmName | None = None
+    options: tuple[SlurmOption, ...] = ()
+
+
 class MachineTable(Table):
-    """A machine that clusters are created on: `ssh` is what one gives to the command `ssh`. Without any
+    """A machine that clusters are created on: `ssh` is what one gives to the command `ssh`. With `slurm` it is an
+    allocation of Slurm instead, each of whose nodes is a machine: NAME1, NAME2 and so on. Without any
     `[machines.NAME]` it is this machine. vtax keeps its files in `directory` there. Where clusters have nodes on
     several machines, `address` is the one by which the others reach it, and `shared` a directory of it that all of
     them see."""
 
-    ssh: Destination
+    ssh: Destination | None = None
+    slurm: SlurmTable | None = None
     directory: Place | None = None
     address: Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$")] | None = None
     shared: Place | None = None

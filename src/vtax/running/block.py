@@ -107,8 +107,9 @@ class Block:
         return self.files[sha256]
 
     def save_cell(self, cell: CellRecord) -> None:
-        """With how far the clock here is from that of the machine where the campaign is."""
-        facts = {**cell.host_facts, "clock_ahead_s": float(self.about["offset_s"])}
+        """With how far the clock here is from that of the machine where the campaign is, and what is said of this
+        machine there."""
+        facts = {**cell.host_facts, "clock_ahead_s": float(self.about["offset_s"]), **self.about.get("given", {})}
         cell = cell.model_copy(update={"host_facts": facts})
         self.clusters[cell.cell] = max(cell.instance, self.clusters.get(cell.cell, 0))
         self.way.say({"cell": cell.model_dump(mode="json")})

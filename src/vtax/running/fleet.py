@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
-from vtax.errors import EnvironmentMissing, Interrupted, MachineGone, MachineLost
+from vtax.errors import AllocationEnded, EnvironmentMissing, Interrupted, MachineGone, MachineLost
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice, ignore
@@ -81,6 +81,8 @@ class Fleet:
             for name, agent in self.agents.items()
         }
         self.at_once([member.join for member in members.values()])
+        for member in members.values():
+            member.drop_begun()
         for rounds in self._stretches(looks):
             waiting = any(pending[cell.id] for cell in self.plan.cells if cell.round in rounds)
             if looks.ended_before(rounds[0], waiting):
@@ -163,6 +165,7 @@ class Member:
             "instances": {cell.id: campaign.instances(cell.id) for cell in self.cells},
             "after": self.fleet.wall() + self.agent.offset_s,
             "offset_s": self.agent.offset_s,
+            "given": dict(self.agent.machine.facts()),
         }
         plan = self.plan.model_dump(mode="json")
         self.agent.ask("begin", plan=plan, campaign=self.label, about=about)
@@ -193,6 +196,7 @@ class Member:
                     if self.fleet.stopped.is_set():
                         return
                     losses = 1 if self.receiver.stored > stored else losses + 1
+                    self._refuse_ended(error)
                     self._lost(error)
                     if losses >= LOSSES:
                         self.fleet.gone[self.agent.name] = f"its connection was lost {losses} times in a row: {error}"
@@ -200,6 +204,26 @@ class Member:
     def _todo(self, cells: Sequence[Cell], pending: Pending) -> dict[str, list[str]]:
         left = {cell.id: [one.id for one in pending[cell.id] if not self.fleet.campaign.has(one.id)] for cell in cells}
         return {name: trials for name, trials in left.items() if trials}
+
+    def drop_begun(self) -> None:
+        """Record what is left of rounds that an earlier allocation began as not run: a round is of one."""
+        if not self.agent.machine.lent:
+            return
+        for number, group in groupby(self.cells, key=lambda cell: cell.round):
+            trials = [(cell, trial) for cell in group for trial in cell.trials]
+            left = [(cell, trial) for cell, trial in trials if not self.fleet.campaign.has(trial.id)]
+            if 0 < len(left) < len(trials):
+                why = f"round {number} on {self.agent.name} is dropped: the allocation that began it has ended"
+                self.fleet.listener(Notice(why))
+                for cell, trial in left:
+                    self.receiver.not_run(cell, trial, why)
+
+    def _refuse_ended(self, error: MachineLost) -> None:
+        """Raise AllocationEnded for a machine that is no longer this user's."""
+        if why := self.agent.machine.ended():
+            self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(why)}"))
+            again = f"vtax run --resume {self.fleet.campaign.directory}"
+            raise AllocationEnded(why, remedy=f"`{again}` goes on in the next allocation, with the next round")
 
     def _lost(self, error: MachineLost) -> None:
         """Record what was lost, and connect again."""
@@ -226,6 +250,9 @@ class Member:
                 self.agent.start()
                 self.lock_s = REJOIN_S  # the agent that was cut off may not have noticed it yet
                 enter()
+            except AllocationEnded:
+                self.agent.drop()
+                raise
             except EnvironmentMissing as again:
                 self.agent.drop()
                 if time.monotonic() > deadline:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from vtax.errors import VtaxError
 from vtax.machines.agent import Agent
 from vtax.machines.provider import sockets
+from vtax.machines.slurm import leftover
+from vtax.machines.slurm.allocation import Allocation
+from vtax.machines.slurm.srun import Srun
 from vtax.machines.ssh import Ssh
+from vtax.machines.ways import allocations
 from vtax.model.record import Record
 from vtax.model.study import Study
 from vtax.paths import Paths
@@ -36,8 +40,9 @@ class MachineState(Record):
     found: Diagnosis | None = None
 
 
-def diagnose_machines(study: Study, paths: Paths) -> tuple[MachineState, ...]:
-    """What each machine of a study is, and what is missing there. Changes nothing but vtax's own files."""
+def diagnose_machines(study: Study, paths: Paths, say: Callable[[str], None]) -> tuple[MachineState, ...]:
+    """What each machine of a study is, and what is missing there. Changes nothing but vtax's own files; an allocation
+    of Slurm is asked for, and `say` is told of its state."""
 
     def look(agent: Agent) -> MachineState:
         refuse_wrong_clock(agent)
@@ -47,7 +52,7 @@ def diagnose_machines(study: Study, paths: Paths) -> tuple[MachineState, ...]:
         usable = any(one.works for one in found.providers)
         return MachineState(
             name=agent.name,
-            ssh=agent.machine.spec.ssh,
+            ssh=agent.machine.spec.words,
             works=usable,
             reason="" if usable else "no provider works there",
             remedy="" if usable else "see its providers",
@@ -59,10 +64,10 @@ def diagnose_machines(study: Study, paths: Paths) -> tuple[MachineState, ...]:
 
     def fault(agent: Agent, error: VtaxError) -> MachineState:
         reason = "\n".join((error.message, *error.detail.splitlines()))
-        ssh = agent.machine.spec.ssh
+        ssh = agent.machine.spec.words
         return MachineState(name=agent.name, ssh=ssh, works=False, reason=reason, remedy=error.remedy)
 
-    return _on_each(study, paths, look, fault)
+    return _on_each(study, paths, look, fault, say)
 
 
 class Cleaned(Record):
@@ -89,12 +94,37 @@ def clean_machines(study: Study, paths: Paths, *, check: bool, everything: bool)
         said = agent.ask("clean", everything=everything).content
         return Cleaned(name=agent.name, found=found, removed=said["removed"], kept=tuple(said["kept"]))
 
-    return _on_each(study, paths, one, lambda agent, error: Cleaned(name=agent.name, reason=str(error)))
+    cleaned = _on_each(study, paths, one, lambda agent, error: Cleaned(name=agent.name, reason=str(error)))
+    return (*cleaned, *_clean_jobs(study, check=check, everything=everything))
+
+
+def _clean_jobs(study: Study, *, check: bool, everything: bool) -> tuple[Cleaned, ...]:
+    """Cancel the jobs of this user that a vtax asked for whose process is gone. What ran on their nodes ends with
+    them; nothing is asked for to look there."""
+    if not allocations(study):
+        return ()
+    try:
+        found = leftover.jobs()
+        wanted = [job for job in found if everything or not job.in_use]
+        listed = tuple(("slurm", f"{job.state.lower()} job", job.number, job.name, job.elsewhere) for job in wanted)
+        if check or not wanted:
+            return (Cleaned(name="slurm", found=listed),)
+        left = leftover.cancel(wanted)
+    except VtaxError as error:
+        return (Cleaned(name="slurm", reason=str(error)),)
+    kept = tuple(f"job {job.number}" for job in left)
+    return (Cleaned(name="slurm", found=listed, removed=len(wanted) - len(left), kept=kept),)
 
 
 def _on_each(
-    study: Study, paths: Paths, function: Callable[[Agent], R], fault: Callable[[Agent, VtaxError], R]
+    study: Study,
+    paths: Paths,
+    function: Callable[[Agent], R],
+    fault: Callable[[Agent, VtaxError], R],
+    say: Callable[[str], None] | None = None,
 ) -> tuple[R, ...]:
+    """Of each machine. Those of Slurm are asked for with `say`, and left out without."""
+
     def one(agent: Agent) -> R:
         try:
             agent.start()
@@ -106,5 +136,19 @@ def _on_each(
                 agent.close()
 
     named = {**study.machines, **existing_nodes(study)}
-    agents = [Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in named.items()]
-    return tuple(each(one, agents))
+    ssh = [Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in named.items() if spec.slurm is None]
+    found = list(each(one, ssh))
+    for slurm in allocations(study).values():
+        if say is None:
+            break
+        with ExitStack() as stack:
+            held = Allocation(slurm)
+            stack.callback(held.release)
+            nodes = [Agent(Srun(name, study.machines[name], held, place)) for place, name in enumerate(slurm.machines)]
+            try:
+                held.request(say)
+            except VtaxError as error:
+                found += [fault(agent, error) for agent in nodes]
+            else:
+                found += each(one, nodes)
+    return tuple(found)

@@ -77,8 +77,11 @@ def _learn(replacing: Replacing, here: Here, campaign: Campaign, place: Path) ->
         replacing.learn(WORDS, word)
     replacing.learn(HOSTNAMES, here.host)
     replacing.learn(USERS, here.user)
+    for facts in campaign.about().get("machines", {}).values():
+        replacing.learn(HOSTNAMES, facts.get("slurm", {}).get("node", ""))
     study = campaign.plan().study
     for machine in (*study.machines.values(), *existing_nodes(study).values()):
+        replacing.learn(USERS, machine.slurm.account if machine.slurm else "")
         user, _, address = machine.ssh.removeprefix("ssh://").rpartition("@")
         replacing.learn(USERS, user)
         replacing.learn(HOSTNAMES, address.rpartition(":")[0] if address.count(":") == 1 else address)

@@ -170,6 +170,15 @@ def test_a_table_places_nodes_the_same_way_in_all_rounds() -> None:
     ]
 
 
+def test_an_allocation_is_as_many_machines_as_it_has_nodes() -> None:
+    study = study_of(A + '[machines.c]\nslurm = { partition = "p", nodes = 2, time = "90 min" }\n')
+    assert list(study.machines) == ["a", "c1", "c2"]
+    given = study.machines["c1"].slurm
+    assert given is not None and given == study.machines["c2"].slurm
+    assert (given.partition, given.time_s, given.wait_s, given.exclusive) == ("p", 5400.0, 3600.0, True)
+    assert study.machines["c1"].words == "Slurm, partition p"
+
+
 # --- mistakes --------------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +196,22 @@ def test_a_table_places_nodes_the_same_way_in_all_rounds() -> None:
         ('[machines.a]\nssh = "a;b"\n', "machines.a.ssh: 'a;b' is not allowed"),
         ('[machines.a]\nssh = "a"\ndirectory = "x"\n', "machines.a.directory: 'x' is not allowed"),
         ("[machines.a]\n", "machines.a.ssh: is missing"),
+        (A.rstrip() + "\n" + 'slurm = { time = "1 h" }\n', "machines.a: has both `ssh` and `slurm`"),
+        ("[machines.a]\nslurm = { nodes = 2 }\n", "machines.a.slurm.time: is missing"),
+        ('[machines.a]\nslurm = { time = "30 s" }\n', "machines.a.slurm.time: "),
+        ('[machines.a]\nslurm = { time = "1 h", nodes = 0 }\n', "machines.a.slurm.nodes: "),
+        ('[machines.a]\nslurm = { time = "1 h", partition = "-p x" }\n', "machines.a.slurm.partition: "),
+        ('[machines.a]\nslurm = { time = "1 h", options = ["-p x"] }\n', "machines.a.slurm.options"),
+        ('[machines.a]\nslurm = { time = "1 h", options = ["--uid=0"] }\n', "machines.a.slurm.options: --uid is set"),
+        ('[machines.a]\naddress = "10.0.0.1"\nslurm = { time = "1 h" }\n', "machines.a.address: nodes of Slurm"),
+        (
+            '[machines.a]\nslurm = { time = "1 h" }\n[machines.a1]\nssh = "b"\n',
+            "machines.a1: a node of Slurm has the same name",
+        ),
+        (
+            '[machines.a]\nslurm = { time = "1 h", nodes = 3 }\n[nodes]\nplace = "spread"\n',
+            "nodes.place: clusters with nodes on several machines are not run on nodes of Slurm",
+        ),
         (
             '[machines.a]\nssh = "a"\n[machines.a-b]\nssh = "b"\n[environments.b-c]\nprovider = "host"\n'
             '[environments.c]\nprovider = "host"\n',

@@ -1,0 +1,236 @@
+"""A real Slurm with two nodes: a campaign on one allocation, what Slurm refuses, and the bad days."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.slurm_lab import Slurm, slurm
+from vtax.model.cluster import Image
+from vtax.model.trial import Status
+from vtax.store import Campaign
+
+pytestmark = [pytest.mark.integration, pytest.mark.long]
+
+STUDY = """\
+name = "two"
+seed = 1
+rounds = {rounds}
+baseline = "host"
+interleave = "cell"
+[environments.host]
+provider = "host"
+[environments.bridged]
+provider = "host"
+network = "bridge"
+[nodes]
+workers = 1
+cpus = 1
+memory = "512 MiB"
+[[benchmarks]]
+name = "sysbench-cpu"
+nodes = ["worker1"]
+time_s = {seconds}
+[machines.cluster]
+directory = "{directory}"
+slurm = {{ {slurm} }}
+"""
+TWO = 'nodes = 2, time = "10 min"'
+WAIT_S = 180.0
+
+
+@pytest.fixture(scope="module")
+def cluster(cache: Path, image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    images = Path(image.directory).parent.parent
+    with slurm(cache, images, tmp_path_factory.mktemp("slurm")) as made:
+        yield made
+
+
+class User:
+    """A user of vtax on the machine that has Slurm's commands."""
+
+    def __init__(self, cluster: Slurm, images: Path, place: Path, state: Path) -> None:
+        self.cluster, self.images, self.place = cluster, images, place
+        self.environment = {
+            **cluster.machines.environment,
+            "XDG_STATE_HOME": str(state),
+            "XDG_CACHE_HOME": str(images.parents[1]),
+        }
+        self.campaign = place / "campaign"
+        self.started: subprocess.Popen[bytes] | None = None
+
+    def study(self, asked: str = TWO, rounds: int = 1, seconds: int = 1) -> str:
+        path = self.place / "study.toml"
+        path.write_text(STUDY.format(rounds=rounds, seconds=seconds, directory=self.images.parent, slurm=asked))
+        return str(path)
+
+    def vtax(self, *words: str, code: int = 0) -> str:
+        """What vtax prints."""
+        made = subprocess.run(
+            (sys.executable, "-m", "vtax", *words),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            cwd=self.place,
+        )
+        said = made.stdout + made.stderr
+        assert made.returncode == code, said + self.cluster.logs()
+        return said
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        with (self.place / "log").open("wb") as log:
+            self.started = subprocess.Popen(
+                (sys.executable, "-m", "vtax", *words),
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd=self.place,
+                start_new_session=True,
+            )
+        return self.started
+
+    def log(self) -> str:
+        return (self.place / "log").read_text()
+
+    def wait(self, what: Callable[[], object]) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not what():
+            assert time.monotonic() < deadline, self.log() + self.cluster.logs()
+            time.sleep(0.1)
+
+    def running_trial(self) -> bool:
+        """Whether a trial runs on a node."""
+        nodes = (self.cluster.machines.machines[name] for name in ("c1", "c2"))
+        return any("sysbench" in line for node in nodes for line in node.processes())
+
+    def statuses(self) -> dict[str, Status]:
+        return {one.id: one.status for one in Campaign.open(self.campaign).trials(texts=False)}
+
+    def assert_nothing_is_left(self) -> None:
+        self.wait(lambda: not self.cluster.jobs())
+        self.wait(lambda: not self.processes())
+
+    def processes(self) -> list[str]:
+        """What runs on the nodes besides what always does."""
+        nodes = (self.cluster.machines.machines[name] for name in ("c1", "c2"))
+        return [line for node in nodes for line in node.processes() if not daemon(line)]
+
+
+def daemon(line: str) -> bool:
+    return any(line.startswith(name) for name in ("munged", "slurmd", "slurmctld", "/usr/sbin/slurm"))
+
+
+@pytest.fixture
+def user(cluster: Slurm, image: Image, tmp_path: Path, state: Path) -> Iterator[User]:
+    cluster.wait_idle()
+    made = User(cluster, Path(image.directory).parent.parent, tmp_path, state)
+    yield made
+    if made.started is not None:
+        made.started.kill()
+        made.started.wait()
+    cluster.controller("scancel", "--user=root")
+
+
+def test_a_study_on_two_nodes(user: User) -> None:
+    said = user.vtax("run", user.study(rounds=2), "-o", str(user.campaign))
+    assert "report:" in said and "has c1 c2" in said
+    assert user.statuses() == {
+        f"r00{number}-cluster{node}-{name}/sysbench-cpu.worker1.1": Status.OK
+        for number in (1, 2)
+        for node in (1, 2)
+        for name in ("host", "bridged")
+    }
+    campaign = Campaign.open(user.campaign)
+    assert {cell.host_facts["slurm_job"]["node"] for cell in campaign.cells()} == {"c1", "c2"}
+    assert len({cell.host_facts["slurm"]["job"] for cell in campaign.cells()}) == 1
+    user.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ('partition = "nope", time = "10 min"', "Slurm has no partition 'nope'"),
+        ('nodes = 3, time = "10 min"', "partition idle gives 2 at most"),
+        ('time = "3 h"', "partition idle has a limit of 2 h"),
+        ('time = "10 min", account = "nope"', "account 'nope' does not exist"),
+        ('partition = "closed", time = "1 min"', "partition closed is DOWN"),
+        ('time = "10 min", options = ["--constraint=nope"]', "Invalid feature specification"),
+    ],
+)
+def test_what_slurm_cannot_give_is_refused_before_anything_is_submitted(user: User, asked: str, expected: str) -> None:
+    before = user.cluster.controller("scontrol", "show", "config")
+    assert expected in user.vtax("plan", user.study(asked), code=2)
+    assert user.cluster.jobs() == []
+    assert next_job(before) == next_job(user.cluster.controller("scontrol", "show", "config"))
+
+
+def next_job(config: str) -> str:
+    """The number that the next job will have."""
+    return next(line for line in config.splitlines() if line.startswith("NEXT_JOB_ID"))
+
+
+def test_a_job_that_is_cancelled_ends_the_round_and_the_next_one_goes_on(user: User) -> None:
+    running = user.start("run", user.study(rounds=2, seconds=6), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    user.cluster.controller("scancel", user.cluster.jobs()[0].split()[0])
+    assert running.wait(WAIT_S) == 3
+    assert "ended: it was cancelled" in user.log() and f"--resume {user.campaign}" in user.log()
+    assert Status.FAILED in user.statuses().values()
+    user.assert_nothing_is_left()
+    user.vtax("run", "--resume", str(user.campaign), code=4)
+    found = user.statuses()
+    assert {status for name, status in found.items() if name.startswith("r002")} == {Status.OK}
+    jobs = {cell.host_facts["slurm"]["job"] for cell in Campaign.open(user.campaign).cells() if cell.host_facts}
+    assert len(jobs) == 2
+
+
+def test_the_time_limit_ends_it_likewise(user: User) -> None:
+    """The least limit is a minute."""
+    running = user.start("run", user.study('time = "1 min"', 4, 30), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    assert running.wait(WAIT_S) == 3
+    assert "its time limit was reached" in user.log()
+    user.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_vtax_that_ends_gives_the_nodes_back(user: User, number: signal.Signals, code: int) -> None:
+    running = user.start("run", user.study(seconds=30), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    running.send_signal(number)
+    assert running.wait(WAIT_S) == code
+    user.assert_nothing_is_left()
+    assert "nothing is left behind" in user.vtax("clean", "--machines", user.study())
+
+
+def test_a_job_that_waits_is_shown_and_given_up(user: User) -> None:
+    user.cluster.controller("scontrol", "update", "nodename=c2", "state=drain", "reason=test")
+    try:
+        said = user.vtax("plan", user.study(f'{TWO}, wait = "8 s"'), code=3)
+        assert "PENDING" in said and "did not start within 8 s" in said
+        assert user.cluster.jobs() == []
+    finally:
+        user.cluster.controller("scontrol", "update", "nodename=c2", "state=resume")
+
+
+def test_a_job_whose_holder_was_killed_too_is_cancelled_by_clean(user: User) -> None:
+    running = user.start("run", user.study(seconds=60), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    other = subprocess.run(
+        ("sbatch", "--parsable", "--time=1", "--job-name=vtax-mine", "--hold", "--wrap=true"),
+        env=user.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    running.kill()
+    running.wait()
+    user.vtax("clean", "--machines", user.study())
+    user.wait(lambda: [line.split()[0] for line in user.cluster.jobs()] == [other])
