@@ -28,7 +28,8 @@ test-chaos:
 # What `make test` has no time for: machines that freeze or are cut off, with a Docker daemon each.
 test-machines:
 	@scripts/bootstrap test
-	@.venv/bin/pytest -q tests/integration/test_machines.py tests/integration/test_machines_long.py
+	@.venv/bin/pytest -q tests/integration/test_machines.py tests/integration/test_spread.py \
+	  tests/integration/test_machines_long.py tests/integration/test_spread_long.py
 
 test-virtualbox:
 	@scripts/bootstrap test

@@ -9,6 +9,7 @@
     │   ├── ImageError             3    the root file system cannot be built or used
     │   ├── MachineLost            3    a machine of the study no longer answers
     │   └── StoreError             3    the campaign directory cannot be written
+    ├── MachineInUse               3    another campaign holds a machine of the study
     ├── MachineGone                3    it did not come back, and clusters on several machines need all of them
     ├── ProvisionError             3    a cluster did not become ready
     │   ├── NotMatched             3    it became ready, but not as the plan says
@@ -27,6 +28,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+LONGEST_MESSAGE, LONGEST_HINT = 400, 4000  # characters of a mistake; a hint lists what is allowed
 
 
 class VtaxError(Exception):
@@ -62,7 +65,14 @@ class Mistake:
     hint: str = ""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+        message, hint = _shortened(self.message, LONGEST_MESSAGE), _shortened(self.hint, LONGEST_HINT)
+        return f"{_shortened(self.path, LONGEST_MESSAGE)}: {message}" + (f" ({hint})" if hint else "")
+
+
+def _shortened(text: str, longest: int) -> str:
+    """A text that may contain a value of any length."""
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"
 
 
 class StudyError(UsageError):
@@ -100,6 +110,12 @@ class MachineLost(EnvironmentMissing):
 
 class MachineGone(VtaxError):
     """A machine that no cluster can do without did not come back: the campaign waits for `--resume`."""
+
+    exit_code = 3
+
+
+class MachineInUse(VtaxError):
+    """Another campaign holds a machine: this one cannot begin."""
 
     exit_code = 3
 

@@ -145,6 +145,12 @@ def format_quantity(value: float, unit: str, digits: int = 4) -> str:
     return f"{format_number(value / factor, digits)} {scaled}".rstrip()
 
 
+def signed_quantity(value: float, unit: str) -> str:
+    """A difference with its scaled unit: `+1.2 ms`, `-0.02`."""
+    factor, scaled = scale_of(abs(value), unit)
+    return f"{value / factor:+.3g} {scaled}".rstrip()
+
+
 def format_looks(looks: Sequence[int]) -> str:
     """The rounds after which a campaign is analysed: `6, 10, 16 rounds`, `every round from 6 to 60`."""
     if len(looks) > 2 and list(looks) == list(range(looks[0], looks[-1] + 1)):

@@ -136,10 +136,10 @@ class FakeVisit:
         )
         return result.model_copy(update={"stopped": watch()})
 
-    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, tuple[str, ...]]:
+    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, Mapping[str, str]]:
         after = self._asked()
         read = {name: self._told(("cat", name)) for name in self.errand.files}
-        found = tuple(name for name, result in read.items() if result.exit_code == 0)
+        found = {name: "" for name, result in read.items() if result.exit_code == 0}
         for name in found:
             places[name].write_text(read[name].stdout)
         return after, found
@@ -376,6 +376,7 @@ class FakeProvider:
         self.odd = ""  # what it warns of, though it works
         self.slow = 1.0
         self.emulated = False
+        self.machine_lost = ""  # which of its machines
         self.before_create = before_create
         self.prepared: list[str] = []  # environments
         self.broken_preparation = ""
@@ -413,6 +414,9 @@ class FakeProvider:
 
     def workload_problems(self, spec: EnvironmentSpec) -> tuple[Problem, ...]:
         return ()
+
+    def lost(self) -> str:
+        return self.machine_lost
 
     def machine_ticks(self) -> Mapping[str, float]:
         return {}

@@ -19,8 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from integration.namespaces import new_name
+
 CONFIG = """\
 Port 22
+Port 2222
 HostKey /etc/ssh/lab_key
 AuthorizedKeysFile /etc/ssh/lab_authorized
 PermitRootLogin prohibit-password
@@ -150,7 +153,7 @@ class Lab:
 def lab(names: Sequence[str], tree: Path, images: Path, place: Path, services: str = "") -> Iterator[Lab]:
     """Machines of these names, until the end. `tree` is the root file system below them; `services` are commands of a
     shell that start what else they serve."""
-    made = Lab(place, f"vtaxlab{secrets.token_hex(3)}")
+    made = Lab(place, new_name("lab"))
     with contextlib.ExitStack() as stack:
         _keys(place)
         run("ip", "netns", "add", made.namespace)

@@ -19,7 +19,10 @@ from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
-DOCKER = "docker.io,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,libffi8"  # of Python too
+DOCKER = (
+    "docker.io,docker-cli,iptables,openssh-server,openssh-client,iproute2,procps,ca-certificates,"
+    "libffi8"  # of Python, where it is not the system's own
+)
 DAEMON = "(dockerd --iptables=false >/run/dockerd.log 2>&1 &) &&"
 
 
@@ -58,10 +61,10 @@ def test_a_machine_that_freezes_for_a_while_loses_one_trial(user: User) -> None:
 def test_a_machine_whose_packets_are_dropped_loses_one_trial(user: User) -> None:
     process = user.start("run", str(user.study(seconds=5)), "-o", str(user.campaign))
     user.wait(lambda: running(user))
-    port = ("ip", "-n", user.machines.namespace, "link", "set", "to-a")
-    run(*port, "down")
+    drop = ("ip", "netns", "exec", user.machines.machines["a"].namespace, "iptables", "-{}", "INPUT", "-j", "DROP")
+    run(*(word.format("A") for word in drop))
     time.sleep(60)
-    run(*port, "up")
+    run(*(word.format("D") for word in drop))
     assert process.wait(timeout=240) == 4, (user.place / "log").read_text()
     assert len(user.statuses()) == 4 and len(lost(user)) == 1
     assert user.machines.machines["a"].processes() == []
@@ -115,8 +118,9 @@ def test_host_and_docker_on_two_machines_with_a_daemon_each(
             user.wait(Path(f"/proc/{machine.sshd}/root/run/docker.sock").exists)
         study = user.study(rounds=1)
         text = study.read_text().replace('provider = "host"\nnetwork = "bridge"', 'provider = "docker"')
-        study.write_text(text.replace("[environments.bridged]", "[environments.docker]"))
+        flat = '[environments.flat]\nprovider = "docker"\nnetwork = "host"\n[nodes]'  # in the machine's own network
+        study.write_text(text.replace("[environments.bridged]", "[environments.docker]").replace("[nodes]", flat))
         user.vtax("doctor", "--machines", str(study))
         user.vtax("run", str(study), "-o", str(user.campaign))
-        assert lost(user) == [] and len(user.statuses()) == 4
+        assert lost(user) == [] and len(user.statuses()) == 6
         assert user.vtax("clean", "--machines", str(study), "--check").startswith("nothing is left behind")

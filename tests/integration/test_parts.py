@@ -29,6 +29,7 @@ from vtax.transport.process import run
 
 from . import part
 from .conftest import own
+from .namespaces import new_name
 from .test_clusters import shape_for, spec_for
 
 pytestmark = pytest.mark.integration
@@ -50,7 +51,7 @@ class Wired:
         self.labels = {
             name: own(f"parts {name}") for name in self.names
         }  # not one: both are in the same control groups
-        self.namespaces = {name: f"m-{label}" for name, label in self.labels.items()}
+        self.namespaces = {name: new_name(name) for name in self.names}
         self.runtime = {name: places.runtime.parent / name for name in self.names}
         self.links: dict[str, Link] = {}
 
@@ -183,7 +184,7 @@ def test_a_cluster_of_two_parts_is_verified_like_any_other(wired: Wired, places:
         assert "packets of 1350 bytes cross unfragmented: master to worker2, worker1 to worker2, worker2 to" in said
         assert "/shared is not shared between machines, and nothing uses it" in said
         assert {one.node: mtu_of(one.values) for one in facts} == dict.fromkeys(("master", "worker1", "worker2"), 1350)
-        assert cluster.facts["worker2"]["machine"] == "right"
+        assert cluster.facts["worker2"]["on_machine"] == "right"
         assert cluster.facts["worker2"]["uplink"]["mtu"] == WIRE_MTU
         too_large = cluster.node("master").transport.run(
             ("ping", "-c", "1", "-W", "1", "-M", "do", "-s", str(INSIDE_MTU - 27), "worker2"), timeout_s=10

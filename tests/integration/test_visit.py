@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,28 @@ def test_what_is_asked_surrounds_the_command_and_leaves_no_trace_in_it(tmp_path:
     assert one.process.returncode == 0
 
 
+def test_what_is_asked_is_read_within_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where this process waits for a CPU after it has asked, as on a busy machine."""
+    talk, go = process.talk, Visit._go
+
+    def slow_talk(*words: Any) -> Any:
+        started = talk(*words)
+        time.sleep(0.3)
+        return started
+
+    def slow_go(one: Visit) -> None:
+        go(one)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(process, "talk", slow_talk)
+    monkeypatch.setattr(Visit, "_go", slow_go)
+    one = visit(tmp_path, "true", asked="date +%s.%N")
+    one.run()
+    after, _ = one.leave({})
+    for asked in (one.before, after):
+        assert asked.started <= float(asked.text) <= asked.started + asked.elapsed_s
+
+
 def test_output_is_kept_byte_by_byte_without_an_added_line_end(tmp_path: Path) -> None:
     content = bytes(range(256)) * 5000 + b"\nvtax-"
     (tmp_path / "content").write_bytes(content)
@@ -59,9 +82,21 @@ def test_files_are_removed_before_and_fetched_after(tmp_path: Path) -> None:
     one = visit(tmp_path, "sh", "-c", "printf 'a\\n\\n\\0b' >'new file'", files=("old", "new file"))
     one.run()
     _, found = one.leave({"old": tmp_path / "kept.old", "new file": tmp_path / "kept.new"})
-    assert found == ("new file",)
+    assert found == {"new file": ""}
     assert (tmp_path / "kept.new").read_bytes() == b"a\n\n\0b"
     assert not (tmp_path / "kept.old").exists()
+
+
+def test_files_that_cannot_be_kept_have_a_reason_and_the_others_are_fetched(tmp_path: Path) -> None:
+    """A pipe would be read for ever, and a file of gigabytes would fill the disk; the last one is what others need."""
+    script = f"mkfifo pipe; mkdir folder; truncate -s {OUTPUT_BYTES + 1} huge; ln -s usage link; echo 1 >usage"
+    names = ("pipe", "folder", "huge", "link", "none", "usage")
+    one = visit(tmp_path, "sh", "-c", script, files=names)
+    one.run()
+    _, found = one.leave({name: tmp_path / f"kept.{name}" for name in names})
+    special = "it is no regular file"
+    assert found == {"pipe": special, "folder": special, "huge": "it has more than 64 MiB", "link": "", "usage": ""}
+    assert sorted(path.name for path in tmp_path.glob("kept.*")) == ["kept.link", "kept.usage"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +114,7 @@ def test_a_command_that_prints_without_end_is_ended_at_the_limit(tmp_path: Path)
         one = visit(tmp_path, "sh", "-c", f"yes 'a line of a text'{redirected}")
         result = one.run()
         assert (result.stopped, result.timed_out) == ("it printed more than 64 MiB", False)
-        assert one.leave({})[1] == ()
+        assert one.leave({})[1] == {}
         assert (tmp_path / stream).stat().st_size == process.KEPT_BYTES
         assert one.process.poll() is not None
 

@@ -1,6 +1,7 @@
 """A study's own image on the nodes of every provider: entered as another user, written to, gone with the cluster.
 
-The image is made by hand and holds one static program and nothing else: no shell, no library, no package.
+The image is made by hand and holds one program and nothing else: no shell, no package. It is linked with musl, whose
+loader is beside it as in images of Alpine; its copy is static and needs nothing at all.
 """
 
 from __future__ import annotations
@@ -79,9 +80,14 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Workload:
     place.chmod(0o700)
     source = place.with_name("app.c")
     source.write_text(APP)
-    subprocess.run(["gcc", "-static", "-O1", "-o", str(root / "bin/app"), str(source)], check=True, timeout=60)
+    for name, how in (("app", ()), ("elevated", ("-static",))):
+        made = ("musl-gcc", *how, "-O1", "-o", str(root / "bin" / name), str(source))
+        subprocess.run(made, check=True, timeout=60)
+    (root / "lib").mkdir()
+    (loader,) = Path("/lib").glob("ld-musl-*.so.1")
+    shutil.copyfile(loader, root / "lib" / loader.name)
+    (root / "lib" / loader.name).chmod(0o755)
     (root / "bin/same").hardlink_to(root / "bin/app")
-    shutil.copyfile(root / "bin/app", root / "bin/elevated")
     (root / "bin/elevated").chmod(0o4711)
     (root / "tmp").chmod(0o1777)
     os.chown(root / "data", 1234, 1234)
@@ -93,7 +99,7 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Workload:
         digest=DIGEST,
         directory=str(place),
         architecture="amd64",
-        libc="none",
+        libc="musl",
         size_bytes=sum(path.stat().st_size for path in root.rglob("*") if path.is_file()),
     )
     (place / "workload.json").write_text(found.model_dump_json())
@@ -136,6 +142,7 @@ def test_an_image_with_one_program_on_every_node(
     cluster, node = ready.cluster, "worker1"
     assert in_image(cluster, node).stdout == "1234 1234 /data\n"
     assert in_image(cluster, node, "same", "id", user="0:0").stdout == "0 0 /data\n"
+    assert in_image(cluster, node, "elevated", "id", user="0:0").stdout == "0 0 /data\n", "static"
     assert in_image(cluster, node, "app", "put", "/data/kept", "text\n").exit_code == 0
     assert in_image(cluster, node, "app", "cat", "/data/kept").stdout == "text\n"
     assert in_image(cluster, "master", "app", "cat", "/data/kept").exit_code == 1, "every node has its own layer"
@@ -165,7 +172,7 @@ def checked(ready: Ready, workload: Workload) -> None:
     assert line.startswith(f"/workload is the image oci:by-hand, sha256 {DIGEST[:12]}, on all {len(ready.facts)} nodes")
     for one in ready.facts:
         values = one.values
-        assert (values["workload_digest"], values["workload_libc"]) == (workload.digest, "none")
+        assert (values["workload_digest"], values["workload_libc"]) == (workload.digest, "musl")
         assert values["workload_filesystem"] == "overlay"
         assert values["workload_layer"] == "ext4"
 

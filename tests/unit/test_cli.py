@@ -92,6 +92,13 @@ def commands(group: Any = None, path: tuple[str, ...] = ()) -> list[tuple[str, .
 # --- help and version ----------------------------------------------------------------------------------------------
 
 
+def test_an_option_of_measure_without_a_value_is_not_one_left_out(run: Run) -> None:
+    """Such as "$IMAGE" of a shell in which it is not set."""
+    for option, said in (("--image", "--image is empty"), ("--in", "--in names no environment")):
+        code, _, err = run("measure", option, "", "--", "true")
+        assert (code, said in err) == (2, True)
+
+
 def test_all_commands_are_there() -> None:
     top = {path[0] for path in commands() if path}
     assert top == {

@@ -2,6 +2,9 @@
 
 The lines are made from each pattern's own letters: one of them repeated, all of them repeated, and each of its
 repetitions going on for ever behind what the pattern wants before it. A short line shows whether a pattern may be slow.
+
+Patterns are found in the values of modules, in the objects there that are vtax's own (tools, readers, prefixes: all
+that a plug-in could bring), in calls of `re`, and where they are made of others when they are first used.
 """
 
 from __future__ import annotations
@@ -22,7 +25,12 @@ from typing import Any
 import pytest
 
 import vtax
+from vtax.importing import prefixes
+from vtax.importing.prefixes import Prefix
+from vtax.tools import log_formats
+from vtax.tools.commands import prompt
 
+DEEPEST = 3  # objects in objects
 SHORT, LONG, LIMIT_S = 20_000, 1_000_000, 1.0
 SUSPICIOUS_S = 0.01  # of a short line; a pattern whose time grows with the text needs a tenth of that
 CALLS = ("compile", "match", "search", "fullmatch", "findall", "finditer", "sub", "split")
@@ -37,17 +45,34 @@ KINDS = {
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 
 
-def patterns_in(content: object) -> Iterator[re.Pattern[str]]:
-    """Compiled patterns in a value of a module."""
+def patterns_in(content: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
+    """Compiled patterns in a value of a module, and in what it consists of."""
     if isinstance(content, re.Pattern):
         if isinstance(content.pattern, str):
             yield content
     elif isinstance(content, Mapping):
         for pair in content.items():
-            yield from patterns_in(pair)
+            yield from patterns_in(pair, depth)
     elif isinstance(content, (tuple, list, set, frozenset)):
         for one in content:
-            yield from patterns_in(one)
+            yield from patterns_in(one, depth)
+    elif depth < DEEPEST and (content if isinstance(content, type) else type(content)).__module__.startswith("vtax."):
+        yield from patterns_in(tuple(attributes(content)), depth + 1)
+
+
+def attributes(content: object) -> Iterator[object]:
+    """The values of an object and of its class."""
+    own = content if isinstance(content, type) else type(content)
+    yield from vars(own).values()
+    if not isinstance(content, type):
+        yield from getattr(content, "__dict__", {}).values()
+
+
+def made_when_used() -> Iterator[re.Pattern[str]]:
+    """Patterns that functions make of the texts and names that tools give."""
+    yield prompt()
+    for known in log_formats().values():
+        yield from (re.compile(text) for text in known.unread)
 
 
 def written_in(source: str) -> Iterator[re.Pattern[str]]:
@@ -62,7 +87,7 @@ def written_in(source: str) -> Iterator[re.Pattern[str]]:
 
 def every_pattern() -> dict[tuple[str, int], str]:
     """Pattern and flags -> where it is."""
-    found: dict[tuple[str, int], str] = {}
+    found = {(one.pattern, one.flags): "made when it is used" for one in made_when_used()}
     for module in pkgutil.walk_packages(vtax.__path__, "vtax."):
         if not module.name.endswith("__main__"):
             loaded = importlib.import_module(module.name)
@@ -74,6 +99,8 @@ def every_pattern() -> dict[tuple[str, int], str]:
     return found
 
 
+# These are matched where a line begins, and not sought in it.
+PREFIXES = {(one.pattern.pattern, one.pattern.flags) for one in prefixes.KINDS if isinstance(one, Prefix)}
 PATTERNS = every_pattern()
 
 
@@ -149,7 +176,7 @@ class TooSlow(Exception):
 
 
 def seconds(pattern: re.Pattern[str], line: str) -> float:
-    """Of processor time, to look for a pattern everywhere in a line."""
+    """Of processor time, to look for a pattern everywhere in a line; only at its beginning, where it is used so."""
 
     def stop(*_: object) -> None:
         raise TooSlow
@@ -158,8 +185,11 @@ def seconds(pattern: re.Pattern[str], line: str) -> float:
     began = time.process_time()
     try:
         signal.setitimer(signal.ITIMER_PROF, 2 * LIMIT_S)
-        for _ in pattern.finditer(line):
-            pass
+        if (pattern.pattern, pattern.flags) in PREFIXES:
+            pattern.match(line)
+        else:
+            for _ in pattern.finditer(line):
+                pass
     except TooSlow:
         pass
     finally:
@@ -180,7 +210,15 @@ def slow_line(pattern: str, flags: int) -> str:
 
 
 def test_there_are_patterns() -> None:
-    assert len(PATTERNS) > 150
+    assert len(PATTERNS) > 450
+    assert PATTERNS.keys() > PREFIXES
+    assert len(PREFIXES) > 15
+
+
+def test_a_pattern_in_an_object_is_found() -> None:
+    """As the readers and prefixes of a tool keep theirs."""
+    kept = Prefix("name", re.compile("kept"))
+    assert list(patterns_in({"one": (kept,)})) == [kept.pattern]
 
 
 @pytest.mark.parametrize("pattern", [r"(\w+)=1", r"^\s*(1?)\s*\s*$", r"a.*b.*c"])

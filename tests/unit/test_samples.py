@@ -102,6 +102,12 @@ def test_an_output_without_anything_like_it_shows_its_last_lines(tmp_path: Path)
     assert shown[-3:] == ["      3 | 2", "      4 | 3", "      5 | 4"]
 
 
+def test_an_output_that_nothing_is_read_from_does_not_fit(tmp_path: Path) -> None:
+    entries = try_samples(study(STUDY + SECOND), [f"disk/stderr={file(tmp_path, 'tps = 5')}"])
+    assert not fits(entries)
+    assert "no metric of disk is read from it; they are read from out.json" in "\n".join(lines_of(entries))
+
+
 def test_patterns_of_success_are_tried_too(tmp_path: Path) -> None:
     refused = lines(tmp_path, GOOD + "FATAL: out of memory\n")
     assert "no number: stdout: success.refuse: FATAL is there, so this run has failed" in refused

@@ -23,6 +23,15 @@ CLAUSE = re.compile(r"^\| (?P<clause>[^|]+) \| (?P<tests>`(?:unit|integration|co
 TEST = re.compile(r"`(\w+(?:/\w+)*\.py)::(\w+)`")
 CODE = ("pickle", "marshal", "shelve", "code")  # what they read may be code
 OWN_PIPES = ("importing/workers.py",)  # between vtax and processes that it started
+READING = ("analysis", "audit", "evidence", "export", "figures", "publishing", "report", "store", "tools")
+OPENING = ("open", "read_text", "read_bytes", "write_text", "write_bytes", "touch")
+OWN_FILES = {  # opened by name although they are in what reads campaigns: vtax's own, or in the user's cache
+    "analysis/sequential/group_sequential.py",
+    "figures/drawings.py",
+    "figures/render.py",
+    "publishing/pdf.py",
+    "report/formats/html.py",
+}
 EXCUSED = ("skip", "skipif", "xfail")
 
 
@@ -101,6 +110,18 @@ def test_programs_are_started_by_one_module_and_never_by_a_shell() -> None:
     assert starting == {"transport/process.py"}
     assert replacing == {"cli/cluster.py", "providers/qemu/confined.py", "providers/qemu/tap.py"}
     assert forbidden == []
+
+
+def test_what_reads_campaigns_opens_files_by_one_module() -> None:
+    """By vtax.files, which follows no link, waits for no pipe and has a limit; `Campaign.open` opens no file itself."""
+    found = set()
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            if name.partition("/")[0] in READING and isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if called.rpartition(".")[2] in OPENING and called not in ("Campaign.open", "cls.open", "files.open"):
+                    found.add(name)
+    assert found == OWN_FILES
 
 
 @pytest.mark.parametrize("uid", [0, 1000])

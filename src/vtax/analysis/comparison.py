@@ -222,7 +222,7 @@ def _verdict(one: Pair, claim: Claim | None, around: ComparisonContext) -> tuple
     if found is None:
         return Verdict.DATA_ONLY, f"{Verdict.DATA_ONLY}: {_no_pairs_text(one, around.numbers.context)}"
     if not one.has_ratio:
-        return Verdict.DIFFERENCE_ONLY, f"{Verdict.DIFFERENCE_ONLY}: {verdict.difference_text(found)}"
+        return Verdict.DIFFERENCE_ONLY, f"{Verdict.DIFFERENCE_ONLY}: {verdict.difference_text(found, one.level.unit)}"
     word = verdict.few_rounds_verdict(found) or (claim.verdict if claim is not None else Verdict.INCONCLUSIVE)
     sentence = verdict.sentence_of(word, found, study.margin)
     differ = one.spread is not None and one.spread.differ

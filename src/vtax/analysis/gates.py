@@ -135,9 +135,10 @@ def check_gates(gates: Sequence[Gate], study: Study, declared: Declared, *, base
             _refuse(gate, "benchmark entry", gate.label, known)
         if gate.label and gate.metric not in known[gate.label]:
             _refuse(gate, f"metric of {gate.label}", gate.metric, known[gate.label])
-        if gate.label and not known[gate.label][gate.metric].kind.has_ratio:
+        kind = known[gate.label][gate.metric].kind if gate.label else None
+        if kind is not None and not kind.has_ratio:
             raise UsageError(
-                f"--fail-on {gate.text!r}: {gate.metric} is a proportion, which has no ratio",
+                f"--fail-on {gate.text!r}: {gate.metric} is {kind.with_article}, which has no ratio",
                 remedy="gates are for rates, times and ratios",
             )
 

@@ -61,7 +61,7 @@ def _comparison(
     if block is not None:
         word, sentence = Verdict.NOT_COMPARABLE, f"{Verdict.NOT_COMPARABLE}: {block.message}"
     else:
-        word, size = Verdict.DIFFERENCE_ONLY, difference_text(found)
+        word, size = Verdict.DIFFERENCE_ONLY, difference_text(found, level.unit)
         if level.kind.has_ratio:
             word = Verdict.PILOT if found.n >= PILOT_FROM else Verdict.DATA_ONLY
             size = signed(math.exp(difference), None)

@@ -12,6 +12,7 @@ from vtax.model.finding import Finding, Severity
 from vtax.model.metric import SeriesRecord
 from vtax.model.plan import Plan
 from vtax.model.study import Equivalence, Study
+from vtax.units import scale_of
 from vtax.wording import listed, plural
 
 CAVEATS = {"T04": "software emulation, not virtualization"}
@@ -103,10 +104,12 @@ def sentence_of(word: Verdict, found: Effect, margin: float) -> str:
     return f"{word} ({rounds}): {change}"
 
 
-def difference_text(found: Effect) -> str:
-    """The difference of a proportion, which has no ratio."""
-    bounds = "" if found.low is None or found.high is None else f" [{found.low:+.3g}, {found.high:+.3g}]"
-    return f"{found.theta:+.3g}{bounds}"
+def difference_text(found: Effect, unit: str) -> str:
+    """The difference of a proportion or an amount, which have no ratio: `+1.2 [0.9, 1.5] ms`."""
+    known = [found.theta] if found.low is None or found.high is None else [found.theta, found.low, found.high]
+    factor, scaled = scale_of(max(map(abs, known)), unit)
+    theta, *bounds = (f"{value / factor:+.3g}" for value in known)
+    return " ".join(filter(None, (theta, f"[{', '.join(bounds)}]" if bounds else "", scaled)))
 
 
 def machines_text(

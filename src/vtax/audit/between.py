@@ -48,8 +48,8 @@ def between(evidence: Evidence) -> Iterator[Result]:
     kinds: dict[str, dict[tuple[str, int], None]] = {}
     for environment in evidence.environments:
         for _, values in observed(evidence, environment):
-            if "uplink" in values and "between_machines" in values:
-                uplinks[str(values["machine"])] = values["uplink"]
+            if {"on_machine", "uplink", "between_machines"} <= values.keys():
+                uplinks[str(values["on_machine"])] = values["uplink"]
                 kind = (str(values["between_machines"]), int(values["between_machines_mtu"]))
                 kinds.setdefault(environment, {})[kind] = None
     yield from ends(uplinks)

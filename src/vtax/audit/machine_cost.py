@@ -27,7 +27,7 @@ LARGE = 0.1  # of what the machine spent during a run
     remedy="stop what else runs, or take the machine's CPU time as an upper bound; nothing is subtracted",
     source="the CPU time of the machine while a new cluster settles and nothing of vtax runs, next to that while the "
     "measured commands run",
-    applies=lambda evidence: "" if any(one.step_counters for one in evidence.trials) else "no run counted its cost",
+    applies=lambda evidence: not_counted(evidence),
     note="what an idle cluster itself needs, such as a guest's timers, is part of this background too",
 )
 def background(evidence: Evidence) -> Iterator[Result]:
@@ -48,6 +48,13 @@ def background(evidence: Evidence) -> Iterator[Result]:
                 yield Failed(said, environment, label, metrics=tuple(sorted(MACHINE_METRICS)))
             else:
                 yield said
+
+
+def not_counted(evidence: Evidence) -> str:
+    """Why runs have no cost to this machine; "" when they have."""
+    if elsewhere := [name for name in evidence.environments if evidence.capabilities(name).existing]:
+        return f"the nodes of {elsewhere[0]} are elsewhere, so no entry has such metrics"
+    return "" if any(one.step_counters for one in evidence.trials) else "no run counted its cost"
 
 
 def idle_cpus(cell: CellRecord) -> float | None:

@@ -325,16 +325,31 @@ def confounded(evidence: Evidence) -> Iterator[Result]:
         spread = planned is not None and bool(planned.placement)
         if known and (spread or evidence.capabilities(cell.environment).shares_machine):
             machines.setdefault(cell.environment, set()).add(shown(known))
-    for environment in (name for name in evidence.environments if name not in machines):
+    existing = [name for name in evidence.environments if evidence.capabilities(name).existing]
+    for environment in (name for name in evidence.environments if name not in (*machines, *existing)):
         yield Undecided(f"{environment}: not recorded: the machine that its nodes ran on", environment)
     ours = machines.get(evidence.reference, set())
     for environment in evidence.compared:
+        if environment in existing or evidence.reference in existing:
+            yield _on_existing(evidence, environment)
+            continue
         theirs = machines.get(environment, set())
         if ours and theirs and not ours & theirs:
             message = f"{environment} ran on {shown(sorted(theirs))}, {evidence.reference} on {shown(sorted(ours))}"
             yield Failed(message, environment)
         elif ours and theirs:
             yield f"{environment} and {evidence.reference} ran on {shown(sorted(ours & theirs))}"
+
+
+def _on_existing(evidence: Evidence, environment: str) -> Result:
+    """Nodes that exist are machines of their own, which a user compares because of that."""
+    own, base = (evidence.option(name, "nodes") for name in (environment, evidence.reference))
+    if own and own == base:
+        return f"{environment} and {evidence.reference} ran on the same nodes"
+    both = f"{environment} and {evidence.reference} ran on different machines, unless one has the other's as guests"
+    return Failed(
+        f"{both}: a difference is that of machine and environment together", environment, "", Severity.WARNING
+    )
 
 
 @row(

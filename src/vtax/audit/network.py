@@ -113,6 +113,8 @@ def pairs_of(evidence: Evidence, environment: str) -> tuple[list[str], list[str]
     for (name, _), trials in evidence.entries().items():
         for trial in trials:
             where = placed.get(trial.cell)
+            if evidence.capabilities(environment).existing:
+                where = {node: node for node in trial.nodes}  # each is a machine
             if name == environment and where and len(trial.nodes) == 2:
                 machines = {where[node] for node in trial.nodes}
                 (across if len(machines) > 1 else inside)["-".join(trial.nodes)] = None

@@ -1,4 +1,5 @@
-"""O06, R12, R13: what several machines add to a campaign: clocks, machines that are unlike, and one that is lost."""
+"""O06, R12 to R14: what several machines add to a campaign: clocks, machines that are unlike, one that is lost, and
+nodes that exist already."""
 
 from __future__ import annotations
 
@@ -26,7 +27,26 @@ ALIKE = 0.02  # of the memory: firmware keeps a little
 
 def several(evidence: Evidence) -> str:
     """Why a row about several machines does not apply; "" when it does."""
-    return "" if len(evidence.plan.study.machines) > 1 else "all nodes are on one machine"
+    return "" if len(places(evidence)) > 1 else "all nodes are on one machine"
+
+
+def places(evidence: Evidence) -> tuple[str, ...]:
+    """The machines of the study, or those that are nodes of an environment."""
+    return tuple(evidence.plan.study.machines) or tuple(name for name in evidence.identities if name)
+
+
+def rotating(evidence: Evidence) -> str:
+    """Why a row about machines that each have all rounds does not apply; "" when it does."""
+    return "" if len(evidence.plan.study.machines) > 1 else "all clusters are on the same machines"
+
+
+def with_existing(evidence: Evidence) -> str:
+    """Why a row about nodes that exist already does not apply; "" when it does."""
+    return "" if existing_environments(evidence) else "vtax created all nodes"
+
+
+def existing_environments(evidence: Evidence) -> list[str]:
+    return [name for name in evidence.environments if evidence.capabilities(name).existing]
 
 
 @row(
@@ -38,7 +58,7 @@ def several(evidence: Evidence) -> str:
     "the order of what happened on different machines are",
     remedy="let NTP or PTP set the clock of every machine (`chronyc tracking`) before the campaign",
     source="the clock of every machine against that of the machine that vtax runs on, at every cell",
-    needs=Needs("the clock of each machine, read with this one's", host=("clock_ahead_s",), origin=Origin.RUN),
+    needs=Needs("the records of the campaign", origin=Origin.RUN),
     applies=several,
 )
 def clocks_apart(evidence: Evidence) -> Iterator[Result]:
@@ -48,7 +68,7 @@ def clocks_apart(evidence: Evidence) -> Iterator[Result]:
         for machine, cells in evidence.identities.items()
         if (known := [float(facts["clock_ahead_s"]) for _, facts in cells if "clock_ahead_s" in facts])
     }
-    for machine in (name for name in evidence.plan.study.machines if name not in ahead):
+    for machine in (name for name in places(evidence) if name not in ahead):
         yield Undecided(f"{machine}: not recorded: how far its clock is from this machine's")
     if len(ahead) < 2:
         return
@@ -102,7 +122,7 @@ def unlike(evidence: Evidence) -> Iterator[Result]:
     "that machine too; `vtax run --resume` continues a campaign that was interrupted",
     source="the rounds of each machine in which every planned run gave a result",
     needs=Needs("the records of the campaign", origin=Origin.RUN),
-    applies=several,
+    applies=rotating,
     whole=True,
 )
 def lost(evidence: Evidence) -> Iterator[Result]:
@@ -129,3 +149,26 @@ def lost(evidence: Evidence) -> Iterator[Result]:
             yield Failed(f"{said}; others have {most}")
     if most and all(len(numbers) == most for numbers in complete.values()):
         yield f"{shown(list(machines))} have {most} complete rounds each"
+
+
+@row(
+    "R14",
+    Severity.WARNING,
+    "nodes existed before the campaign, and were the same in every round",
+    short="nodes not created anew",
+    why="memory that is fragmented, a noisy neighbour, a bad placement: what one instance has by chance is in all of "
+    "its rounds, so the interval says nothing about other instances",
+    remedy="repeat the campaign on other instances, or after they were created anew, and compare (`vtax compare`)",
+    source="the provider, and what the nodes' machines say of themselves at every cell",
+    needs=Needs("the records of the campaign", origin=Origin.RUN),
+    applies=with_existing,
+)
+def not_new(evidence: Evidence) -> Iterator[Result]:
+    """R14: nodes that vtax did not create."""
+    for environment in existing_environments(evidence):
+        rounds = {cell.round for cell in evidence.provisioned if cell.environment == environment}
+        nodes = len(evidence.plan.shape.nodes)
+        said = (
+            f"{environment}: the same {nodes} nodes in {len(rounds)} {plural(len(rounds), 'round')}, not created anew"
+        )
+        yield Failed(said, environment)

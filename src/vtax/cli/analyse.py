@@ -87,7 +87,8 @@ def lines_of(made: Analysis) -> Iterator[str]:
             more = f"; {comparison.remark}" if comparison.remark else ""
             yield f"{name_of(comparison)} against {comparison.baseline}: {said}{more}"
             if comparison.machines:
-                yield f"  on each machine: {'; '.join(map(machine_of, comparison.machines))}"
+                several_text = "; ".join(machine_of(each, comparison.unit) for each in comparison.machines)
+                yield f"  on each machine: {several_text}"
     for score in made.scores:
         yield f"score {score.name}: {score.environment} against {score.baseline}: {score.sentence}"
     for one in made.ladder:
@@ -99,14 +100,17 @@ def lines_of(made: Analysis) -> Iterator[str]:
         yield f"for the next campaign: {text}"
 
 
-def machine_of(effect: MachineEffect) -> str:
+def machine_of(effect: MachineEffect, unit: str) -> str:
     """`a -3.0 % [-3.6, -2.4]`."""
     from vtax.analysis.verdict import percent
+    from vtax.units import signed_quantity
 
     if not effect.covered:
         return f"{effect.machine} has too few rounds ({effect.n})"
     if effect.ratio is None:
-        return f"{effect.machine} {effect.difference:+.3g}" if effect.difference is not None else effect.machine
+        if effect.difference is None:
+            return effect.machine
+        return f"{effect.machine} {signed_quantity(effect.difference, unit)}"
     ends = "" if effect.low is None or effect.high is None else f" [{percent(effect.low)}, {percent(effect.high)}]"
     return f"{effect.machine} {percent(effect.ratio)} %{ends}"
 

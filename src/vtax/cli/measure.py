@@ -17,7 +17,7 @@ Command = Annotated[
     list[str] | None, typer.Argument(help="The command and its arguments, after --.", show_default=False)
 ]
 Environments = Annotated[
-    str, typer.Option("--in", help="Environments, the baseline first [those of the quick study that work here].")
+    str | None, typer.Option("--in", help="Environments, the baseline first [those of the quick study that work here].")
 ]
 Metrics = Annotated[
     list[str] | None, typer.Option("--metric", help="A number that it prints: NAME=REGEX UNIT [higher|lower].")
@@ -27,7 +27,7 @@ Files = Annotated[
 ]
 Packages = Annotated[list[str] | None, typer.Option("--package", help="A Debian package that it needs.")]
 OwnImage = Annotated[
-    str, typer.Option("--image", help="Run it in an image: docker-archive:FILE, oci:DIR, docker://NAME.")
+    str | None, typer.Option("--image", help="Run it in an image: docker-archive:FILE, oci:DIR, docker://NAME.")
 ]
 Timed = Annotated[float | None, typer.Option("--seconds", min=0.001, help="It runs for a fixed time, this long.")]
 Rounds = Annotated[int | None, typer.Option(min=1, help="Exactly this many rounds [6 to 24, until decided].")]
@@ -41,11 +41,11 @@ Export = Annotated[
 
 def measure(
     command: Command = None,
-    environments: Environments = "",
+    environments: Environments = None,
     metric: Metrics = None,
     file: Files = None,
     package: Packages = None,
-    image: OwnImage = "",
+    image: OwnImage = None,
     seconds: Timed = None,
     rounds: Rounds = None,
     output: Output = None,
@@ -67,15 +67,15 @@ def measure(
     from vtax.planning.short_study import Request
 
     refuse_unknown_format(export)
-    _refuse_nothing(command, image)
-    wanted = tuple(name.strip() for name in environments.split(",") if name.strip())
+    wanted = tuple(name.strip() for name in (environments or "").split(",") if name.strip())
+    _refuse_nothing(command, image, environments, wanted)
     request = Request(
         command=tuple(command or ()),
         environments=wanted or _usual(),
         metrics=tuple(metric or ()),
         files=tuple(file or ()),
         packages=tuple(package or ()),
-        image=image,
+        image=image or "",
         seconds=seconds,
         rounds=rounds,
     )
@@ -104,9 +104,16 @@ def _usual() -> tuple[str, ...]:
     return tuple(name for name in names if name not in slow)
 
 
-def _refuse_nothing(command: list[str] | None, image: str) -> None:
+def _refuse_nothing(
+    command: list[str] | None, image: str | None, environments: str | None, wanted: tuple[str, ...]
+) -> None:
+    """An option without a value, such as a variable of a shell that is not set, is not one that was left out."""
     from vtax.errors import UsageError
 
+    if image == "":
+        raise UsageError("--image is empty", remedy="name an image, or leave --image out")
+    if environments is not None and not wanted:
+        raise UsageError("--in names no environment", remedy="name some, for example host,container, or leave --in out")
     if not command and not image:
         raise UsageError("there is no command", remedy="give it after --, for example `vtax measure -- sleep 0.1`")
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vtax.analysis.records import Analysis, Level
 
 FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".xlsx": "xlsx", ".json": "json"}
-SHOWN = ("wall", "user", "system", "max_rss")  # of what is always measured
+SHOWN = ("wall", "cpu", "user", "system", "max_rss")  # of what is always measured
 
 
 def refuse_unknown_format(export: Path | None) -> None:

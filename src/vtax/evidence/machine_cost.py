@@ -75,6 +75,19 @@ def machine_cost(
     return tuple(one for one in found if (one.label, one.metric) not in left_out)
 
 
+def too_short(plan: Plan, trials: Iterable[TrialRecord], readings: Mapping[str, TrialReading]) -> frozenset[str]:
+    """The entries without a cost because one of their runs was too short to be counted."""
+    if plan.origin is Origin.IMPORTED:
+        return frozenset()
+    known = ((trial, readings.get(trial.id)) for trial in trials if trial.status is Status.OK and trial.step_counters)
+    return frozenset(
+        trial.label
+        for trial, reading in known
+        for steps, _ in (measured_steps(trial, reading) if reading is not None else ())
+        if (spent := spent_on(trial, steps)) is not None and spent.seconds < SHORTEST_S
+    )
+
+
 def measured_steps(trial: TrialRecord, reading: TrialReading) -> list[tuple[tuple[int, ...], tuple[ReadValue, ...]]]:
     """The steps whose output has the results that decide, and these: each step by itself where it has rates for a
     fixed time (stress-ng runs one stressor after the other), else all together."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from vtax.model.nodes import NodeShape, Target
+from vtax.model.nodes import NodeShape, Role, Target
 from vtax.model.plan import InputFile
 from vtax.model.record import Record
 
@@ -34,6 +34,13 @@ def share_cpus(target: Target) -> bool:
     """Whether nodes of the target share CPUs, so that some ranks must share one too."""
     distinct = {cpu for node in target.nodes for cpu in node.cpu_ids}
     return len(distinct) < sum(node.cpus for node in target.nodes)
+
+
+def workers_share(target: Target) -> bool:
+    """Whether workers of the target share CPUs, as only a study with `share_cpus` allows: ranks that wait then keep
+    others from running, unless they yield."""
+    workers = tuple(node for node in target.nodes if node.role is Role.WORKER)
+    return share_cpus(target.model_copy(update={"nodes": workers}))
 
 
 class Launcher(Protocol):

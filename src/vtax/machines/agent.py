@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import threading
 import time
@@ -18,9 +19,12 @@ from vtax.machines.ssh import Ssh
 from vtax.transport import process
 
 Heard = Callable[[Message], None]  # for what comes before the answer
+# What is raised by what a machine says that makes no sense: its messages are data, and may be anything.
+NONSENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 CLOCK_ASKS = 5
 END_S = 120.0  # for an agent to remove what it made
 FREE_BYTES = 2**28
+KERNEL = (5, 3)  # has pidfd_open
 PROBE = r"""
 umask 077
 place=$1; [ -n "$place" ] || place=${XDG_CACHE_HOME:-$HOME/.cache}/vtax-machine
@@ -29,6 +33,7 @@ mkdir -p -- "$place" && cd -- "$place" || exit 1
 echo "directory=$(pwd)"
 echo "system=$(uname -s)"
 echo "architecture=$(uname -m)"
+echo "kernel=$(uname -r)"
 echo "python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)"
 echo "free=$(($(df -Pk . | tail -n 1 | awk '{print $4}') * 1024))"
 [ -d "agent/$2" ] && echo "sent=yes"
@@ -58,8 +63,12 @@ class Agent:
         self.rejoin: Callable[[], None] | None = None  # what connects it again, as it was
 
     def again(self) -> None:
-        """Connect again where the connection was lost. Raises MachineLost, or MachineGone after a while."""
-        if self.channel is None and self.rejoin is not None:
+        """Connect again where the connection was lost, noticed or not. Raises MachineGone after a while."""
+        try:
+            self.ask("hello")
+        except MachineLost:
+            if self.rejoin is None:
+                raise
             self.rejoin()
 
     def start(self) -> None:
@@ -117,6 +126,9 @@ class Agent:
             has = f"Python {found['python']}" if found.get("python") else "no python3"
             reason = f"has {has}, and vtax runs under Python {parcel.PYTHON} here"
             remedy = f"install Python {parcel.PYTHON} there as python3, or run vtax under the Python that it has"
+        elif _version(found.get("kernel", "")) < KERNEL:
+            reason, least = f"has Linux {found.get('kernel')}", ".".join(map(str, KERNEL))
+            remedy = f"use a system with Linux {least} or later, from when on a process can be ended without a race"
         elif int(found.get("free", 0)) < FREE_BYTES:
             reason = f"has {int(found.get('free', 0)) // 2**20} MiB free in {found['directory']}"
             remedy = f"free {FREE_BYTES // 2**20} MiB there, or set `directory` of the machine"
@@ -161,13 +173,14 @@ class Agent:
                     break
                 if heard is not None:
                     heard(message)
-        except (Gone, ValueError, KeyError, TypeError) as error:
+        except (Gone, *NONSENSE) as error:
             self.drop()
             raise MachineLost(
                 f"the connection to {self.machine} was lost: {error}", remedy="is the machine still on?"
             ) from error
         if "error" in message.content:
-            raise self._raised(message.content["error"])
+            about = message.content["error"]
+            raise self._raised(about if isinstance(about, dict) else {"message": about})
         return Message(message.content["answer"], message.payload)
 
     def tell(self, content: Mapping[str, Any]) -> None:
@@ -209,3 +222,9 @@ class Agent:
 
 DOCTOR = "run `vtax doctor --machines STUDY` to see what is missing and how to fix it"
 REJOIN_S = LEASE_S + 60.0  # until an agent that is cut off has noticed that, and has removed what it made
+
+
+def _version(release: str) -> tuple[int, int]:
+    """Of a kernel, from what `uname -r` prints."""
+    found = re.match(r"([0-9]+)\.([0-9]+)", release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

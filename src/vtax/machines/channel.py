@@ -19,6 +19,7 @@ LEASE_S = 20.0
 CLOSE_S = 2.0
 CHUNK = 2**20
 LINE_BYTES = 2**28  # of a message, without its payload
+PAYLOAD_BYTES = 2**30  # a trial of several steps, each of which printed as much as is read of it
 BEAT = "beat"
 
 
@@ -68,11 +69,14 @@ class Channel:
                     raise Gone(f"nothing can be sent: {error.strerror}") from error
 
     def receive(self) -> Message:
-        """The next message that is not a beat. Raises Gone."""
+        """The next message that is not a beat. Raises Gone, also for what is no message: a machine may say anything."""
         while True:
-            line = self._line()
-            content = json.loads(line)
-            payload = self._exactly(int(content.pop("bytes")))
+            try:
+                content = json.loads(self._line())
+                claimed = content.pop("bytes")
+            except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
+                raise Gone("what was heard is not a message") from None
+            payload = self._exactly(claimed)
             if BEAT not in content:
                 return Message(content, payload)
 
@@ -87,7 +91,9 @@ class Channel:
         del self.held[: end + 1]
         return line
 
-    def _exactly(self, count: int) -> bytes:
+    def _exactly(self, count: Any) -> bytes:
+        if not isinstance(count, int) or not 0 <= count <= PAYLOAD_BYTES:
+            raise Gone(f"a message claims {count!r:.40} bytes")
         while len(self.held) < count:
             self._more()
         found = bytes(self.held[:count])

@@ -14,7 +14,7 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity
-from vtax.model.study import EnvironmentSpec, Study
+from vtax.model.study import EnvironmentSpec
 from vtax.providers import built_in
 from vtax.providers.base import Cluster, Commands, Leftover, Provider, Site
 
@@ -26,8 +26,8 @@ class RemoteProvider(Provider):
 
     runners = ()
 
-    def __init__(self, agent: Agent, spec: EnvironmentSpec, study: Study) -> None:
-        self.shared_path, self.kernel = study.shared_path, study.image.kernel
+    def __init__(self, agent: Agent, spec: EnvironmentSpec, shared_path: str = "/shared", kernel: str = "") -> None:
+        self.shared_path, self.kernel = shared_path, kernel
         self.planned: Commands = ()  # known when it was checked: the plan is shown when nobody can be asked any more
         said: Mapping[str, Any] = agent.ask("describe", spec=spec.model_dump(mode="json")).content
         self.agent, self.name = agent, str(said["provider"])

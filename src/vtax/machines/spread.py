@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vtax.cluster.keys import USER, make_keys
-from vtax.errors import MachineLost, PauseError, VtaxError
+from vtax.errors import MachineLost, PauseError, ProvisionError, VtaxError
 from vtax.facts.uplink import uplinks
 from vtax.launchers.base import Launcher
 from vtax.machines.agent import Agent
@@ -160,6 +160,22 @@ class SpreadProvider(Provider):
         each(one, shape.machines)
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        try:
+            return self._created(spec, shape, shared_path, site)
+        except MachineLost as error:  # worth a second attempt, which connects again
+            raise ProvisionError(error.message, detail=error.detail, remedy=error.remedy) from error
+
+    def lost(self) -> str:
+        def one(agent: Agent) -> str:
+            try:
+                agent.ask("hello")
+            except MachineLost as error:
+                return error.message
+            return ""
+
+        return "; ".join(filter(None, each(one, self.agents.values())))
+
+    def _created(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         for name in shape.machines:  # one after the other: Ctrl-C ends the wait for a machine
             self.agents[name].again()
         make_keys(site.keys, [node.name for node in shape.nodes])

@@ -75,7 +75,7 @@ class Ssh:
         own = {**OPTIONS, "ControlMaster": "yes", "ControlPath": str(self.socket), "ControlPersist": "no"}
         told = shlex.join(("printf", READY.decode().replace("\n", "\\n"))) + "; exec cat >/dev/null"
         with process.in_memory() as said:
-            self.master = process.talk(("ssh", "-T", *_options(own), self.spec.ssh, "--", told), said)
+            self.master = process.talk(("ssh", "-T", *_options(own), "--", self.spec.ssh, told), said)
             if not _reads(self.master.stdout, READY, CONNECT_S + 10):
                 process.end(self.master)
                 said.seek(0)
@@ -107,7 +107,7 @@ class Ssh:
         own = {**OPTIONS, "ControlMaster": "no", "ControlPath": str(self.socket), "ProxyCommand": "false"}
         how = ("ssh", "-T") if not terminal else ("ssh", "-tt")
         own["RequestTTY"] = "force" if terminal else "no"
-        return (*how, *_options(own), self.spec.ssh, "--", shlex.join(argv))
+        return (*how, *_options(own), "--", self.spec.ssh, shlex.join(argv))
 
     @property
     def connected(self) -> bool:
@@ -177,11 +177,11 @@ class Ssh:
             here = int(free.getsockname()[1])
         way = f"127.0.0.1:{here}:127.0.0.1:{port}"
         base = ("ssh", "-o", f"ControlPath={self.socket}", "-O")
-        process.run((*base, "forward", "-L", way, self.spec.ssh), timeout_s=CONNECT_S, check=True)
+        process.run((*base, "forward", "-L", way, "--", self.spec.ssh), timeout_s=CONNECT_S, check=True)
         try:
             yield here
         finally:
-            process.run((*base, "cancel", "-L", way, self.spec.ssh), timeout_s=CONNECT_S)
+            process.run((*base, "cancel", "-L", way, "--", self.spec.ssh), timeout_s=CONNECT_S)
 
     def close(self) -> None:
         """End the connection. May be called twice."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from vtax.model.record import Record
+from pydantic import Field
+
+from vtax.model.record import Record, is_empty
 
 
 class NodeKind(StrEnum):
@@ -26,6 +28,7 @@ class Capabilities(Record):
     shares_machine: bool = False  # all nodes are on the machine that runs vtax
     sole_hypervisor: bool = False  # no machine of another hypervisor can exist at the same time
     fresh_per_cell: bool = False  # every cell gets a new instance; otherwise claims are about the one that there is
+    existing: bool = Field(default=False, exclude_if=is_empty)  # nodes are elsewhere, and vtax created none of them
 
 
 UNKNOWN = Capabilities()  # of environments whose plan does not record them

@@ -12,6 +12,9 @@ from vtax.model.record import Record
 
 Address = Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$")]
 Prefix = Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){2}$")]  # the first three numbers of addresses
+InterfaceName = Annotated[str, Field(pattern=r"^[!-,.0-~][!-.0-~]{0,14}$")]  # as Linux allows; never an option
+# A cluster's own part of a directory that machines share, which goes with the cluster; "" where they share none.
+OwnPlace = Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f:]*vtax-[0-9a-f]{8}(-[0-9a-f]{8})?)?$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -19,7 +22,7 @@ class Interface(Record):
     """A network interface of a machine, as the machine reports it. `addresses` have the length of their network's
     prefix. `driver` is "" for a virtual device, and the speed is None where the interface does not say one."""
 
-    name: str
+    name: InterfaceName
     mtu: int
     addresses: tuple[str, ...]
     speed_bits: int | None = None
@@ -30,7 +33,7 @@ class Uplink(Record):
     """The interface by which a machine reaches the others, and its address for them."""
 
     address: Address
-    interface: str
+    interface: InterfaceName
     mtu: int
     speed_bits: int | None = None
     driver: str = ""
@@ -62,7 +65,7 @@ class Link(Record):
     places: Mapping[StudyName, Address]
     slots: Mapping[StudyName, int]
     machines: Mapping[StudyName, StudyName]
-    shared: str = ""
+    shared: OwnPlace = ""
 
     @property
     def mtu(self) -> int:

@@ -19,12 +19,17 @@ class Kind(StrEnum):
     RATIO = "ratio"
     LATENCY_QUANTILE = "latency quantile"
     PROPORTION = "proportion"
+    AMOUNT = "amount"
     COUNT = "count"
+
+    @property
+    def with_article(self) -> str:
+        return f"{'an' if self.value[0] in 'aeiou' else 'a'} {self.value}"
 
     @property
     def has_ratio(self) -> bool:
         """Whether its values are always above zero, so that two of them have a ratio; the others may be zero."""
-        return self not in (Kind.PROPORTION, Kind.COUNT)
+        return self not in (Kind.PROPORTION, Kind.AMOUNT, Kind.COUNT)
 
 
 class Direction(StrEnum):
@@ -33,7 +38,7 @@ class Direction(StrEnum):
     NONE = "neither"
 
 
-LOWER_KINDS = frozenset({Kind.COST, Kind.LATENCY_QUANTILE, Kind.PROPORTION})
+LOWER_KINDS = frozenset({Kind.COST, Kind.LATENCY_QUANTILE, Kind.PROPORTION, Kind.AMOUNT})
 OPEN_KINDS = frozenset({Kind.RATIO, Kind.PROPORTION})  # of a user's own metrics: a loss or a hit rate
 
 

@@ -34,6 +34,10 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9%_][^/\x00-\x1f\x7f]{0,254}
 RawFile = Annotated[str, Field(pattern=r"^raw/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$")]  # an imported file's copy
 MountPoint = Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")]  # of the shared file system, on every node
 Destination = Annotated[str, Field(pattern=DESTINATION)]
+MachinePlace = Annotated[
+    str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")
+]  # a directory of a machine; "" is vtax's choice
+Address = Annotated[str, Field(pattern=r"^([0-9]{1,3}(\.[0-9]{1,3}){3})?$")]  # of IPv4; "" is found by vtax
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]  # of a command's environment
 # Of a command: any text that can be an argument. It is code of the study's author, never a part of another command.

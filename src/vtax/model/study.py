@@ -9,7 +9,17 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from vtax.model.names import Destination, MountPoint, Name, Sha256, StudyName, WorkloadName, WorkloadSource
+from vtax.model.names import (
+    Address,
+    Destination,
+    MachinePlace,
+    MountPoint,
+    Name,
+    Sha256,
+    StudyName,
+    WorkloadName,
+    WorkloadSource,
+)
 from vtax.model.nodes import Scope
 from vtax.model.record import Count, Record, is_empty
 
@@ -93,6 +103,7 @@ class EnvironmentSpec(Record):
     selection: Selection = Selection()
     emulated: Selection | None = None
     control_of: str = ""  # the environment that this one repeats, to show what the instrument itself cannot tell apart
+    one_directory: bool = Field(default=True, exclude_if=bool)  # whether its nodes all see one shared directory
 
 
 class WorkloadSpec(Record):
@@ -169,9 +180,9 @@ class MachineSpec(Record):
     understands. `directory` is where vtax keeps its files there; "" is below the user's home directory."""
 
     ssh: Destination
-    directory: str = Field(default="", exclude_if=is_empty)
-    address: str = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
-    shared: str = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
+    directory: MachinePlace = Field(default="", exclude_if=is_empty)
+    address: Address = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
+    shared: MachinePlace = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
 
 
 class Study(Record):
@@ -262,7 +273,8 @@ class Study(Record):
     @property
     def one_directory(self) -> bool:
         """Whether all nodes of a cluster see one shared directory: on several machines only where these share one."""
-        return not self.apart or all(one.shared for one in self.machines.values())
+        shared = not self.apart or all(one.shared for one in self.machines.values())
+        return shared and all(one.one_directory for one in self.environments)
 
     @property
     def control_name(self) -> str | None:

@@ -32,7 +32,7 @@ class StepRecord(Record):
     """What one step did on one node. File names are relative to the trial's directory in the campaign.
 
     `left` are the programs that it left running, which were ended with it. `stopped` is why vtax ended it before its
-    time limit; "" when it did not.
+    time limit; "" when it did not. `not_kept` are files that it left and that are not among its `outputs`, and why.
     """
 
     step: int
@@ -46,6 +46,7 @@ class StepRecord(Record):
     stdout: FileName
     stderr: FileName
     outputs: Mapping[str, FileName] = Field(default_factory=dict)  # name in the node -> file
+    not_kept: Mapping[str, str] = Field(default_factory=dict)
     phase: Phase = Phase.RUN
     left: tuple[str, ...] = ()
     stopped: str = ""

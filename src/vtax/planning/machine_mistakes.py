@@ -23,6 +23,10 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
             yield Mistake("nodes.place", "the study has no machines", "add a table [machines.NAME] with its `ssh`")
         return
     yield from _same(table)
+    image = raw.get("image")
+    if isinstance(image, dict) and "workload" in image:
+        what = "a study with [machines] cannot have an image of its own"
+        yield Mistake("image.workload", what, "leave it out, or run the study without [machines] on each machine")
     yield from _shared(table)
     names = [f"{machine}-{environment}" for machine in machines for environment in environments]
     for name in sorted({name for name in names if names.count(name) > 1}):

@@ -95,7 +95,7 @@ def providers_on(
     """Environment -> machine -> its provider there."""
 
     def on(agent: Agent) -> dict[str, RemoteProvider]:
-        return {spec.name: RemoteProvider(agent, spec, study) for spec in environments}
+        return {spec.name: RemoteProvider(agent, spec, study.shared_path, study.image.kernel) for spec in environments}
 
     found = dict(zip(agents, each(on, agents.values()), strict=True))
     return {spec.name: {name: found[name][spec.name] for name in agents} for spec in environments}

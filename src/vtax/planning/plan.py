@@ -271,7 +271,9 @@ def unfit_apart(study: Study, scope: Scope) -> str:
     if scope is Scope.PROVISIONING and study.apart:
         return "several machines create the cluster, each by its own clock"
     if scope is Scope.SHARED and not study.one_directory:
-        return "the machines share no directory (`shared` in [machines.NAME] names one)"
+        lacking = [spec.name for spec in study.environments if not spec.one_directory]
+        whose = f"the nodes of {listed(lacking)} share no directory" if lacking else "the machines share no directory"
+        return f"{whose} (`shared` in {'the environment' if lacking else '[machines.NAME]'} names one)"
     return ""
 
 
@@ -316,6 +318,9 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
         if not spec.selection.has(item.spec.label):
             continue
         scopes = (item.target.scope, item.load.target.scope if item.load else None)
+        if item.provisioning and _capabilities(spec, provider).existing:
+            reasons.append(f"{item.spec.label} is not run on {spec.name}: its nodes exist already")
+            continue
         if Scope.PAIRS in scopes and _one_stack(spec, provider):
             what = "between nodes" if scopes[0] is Scope.PAIRS else "under load"
             reason = f"{item.spec.label} {what} is not run on {spec.name}: its nodes share one network stack"

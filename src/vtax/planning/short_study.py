@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import tomllib
@@ -48,6 +49,10 @@ def study_text(request: Request) -> str:
     for name in names:
         if name not in known:
             raise UsageError(f"there is no environment {name!r}", remedy=f"choose of {', '.join(known)}")
+        if names.count(name) > 1:
+            raise UsageError(f"the environment {name} is named twice", remedy="name each environment once")
+    if request.seconds is not None and not math.isfinite(request.seconds):
+        raise UsageError(f"--seconds {request.seconds:g} has no end", remedy="give a number of seconds")
     own = next(one.name for tool in tools() if tool.reads_with_others for one in tool.benchmarks)
     run: dict[str, object] = {"command": [_literal(word) for word in request.command]}
     run |= {} if request.seconds is None else {"seconds": request.seconds}
@@ -107,7 +112,12 @@ def _metric(text: str, *, timed: bool) -> dict[str, Any]:
 
 def _kind(name: str, unit: str, better: str, *, timed: bool) -> Kind:
     """What the unit says of a metric, and where it says nothing, the word after it."""
-    base = base_unit(unit)[0]
+    try:
+        base = base_unit(unit)[0]
+    except ValueError as error:
+        raise UsageError(
+            f"--metric {name}: {error}", remedy="write the unit as docs/own-workloads-metrics.md has it"
+        ) from error
     if base.endswith("/s"):
         settled, kind = "higher", Kind.RATE_FIXED_TIME if timed else Kind.RATE_FIXED_WORK
     elif base == "s" or better == "lower":

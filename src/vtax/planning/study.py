@@ -34,7 +34,8 @@ from vtax.planning.study_tables import BenchmarkTable, StudyFile
 from vtax.planning.sweeps import Point, points, with_points
 from vtax.planning.weights import score_mistakes
 from vtax.planning.workloads import expanded
-from vtax.providers import option_models
+from vtax.providers import built_in, candidates, option_models
+from vtax.providers.base import Options
 from vtax.tools import benchmarks
 
 VALUES = 10_000  # in a study; a long one has some hundred
@@ -54,12 +55,23 @@ def load(path: Path) -> Study:
 
 def with_machines(study: Study) -> Study:
     """A study that has machines. Raises UsageError for one that is for this machine."""
-    if not study.machines:
+    if not study.machines and not existing_nodes(study):
         raise UsageError(
             f"the study {study.name} has no machines: it is for this one",
             remedy="leave --machines out, or add a table [machines.NAME] with its `ssh` to the study",
         )
     return study
+
+
+def existing_nodes(study: Study) -> dict[str, MachineSpec]:
+    """The machines that are nodes of an environment, under names of their own."""
+    models = {name: model for name, model in option_models().items() if model.machines is not Options.machines}
+    return {
+        f"{spec.name}-{node}": machine
+        for spec in study.environments
+        if spec.provider in models
+        for node, machine in models[spec.provider].model_validate(dict(spec.options)).machines.items()
+    }
 
 
 def of_text(text: str, source: str, directory: Path) -> Study:
@@ -98,8 +110,9 @@ def check(raw: Mapping[str, Any], source: str) -> Study:
     table = validated(StudyFile, raw, "", mistakes)
     swept = points(expanded(raw.get("benchmarks"), mistakes), mistakes)
     raw = with_points(raw, swept)
-    environments = tuple(_environments(raw.get("environments"), table.image.kernel if table else "", mistakes))
     nodes = _node_names(raw)
+    kernel, machines = table.image.kernel if table else "", bool(table and table.machines)
+    environments = tuple(_environments(raw.get("environments"), kernel, nodes, mistakes, machines=machines))
     workload = table is not None and table.image.workload is not None
     entries = tuple(_benchmarks(swept, nodes, mistakes, workload=workload))
     named = raw.get("environments")
@@ -218,7 +231,10 @@ def with_control(study: Study) -> Study:
     return study.model_copy(update={"control": True, "environments": (*study.environments, arm)})
 
 
-def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[EnvironmentSpec]:
+def _environments(
+    raw: Any, kernel: str, nodes: Sequence[str], mistakes: list[Mistake], *, machines: bool
+) -> Iterable[EnvironmentSpec]:
+    """The environments of a study with these `nodes`; `machines` says whether it has [machines]."""
     models = option_models()
     for name, table in raw.items() if isinstance(raw, dict) else ():
         path = f"environments.{name}"
@@ -235,8 +251,18 @@ def _environments(raw: Any, kernel: str, mistakes: list[Mistake]) -> Iterable[En
         if valid and (key := valid.missing_driver(kernel)):
             lack = f'the "{kernel}" kernel has no driver for "{getattr(valid, key)}"'
             mistakes.append(Mistake(f"{path}.{key}", lack, 'set kernel = "generic" in [image]'))
+        if valid and (wrong := valid.wrong_nodes(nodes)):
+            mistakes.append(Mistake(f"{path}.nodes", wrong, "name each node once: nodes = {NODE = DESTINATION, ...}"))
+        if machines and not built_in().keys() >= set(candidates(provider)):
+            plug_in = f'"{provider}" is a plug-in, and vtax sends only itself to machines'
+            mistakes.append(Mistake(f"{path}.provider", plug_in, "use a provider of vtax's own"))
+        if valid and valid.machines and machines:
+            both = "its nodes are machines already, and the study has others in [machines]"
+            mistakes.append(Mistake(f"{path}.provider", both, "leave [machines] or this environment out"))
         own = valid.model_dump(mode="json") if valid else {}
-        yield EnvironmentSpec(name=name, provider=provider, options=own, **selections(table, path, mistakes))
+        one_directory = valid.one_directory if valid else True
+        chosen = selections(table, path, mistakes)
+        yield EnvironmentSpec(name=name, provider=provider, options=own, one_directory=one_directory, **chosen)
 
 
 def _benchmarks(

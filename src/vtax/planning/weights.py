@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from vtax.errors import Mistake
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Direction
 from vtax.model.record import Record
 from vtax.model.study import BenchmarkSpec, ScoreSpec
 from vtax.planning.mistakes import unknown_choice
@@ -34,7 +34,7 @@ def score_mistakes(raw: Any, entries: Sequence[BenchmarkSpec]) -> Iterable[Mista
         f"{spec.label}.{metric.name}"
         for spec in entries
         for metric in metrics_of(spec.name, spec.params)
-        if metric.direction is not Direction.NONE and metric.kind is not Kind.PROPORTION and spec.alone
+        if metric.direction is not Direction.NONE and metric.kind.has_ratio and spec.alone
     ]
     seen: set[str] = set()
     for index, table in enumerate(raw if isinstance(raw, list) else ()):

@@ -23,6 +23,7 @@ BUILT_IN = {
     "podman": "vtax.providers.podman.provider:Podman",
     "qemu": "vtax.providers.qemu.provider:Qemu",
     "virtualbox": "vtax.providers.virtualbox.provider:VirtualBox",
+    "ssh": "vtax.running.existing:Existing",  # made of agents, which have all providers below them
 }
 GROUP = "vtax.providers"
 ALIASES = {"container": ("docker", "podman")}  # what a study may say -> providers of the same options, best first

@@ -19,7 +19,7 @@ from vtax.model.link import Link
 from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.record import Record
-from vtax.model.study import EnvironmentSpec
+from vtax.model.study import EnvironmentSpec, MachineSpec
 from vtax.transport.base import Transport
 
 LABEL = "vtax.campaign"  # on everything that is created; its value is the campaign's id
@@ -42,6 +42,20 @@ class Options(Record):
     def host_network(self) -> bool:
         """Whether all nodes use the network stack of the machine itself."""
         return False
+
+    @property
+    def one_directory(self) -> bool:
+        """Whether all nodes of a cluster see one shared directory."""
+        return True
+
+    @property
+    def machines(self) -> Mapping[str, MachineSpec]:
+        """Node -> the machine that it is, where nodes are machines that exist already."""
+        return {}
+
+    def wrong_nodes(self, names: Sequence[str]) -> str:  # where nodes are made, all names are right
+        """What is wrong for a study whose nodes have these names; "" when nothing is."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -218,6 +232,10 @@ class Provider(Protocol):
     def machine_facts(self) -> Mapping[str, Mapping[str, Any]]:
         """Machine -> its facts, of a provider whose clusters are on several; nothing of all others."""
         return {}
+
+    def lost(self) -> str:
+        """Which of several machines were lost, for a provider whose clusters are on several; "" when none was."""
+        return ""
 
     def machine_ticks(self) -> Mapping[str, float]:
         """What the CPUs of the machines have counted so far, added, of a provider whose clusters are on several."""

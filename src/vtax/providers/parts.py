@@ -97,7 +97,7 @@ def node_facts(known: Mapping[str, Link], node: str) -> dict[str, Any]:
     machine = next(iter(known.values())).machines[node]
     between = known[machine].interconnect
     return {
-        "machine": machine,
+        "on_machine": machine,
         "between_machines": between.kind,
         "between_machines_mtu": between.mtu,
         "uplink": between.uplinks[machine].model_dump(mode="json"),

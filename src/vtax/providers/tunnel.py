@@ -121,7 +121,7 @@ def leftovers(provider: str, runtime: Path) -> list[Leftover]:
 
 
 def _exists(name: str) -> bool:
-    return Path("/sys/class/net", name).exists()
+    return _run(("ip", "link", "show", "dev", name)).exit_code == 0  # not /sys, which may show another namespace
 
 
 def _run(words: tuple[str, ...]) -> CommandResult:

@@ -21,7 +21,7 @@ from vtax.providers.base import Cluster, Provider, Site
 from vtax.running import startup
 from vtax.running.pausing import Pauses
 from vtax.running.provision import Ready, destroy, provision
-from vtax.running.trial import not_run, run_trial
+from vtax.running.trial import failed, not_run, run_trial
 from vtax.running.wall import Now
 from vtax.running.writing import Readings, Remaining
 from vtax.transport.parallel import each
@@ -53,6 +53,7 @@ class CellRun:
         self.running, self.cell = running, cell
         self.plan, self.listener, self.campaign = running.plan, running.listener, running.readings.campaign
         self.provider, self.site = running.providers[cell.environment], running.sites[cell.environment]
+        self.elsewhere = bool(cell.placement) or self.provider.capabilities.existing  # nothing here counts its nodes
         self.pending = tuple(trial for trial in pending if not self._work(trial).provisioning)
         self.noted = tuple(trial for trial in pending if self._work(trial).provisioning)  # when a cluster is gone
         self.instance = 1 + self.campaign.instances(cell.id)
@@ -120,10 +121,14 @@ class CellRun:
                 self.campaign.kept,
                 self.running.wall,
             )
+            if gone := self.provider.lost() if self.cell.placement else "":  # a part of the cluster goes with it
+                record = failed(record, f"{gone}, during this trial", place)
         whole_s = time.monotonic() - clock  # with its preparation, which the estimate has too
         self.running.readings.of(record)  # now that the raw output is safe
         self._report(trial, record.status, record.failure, record.elapsed_s, whole_s)
-        if record.status is not Status.OK and (lost := _silent_nodes(cluster)):
+        if gone:
+            self._lose(gone)
+        elif record.status is not Status.OK and (lost := _silent_nodes(cluster)):
             self._lose(f"{', '.join(lost)} no longer answered after {trial.id}")
 
     def turn(self, trial: PlannedTrial) -> None:
@@ -202,11 +207,11 @@ class CellRun:
 
     def _counters(self) -> dict[str, float]:
         """What this machine has counted so far; nothing where the nodes are on others."""
-        return {} if self.cell.placement else startup.counters(self.plan.shape)
+        return {} if self.elsewhere else startup.counters(self.plan.shape)
 
     def _settle(self) -> Mapping[str, float]:
         """Wait, and measure what the machine does meanwhile, while vtax runs nothing."""
-        counted = self.provider.machine_ticks if self.cell.placement else machine_counters
+        counted = self.provider.machine_ticks if self.elsewhere else machine_counters
         before, began = counted(), time.monotonic()
         time.sleep(max(self.plan.study.settle_s, IDLE_S))
         seconds = time.monotonic() - began
@@ -263,8 +268,8 @@ class CellRun:
             provision_s=took_s,
             commands=ready.cluster.commands if ready else (),
             facts=ready.facts if ready else (),
-            host_facts={} if self.cell.placement else host_facts(runners=runners()),
-            machine_facts=self.provider.machine_facts() if self.cell.placement and ready else {},
+            host_facts={} if self.elsewhere else host_facts(runners=runners()),
+            machine_facts=self.provider.machine_facts() if self.elsewhere and ready else {},
             checks=ready.checks if ready else (),
             paused=self.others,
             not_interleaved=self.not_interleaved,

@@ -89,6 +89,11 @@ def _up(name: str, study: Study, paths: Paths, listener: Listener) -> SavedClust
         update={"environments": tuple(s for s in study.environments if s.name == name), "baseline": name}
     )
     prepared = prepare(study, paths)
+    if prepared.providers[name].capabilities.existing:
+        raise UsageError(
+            f"the nodes of {name} exist already, and what vtax makes there ends with its command",
+            remedy="log in to them by SSH; `vtax run` measures them",
+        )
     refuse_impossible(prepared)
     image = image_of(study, paths, listener)
     label = f"up-{secrets.token_hex(4)}"

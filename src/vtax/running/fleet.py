@@ -15,23 +15,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 
 from vtax.errors import EnvironmentMissing, Interrupted, MachineGone, MachineLost
 from vtax.evaluation.interim import InterimAnalysis
 from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice, ignore
-from vtax.image import travel
 from vtax.machines.agent import REJOIN_S, Agent
 from vtax.model.cluster import Image
 from vtax.model.plan import Cell, Plan, PlannedTrial
 from vtax.planning.placement import plan_on
 from vtax.running.clock import Clock
 from vtax.running.receiving import Receiver
+from vtax.running.sending import send_image
 from vtax.running.stopping import Looks
 from vtax.running.wall import Wall
 from vtax.store import Campaign
-from vtax.units import format_bytes
 
 GONE_S = 180.0  # a machine that does not come back in this time is given up
 AGAIN_S = 5.0
@@ -150,7 +148,7 @@ class Member:
         place = self.fleet.campaign.directory.resolve()
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {place}, process {os.getpid()}"
         self.agent.ask("lock", owner=owner, wait_s=self.lock_s)
-        self._send_image(self.fleet.image)
+        send_image(self.agent, self.fleet.image, lambda text: self.fleet.listener(Notice(text)))
 
     def join(self) -> None:
         """Hold the machine, send what it needs, and let its providers prepare. Raises EnvironmentMissing."""
@@ -178,23 +176,6 @@ class Member:
         """What the labels on this machine are made of. Not those of another machine: two may share a kernel, and with
         it control groups, as containers do."""
         return f"{self.fleet.campaign.about()['id']}@{self.agent.name}"
-
-    def _send_image(self, image: Image) -> None:
-        said = self.agent.ask("has_image", recipe=image.recipe, digest=image.digest).content
-        if said["there"]:
-            return
-        with self.fleet.together:
-            self.fleet.listener(Notice(f"{self.agent.name}: the root file system is sent, once"))
-            parts = travel.packed(image)
-        for name, path in parts.items():
-            place = str(travel.incoming(Path(said["directory"]), image.digest, name))
-            self.agent.machine.put(path, place, self._notice)
-        self.agent.ask("install_image", image=image.model_dump(mode="json"))
-
-    def _notice(self, there: int, total: int) -> None:
-        if there:
-            said = f"{format_bytes(there)} of {format_bytes(total)} are there from an earlier time"
-            self.fleet.listener(Notice(f"{self.agent.name}: {said}"))
 
     def run(self, rounds: Sequence[int], pending: Pending) -> None:
         """Run what is pending of its cells in some rounds, through losses of the connection."""

@@ -14,6 +14,7 @@ from vtax.model.record import Record
 from vtax.model.study import Study
 from vtax.paths import Paths
 from vtax.planning.on_machines import refuse_wrong_clock
+from vtax.planning.study import existing_nodes
 from vtax.providers.base import Leftover
 from vtax.running.doctor import Diagnosis
 from vtax.transport.parallel import each
@@ -104,5 +105,6 @@ def _on_each(
             with suppress(VtaxError, OSError):
                 agent.close()
 
-    agents = [Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in study.machines.items()]
+    named = {**study.machines, **existing_nodes(study)}
+    agents = [Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in named.items()]
     return tuple(each(one, agents))

@@ -255,6 +255,12 @@ def not_run(
     return _written(blank.model_copy(update={"failure": reason, "started": wall(), "status": status}), place)
 
 
+def failed(record: TrialRecord, why: str, place: Path) -> TrialRecord:
+    """The record of a trial that something outside of it spoilt, whatever its commands came to."""
+    said = f"{why}\n{record.failure}" if record.failure else why
+    return _written(record.model_copy(update={"status": Status.FAILED, "failure": said}), place)
+
+
 def without_command(
     cell: Cell,
     trial: PlannedTrial,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,12 +90,13 @@ class Visits:
 
     def _record(self, node: str) -> StepRecord:
         places = {name: place_of(self.number, node, name, self.place) for name in steps.files_of(self.step)}
-        found: Sequence[str] = ()
+        found: Mapping[str, str] = {}
         with suppress(CommandError):  # it no longer answers; what is missing is missing in the record
             asked, found = self.visits[node].leave(places)
             self._count(self.after, node, asked)
-        outputs = {name: places[name].name for name in found}
-        return record_of(f"{self.number}", self.number, node, self.step, self.results[node], outputs, self.place)
+        outputs = {name: places[name].name for name, reason in found.items() if not reason}
+        made = record_of(f"{self.number}", self.number, node, self.step, self.results[node], outputs, self.place)
+        return made.model_copy(update={"not_kept": {name: reason for name, reason in found.items() if reason}})
 
     def _count(self, counters: Counters, node: str, asked: Asked) -> None:
         if node in self.counted and asked.text:

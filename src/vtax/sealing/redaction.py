@@ -15,6 +15,7 @@ from vtax.errors import UsageError, VtaxError
 from vtax.evaluation.readings import Readings
 from vtax.importing.source import encoding_of
 from vtax.model.plan import Plan
+from vtax.planning.study import existing_nodes
 from vtax.sealing.contents import contents, put
 from vtax.sealing.manifest import sealed_file
 from vtax.sealing.names import HOSTNAMES, USERS, Replacing, hosts_in, users_in
@@ -76,16 +77,13 @@ def _learn(replacing: Replacing, here: Here, campaign: Campaign, place: Path) ->
         replacing.learn(WORDS, word)
     replacing.learn(HOSTNAMES, here.host)
     replacing.learn(USERS, here.user)
-    for machine in campaign.plan().study.machines.values():
+    study = campaign.plan().study
+    for machine in (*study.machines.values(), *existing_nodes(study).values()):
         user, _, address = machine.ssh.removeprefix("ssh://").rpartition("@")
         replacing.learn(USERS, user)
         replacing.learn(HOSTNAMES, address.rpartition(":")[0] if address.count(":") == 1 else address)
     if here.home not in ("", "/", ROOT_HOME):
         replacing.homes[here.home] = "/home/user-0"
-    for machine in campaign.plan().study.machines.values():
-        user, _, host = machine.ssh.removeprefix("ssh://").rpartition("@")
-        replacing.learn(USERS, user)
-        replacing.learn(HOSTNAMES, host.partition(":")[0])
     for trial in campaign.trials(texts=False):
         for node in trial.nodes if trial.imported else ():
             replacing.learn(HOSTNAMES, node)

@@ -14,6 +14,7 @@ from vtax.model.metric import Metric
 from vtax.model.nodes import Scope
 from vtax.model.reading import TimeSeries
 
+LONGEST_NEAR = 1000  # characters of a line that may be a near miss
 MOST_LINES = 5000  # in which the cause of a refusal is looked for
 LONGEST_SHOWN = 120  # characters of a line that a refusal repeats
 # mpirun --tag-output: Open MPI 5 writes a blank behind it, 4 does not
@@ -171,13 +172,15 @@ def near_miss(lines: Sequence[Line], *patterns: re.Pattern[str]) -> int:
     """The number of the only line that would match one of `patterns` if a word such as "nan" or "-1" were a number.
 
     0 when there is no such line, or more than one: when unsure, report no position; and for very many lines, because
-    this looks at each of them with every pattern.
+    this looks at each of them with every pattern. Long lines are left out: what may stand for a number has no bound
+    in front of it, so looking for it takes the square of a line's length.
     """
     if len(lines) > MOST_LINES:
         return 0
     found = {
         line.number
         for line in lines
+        if len(line.text) <= LONGEST_NEAR
         for pattern in patterns
         if pattern.search(line.text) is None and _loose(pattern).search(line.text)
     }

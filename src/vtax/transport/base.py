@@ -50,9 +50,9 @@ class Visiting(Protocol):
         """Run the command to its end, or until `watch` has a reason."""
         ...
 
-    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, tuple[str, ...]]:
-        """What was asked after it, nothing where the command had to be ended; and which of its files there are, each
-        copied to its place."""
+    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, Mapping[str, str]]:
+        """What was asked after it, nothing where the command had to be ended; and which of its files there are: "" for
+        one that was copied to its place, else why it was not."""
         ...
 
     def end(self) -> None:

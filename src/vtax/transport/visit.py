@@ -41,10 +41,20 @@ read -r go || exit 125
 asked
 printf '\\n{mark} \\n'
 for file in {files}; do
-  cat -- "$file" 2>/dev/null
-  printf '\\n{mark} %s\\n' "$?"
+  if [ ! -e "$file" ]; then kept=absent
+  elif [ ! -f "$file" ]; then kept=special
+  elif [ "$(wc -c <"$file")" -gt {most} ]; then kept=large
+  else cat -- "$file" 2>/dev/null && kept=whole || kept=absent
+  fi
+  printf '\\n{mark} %s\\n' "$kept"
 done
 """
+
+
+NOT_KEPT = {
+    "special": "it is no regular file",
+    "large": f"it has more than {OUTPUT_BYTES // 2**20} MiB",
+}
 
 
 class Errand(NamedTuple):
@@ -60,7 +70,7 @@ class Errand(NamedTuple):
         names = shlex.join(self.files)
         removed = f"rm -f -- {names} || exit 125\n" if names else ""
         given = "" if self.obeys else " </dev/null"
-        return SCRIPT.format(mark=mark, removed=removed, asked=self.asked, given=given, files=names)
+        return SCRIPT.format(mark=mark, removed=removed, asked=self.asked, given=given, files=names, most=OUTPUT_BYTES)
 
     @property
     def obeys(self) -> bool:
@@ -90,6 +100,17 @@ class Asked(NamedTuple):
     elapsed_s: float = 0.0
 
 
+class Moment(NamedTuple):
+    """Now, on the clock that says when, and on the one that says how long."""
+
+    time: float
+    clock: float
+
+    @classmethod
+    def now(cls) -> Moment:
+        return cls(time.time(), time.monotonic())
+
+
 def nothing() -> str:
     return ""
 
@@ -116,8 +137,9 @@ class Visit:
         self.err: IO[bytes] = stderr.open("w+b")
         try:
             words = (*SHELL, errand.script(name), "sh", *limits.keeper, *errand.command)
+            since = Moment.now()
             self.process = process.talk(wrap(words), self.err, env)
-            self.before = self._answer()
+            self.before = self._answer(since)
         except BaseException:
             self.end()
             raise
@@ -145,19 +167,20 @@ class Visit:
             stopped=stopped,
         )
 
-    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, tuple[str, ...]]:
-        """What was asked after the command, and which of its files there are, each copied to its place; nothing when
-        it had to be ended. Raises CommandError when the node no longer answers."""
+    def leave(self, places: Mapping[str, Path]) -> tuple[Asked, Mapping[str, str]]:
+        """What was asked after the command, and which of its files there are, each copied to its place or with the
+        reason why not; nothing when it had to be ended. Raises CommandError when the node no longer answers."""
         if self.over:
-            return Asked(), ()
+            return Asked(), {}
         try:
+            since = Moment.now()
             self._go()
-            after = self._answer()
-            found = tuple(name for name in self.errand.files if self._fetched(places[name]))
+            after = self._answer(since)
+            fetched = {name: self._fetched(places[name]) for name in self.errand.files}
             self._drain(self.limits.answer_s)
         finally:
             self.end()
-        return after, found
+        return after, {name: said for name, said in fetched.items() if said is not None}
 
     def end(self) -> None:
         """End whatever still runs, and leave the node. May be called twice."""
@@ -183,9 +206,9 @@ class Visit:
             orders.write(b"go\n")
             orders.flush()
 
-    def _answer(self) -> Asked:
-        """What the node prints up to its next mark."""
-        started, clock = time.time(), time.monotonic()
+    def _answer(self, since: Moment) -> Asked:
+        """What the node prints up to its next mark. `since` is before it was asked: whatever it reads, such as its
+        clock, it reads afterwards, even where this process had to wait for a CPU in between."""
         with process.in_memory() as sink:
             said, _ = self._until_mark(sink, time.monotonic() + self.limits.answer_s)
             sink.seek(0)
@@ -194,17 +217,18 @@ class Visit:
             how = f"did not answer within {self.limits.answer_s:g} s" if self.late else "ended"
             self.err.seek(0)
             raise CommandError(f"the shell on the node {how}", detail=self.err.read(2000).decode(errors="replace"))
-        return Asked(text, started, time.monotonic() - clock)
+        return Asked(text, since.time, time.monotonic() - since.clock)
 
-    def _fetched(self, place: Path) -> bool:
-        """Whether there is a file, which is copied."""
+    def _fetched(self, place: Path) -> str | None:
+        """None where there is no such file; "" when it was copied, else why it was not."""
         with place.open("w+b") as out:
             said, stopped = self._until_mark(out, time.monotonic() + self.limits.answer_s)
         if said is None:
             raise CommandError(f"{place.name} was not fetched completely", detail=stopped)
-        if said != "0":
-            place.unlink()
-        return said == "0"
+        if said == "whole":
+            return ""
+        place.unlink()
+        return NOT_KEPT.get(said)
 
     def _until_mark(self, sink: IO[bytes], deadline: float, watch: Watch = nothing) -> tuple[str | None, str]:
         """Copy what is printed up to the next mark. Returns what its line says, or None and why it was not awaited."""

@@ -22,6 +22,7 @@ from vtax.providers.container.engine import image_note
 from vtax.store import Campaign
 
 from ..conftest import CPU
+from ..namespaces import new_name
 from ..test_bad_days import running, write
 from .campaigns import DERIVED, complete, continued, derived, never_reported, reported, small
 from .conftest import Begin
@@ -310,7 +311,7 @@ class Daemon:
     """A Docker daemon of this test alone, in a network namespace of its own."""
 
     def __init__(self, top: Path) -> None:
-        self.top, self.namespace = top, f"chaos-{uuid4().hex[:8]}"
+        self.top, self.namespace = top, new_name("docker")
         self.socket, self.pid = top / "docker.sock", top / "pid"
         self.entered = ("nsenter", f"--net=/run/netns/{self.namespace}")
         self.process: subprocess.Popen[bytes] | None = None

@@ -81,6 +81,15 @@ def test_a_proportion_has_a_difference_and_no_ratio() -> None:
     assert (found.ratio, found.effect, found.low) == (None, None, None)
 
 
+def test_zeros_of_an_amount_count_and_it_has_a_difference_in_its_unit() -> None:
+    values = rounds([0.0, 0.001, 0.002], [0.002, 0.003, 0.004], kind=Kind.AMOUNT, primary=False)
+    assert sorted(level.mean for level in analysed(values).levels) == pytest.approx([0.001, 0.003])
+    found = only(values)
+    assert found.difference == pytest.approx(0.002)
+    assert (found.ratio, found.effect) == (None, None)
+    assert "difference only: +2 [+2, +2] ms" in found.sentence
+
+
 def test_a_count_has_a_level_and_no_comparison() -> None:
     analysis = analysed(rounds([0.0, 1.0], [5.0, 6.0], kind=Kind.COUNT, unit="1"))
     assert analysis.comparisons == ()

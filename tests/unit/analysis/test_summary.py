@@ -21,6 +21,7 @@ from vtax.model.metric import Kind
         (Kind.RATIO, [0.5, 2.0], 1.0),
         (Kind.LATENCY_QUANTILE, [2.0, 4.0], 3.0),
         (Kind.PROPORTION, [0.0, 0.5], 0.25),
+        (Kind.AMOUNT, [0.0, 0.0, 30.0], 10.0),
         (Kind.COUNT, [0.0, 3.0, 30.0], 11.0),
     ],
 )
@@ -70,8 +71,8 @@ def test_a_cost_that_cannot_be_names_its_file(value: float) -> None:
         levels([item])
 
 
-@pytest.mark.parametrize("kind", [Kind.PROPORTION, Kind.COUNT])
-def test_a_proportion_and_a_count_may_be_zero(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [Kind.PROPORTION, Kind.AMOUNT, Kind.COUNT])
+def test_a_proportion_an_amount_and_a_count_may_be_zero(kind: Kind) -> None:
     (level,) = levels([measurement(0.0, kind=kind)]).values()
     assert level.mean == 0
 

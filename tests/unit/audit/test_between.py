@@ -42,7 +42,7 @@ def campaign(
                     "values": {
                         **one.values,
                         **told,
-                        "machine": where[one.node],
+                        "on_machine": where[one.node],
                         "uplink": {**LINK, **(links or {}).get(where[one.node], {})},
                     }
                 }
@@ -133,7 +133,7 @@ def test_c01_the_cpus_are_those_of_the_machine_that_has_the_node() -> None:
     def right(record: Any, skip: int) -> Any:
         facts = []
         for one in record.facts:
-            first = cpus[one.values["machine"]][skip]
+            first = cpus[one.values["on_machine"]][skip]
             allowed = f"{first}-{first + wide[one.node] - 1}"
             facts.append(one.model_copy(update={"values": {**one.values, "cpus_allowed": allowed}}))
         return record.model_copy(update={"facts": tuple(facts)})

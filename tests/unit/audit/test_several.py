@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from builders.audit_cases import HOST_FACTS, evidence, failed, passed, unknown
-from vtax.audit import Evidence, environment, machine, method, several
+from vtax.audit import Evidence, environment, limits, machine, method, several
+from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.finding import Outcome, Severity
 from vtax.model.study import MachineSpec
 from vtax.model.trial import Status
@@ -175,3 +176,41 @@ def test_c07_and_c08_machines_have_policies_and_clocks_of_their_own() -> None:
     )
     found = failed(machine.clock_speed, replace(made, trials=slower))
     assert "fell from 2000 MHz in the first round to 1700 MHz in host on b" in " ".join(one.message for one in found)
+
+
+def test_r14_nodes_that_vtax_did_not_create() -> None:
+    made = evidence()
+    assert several.not_new.look(made).outcome is Outcome.NOT_APPLICABLE
+    existing = Capabilities(kind=NodeKind.HOST, separate_nodes=True, existing=True)
+    plan = made.plan.model_copy(
+        update={"capabilities": {"host": Capabilities(kind=NodeKind.HOST), "container": existing}}
+    )
+    cells = tuple(
+        cell.model_copy(
+            update={
+                "host_facts": {},
+                "facts": tuple(
+                    one.model_copy(update={"values": {**one.values, "cpus_allowed": "8-9"}}) for one in cell.facts
+                ),
+                "started": float(cell.round),
+                "machine_facts": {
+                    f"container-{name}": {"clock_ahead_s": number, "boot_id": f"{name}-{cell.round > 3}"}
+                    for number, name in enumerate(NAMES)
+                },
+            }
+        )
+        if cell.environment == "container"
+        else cell
+        for cell in made.cells
+    )
+    changed = replace(made, plan=plan, cells=cells)
+    (found,) = failed(several.not_new, changed)
+    assert found.environment == "container"
+    assert found.message.startswith(f"container: the same {len(plan.shape.nodes)} nodes in 6 rounds, not created anew")
+    (apart,) = failed(method.confounded, changed)
+    assert (apart.severity, apart.environment) == (Severity.WARNING, "container")
+    assert "that of machine and environment together" in apart.message
+    assert passed(limits.not_applied, changed)  # CPUs of another number are those of another machine
+    rebooted = [one.message for one in failed(environment.machine_changed, changed)]
+    assert any(line.startswith("container-a: the boot was a-False and, from cell") for line in rebooted)
+    assert passed(several.clocks_apart, changed)  # one second apart is the limit

@@ -61,6 +61,23 @@ def test_half_a_message_is_none(sides: tuple[Channel, Channel]) -> None:
         there.receive()
 
 
+NO_MESSAGE = (
+    *(b'{"answer": 1, "bytes": %s}' % claimed for claimed in (b"-1", b"1073741825", b"1e400", b'"5"', b"null", b"[]")),
+    *(b"", b"[]", b"5", b"{}", b'{"answer": 1}', b"\xff\xfe", b"[" * 200_000, b"Welcome to this machine"),
+)
+
+
+@pytest.mark.parametrize("line", NO_MESSAGE, ids=lambda one: repr(one[:24]))
+def test_what_is_no_message_ends_the_connection(sides: tuple[Channel, Channel], line: bytes) -> None:
+    """Nothing of it is kept or waited for, and nothing that it says is an error of vtax."""
+    here, there = sides
+    sender = threading.Thread(target=os.write, args=(here.writing, line + b"\n" + b"x" * 100))
+    sender.start()
+    with pytest.raises(Gone, match=r"not a message|claims"):
+        there.receive()
+    sender.join()
+
+
 def test_silence_ends_the_lease(sides: tuple[Channel, Channel]) -> None:
     _, there = sides
     there.lease_s = 0.0

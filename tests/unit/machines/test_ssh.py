@@ -49,7 +49,7 @@ def test_a_login_that_fails_says_what_to_do(said: str, why: str, remedy: str) ->
 
 def test_every_command_uses_the_one_connection_and_asks_nothing() -> None:
     command = machine(Path("/s")).command(("printf", "%s", "a b; c"))
-    assert command[0] == "ssh" and command[-3:] == ("lab@node17", "--", "printf %s 'a b; c'")
+    assert command[0] == "ssh" and command[-3:] == ("--", "lab@node17", "printf %s 'a b; c'")
     options = dict(word.split("=", 1) for word in command if "=" in word)
     assert options["BatchMode"] == options["StrictHostKeyChecking"] == "yes"
     assert options["ProxyCommand"] == "false"  # where the connection is gone, no second one is made

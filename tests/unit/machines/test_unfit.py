@@ -20,6 +20,7 @@ FIT = {
     "system": "Linux",
     "architecture": parcel.ARCHITECTURE,
     "python": parcel.PYTHON,
+    "kernel": "5.3.0-42-generic",
     "free": str(FREE_BYTES),
     "directory": "/srv",
 }
@@ -40,6 +41,8 @@ def test_a_machine_like_this_one_is_used() -> None:
         ({"architecture": "riscv64"}, "is of architecture riscv64, and this one of ", "of the same architecture"),
         ({"python": ""}, "has no python3, and vtax runs under Python ", "install Python "),
         ({"python": "3.4"}, "has Python 3.4, and vtax runs under Python ", "install Python "),
+        ({"kernel": "4.19.0-26-amd64"}, "has Linux 4.19.0-26-amd64", "use a system with Linux 5.3 or later"),
+        ({"kernel": ""}, "has Linux ", "use a system with Linux 5.3 or later"),
         ({"free": str(3 * 2**20)}, "has 3 MiB free in /srv", "free 256 MiB there, or set `directory`"),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from vtax.planning.study_tables import BenchmarkTable, ImageTable, NodesTable, StudyFile
+from vtax.planning.study_tables import BenchmarkTable, ImageTable, MachineTable, NodesTable, StudyFile
 from vtax.providers import option_models
 from vtax.tools import benchmarks
 from vtax.tools.command.params import (
@@ -32,6 +32,7 @@ CODE = {  # commands of a study's author, which are code; vtax never puts them i
 NEEDED: dict[type[BaseModel], dict[str, str]] = {
     BenchmarkTable: {"name": "ping"},
     FileTable: {"from": "a"},
+    MachineTable: {"ssh": "a"},
 }  # by tables of which nothing else can be said without it
 COMPARED = {  # with the names that exist, when the study is checked as a whole
     StudyFile: {"baseline", "ladder"},
@@ -43,7 +44,7 @@ def models() -> Iterator[type[BaseModel]]:
     for benchmark in benchmarks().values():
         yield benchmark.params
     yield from option_models().values()
-    yield from (ImageTable, NodesTable, StudyFile, BenchmarkTable)
+    yield from (ImageTable, MachineTable, NodesTable, StudyFile, BenchmarkTable)
     yield from (CommandTable, FileTable, ReadyTable, RunTable, ServiceTable, SuccessTable)
 
 

@@ -88,6 +88,11 @@ def test_the_order_on_this_machine_is_not_that_of_a_first_machine() -> None:
     assert [cell.environment for cell in plan_of(study_of(A)).cells].count("one") == 6
 
 
+def test_an_image_of_the_studys_own_is_refused_by_name() -> None:
+    image = '[image.workload]\nfrom = "docker-archive:app.tar"\n'
+    assert mistakes(A + image) == ["image.workload: a study with [machines] cannot have an image of its own"]
+
+
 # --- whole clusters together on each machine -------------------------------------------------------------------------
 
 

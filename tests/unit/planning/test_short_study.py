@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,21 @@ def test_a_metric_is_a_name_a_pattern_and_a_unit(
 def test_a_metric_that_is_not_clear_is_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         study_text(Request(("true",), metrics=(text,)))
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (Request(("true",), ("host", "host")), "the environment host is named twice"),
+        (Request(("true",), ("host",), seconds=math.inf), "--seconds inf has no end"),
+        (Request(("true",), ("host",), ("x=([0-9]+) KB",)), "--metric x: "),
+        (Request(("true",), ("host",), ("x=([0-9]+) Mbps",)), "--metric x: "),
+    ],
+)
+def test_a_request_that_makes_no_study_is_refused(request_: Request, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        study_text(request_)
+    assert said in str(raised.value)
 
 
 def test_files_are_those_of_this_directory(tmp_path: Path) -> None:

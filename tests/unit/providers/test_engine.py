@@ -308,6 +308,19 @@ def test_an_image_that_was_not_imported_here_is_not_believed(tmp_path: Path, mon
     assert not list(tmp_path.glob("*-id"))
 
 
+def test_two_engines_that_share_a_home_directory_each_import_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machines with one home directory: each engine gives its import another id, and both are this user's."""
+    here, there = Store(), Store()
+    there.imports = 10
+    image = IMAGE.model_copy(update={"archive": str(tmp_path / "rootfs.tar")})
+    for store in (here, there, here, there):
+        monkeypatch.setattr(provider.Container, "run", lambda self, words, *rest, store=store, **more: store.run(words))
+        images.ensure(Docker(tmp_path / "run"), image)
+    assert (here.imports, there.imports) == (1, 11)
+
+
 def test_images_that_nothing_names_or_uses_are_stray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(self: object, words: Sequence[str], *rest: object, **more: object) -> CommandResult:
         if words[0] == "images":

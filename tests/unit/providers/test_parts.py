@@ -117,7 +117,7 @@ def test_what_connects_machines_is_said() -> None:
         "b: 192.0.2.2 on eno1 of unknown speed, MTU 9000",
     ]
     facts = parts.node_facts(LINKS, "worker1")
-    assert facts["machine"] == "a"
+    assert facts["on_machine"] == "a"
     assert facts["uplink"]["speed_bits"] == 10**9
 
 

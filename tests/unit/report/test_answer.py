@@ -14,6 +14,7 @@ from builders.quick import FIRST, IDLE, READY, quick, quick_analysis
 from builders.synthetic import IO, campaign
 from vtax.analysis.analyse import analyse
 from vtax.analysis.records import Analysis, Comparison, Verdict
+from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.finding import Finding, Severity
 from vtax.model.plan import Origin
 from vtax.model.reading import ReadValue, TrialReading
@@ -21,7 +22,7 @@ from vtax.report.document.answer import wording
 from vtax.report.document.answer.compose import answer_of
 from vtax.report.document.answer.deciding import deciding
 from vtax.report.document.answer.headline import headline
-from vtax.report.document.answer.limits import resolution, width
+from vtax.report.document.answer.limits import limits_of, resolution, width
 from vtax.report.document.answer.lines import lines_of, standing_of
 from vtax.report.document.answer.model import Line, Standing
 from vtax.report.document.groups import Group
@@ -579,6 +580,15 @@ def test_a_campaign_that_goes_on_is_not_replaced(report: ReportInput, made: Made
     assert said(named, analysis)[0].endswith("`vtax run --resume campaigns/quick-1` continues this campaign.")
 
 
+def test_a_campaign_that_was_interrupted_early_is_not_replaced(report: ReportInput, made: Made) -> None:
+    rounds = {"rounds_complete": 4, "rounds_planned": 6, "round_s": 60.0}
+    pilot = made(("container", Group.COMPUTE, Verdict.PILOT), ended="", **rounds)
+    (text,) = said(report, pilot)
+    assert text.startswith("2 planned rounds may still decide CPU in container, about 2 min: `vtax run --resume ")
+    (few,) = said(report, made(("container", Group.COMPUTE, Verdict.PILOT), ended="", **rounds | {"rounds_planned": 5}))
+    assert few.startswith("A verdict needs at least 6 rounds: ")
+
+
 def test_a_pilot_and_a_decided_campaign(report: ReportInput, made: Made) -> None:
     pilot = made(("container", Group.COMPUTE, Verdict.PILOT), round_s=60.0)
     assert said(report, pilot)[0].startswith(
@@ -629,3 +639,12 @@ def test_an_analysis_of_nothing_is_an_answer() -> None:
     answer = answer_of(report_input(made, nothing))
     assert (answer.lines, answer.decide) == ((), ())
     assert answer.headline.startswith("Nothing to compare")
+
+
+def test_nodes_that_exist_already_limit_what_the_answer_is_about() -> None:
+    report = report_input(campaign(("host", "container"), 6, failing=False))
+    existing = Capabilities(kind=NodeKind.HOST, separate_nodes=True, existing=True)
+    plan = report.plan.model_copy(update={"capabilities": {**report.plan.capabilities, "container": existing}})
+    said = limits_of(report.model_copy(update={"plan": plan}), ())[-1]
+    assert said.text == "The answer applies to this machine, these nodes, this work and these versions"
+    assert "The nodes of container existed before: vtax did not create them anew" in said.messages[0].text

@@ -14,6 +14,8 @@ from vtax.analysis.records import Analysis, Verdict
 from vtax.model.finding import Finding, Severity
 from vtax.model.machine_cost import CPU_TIME, ENERGY, RUN, SECOND, UnitOfWork, metric_of
 from vtax.model.measurement import Measurement
+from vtax.model.metric import Kind
+from vtax.model.reading import ReadValue, TrialReading
 from vtax.report.document.answer.lines import lines_of
 from vtax.report.document.answer.machine import machine_words
 from vtax.report.document.answer.model import Line
@@ -103,6 +105,23 @@ def test_no_other_claim_changes(plain: Campaign) -> None:
     claimed = [item.p_adjusted for item in after.comparisons if item.metric == CPU_TIME]
     assert any(p is not None for p in claimed)
     assert all(item.sentence.endswith("(exploratory)") for item in after.comparisons if item.metric == CPU_TIME)
+
+
+def test_an_entry_whose_runs_are_too_short_has_a_row_that_says_so(plain: Campaign) -> None:
+    """The readings name the step that was measured; its counts are of less than half a second."""
+    report = report_input(plain, quick_analysis(plain))
+    counted = {"seconds": 0.49, "busy_ticks": 50.0, "steal_ticks": 0.0, "vtax_cpu_s": 0.0}
+    short = next(trial for trial in report.trials if trial.label == "sysbench-cpu" and not trial.warmup)
+    steps = {step.step: counted for step in short.steps}
+    value = ReadValue(metric="x", value=1.0, unit="s", kind=Kind.COST, primary=True, file=short.steps[-1].stdout)
+    reading = TrialReading(trial=short.id, values=(value,))
+    trials = tuple(one.model_copy(update={"step_counters": steps}) if one is short else one for one in report.trials)
+    changed = report.model_copy(update={"trials": trials, "readings": {**report.readings, short.id: reading}})
+    rows = document_of(changed).machine_cost.rows
+    (row,) = (row for row in rows if row.cells[0].text == "sysbench-cpu")
+    assert "a run took less than 0.5 s" in row.cells[0].note
+    assert {cell.text for cell in row.cells[1:]} == {"–"}
+    assert document_of(report).machine_cost.rows == ()
 
 
 def test_it_is_in_its_own_table_and_nowhere_else(plain: Campaign) -> None:

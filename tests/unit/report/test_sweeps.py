@@ -35,6 +35,21 @@ def test_the_other_parameter_can_be_chosen() -> None:
     assert {row["option"] for row in figure.of("mean")} == {"size small", "size large"}
 
 
+def test_what_was_emulated_is_not_drawn_next_to_what_is_compared() -> None:
+    report = swept(THREADS)
+    emulated = report.analysis.environments[-1]
+    analysis = report.analysis.model_copy(update={"emulated": (emulated,)})
+    (figure,) = (
+        one
+        for one in sweeps(document_of(report.model_copy(update={"analysis": analysis})))
+        if "events_rate" in one.title
+    )
+    assert emulated not in {row["environment"] for row in (*figure.of("mean"), *figure.of("run"))}
+    assert {row["environment"] for row in figure.of("mean")} == set(report.analysis.environments) - {emulated}
+    assert "emulated and was not drawn" in figure.caption
+    assert "not drawn" not in figures()[0].caption
+
+
 def test_a_parameter_of_words_has_no_axis() -> None:
     words = {f"cpu-{size}": {"size": size} for size in ("small", "large")}
     assert figures(words) == ()

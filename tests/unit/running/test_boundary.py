@@ -137,6 +137,21 @@ def test_a_link_that_is_made_after_all_is_not_followed(campaign: Campaign, preci
     assert [path.name for path in precious.parent.iterdir()] == ["precious"]
 
 
+@pytest.mark.parametrize("make", [Path.hardlink_to, Path.symlink_to])
+def test_a_file_with_the_temporary_name_is_not_written(
+    make: Callable[[Path, Path], None], precious: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where somebody guessed it: a new file is made exclusively, and a hard link is no symbolic one."""
+    monkeypatch.setattr("secrets.token_hex", lambda size: "ab" * size)
+    place = tmp_path / "place"
+    place.mkdir()
+    make(place / f".{'ab' * 8}.tmp", precious)
+    with pytest.raises(FileExistsError):
+        files.write(place, "audit.json", b"{}")
+    assert precious.read_text() == "TOPSECRET-LINE-0x42\n"
+    assert not (place / "audit.json").exists()
+
+
 def test_a_lock_truncates_nothing(campaign: Campaign, precious: Path) -> None:
     (campaign.directory / ".lock").symlink_to(precious)
     with pytest.raises(StoreError), campaign.exclusive():

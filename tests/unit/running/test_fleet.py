@@ -12,7 +12,7 @@ import pytest
 from builders.small import FACTS, IMAGE, MACHINE, PRINTED, study
 from fakes.cluster import FakeProvider, telling
 from fakes.machine import CUT, FakeAgent
-from vtax.errors import MachineGone, TrialsFailed
+from vtax.errors import MachineGone, MachineLost, TrialsFailed
 from vtax.evaluation.readings import Readings
 from vtax.events import Event, Notice, TrialFinished, TrialStarted
 from vtax.machines.channel import Message
@@ -219,12 +219,28 @@ def held(lab: Lab) -> Fleet:
     return fleet
 
 
+def cut_off(agent: FakeAgent) -> None:
+    """Its connection is lost, and nobody has noticed."""
+    ask, cut = agent.ask, [True]
+
+    def lost(what: str, payload: bytes = b"", heard: Any = None, **arguments: Any) -> Message:
+        if what == "hello" and cut:
+            cut.clear()
+            raise MachineLost("the connection was lost")
+        return ask(what, payload, heard, **arguments)
+
+    agent.ask = lost  # type: ignore[method-assign]
+
+
 def test_a_machine_that_every_cluster_needs_is_held_again(tmp_path: Path) -> None:
     lab = Lab(tmp_path, "ab")
     held(lab)
     agent = lab.agents["a"]
+    agent.again()  # as before each cluster
+    assert agent.starts == 0
     before = len(agent.asked)
-    agent.again()  # as before each cluster: it is not connected
+    cut_off(agent)
+    agent.again()
     assert agent.starts == 1 and "lock" in agent.asked[before:]
     assert "machine a is back" in [one.message for one in lab.events if isinstance(one, Notice)]
 
@@ -234,6 +250,7 @@ def test_a_machine_that_does_not_come_back_ends_the_campaign(tmp_path: Path, mon
     lab = Lab(tmp_path, "ab")
     fleet = held(lab)
     lab.agents["a"].gone = True
+    cut_off(lab.agents["a"])
     with pytest.raises(MachineGone, match="machine a did not come back, and every cluster needs it") as raised:
         lab.agents["a"].again()
     assert raised.value.exit_code == 3 and "--resume" in raised.value.remedy

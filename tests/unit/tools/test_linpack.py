@@ -22,7 +22,8 @@ SWEEP = DATA / "hpl" / "trixie-sweep"
 
 
 def node(name: str, cpus: int = 2, memory_bytes: int = 4 * GIB) -> NodeShape:
-    ids = tuple(range(cpus))
+    first = 100 * int(name.removeprefix("worker") or 0)
+    ids = tuple(range(first, first + cpus))
     return NodeShape(
         name=name, role=Role.WORKER, cpus=cpus, cpu_ids=ids, memory_bytes=memory_bytes, disk_bytes=10 * GIB
     )
@@ -100,6 +101,15 @@ def test_more_busy_threads_than_cpus_are_refused(params: dict[str, int]) -> None
 def test_a_sweep_that_xhpl_cannot_run_is_a_mistake_of_the_study(params: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         HplParams.model_validate(params)
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_ranks_yield_where_workers_share_cpus(share: bool) -> None:
+    first, second = node("worker1"), node("worker2")
+    second = second.model_copy(update={"cpu_ids": first.cpu_ids}) if share else second
+    workers = target(first, second)
+    (step,) = Hpcc().steps(Hpcc().resolve(HpccParams(n=1152), workers), workers, Mpirun(interface="eth0"))
+    assert ("mpi_yield_when_idle" in step.argv) is share
 
 
 def test_the_exact_command_of_hpcc() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from vtax.errors import ParseError
 from vtax.model.metric import Kind, Metric
 from vtax.model.trial import TrialRecord
 from vtax.tools.documents import Document
-from vtax.tools.reading import Output, Reading, Value, lines_of, near_miss
+from vtax.tools.reading import LONGEST_NEAR, Output, Reading, Value, lines_of, near_miss
 from vtax.tools.trials import as_read, read_trial
 
 RECORD = load(DATA / "sysbench-cpu" / "1.0.20--trixie-node")
@@ -94,6 +95,20 @@ PATTERNS = (re.compile(r"^rate +(\d{1,9}\.\d) of (\d{1,9})$"), re.compile(r"^sum
 )
 def test_the_line_of_a_word_that_is_not_a_number_is_found_where_it_is_sure(text: str, line: int) -> None:
     assert near_miss(lines_of(text), *PATTERNS) == line
+
+
+LATENCY = re.compile(r"latency (\d+\.\d+) us|(\d+\.\d+) us of latency")
+
+
+def test_a_long_line_is_no_near_miss() -> None:
+    """To look for something like a number takes the square of a line's length."""
+    near = "latency nan us"
+    assert near_miss(lines_of(near), LATENCY) == 1
+    assert near_miss(lines_of(near + " " * LONGEST_NEAR), LATENCY) == 0
+    hostile = "".join("1" * 16_000 + "\n" for _ in range(200))
+    began = time.process_time()
+    assert near_miss(lines_of(hostile), LATENCY) == 0
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

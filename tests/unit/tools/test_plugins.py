@@ -163,6 +163,8 @@ def test_a_provider_of_others(install: Install, tmp_path: Path) -> None:
     study = parse(STUDY.format(environment="mine", benchmark="ping"), "mine.toml")
     assert [(spec.provider, spec.options) for spec in study.environments] == [("mine", {"knob": 1})]
     assert "knob" in str(json_schema())
+    with pytest.raises(StudyError, match='"mine" is a plug-in, and vtax sends only itself to machines'):
+        parse(STUDY.format(environment="mine", benchmark="ping") + '[machines.a]\nssh = "a"\n', "mine.toml")
 
 
 STUDY = """\
@@ -213,4 +215,4 @@ def test_a_provider_that_is_not_there(install: Install, tmp_path: Path) -> None:
     install(providers.GROUP, "import nothing_of_that_name")
     with pytest.raises(EnvironmentMissing, match="there is no provider 'mine'") as caught:
         providers.provider("mine", tmp_path)
-    assert caught.value.remedy == "choose one of host, docker, podman, qemu, virtualbox"
+    assert caught.value.remedy == "choose one of host, docker, podman, qemu, virtualbox, ssh"

@@ -130,7 +130,9 @@ def _change_text(both: InBoth) -> str:
     cells = zip("AB", both.late, strict=True)
     late = [f"{count} cell{'s' if count != 1 else ''} of {name}" for name, count in cells if count]
     excluded = f"; excluding {' and '.join(late)} that hit their time limit" if late else ""
-    return ("a proportion has no ratio" if both.estimate is None else _interval_text(both.estimate)) + excluded
+    if both.estimate is None:
+        return f"{both.like.kind.with_article} has no ratio{excluded}"
+    return f"{_interval_text(both.estimate)}{excluded}"
 
 
 def _ratio_interval(found: WelchEstimate | None) -> RatioInterval | None:

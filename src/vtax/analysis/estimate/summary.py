@@ -21,7 +21,8 @@ from vtax.model.metric import Kind, Series, SeriesRecord
 __all__ = ["Series", "cell_mean", "cell_summary", "levels_of", "typical"]
 
 TRIMMED_FROM = 3  # iterations in a cell from which the median is taken
-TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.COUNT})  # equal durations or tries: total over total
+# Equal durations or tries: total over total. An amount that is often 0 has a mean, and a median that says nothing.
+TOTALS = frozenset({Kind.RATE_FIXED_TIME, Kind.PROPORTION, Kind.AMOUNT, Kind.COUNT})
 PER_PROCESS = "Star"  # HPCC's mark of figures of one process
 
 
@@ -59,7 +60,7 @@ def cell_mean(values: Floats | Sequence[float], kind: Kind) -> Floats:
 def collapse(values: Floats, kind: Kind, metric: str) -> Floats:
     """One number from ranks or nodes that ran together (shape (..., k) to (...)): the last one to finish counts,
     throughputs add up, figures of one process are averaged."""
-    if kind in (Kind.COST, Kind.LATENCY_QUANTILE):
+    if kind in (Kind.COST, Kind.LATENCY_QUANTILE, Kind.AMOUNT):
         return np.asarray(values.max(axis=-1))
     ordered = np.sort(values, axis=-1)
     if kind in (Kind.RATIO, Kind.PROPORTION):

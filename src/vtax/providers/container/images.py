@@ -1,4 +1,7 @@
-"""The root file system in an engine's store of images: imported once, believed only where this user imported it."""
+"""The root file system in an engine's store of images: imported once, believed only where this user imported it.
+
+The note of that has the ids of all imports. An id is a hash of what the image contains, so any of them is as good.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from vtax.providers.container import engine as lines
 from vtax.providers.container.client import Client
 
 IMPORT_S = 900.0
+MOST = 64  # ids that are remembered: the engines of several machines may share a home directory, and so the note
 WITH_VTAX = ("setpriv", "--pdeathsig", "KILL")  # ends a command when vtax is killed, which then is not there to undo it
 
 
@@ -20,11 +24,11 @@ def ensure(client: Client, image: Image) -> str:
     tag, note = lines.image_tag(image), lines.image_note(client.name, image)
     with note.with_name(f"{note.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would both import it
-        known = note.read_text() if note.exists() else ""
-        if not known or _id(client, tag) != known:
+        known = note.read_text().split() if note.exists() else []
+        if _id(client, tag) not in known:
             client.must(lines.import_image(client.name, image), timeout_s=IMPORT_S, before=WITH_VTAX)
             with replacing(note) as fresh:
-                fresh.write_text(_id(client, tag))
+                fresh.write_text("\n".join((*known[-MOST:], _id(client, tag))))
     return tag
 
 

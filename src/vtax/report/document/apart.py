@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vtax.model.nodes import EVERY_PAIR
 from vtax.model.plan import Plan
 from vtax.model.study import SPREAD
 from vtax.report.records import ReportInput
@@ -12,19 +13,22 @@ from vtax.units import format_quantity
 from vtax.wording import listed, shortened
 
 EVERY = "every pair of nodes crosses machines"
-OVERLAY = "a VXLAN overlay made by vtax"
-KINDS = {"vxlan": OVERLAY, "host": "the machines' own network"}
+KINDS = {"vxlan": "a VXLAN overlay made by vtax", "host": "the machines' own network"}
 
 
 def pairs_sentence(plan: Plan) -> str:
     """Which pairs cross machines; "" where every cluster is on one."""
     if not plan.study.apart:
         return ""
-    together = [shortened(names) for names in _together(plan) if len(names) > 1]
+    together = [_named(names) for names in _together(plan) if len(names) > 1]
     if not together:
         return EVERY
     alone = listed([f"{names} are on one machine" for names in together])
     return f"{alone}; every other pair of nodes crosses machines"
+
+
+def _named(names: list[str]) -> str:
+    return listed(names) if len(names) <= EVERY_PAIR else shortened(names)
 
 
 def _together(plan: Plan) -> list[list[str]]:
@@ -43,10 +47,13 @@ def rows(report: ReportInput) -> Iterator[tuple[str, str]]:
     if study.place == SPREAD:
         yield "nodes", "one on each machine, changing places from round to round"
     elif not isinstance(study.place, str):
-        yield "nodes", listed([f"{node} on {machine}" for node, machine in study.place.items()])
+        where = {machine: [node for node in study.place if study.place[node] == machine] for machine in study.machines}
+        yield "nodes", "; ".join(f"{_named(nodes)} on {machine}" for machine, nodes in where.items())
     yield "pairs", pairs_sentence(report.plan)
-    known = [facts.values for cell in report.cells for facts in cell.facts if "uplink" in facts.values]
-    uplinks = {str(values["machine"]): values["uplink"] for values in reversed(known)}
+    known = [
+        facts.values for cell in report.cells for facts in cell.facts if {"uplink", "on_machine"} <= facts.values.keys()
+    ]
+    uplinks = {str(values["on_machine"]): values["uplink"] for values in reversed(known)}
     for machine in (name for name in study.machines if name in uplinks):
         yield f"interface of {machine}", uplink_text(uplinks[machine])
     for environment in report.analysis.environments:

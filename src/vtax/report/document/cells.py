@@ -9,7 +9,7 @@ from vtax.analysis.records import Comparison, LadderStep, Level, Score, Verdict
 from vtax.analysis.verdict import CAVEATS
 from vtax.report.document.model import Cell, Number, Ratio
 from vtax.report.document.numbers import ABSENT, interval_text, mean_sd, ratio_text
-from vtax.units import format_number
+from vtax.units import format_number, signed_quantity
 
 
 def level_cell(
@@ -33,7 +33,7 @@ def ratio_cell(item: Comparison | None, baseline: str, *, explain: bool = False,
     if item is None:
         return Cell(ABSENT)
     if item.difference is not None:
-        return Cell(f"{item.difference:+.3g}", "; ".join(("difference", *against(item, baseline))))
+        return Cell(signed_quantity(item.difference, item.unit), "; ".join(("difference", *against(item, baseline))))
     text = ABSENT if item.ratio is None else ratio_text(item.ratio) + interval_text(item)
     caveat = "" if item.ruled_out_by in CAVEATS else item.caveat
     remarks = "; ".join(words for words in (by_means(item), item.ruled_out_by, caveat) if words)

@@ -15,10 +15,11 @@ from vtax.report.document.numbers import labels_text
 from vtax.report.document.peaks import has_peak, peak_flops
 from vtax.report.document.published import published
 from vtax.report.document.results import Results
-from vtax.report.document.tables import Context, benchmark_table
+from vtax.report.document.tables import Context, benchmark_table, shown_of
 from vtax.report.records import ReportInput
 
 NAMED = 3  # series that a note names before it counts
+MANY = 24  # notes of one kind: more of them are counted
 
 
 def sections(report: ReportInput, results: Results) -> tuple[Section, ...]:
@@ -43,6 +44,7 @@ def _entry(
     found = matrices(several)
     inside = {series for matrix in found for series in matrix.members}
     flat = [series for series in several if series not in inside]
+    shown = set(shown_of(results, flat))
     counted = {series for series in flat if results.first(series).kind is Kind.COUNT}
     meanings = report.meanings.get(label, {})
     peak = peak_flops(report, label) if any(has_peak(results.first(series)) for series in several) else None
@@ -60,7 +62,7 @@ def _entry(
         table=benchmark_table(results, [s for s in flat if s not in counted], meanings, context),
         counts=benchmark_table(results, [s for s in flat if s in counted], meanings),
         matrices=tuple(matrix_table(results, m) for m in found),
-        sources=_sources(results, several),
+        sources=_sources(results, [s for s in several if s in inside or s in shown]),
         findings=about,
         tally=tally(about),
         notes=_notes(results, several),
@@ -96,7 +98,16 @@ def _notes(results: Results, several: Sequence[Series]) -> tuple[str, ...]:
             for note in item.notes:
                 where = ", ".join(word for word in (item.metric, labels_text(item.labels), environment) if word)
                 found.setdefault(f"{note.id}: {note.message}", []).append(where)
-    return tuple(f"{text} ({_first(places)})" for text, places in found.items())
+    by_id: dict[str, list[str]] = {}
+    for text in found:
+        by_id.setdefault(text.partition(":")[0], []).append(text)
+    sentences = []
+    for several_texts in by_id.values():
+        shown = several_texts if len(several_texts) <= MANY else several_texts[:NAMED]
+        sentences += [f"{text} ({_first(found[text])})" for text in shown]
+        if more := len(several_texts) - len(shown):
+            sentences.append(f"{shown[0].partition(':')[0]}: the same, with other numbers, of {more} more comparisons")
+    return tuple(sentences)
 
 
 def _first(places: Sequence[str]) -> str:

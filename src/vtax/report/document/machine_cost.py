@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from vtax.analysis.estimate.summary import Series
 from vtax.analysis.records import Comparison, Level
+from vtax.evidence.machine_cost import SHORTEST_S, too_short
 from vtax.model.machine_cost import CPU_TIME, ENERGY, MACHINE_METRICS, NODE_TIME, SECOND, unit_in
 from vtax.report.document.model import Cell, Row, Table
-from vtax.report.document.numbers import labels_text, unit_for
+from vtax.report.document.numbers import ABSENT, labels_text, unit_for
 from vtax.report.document.results import Results, bundles
 from vtax.report.document.tables import COLLAPSE_FROM, columns_of, overview_row, range_row
 from vtax.report.records import ReportInput
@@ -28,7 +29,7 @@ NOTE = (
 
 
 def machine_table(report: ReportInput) -> Table:
-    """Every entry; without a row where nothing was counted."""
+    """Every entry, also those whose runs were too short; without a row where nothing was counted."""
     results = _results(report)
     timed = {work.label for work in report.plan.work if work.clocked_s > 0}
     rows: list[Row] = []
@@ -44,7 +45,16 @@ def machine_table(report: ReportInput) -> Table:
                 overview_row(results, series, _title(results, [series], series.label in timed)) for series in several
             ]
     columns = columns_of(results, "Entry", results.compared)
+    rows += _too_short(report, len(columns) - 1)
     return Table(TITLE, columns, tuple(rows), NOTE.format(baseline=results.baseline))
+
+
+def _too_short(report: ReportInput, others: int) -> list[Row]:
+    """A row without numbers for each entry that has none because its runs were too short."""
+    short = too_short(report.plan, report.trials, report.readings)
+    why = f"a run took less than {SHORTEST_S:g} s, and the kernel counts in steps of 10 ms"
+    labels = [spec.label for spec in report.plan.study.benchmarks if spec.label in short]
+    return [Row((Cell(label, why), *[Cell(ABSENT)] * others)) for label in labels]
 
 
 def _title(results: Results, several: Sequence[Series], timed: bool) -> Cell:

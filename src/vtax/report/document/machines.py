@@ -6,6 +6,7 @@ from vtax.analysis.records import Analysis, Comparison, MachineEffect
 from vtax.model.machine_cost import MACHINE_METRICS
 from vtax.report.document.model import Cell, Column, Ratio, Row, Table
 from vtax.report.document.numbers import ABSENT, interval_text, labels_text, plural, ratio_text
+from vtax.units import signed_quantity
 
 TITLE = "On each machine"
 NOTE = (
@@ -37,21 +38,21 @@ def machines_table(analysis: Analysis) -> Table:
     for one in by_machine(analysis):
         known = {effect.machine: effect for effect in one.machines}
         note = f"{one.environment}; {DIFFERS}" if differ(one) else one.environment
-        cells = [_cell(known.get(name)) for name in analysis.machines]
+        cells = [_cell(known.get(name), one.unit) for name in analysis.machines]
         mean = Cell(ratio_text(one.ratio) + interval_text(one), str(one.verdict)) if one.ratio else Cell(ABSENT)
         rows.append(Row((Cell(row_name(one), note), *cells, mean, _others(one))))
     titles = ("Metric", *analysis.machines, "mean", "others like them")
     return Table(TITLE, tuple(map(Column, titles)), tuple(rows), NOTE)
 
 
-def _cell(effect: MachineEffect | None) -> Cell:
+def _cell(effect: MachineEffect | None, unit: str) -> Cell:
     if effect is None:
         return Cell(ABSENT)
     rounds = f"{effect.n} {plural(effect.n, 'round')}"
     if not effect.covered:
         return Cell(ABSENT, f"{rounds}: too few")
     if effect.ratio is None:
-        return Cell(ABSENT if effect.difference is None else f"{effect.difference:+.3g}", rounds)
+        return Cell(ABSENT if effect.difference is None else signed_quantity(effect.difference, unit), rounds)
     value = Ratio(effect.ratio, effect.low, effect.high)
     return Cell(ratio_text(effect.ratio) + interval_text(effect), rounds, value=value)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from vtax.analysis.estimate.summary import Series
+from vtax.model.nodes import EVERY_PAIR
 from vtax.report.document.cells import level_cell, named, range_cell, ratio_cell, span
 from vtax.report.document.groups import Group
 from vtax.report.document.model import Cell, Column, Row, Table
@@ -18,6 +19,8 @@ from vtax.units import format_number, scale_of
 
 EXPLORATORY = " (exploratory)"
 COLLAPSE_FROM = 7  # series of one metric that the overview shows as one row
+MOST_ROWS = EVERY_PAIR * (EVERY_PAIR - 1)  # of one metric that the table of an entry shows all of
+ENDS = 3  # of more, how many of the lowest and of the highest ratios it shows
 ALIKE = 1e4  # values of one dimension up to this far apart have one unit in a table
 
 
@@ -129,12 +132,15 @@ def benchmark_table(
     for metric, members in by_metric.items():
         factor, unit = scales[metric]
         title = Cell(named(metric, unit), meaning=meanings.get(metric, ""))
-        names = [labels_text({k: v for k, v in series.labels if shared.get(k) != v}) for series in members]
+        shown = shown_of(results, members)
+        names = [labels_text({k: v for k, v in series.labels if shared.get(k) != v}) for series in shown]
         if len(members) > 1:
             rows.append(Row((title,), heading=True, unit=unit))
+            if len(shown) < len(members):
+                rows.append(_all_of_them(results, members, factor))
             rows += [
                 replace(_series_row(results, s, (factor, unit), Cell(name), context), inside=True)
-                for s, name in zip(members, names, strict=True)
+                for s, name in zip(shown, names, strict=True)
             ]
         else:
             rows.append(_series_row(results, members[0], (factor, unit), replace(title, note=names[0]), context))
@@ -144,6 +150,41 @@ def benchmark_table(
     alike = labels_text(shared)  # "" where they share only what is not shown
     note = f"All rows: {alike}." if alike else ""
     return Table(several[0].label, columns, tuple(_filled(row, len(columns)) for row in rows), note) if rows else None
+
+
+def _all_of_them(results: Results, several: Sequence[Series], factor: float) -> Row:
+    """Many series as one row of ranges, above those of them that a table shows."""
+    cells = [Cell(f"all {len(several)}", f"then those with the {ENDS} lowest and the {ENDS} highest ratios")]
+    for environment in results.environments:
+        levels = [results.levels[series].get(environment) for series in several]
+        cells.append(Cell(span([level.mean / factor for level in levels if level is not None], format_number)))
+        if environment in results.others:
+            found = [results.comparisons.get(series, {}).get(environment) for series in several]
+            known = [item for item in found if item is not None]
+            cells.append(range_cell(known, results.baseline, exploratory=several[0] in results.exploratory))
+    return Row(tuple(cells), inside=True)
+
+
+def shown_of(results: Results, several: Sequence[Series]) -> list[Series]:
+    """The series that the table of an entry has rows for: of a metric with very many, such as all pairs of many nodes,
+    those with the lowest and the highest ratio to the baseline, or where nothing is compared, mean."""
+    by_metric: dict[str, list[Series]] = {}
+    for series in several:
+        by_metric.setdefault(series.metric, []).append(series)
+    chosen = (one if len(one) <= MOST_ROWS else _ends(results, one) for one in by_metric.values())
+    return [series for one in chosen for series in one]
+
+
+def _ends(results: Results, several: Sequence[Series]) -> list[Series]:
+
+    def key(series: Series) -> float:
+        found = results.comparisons.get(series, {})
+        ratios = [one.ratio for name, one in found.items() if name in results.others and one.ratio is not None]
+        means = [level.mean for level in results.levels[series].values()]
+        return ratios[0] if ratios else means[0]
+
+    ordered = sorted(several, key=key)
+    return [*ordered[:ENDS], *ordered[-ENDS:]]
 
 
 def _scales(results: Results, by_metric: Mapping[str, Sequence[Series]]) -> Mapping[str, tuple[float, str]]:

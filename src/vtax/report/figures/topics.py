@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from vtax.analysis.estimate.summary import Series
 from vtax.figures.bars import Topic
-from vtax.model.metric import Direction, Kind
+from vtax.model.metric import Direction
 from vtax.report.document.matrices import matrices
 from vtax.report.document.numbers import labels_text
 from vtax.report.document.results import Results, bundles
@@ -20,7 +20,7 @@ def topics(results: Results, several: Iterable[Series], *, suite: bool, every_si
 
     def wanted(series: Series) -> bool:
         first = results.first(series)
-        if first.kind in (Kind.COUNT, Kind.PROPORTION):
+        if not first.kind.has_ratio:
             return False
         if suite:
             return not series.metric.endswith("_time")  # says the same as its rate

@@ -80,7 +80,7 @@ class Command:
             reading = Reading(self.name, ended=True)
             reading.refuse(0, "the run", reason)
             return (Output(done.stdout, reading),)
-        found = extract(params.metrics, texts, record.label)
+        found = extract(params.metrics, texts, record.label, done.not_kept)
         if params.running.same_output:
             next(iter(found.readings.values())).facts[OUTPUT_FACT] = digest(params, texts["stdout"])
         return tuple(Output(files.get(name, done.stdout), reading) for name, reading in found.readings.items())

@@ -1,11 +1,13 @@
 """What is measured of every command without being asked for: vtax-run's report, which is one JSON object.
 
 User and system time, faults and switches are the kernel's account of the command and of the children that it waited
-for.
+for. Of a short command, user or system time may be 0, which is below what the kernel accounts for: they are amounts,
+whose zeros count. Their sum is above zero, and a cost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from vtax.model.metric import Kind, Metric
@@ -16,22 +18,27 @@ DEFAULT = "wall"  # what decides where an entry has no metrics
 
 
 class Builtin(NamedTuple):
-    """A metric and the keys of the report whose sum it is. Those that are not `always` reported must be asked for."""
+    """A metric and the keys of the report whose sum it is. Those that are not `always` reported must be asked for. A
+    metric of a study may have the name of one that is not `reserved`, and replaces it."""
 
     metric: Metric
     keys: tuple[str, ...]
     always: bool = True
+    reserved: bool = True
 
 
-def _builtin(name: str, unit: str, kind: Kind, meaning: str, *keys: str, always: bool = True) -> tuple[str, Builtin]:
-    return name, Builtin(Metric(name=name, unit=unit, kind=kind, meaning=meaning), keys, always)
+def _builtin(
+    name: str, unit: str, kind: Kind, meaning: str, *keys: str, always: bool = True, reserved: bool = True
+) -> tuple[str, Builtin]:
+    return name, Builtin(Metric(name=name, unit=unit, kind=kind, meaning=meaning), keys, always, reserved)
 
 
 BUILTINS = dict(
     (
         _builtin("wall", "s", Kind.COST, "time from the start of the command to its end", "wall_s"),
-        _builtin("user", "s", Kind.COST, "CPU time of the command in its own code", "user_s"),
-        _builtin("system", "s", Kind.COST, "CPU time of the command in the kernel", "system_s"),
+        _builtin("user", "s", Kind.AMOUNT, "CPU time of the command in its own code", "user_s"),
+        _builtin("system", "s", Kind.AMOUNT, "CPU time of the command in the kernel", "system_s"),
+        _builtin("cpu", "s", Kind.COST, "user and system time together", "user_s", "system_s", reserved=False),
         _builtin("max_rss", "byte", Kind.COST, "most memory that one of its processes had at once", "max_rss_bytes"),
         _builtin("faults", "1", Kind.COUNT, "page faults, minor and major", "minor_faults", "major_faults"),
         _builtin(
@@ -42,17 +49,25 @@ BUILTINS = dict(
             "voluntary_switches",
             "involuntary_switches",
         ),
-        _builtin("cpu", "s", Kind.COST, "user and system time together", "user_s", "system_s", always=False),
         _builtin("minor_faults", "1", Kind.COUNT, "page faults without a read", "minor_faults", always=False),
         _builtin("major_faults", "1", Kind.COUNT, "page faults that read a disk", "major_faults", always=False),
     )
 )
 
 
+def always_measured(asked: Collection[str | None], names: Collection[str | None]) -> dict[str, Metric]:
+    """What a study gets besides the builtins that it `asked` for and its own metrics, which have these `names`."""
+    return {
+        name: one.metric
+        for name, one in BUILTINS.items()
+        if one.always and name not in asked and (one.reserved or name not in names)
+    }
+
+
 def read_usage(reading: Reading, text: str, wanted: dict[str, Metric], asked: frozenset[str]) -> None:
     """Take the `wanted` builtins (by their own names, as metrics) from a report; `asked` are those that a study named.
 
-    A time of 0 is below what the kernel accounts for: absent, or refused where it was asked for.
+    A CPU time of 0 is an amount, and no cost: absent then, or refused where a study named it.
     """
     try:
         document = Document(lines_of(text))

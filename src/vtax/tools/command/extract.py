@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vtax.tools import ranks
-from vtax.tools.command.builtins import BUILTINS, DEFAULT, read_usage
+from vtax.tools.command.builtins import DEFAULT, always_measured, read_usage
 from vtax.tools.command.metric_table import MetricTable, known_reader
 from vtax.tools.command.numbers import MOST_NUMBERS, NoNumber, Output, combined, numbers_of
 from vtax.tools.command.readers import Wanted
@@ -16,6 +16,7 @@ from vtax.units import base_unit, in_base_units
 from vtax.wording import listed
 
 USAGE = "usage"  # what `texts` calls vtax-run's report
+NOTHING: Mapping[str, str] = {}
 LARGEST_TEXT = 16 * 2**20  # characters of an output that metrics are read from
 
 
@@ -38,19 +39,22 @@ class Extracted:
         return [(source, refusal) for source, reading in self.readings.items() for refusal in reading.refusals]
 
 
-def extract(metrics: Sequence[MetricTable], texts: Mapping[str, str], label: str) -> Extracted:
-    """The metrics of a command from its `texts`: "stdout", "stderr", files that it left, and "usage".
+def extract(
+    metrics: Sequence[MetricTable], texts: Mapping[str, str], label: str, not_kept: Mapping[str, str] = NOTHING
+) -> Extracted:
+    """The metrics of a command from its `texts`: "stdout", "stderr", files that it left, and "usage". What it left and
+    was `not_kept` has a reason.
 
     What is always measured is added where `texts` has a usage.
     """
     found = Extracted()
     for source in dict.fromkeys(table.source for table in metrics if table.builtin is None):
         tables = [table for table in metrics if table.builtin is None and table.source == source]
-        found.readings[source] = _from_output(label, source, tables, texts)
+        found.readings[source] = _from_output(label, source, tables, texts, not_kept.get(source, ""))
     asked = {table.builtin: table.metric for table in metrics if table.builtin is not None}
     if USAGE in texts or asked:
         reading = found.readings[USAGE] = Reading(label, ended=True)
-        wanted = {n: one.metric for n, one in BUILTINS.items() if one.always} | asked
+        wanted = always_measured(asked, {metric.name for table in metrics for metric in table.metrics}) | asked
         if not metrics:
             wanted[DEFAULT] = wanted[DEFAULT].model_copy(update={"primary": True})
         if USAGE in texts:
@@ -62,13 +66,16 @@ def extract(metrics: Sequence[MetricTable], texts: Mapping[str, str], label: str
     return found
 
 
-def _from_output(label: str, source: str, tables: Sequence[MetricTable], texts: Mapping[str, str]) -> Reading:
+def _from_output(
+    label: str, source: str, tables: Sequence[MetricTable], texts: Mapping[str, str], not_kept: str
+) -> Reading:
     """All metrics of one output."""
     reading = Reading(label, ended=True)
     text = texts.get(source)
     if text is None:
         there = listed(sorted(name for name in texts if name != USAGE))
-        reading.refuse(0, _names(tables), f"there is no {source}; there is {there}", len(tables))
+        why = f"{source} was not kept: {not_kept}" if not_kept else f"there is no {source}; there is {there}"
+        reading.refuse(0, _names(tables), why, len(tables))
         return reading
     if len(text) > LARGEST_TEXT:
         why = f"{source} has {len(text):,} characters; metrics are read from {LARGEST_TEXT:,} at most"

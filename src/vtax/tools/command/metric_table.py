@@ -15,7 +15,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from vtax.model.metric import OPEN_KINDS, Direction, Kind, Metric
 from vtax.model.names import MetricName, OutputName, Unit
 from vtax.model.record import Record
-from vtax.tools.command.builtins import BUILTINS, DEFAULT
+from vtax.tools.command.builtins import BUILTINS, DEFAULT, always_measured
 from vtax.tools.command.json_path import EVERY, steps_of
 from vtax.tools.command.readers import Reader, reader_names, reader_of
 from vtax.tools.patterns import NumberPattern
@@ -25,6 +25,7 @@ WAYS = ("regex", "json", "csv", "builtin", "reader")
 DIRECTIONS = {"higher": Direction.HIGHER, "lower": Direction.LOWER}
 RESERVED = ("usage", "usage.json")  # vtax's own account of a command
 TAKEN = ("machine_cpu_time", "machine_energy", "node_cpu_time", "memory_peak")  # what vtax computes for every trial
+UNDECIDED = (Kind.COUNT, Kind.AMOUNT)  # kinds that decide nothing
 MOST_METRICS = 100  # of one entry
 
 
@@ -122,6 +123,10 @@ class MetricTable(Record):
             raise ValueError(
                 "a count is neither better nor worse, so it cannot be primary; use another kind, such as cost"
             )
+        if self.kind is Kind.AMOUNT and self.primary:
+            raise ValueError(
+                "an amount may be zero, so it has no ratio and cannot be primary; a cost is always above zero"
+            )
 
     def _check_direction(self, kind: Kind) -> None:
         if kind in OPEN_KINDS:
@@ -136,7 +141,7 @@ class MetricTable(Record):
     def _check_builtin(self, builtin: str) -> None:
         if builtin not in BUILTINS:
             raise ValueError(f"there is no builtin {json.dumps(builtin)}; allowed: {', '.join(BUILTINS)}")
-        known = BUILTINS[builtin].metric
+        known = self._of_builtin(builtin)
         self._leave_out(("direction", "measure", "meaning"), "is settled by the builtin")
         if (self.unit is not None and self.unit != known.unit) or (
             self.kind is not None and self.kind is not known.kind
@@ -148,6 +153,12 @@ class MetricTable(Record):
             raise ValueError("`primary` is true or false; a list is for the metrics of a `reader`")
         if self.primary and known.kind is Kind.COUNT:
             raise ValueError(f"{builtin} is a count, neither better nor worse, so it cannot be primary")
+
+    def _of_builtin(self, builtin: str) -> Metric:
+        """The metric of a builtin. An amount that decides is a cost: it has a ratio, and a run with 0 fails."""
+        known = BUILTINS[builtin].metric
+        decides = self.primary is True or self.kind is Kind.COST
+        return known.model_copy(update={"kind": Kind.COST}) if decides and known.kind is Kind.AMOUNT else known
 
     def _check_reader(self, reader: Reader) -> None:
         if self.name is not None:
@@ -180,7 +191,7 @@ class MetricTable(Record):
     def metric(self) -> Metric:
         """The metric that it declares, in base units. Not for a reader that brings its own."""
         if self.builtin is not None:
-            own = BUILTINS[self.builtin].metric
+            own = self._of_builtin(self.builtin)
             return own.model_copy(update={"name": self.name or own.name, "primary": self.primary is True})
         assert self.name is not None and self.unit is not None and self.kind is not None
         return Metric(
@@ -214,7 +225,7 @@ def declared(tables: Sequence[MetricTable]) -> tuple[Metric, ...]:
     """Every metric that an entry may report: its own, and what is always measured. `wall` decides where it has none."""
     own = [metric for table in tables for metric in table.metrics]
     asked = {table.builtin for table in tables}
-    always = [builtin.metric for name, builtin in BUILTINS.items() if builtin.always and name not in asked]
+    always = [*always_measured(asked, [metric.name for metric in own]).values()]
     if not tables:
         always = [one.model_copy(update={"primary": one.name == DEFAULT}) for one in always]
     return (*own, *always)
@@ -236,8 +247,12 @@ def _together(tables: list[MetricTable]) -> list[MetricTable]:
         if names.count(name) > 1:
             always = name in BUILTINS and BUILTINS[name].always
             raise ValueError(f"two metrics are called {name}" + ", which vtax always measures" * always)
+    builtins = [table.builtin for table in tables if table.builtin is not None]
+    for builtin in builtins:
+        if builtins.count(builtin) > 1:
+            raise ValueError(f"the builtin {builtin} is named twice; one metric of it is enough")
     silent = len(tables) == 1 and "primary" not in tables[0].model_fields_set and tables[0].reader is None
-    if silent and tables[0].metric.kind is not Kind.COUNT:
+    if silent and (tables[0].metric.kind not in UNDECIDED or tables[0].builtin in ("user", "system")):
         return [tables[0].model_copy(update={"primary": True})]  # the only one need not say so
     if tables and not any(metric.primary for table in tables for metric in table.metrics):
         raise ValueError('no metric decides: give the one that matters primary = true, or add builtin = "wall" with it')

@@ -23,7 +23,9 @@ def tried(params: CommandParams, texts: Mapping[str, str], label: str) -> Tried:
     readings = dict(extract(given, outputs, label).readings)
     untried = [_untried(table) for table in params.metrics if table not in given]
     _judge(params, outputs, readings, untried)
-    unused = [name for name in outputs if name not in readings and name not in PRINTED]
+    success = params.running.success
+    judged = PRINTED if success.match or success.refuse else ()
+    unused = [name for name in outputs if name not in readings and name not in judged]
     for name in unused:
         readings[name] = Reading(label)
         there = listed(sorted({table.source for table in params.metrics if table.builtin is None}))

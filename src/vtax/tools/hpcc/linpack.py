@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from vtax.errors import UsageError
-from vtax.launchers.base import Launcher, Ranks, ranks_for
+from vtax.launchers.base import Launcher, Ranks, ranks_for, workers_share
 from vtax.model.nodes import Target
 from vtax.model.plan import InputFile, Step
 from vtax.tools.benchmark import Params
@@ -206,7 +206,7 @@ def step(
     matrix = input_file(ns, nbs, *grid_of(params, ranks.total))
     return Step(
         nodes=target.names[:1],
-        argv=launcher.argv((program,), target, ranks, params.yield_when_idle),
+        argv=launcher.argv((program,), target, ranks, params.yield_when_idle or workers_share(target)),
         timeout_s=known(params.timeout_s),
         inputs=(matrix, *launcher.inputs(target, ranks)),
         outputs=(OUTPUT,),

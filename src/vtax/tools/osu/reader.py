@@ -29,7 +29,10 @@ def read(section: Section) -> Reading:
     """One table."""
     lines = section.lines
     reading = Reading("osu", facts=command_facts(lines))
-    title = next(match for line in lines if (match := TITLE.match(line.text)))
+    title = next((match for line in lines if (match := TITLE.match(line.text))), None)
+    if title is None:
+        reading.refuse(section.end, EVERYTHING, "its first line is missing", 0)
+        return reading
     reading.facts |= {"osu_test": title[1], "osu_version": title[2]}
     reading.params["test"] = title[1].lower()
     if isinstance(asked := reading.facts.get("ranks_asked"), int):

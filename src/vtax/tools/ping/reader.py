@@ -55,7 +55,7 @@ def starts_windows(line: str) -> bool:
 def read_windows(section: Section) -> Reading:
     """A session of Windows' ping, which prints whole milliseconds: nothing is taken."""
     reading = Reading("ping", scope=Scope.PAIRS, nodes=("unknown", "unknown"))
-    line = next(line.number for line in section.lines if starts_windows(line.text))
+    line = next((line.number for line in section.lines if starts_windows(line.text)), 0)
     reading.no_test = "this is ping of Windows, whose times are whole milliseconds: vtax does not read it"
     reading.refuse(line, "all values of this run", reading.no_test, 0)
     return reading

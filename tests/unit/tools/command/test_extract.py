@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vtax.model.metric import Kind
 from vtax.tools.command import extract as extraction
 from vtax.tools.command import numbers
 from vtax.tools.command.extract import Extracted, extract
@@ -345,12 +346,19 @@ def test_an_output_that_is_not_there_is_refused() -> None:
     assert told == Refusal(0, "latency", "there is no a.json; there is stdout")
 
 
+def test_an_output_that_was_not_kept_says_why() -> None:
+    table = MetricTable.model_validate_json(json.dumps({**TPS, "from": "out.txt", "primary": True}))
+    found = extract([table], {"stdout": "", "stderr": ""}, "pgbench", {"out.txt": "it is no regular file"})
+    assert found.refusals == [("out.txt", Refusal(0, "tps", "out.txt was not kept: it is no regular file"))]
+
+
 def test_what_is_always_measured_is_there_without_being_asked_for() -> None:
     found = read("", usage=json.dumps(USAGE))
     assert {v.metric.name: (v.value, v.metric.unit, v.metric.primary) for v in found.values} == {
         "wall": (1.25, "s", True),
         "user": (0.5, "s", False),
         "system": (0.25, "s", False),
+        "cpu": (0.75, "s", False),
         "max_rss": (4096000.0, "byte", False),
         "faults": (102.0, "1", False),
         "switches": (10.0, "1", False),
@@ -367,12 +375,20 @@ def test_a_builtin_may_be_named_and_decide() -> None:
     assert [v.value for v in cpu.values if v.metric.name == "cpu"] == [0.75]
 
 
-def test_a_time_of_zero_is_absent_unless_it_was_asked_for() -> None:
+def test_a_cpu_time_of_zero_counts_unless_it_decides() -> None:
     usage = json.dumps({**USAGE, "user_s": 0})
-    found = read("", usage=usage)
-    assert ("user" in [v.metric.name for v in found.values], found.refusals) == (False, [])
-    asked = read("", {"builtin": "user"}, usage=usage)
-    assert asked.refusals == [("usage", Refusal(1, "user", "it is 0: too short for the kernel to tell"))]
+    for found in (read("", usage=usage), read("", {"builtin": "user"}, {**TPS, "primary": True}, usage=usage)):
+        values = {v.metric.name: (v.value, v.metric.kind) for v in found.values}
+        assert (values["user"], values["cpu"]) == ((0.0, Kind.AMOUNT), (0.25, Kind.COST))
+    for table in ({"builtin": "user", "primary": True}, {"builtin": "user", "kind": "cost"}):
+        asked = read("", table, {"builtin": "wall", "primary": "kind" in table}, usage=usage)
+        assert ("usage", Refusal(1, "user", "it is 0: too short for the kernel to tell")) in asked.refusals
+
+
+def test_a_metric_of_the_study_may_be_called_cpu() -> None:
+    own = {**TPS, "name": "cpu", "primary": True}
+    found = read("tps = 7 a\n", own, usage=json.dumps(USAGE))
+    assert [v.value for v in found.values if v.metric.name == "cpu"] == [7.0]
 
 
 @pytest.mark.parametrize("key", [key for key in USAGE if key != "status"])

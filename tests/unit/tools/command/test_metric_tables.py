@@ -181,13 +181,14 @@ def test_a_delimiter_is_one_character_that_no_number_has(delimiter: str) -> None
 
 
 def test_an_unknown_builtin_is_a_mistake() -> None:
-    assert "allowed: wall, user, system, max_rss" in mistake(builtin="rss")
+    assert "allowed: wall, user, system, cpu, max_rss" in mistake(builtin="rss")
 
 
 def test_a_builtin_settles_its_unit() -> None:
     assert "wall is in s" in mistake(builtin="wall", unit="ms")
     assert "leave `from` out" in mistake(builtin="wall", **{"from": "stderr"})
     assert "cannot be primary" in mistake(builtin="faults", primary=True)
+    assert "cannot be primary" in mistake(**{**TPS, "kind": "amount", "primary": True})
     assert table(builtin="wall", unit="s", kind="cost", primary=True).metric.primary
     assert table(builtin="max_rss", name="memory").metric.name == "memory"
 
@@ -229,6 +230,8 @@ def test_metrics_of_an_entry_have_different_names_and_one_decides() -> None:
         several({**TPS, "primary": False})
     with pytest.raises(ValidationError, match="two metrics are called time_mean"):
         several({"reader": "hyperfine", "primary": ["time_mean"]}, {"reader": "pyperf"})
+    with pytest.raises(ValidationError, match="the builtin wall is named twice"):
+        several({"builtin": "wall", "name": "a", "primary": True}, {"builtin": "wall", "name": "b"})
 
 
 def test_the_only_metric_decides() -> None:
@@ -236,15 +239,19 @@ def test_the_only_metric_decides() -> None:
     assert [metric.name for metric in declared(several(alone)) if metric.primary] == ["tps"]
     with pytest.raises(ValidationError, match="no metric decides"):
         several({**alone, "kind": "count"})
+    with pytest.raises(ValidationError, match="no metric decides"):
+        several({**alone, "kind": "amount"})
+    (user,) = several({"builtin": "user"})
+    assert (user.metric.primary, user.metric.kind) == (True, Kind.COST), "what decides has a ratio"
 
 
 def test_what_is_always_measured_is_declared() -> None:
     names = [metric.name for metric in declared(several(TPS))]
-    assert names == ["tps", "wall", "user", "system", "max_rss", "faults", "switches"]
+    assert names == ["tps", "wall", "user", "system", "cpu", "max_rss", "faults", "switches"]
     assert [metric.name for metric in declared(several(TPS)) if metric.primary] == ["tps"]
     assert [metric.name for metric in declared([]) if metric.primary] == ["wall"]
     renamed = declared(several({"builtin": "max_rss", "name": "memory", "primary": True}))
-    assert [metric.name for metric in renamed] == ["memory", "wall", "user", "system", "faults", "switches"]
+    assert [metric.name for metric in renamed] == ["memory", "wall", "user", "system", "cpu", "faults", "switches"]
 
 
 def test_a_table_survives_the_plan() -> None:

@@ -22,6 +22,8 @@ def deciding(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
     early = [line for line in lines if line.standing is Standing.EARLY]
     if early and report.plan.origin is Origin.IMPORTED:
         return ("`vtax run` measures in a way that supports a verdict; imported runs do not.",)
+    if early and _goes_on(report.analysis) and report.analysis.rounds_planned >= VERDICT_FROM:
+        return (_more(report, early),)
     if early:
         return (_new(report, VERDICT_FROM, f"A verdict needs at least {VERDICT_FROM} rounds"),)
     unlike = [line for line in lines if any(map(contradicted, line.comparisons))]
@@ -94,7 +96,11 @@ def _names(lines: Sequence[Line]) -> str:
     """`CPU and network (1 of 2 results) in container, and storage in vm`."""
     several: dict[str, dict[str, None]] = {}
     for line in lines:
-        rest = "" if line.standing is Standing.UNDECIDED else f" ({len(_open(line))} of {line.planned} results)"
+        rest = (
+            ""
+            if line.standing in (Standing.UNDECIDED, Standing.EARLY)
+            else f" ({len(_open(line))} of {line.planned} results)"
+        )
         several.setdefault(line.environment, {}).setdefault(f"{line.group.inside}{rest}")
     each = [f"{listed(list(groups))} in {name}" for name, groups in several.items()]
     return ", and ".join(each) if any(len(groups) > 1 for groups in several.values()) else listed(each)

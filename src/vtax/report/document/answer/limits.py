@@ -182,6 +182,10 @@ def _scope(report: ReportInput) -> Limit:
     if report.plan.origin is Origin.IMPORTED:
         return Limit("scope", "The answer applies only to the machines, the work and the versions in these logs")
     machines = len(report.plan.study.machines)
+    if existing := [name for name, one in report.plan.capabilities.items() if one.existing]:
+        text = "The answer applies to this machine, these nodes, this work and these versions"
+        why = f"The nodes of {listed(existing)} existed before: vtax did not create them anew for each round."
+        return Limit("scope", text, (Message((), "", why),))
     if machines > 1:
         text = f"The answer applies to these {machines} machines, this work and these versions"
         return Limit("scope", f"{text}; other hardware needs its own campaign", _others(report))
