@@ -142,7 +142,7 @@ def test_a_file_with_the_temporary_name_is_not_written(
     make: Callable[[Path, Path], None], precious: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where somebody guessed it: a new file is made exclusively, and a hard link is no symbolic one."""
-    monkeypatch.setattr(files.secrets, "token_hex", lambda size: "ab" * size)
+    monkeypatch.setattr("secrets.token_hex", lambda size: "ab" * size)
     place = tmp_path / "place"
     place.mkdir()
     make(place / f".{'ab' * 8}.tmp", precious)
