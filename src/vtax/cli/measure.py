@@ -113,7 +113,7 @@ def _refuse_nothing(
     if image == "":
         raise UsageError("--image is empty", remedy="name an image, or leave --image out")
     if environments is not None and not wanted:
-        raise UsageError("--in names no environment", remedy="name some, for example host,docker, or leave --in out")
+        raise UsageError("--in names no environment", remedy="name some, for example host,container, or leave --in out")
     if not command and not image:
         raise UsageError("there is no command", remedy="give it after --, for example `vtax measure -- sleep 0.1`")
 
