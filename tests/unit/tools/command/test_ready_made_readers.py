@@ -241,8 +241,19 @@ def test_an_output_that_means_something_else_is_refused(case: str, old: str, new
     assert any(words in one.reason for _, one in found.refusals), found.refusals
 
 
-NO_OUTPUTS = (
-    *("", "\n", "{}", "[]", "null", '{"a": 1', "[" * 1000, '{"results": [{}]}', '{"jobs": [[]]}', "<script>\n"),
+NO_OUTPUTS: tuple[str, ...] = (
+    "",
+    "\n",
+    "{}",
+    "[]",
+    "null",
+    '{"a": 1',
+    "[" * 1000,
+    '{"results": [{}]}',
+    '{"jobs": [[]]}',
+    "<script>\n",
+)
+NO_OUTPUTS += (
     "\0" * 100,
     "é漢字\n",
     "1e999\n",
