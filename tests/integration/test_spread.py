@@ -176,7 +176,7 @@ def test_a_connection_that_is_lost_costs_one_trial(user: User) -> None:
 
 
 def test_all_of_it_is_killed_then_cleaned_and_resumed(user: User) -> None:
-    study = written(user, "ab", count=3000, network="bridge")
+    study = written(user, "ab", count=1000, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
     user.wait(lambda: pinging(user))
     for name in "ab":
