@@ -220,14 +220,22 @@ class Reader:
         command = (str(VTAX), *lines[0]) if plainly else (str(DRIVER), str(said), json.dumps(lines))
         with Machine(self.top) as machine, (said / "all").open("wb") as output:
             process = subprocess.Popen(
-                (*trace, *command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env, cwd=self.top
+                (*trace, *command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=env,
+                cwd=self.top,
+                start_new_session=True,
             )
             try:
                 if "serve" in names:
                     self.visit(process, said, names.index("serve"))
                 code = process.wait(LIMIT_S)
             finally:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # what is traced does not end with its tracer
+                process.wait()  # or the next test would be blamed for it
         if not plainly:
             assert code == 0, (said / "all").read_text()
             self.ended = {name: ended(said, number) for number, name in enumerate(names)}

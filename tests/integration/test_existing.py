@@ -93,7 +93,7 @@ def test_existing_nodes_are_measured_beside_the_host(user: Owner) -> None:
             "cloud-master": "a",
             "cloud-worker1": "b",
         }
-        assert {one.node: one.values["machine"] for one in cell.facts} == {
+        assert {one.node: one.values["on_machine"] for one in cell.facts} == {
             "master": "cloud-master",
             "worker1": "cloud-worker1",
         }

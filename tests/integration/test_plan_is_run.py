@@ -116,10 +116,9 @@ def bare(words: Sequence[str]) -> Argv:
 
 
 @pytest.fixture(scope="module")
-def ran(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(cache: Path, image: Image, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """One round on this machine and in containers."""
     top, state = tmp_path_factory.mktemp("plan"), tmp_path_factory.mktemp("s")
-    cache = Path(image.directory).parents[2]
     wanted, logs = top / "study.toml", top / "strace"
     wanted.write_text(study(["host", "docker"], PING + CPU.format(seconds=1) + "iterations = 2\n"))
     logs.mkdir()

@@ -93,7 +93,7 @@ def assert_nothing_is_left(user: User, study: Path) -> None:
     for machine in user.machines.machines.values():
         assert [line for line in machine.processes() if not line.startswith(("dockerd", "containerd"))] == []
     assert user.vtax("clean", "--machines", str(study), "--check").startswith("nothing is left behind")
-    assert list(Path(user.environment["XDG_STATE_HOME"], "vtax/run").glob("*")) == []  # here
+    assert list(Path(user.environment["XDG_STATE_HOME"], "vtax/run").glob("*/")) == []  # here
 
 
 def test_one_node_on_each_machine_and_roles_rotate(user: User) -> None:

@@ -206,6 +206,23 @@ def test_the_answer_of_the_real_comparison_names_gates_that_are_not_resolved(job
     assert (job.top / "out" / "vtax.xml").read_text().startswith("<?xml")
 
 
+@pytest.mark.parametrize(("speed", "code"), [(1.0, 0), (0.8, 5)])
+def test_a_slower_pull_request_fails_its_gate(job: Job, tmp_path: Path, speed: float, code: int) -> None:
+    """The real comparison of campaigns of six rounds: the same image again, and a slower one."""
+    providers = {name: FakeProvider(name, tmp_path / "fake") for name in ("host", "box")}
+    for name, factor in (("a", 1.0), ("b", speed)):
+        made = new_campaign(tmp_path / name, providers, rounds=6)
+        texts = {trial: as_fast(PRINTED, factor, n + (name == "b")) for n, trial in enumerate(planned(made.plan()))}
+        store(made, texts)
+    real = f"{sys.executable} -m vtax.cli"
+    job.program("vtax", f'#!/bin/sh\ncase "$1 $4" in\n  run*base) exec cp -r "{tmp_path}/a" "$4" ;;\n'
+                f'  run*) exec cp -r "{tmp_path}/b" "$4" ;;\nesac\nexec {real} "$@"\n')  # fmt: skip
+    done = job.run("measure", FAIL_ON="any primary slower than 5%")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("**A gate failed.**" if code else "No gate failed.") in job.summary()
+    assert "Not resolved" not in job.summary()
+
+
 # --- the comment ---------------------------------------------------------------------------------------------------
 
 

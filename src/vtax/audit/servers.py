@@ -9,7 +9,7 @@ from typing import Any
 
 from vtax.audit.disk import MEMORY
 from vtax.audit.subjects import SERVERS, reporting
-from vtax.evidence.alike import Condition, judged
+from vtax.evidence.alike import A_NOTE, Condition, judged
 from vtax.evidence.campaign import Evidence, shown, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Result, Undecided, row
@@ -60,7 +60,7 @@ def _counts(evidence: Evidence, trials: list[TrialRecord]) -> list[Mapping[str, 
     why="a client that is busy all the time asks no faster, so the rate is its own, and a faster server would not show",
     remedy="give the client more threads, or put it on a node of its own",
     source="the client's own CPU time and wall time, by vtax-run, and its threads",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=SERVERS,
     needs=Needs("the client's threads and its CPU time", facts=("client_threads",), metrics=("user",)),
 )
@@ -95,7 +95,7 @@ def _busy(evidence: Evidence, trial: TrialRecord) -> float | None:
     why="a time that the client measures in large steps is rounded by more than the difference that is looked for",
     remedy="compare rates instead, or make a run longer, or what is timed larger",
     source="the steps in the distribution of latencies, or the decimals of the only time, that the tool prints",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=tuple(dict.fromkeys((*SERVERS, *reporting("time_rounding")))),
     needs=Needs("the steps of the client's timer", facts=("time_rounding",)),
 )

@@ -16,6 +16,7 @@ from vtax.model.finding import Severity
 from vtax.model.plan import Origin
 
 Scope = tuple[str, str]  # environment and entry
+A_NOTE = "a note where an environment and what it is compared with are alike"  # of rows that are judged like that
 
 
 class Condition(NamedTuple):

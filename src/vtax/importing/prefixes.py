@@ -21,6 +21,7 @@ HEAD_LINES = 2000  # in which the scheme of a file is looked for
 SHARE = 0.5  # of the lines that are not empty have the prefix
 FEW = 3  # lines that have a prefix which only some lines have
 MOST_SOURCES = 2000
+LONGEST = 32 * 2**20  # characters of a line that was written in parts
 ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -29,6 +30,7 @@ CTIME = (
     rf"|{DAY} \d\d {MONTH} \d{{4}} \d\d:\d\d:\d\d [AP]M(?: [A-Z]{{3,5}})?)"
 )
 SHORT = rf"{MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
+FULL = rf"{DAY} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]{{3,5}}"
 STREAM = "<std(?:out|err|diag)>"
 NAME = r"[A-Za-z0-9][\w.-]{0,80}"
 PROCESS = r"(?P<process>[\w./@:-]{1,80}(?:\[\d{1,9}\])?)"
@@ -41,6 +43,7 @@ class Split(NamedTuple):
     name: str
     rank: str
     text: str
+    part: bool = False  # of a long line, which goes on in the next one of its source
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Prefix:
             return None
         groups = found.groupdict()
         name = groups.get("name") or ""
-        return Split(f"{name}{groups.get('process') or ''}", name, groups.get("rank") or "", text[found.end() :])
+        key, part = f"{name}{groups.get('process') or ''}", groups.get("part") == "P"
+        return Split(key, name, groups.get("rank") or "", text[found.end() :], part)
 
 
 class DockerJson:
@@ -73,22 +77,46 @@ class DockerJson:
             said = json.loads(text)["log"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
-        return Split("", "", "", said.rstrip("\r\n")) if isinstance(said, str) else None
+        if not isinstance(said, str):
+            return None
+        return Split("", "", "", said.rstrip("\r\n"), part=not said.endswith("\n"))
+
+
+class JournalJson:
+    """`journalctl -o json`: an object a line, whose `MESSAGE` is the line."""
+
+    name, certain, partial = "the journal's JSON", True, False
+
+    def split(self, text: str) -> Split | None:
+        if not text.startswith("{") or '"MESSAGE"' not in text:
+            return None
+        try:
+            said = json.loads(text)
+            line, host, process = said["MESSAGE"], said.get("_HOSTNAME", ""), said.get("_PID", "")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        if not (isinstance(line, str) and isinstance(host, str) and isinstance(process, str)):
+            return None
+        return Split(f"{host}[{process}]", host, "", line)
+
+
+Kind = Prefix | DockerJson | JournalJson
 
 
 def _prefix(name: str, pattern: str, *, certain: bool = True, partial: bool = False) -> Prefix:
     return Prefix(name, re.compile(pattern, re.ASCII), certain, partial)
 
 
-KINDS: tuple[Prefix | DockerJson, ...] = (
+KINDS: tuple[Kind, ...] = (
     DockerJson(),
+    JournalJson(),
     _prefix("compose", rf"(?P<name>{NAME}) {{0,40}}\| ?"),
     _prefix("kubectl", r"\[pod/(?P<name>[\w.-]{1,253}(?:/[\w.-]{1,63})?)\] ?"),
     _prefix("mpirun 5", rf"(?:{CTIME}|{ISO})?\[[\w.-]{{1,200}}@\d{{1,6}},(?P<rank>\d{{1,6}})\]{STREAM}: "),
     _prefix("mpirun", rf"(?:{CTIME}|{ISO})?\[\d{{1,6}},(?P<rank>\d{{1,6}})\]{STREAM}:"),
     _prefix("mpirun 5, times alone", rf"(?:{CTIME}|{ISO}){STREAM}: "),
     _prefix("mpirun, times alone", rf"(?:{CTIME}|{ISO}){STREAM}:"),
-    _prefix("CRI", rf"{ISO} std(?:out|err) [FP] ?"),
+    _prefix("CRI", rf"{ISO} std(?:out|err) (?P<part>[FP]) ?"),
     _prefix("journal", rf"(?:{SHORT}|{ISO}) (?P<name>{NAME}) {PROCESS}: ?"),
     _prefix("journal since boot", rf"\[ {{0,8}}\d{{1,9}}\.\d{{6}}\] (?P<name>{NAME}) {PROCESS}: ?"),
     _prefix("syslog", rf"<\d{{1,3}}>(?:{SHORT}|{ISO}) (?P<name>{NAME}) {PROCESS}: ?"),
@@ -101,6 +129,10 @@ KINDS: tuple[Prefix | DockerJson, ...] = (
     _prefix("short times", rf"{SHORT} "),
     _prefix("clock", r"\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]? "),
     _prefix("seconds", r"\d{10}\.\d{3,9} "),
+    _prefix("journal, full times", rf"{FULL} (?P<name>{NAME}) {PROCESS}: ?"),
+    _prefix("journal, seconds", rf"\d{{10}}\.\d{{6}} (?P<name>{NAME}) {PROCESS}: ?"),
+    _prefix("seconds since the start", r"\d{1,9}\.\d{6} ", certain=False),
+    _prefix("mpiexec", r"\[(?P<rank>\d{1,6})\] ", certain=False),
     _prefix("srun", r" {0,6}(?P<rank>\d{1,6}): ", certain=False),
     _prefix("pdsh", rf"(?P<name>{NAME}): ", certain=False),
     _prefix("quotation", r"(?:> ?|\| )", certain=False, partial=True),
@@ -112,13 +144,13 @@ Recognised = Callable[[Sequence[str]], bool]  # whether a tool's output begins i
 class Scheme:
     """The prefixes of a file, from the outside in."""
 
-    levels: tuple[Prefix | DockerJson, ...]
+    levels: tuple[Kind, ...]
 
     def split(self, text: str) -> Split | None:
         """A line without its prefixes; None for one that lacks the first of them."""
         keys: list[str] = []
         names: list[str] = []
-        rank = ""
+        rank, part = "", False
         for place, level in enumerate(self.levels):
             found = level.split(text)
             if found is None:
@@ -131,8 +163,8 @@ class Scheme:
                     found = Split("", "", "", text)
             keys.append(found.key)
             names.append(found.name)
-            rank, text = found.rank or rank, found.text
-        return Split("\0".join(keys), " ".join(filter(None, names)), rank, text)
+            rank, text, part = found.rank or rank, found.text, part or found.part
+        return Split("\0".join(keys), " ".join(filter(None, names)), rank, text, part)
 
 
 def scheme_of(texts: Sequence[str], recognised: Recognised) -> Scheme | None:
@@ -155,9 +187,9 @@ def scheme_of(texts: Sequence[str], recognised: Recognised) -> Scheme | None:
     return plausible[0] if plausible else None
 
 
-def _having(texts: Sequence[str]) -> list[Prefix | DockerJson]:
+def _having(texts: Sequence[str]) -> list[Kind]:
     """The kinds that enough of these lines have; an indentation among them where every line of a run has it."""
-    kinds: list[Prefix | DockerJson] = [*KINDS, *_indentations(texts)]
+    kinds: list[Kind] = [*KINDS, *_indentations(texts)]
     found = []
     for kind in kinds:
         count = sum(kind.split(text) is not None for text in texts)
@@ -188,10 +220,20 @@ def separated(lines: Iterable[Line], scheme: Scheme | None) -> Iterator[tuple[st
     """Key of the source, its name and the line without prefix, of every line, in order. A line without the prefix of
     the file is of the source "", as are all lines of a file that has none."""
     known: set[str] = set()
+    parts: dict[str, tuple[Split, Line]] = {}  # the beginnings of long lines, by their sources
     for line in lines:
         found = scheme.split(line.text) if scheme else None
         if found is None or (found.key not in known and len(known) == MOST_SOURCES):
             yield "", "", line
             continue
         known.add(found.key)
-        yield f"\0{found.key}", found.name, Line(line.number, found.rank or line.rank, found.text)
+        whole = Line(line.number, found.rank or line.rank, found.text)
+        if found.key in parts:
+            begun = parts.pop(found.key)[1]
+            whole = begun._replace(text=begun.text + found.text)
+        if found.part and len(whole.text) < LONGEST:
+            parts[found.key] = found, whole
+        else:
+            yield f"\0{found.key}", found.name, whole
+    for found, whole in parts.values():  # a log that ends within a line
+        yield f"\0{found.key}", found.name, whole

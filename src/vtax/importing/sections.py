@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from vtax.importing.documents import Open, begins_document
 from vtax.importing.prefixes import scheme_and_lines, separated
-from vtax.tools import log_formats
+from vtax.tools import Registry, registry
 from vtax.tools.commands import prompt
 from vtax.tools.reading import Line, Section
 from vtax.tools.tool import LogFormat, never
@@ -92,13 +92,17 @@ class Known(NamedTuple):
     marks: tuple[str, ...]  # of documents
 
 
-@cache
-def _known() -> Known:
-    every = tuple(log_formats().values())
+@lru_cache(maxsize=2)
+def _sorted(tools: Registry) -> Known:
+    every = tuple(tools.formats.values())
     documents = tuple(one for one in every if one.document)
     plain = [one for one in every if not one.document]
     within, apart = _by_first(one for one in plain if not one.outside), _by_first(one for one in plain if one.outside)
     return Known(documents, within, apart, tuple(mark for one in documents for mark in one.marks))
+
+
+def _known() -> Known:
+    return _sorted(registry())
 
 
 def _nothing(_line: Line) -> None:

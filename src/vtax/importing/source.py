@@ -25,7 +25,7 @@ from vtax.tools.reading import Line, clean
 
 SNIFFED = 64 * 2**10
 SMALL = 4 * 2**20
-LINE_CHARS = 16 * 2**10  # no tool prints longer lines, but for JSON without line ends
+LINE_CHARS = 18 * 2**10  # no tool prints longer lines, but for JSON; container engines cut those at 16 KiB
 DOCUMENT_CHARS = 32 * 2**20
 STANDARD_INPUT = Path("-")
 FILE_BYTES = 4 * 2**30

@@ -135,7 +135,7 @@ def _ended(process: Popen) -> int:
 
 
 def _packed(job: Job) -> bytes:
-    """A log, as it is given to another process, which opens the file itself. The text of an archive's member is sent,
+    """A log, as it is given to another process, which opens the file itself. An archive's member is sent with its text,
     because the next member takes its place."""
     if job.text.found.stored is None:
         job = replace(job, text=replace(job.text, content=None))

@@ -7,6 +7,7 @@ reported and left out, the others go on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -53,8 +54,17 @@ BUILT_IN = (
 GROUP = "vtax.tools"
 
 
+@dataclass(frozen=True, eq=False)
+class Registry:
+    """The tools that were found, what is said of plug-ins that could not be loaded, and the formats by their names."""
+
+    tools: tuple[Tool, ...]
+    broken: tuple[str, ...]
+    formats: Mapping[str, LogFormat]
+
+
 @cache
-def _found() -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+def _found() -> Registry:
     known: list[Tool] = [import_module(place).TOOL for place in BUILT_IN]
     broken = []
     for entry in entry_points(group=GROUP):
@@ -65,7 +75,7 @@ def _found() -> tuple[tuple[Tool, ...], tuple[str, ...]]:
                 known.append(tool)
         except PLUGIN_FAILURES as error:
             broken.append(f"plug-in {entry.name} ({entry.value}) is left out: {type(error).__name__}: {error}")
-    return tuple(known), tuple(broken)
+    return Registry(tuple(known), tuple(broken), {one.name: one for tool in known for one in tool.logs})
 
 
 def _checked(loaded: object) -> Tool:
@@ -85,7 +95,7 @@ def _checked(loaded: object) -> Tool:
 
 def tools() -> tuple[Tool, ...]:
     """Every tool, those of vtax first."""
-    return _found()[0]
+    return _found().tools
 
 
 def benchmarks() -> Mapping[str, Benchmark]:
@@ -106,10 +116,14 @@ def alike(benchmark: str, metric: str) -> frozenset[str]:
     return frozenset(one.name for one in tool.benchmarks if any(own.name == metric for own in one.metrics))
 
 
-@cache
 def log_formats() -> Mapping[str, LogFormat]:
     """Every format of logs by its name."""
-    return {known.name: known for tool in tools() for known in tool.logs}
+    return _found().formats
+
+
+def registry() -> Registry:
+    """All that is known, the same object until plug-ins are looked for again."""
+    return _found()
 
 
 def versions() -> Mapping[str, str]:
@@ -154,4 +168,4 @@ def declared_metrics(entries: Iterable[BenchmarkSpec]) -> dict[str, tuple[Metric
 
 def broken_plugins() -> tuple[str, ...]:
     """One sentence for each plug-in that could not be loaded."""
-    return _found()[1]
+    return _found().broken

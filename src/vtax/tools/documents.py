@@ -32,7 +32,7 @@ class Document:
     """
 
     def __init__(self, lines: Sequence[Line], *, lists: bool = False) -> None:
-        self._first = lines[0].number if lines else 1
+        self._numbers = [line.number for line in lines]  # with gaps where lines of other sources are between them
         self._text = "\n".join(line.text for line in lines)
         self._inside: dict[int, dict[str | int, int]] = {}  # where the members begin of what begins here
         try:
@@ -94,7 +94,7 @@ class Document:
         return start
 
     def _line(self, at: int) -> int:
-        return self._first + bisect_left(self._ends, at)
+        return self._numbers[bisect_left(self._ends, at)]
 
     @cached_property
     def _ends(self) -> list[int]:

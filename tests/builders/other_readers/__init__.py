@@ -12,13 +12,40 @@ from builders.other_readers.computing import gups, hpl, intel_linpack, stream, s
 from builders.other_readers.documents import fio, google_benchmark, hyperfine, pyperf
 from builders.other_readers.messages import hpcc, imb, osu
 from builders.other_readers.network import iperf3, nuttcp, ping
+from builders.other_readers.servers import (
+    fio_text,
+    hackbench,
+    kernel_paths,
+    memcslap,
+    mpi_messages,
+    netperf,
+    oltp,
+    openssl,
+    pgbench,
+    redis,
+    sevenzip,
+    sockperf,
+    wrk,
+)
 from builders.other_readers.storage import iozone, sysbench
 
 Numbers = Mapping[str, set[float]]
 READERS: Mapping[str, Callable[[str], Numbers]] = {
     "fio": fio,
+    "fio text": fio_text,
     "google-benchmark": google_benchmark,
     "gups": gups,
+    "hackbench": hackbench,
+    "kernel-paths": kernel_paths,
+    "memcslap": memcslap,
+    "mpi-messages": mpi_messages,
+    "netperf": netperf,
+    "openssl-speed": openssl,
+    "pgbench": pgbench,
+    "redis-benchmark": redis,
+    "sevenzip": sevenzip,
+    "sockperf": sockperf,
+    "wrk": wrk,
     "hpcc": hpcc,
     "hyperfine": hyperfine,
     "imb": imb,
@@ -33,6 +60,7 @@ READERS: Mapping[str, Callable[[str], Numbers]] = {
     "ping": ping,
     "iozone": iozone,
     "sysbench": sysbench,
+    "sysbench-oltp": oltp,
 }
 
 

@@ -17,6 +17,7 @@ from ..test_bad_days import write
 from .campaigns import complete, continued, reported, small
 from .conftest import Begin
 from .harness import KILLS, Chaos, digests, printed, share
+from .test_at_once import ended
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
 DATA = Path(__file__).parents[2] / "data"
@@ -154,24 +155,35 @@ def test_an_image_build_leaves_nothing(chaos: Begin, tmp_path: Path) -> None:
 
 
 @long
-def test_an_image_build_that_is_taken_over(chaos: Begin, tmp_path: Path) -> None:
-    """Two builds of one root file system at once: when the first is killed the second builds it. Then it is killed near
-    its end, and a third finishes."""
-    one = chaos("image build, two at once", limit_s=1200, cache=tmp_path / "cache")
+def test_two_image_builds_at_once(chaos: Begin, tmp_path: Path) -> None:
+    """Of one root file system: the second waits. When the first is killed the second builds it, and a third that comes
+    meanwhile uses it."""
+    one = chaos("two at once: image build", limit_s=1200, cache=tmp_path / "cache")
     first = one.start("image", "build")
     wait_for_build(one, "rootfs.tar")
     second = one.start("image", "build")
     assert one.end(first, one.random.uniform(1.0, 20.0))
+    wait_for_build(one, "rootfs.tar")
     assert second.process.poll() is None
-    wait_for_build(one, "rootfs/usr")  # unpacking
-    assert one.end(second, one.random.uniform(0.0, 3.0))
-    one.clean()
-    one.finish("image", "build")
+    third = one.start("image", "build")
+    assert ended(one, second, third) == [0, 0]
     (image,) = build.images(one.places.images)
     assert build.sha256(Path(image.archive)) == image.digest
     assert (Path(image.directory) / "usr/bin/mpirun").exists()
     assert unfinished(one) == []
     one.finish("image", "remove", image.recipe)
+    shutil.rmtree(one.cache)
+
+
+@long
+def test_an_image_build_that_is_killed_near_its_end(chaos: Begin, tmp_path: Path) -> None:
+    """While the finished archive is unpacked: `vtax clean` removes all of it, or the whole is there."""
+    one = chaos("image build, near its end", limit_s=1200, cache=tmp_path / "cache")
+    began = one.start("image", "build")
+    wait_for_build(one, "rootfs/usr")
+    assert one.end(began, one.random.uniform(0.0, 3.0))
+    one.clean()
+    assert unfinished(one) == []
     shutil.rmtree(one.cache)
 
 

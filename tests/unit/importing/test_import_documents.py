@@ -9,6 +9,8 @@ import pytest
 
 from builders.logs import LOGS, SYSBENCH, imported, readings, text_of
 from builders.recorded import DATA
+from vtax import pipeline
+from vtax.store import Campaign
 from vtax.tools.reading import Reading
 
 DOCUMENT = text_of(LOGS["iperf3 json"])
@@ -39,6 +41,18 @@ def rates(text: str) -> list[float]:
 )
 def test_every_document_is_a_run(text: str, count: int) -> None:
     assert rates(text) == [RATE] * count
+
+
+def test_objects_on_one_line_are_imported(tmp_path: Path) -> None:
+    """They begin on the same line of the same file, and are two trials."""
+    folder = DATA / "readers" / "hyperfine" / "1.19.0--trixie"
+    value = json.loads((folder / "output").read_text())
+    report = imported(tmp_path, {"a.json": json.dumps([value, value]), "b.json": json.dumps(value) * 3})
+    assert [(run.section[1], run.count) for run in report.runs] == [(1, 5)] * 5
+    trials = Campaign.open(tmp_path / "campaign").trials()
+    assert len({trial.id for trial in trials}) == 5
+    found, _ = pipeline.measurements(tmp_path / "campaign")
+    assert len(found) == 5 * 5
 
 
 def test_a_document_that_was_cut_is_reported_and_the_next_one_is_read() -> None:

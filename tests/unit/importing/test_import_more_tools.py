@@ -166,12 +166,48 @@ def test_stream_without_a_title() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line", "words"),
-    [(WINDOWS, 1, "ping of Windows"), (GERMAN, 4, "its words are not English")],
+    [(WINDOWS, 1, "ping of Windows"), (GERMAN.replace("1 empf", "7 empf"), 5, "are not 0 % loss")],
 )
 def test_reasons_name_the_line(text: str, line: int, words: str) -> None:
     (refusal,) = one(text).refusals
     assert refusal.line == line
     assert words in refusal.reason
+
+
+FRENCH = """\
+PING example.org (93.184.215.14) 56(84) octets de données.
+64 octets de 93.184.215.14 : icmp_seq=1 ttl=50 temps=12.3 ms
+64 octets de 93.184.215.14 : icmp_seq=2 ttl=50 temps=14.3 ms
+
+--- statistiques ping example.org ---
+4 paquets transmis, 2 reçus, 50% paquets perdus, temps 3004 ms
+rtt min/avg/max/mdev = 12.300/13.300/14.300/1.000 ms
+"""
+CHINESE = """\
+PING 10.0.0.1 (10.0.0.1) 56(84) 字节的数据。
+
+--- 10.0.0.1 ping 统计 ---
+已发送 4 个包， 已接收 4 个包, 0% packet loss, time 3070ms
+rtt min/avg/max/mdev = 12.300/13.300/14.300/1.000 ms
+"""
+CUT = GERMAN.partition("1 Pakete")[0]
+
+
+@pytest.mark.parametrize(("text", "lost"), [(FRENCH, 0.5), (CHINESE, 0.0)])
+def test_ping_in_other_languages(text: str, lost: float) -> None:
+    found = {value.metric.name: value.value for value in one(text).values}
+    assert found == {
+        "lost_fraction": lost,
+        "rtt_min": 12.3 / 1000,
+        "rtt_avg": 13.3 / 1000,
+        "rtt_max": 14.3 / 1000,
+        "rtt_mdev": 1.0 / 1000,
+    }
+
+
+def test_ping_in_another_language_that_was_cut() -> None:
+    (refusal,) = one(CUT).refusals
+    assert (refusal.line, refusal.reason.partition(",")[0]) == (4, "its words are not English")
 
 
 VERSIONS = """\

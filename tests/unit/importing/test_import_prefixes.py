@@ -27,6 +27,9 @@ FORMS: dict[str, Callable[[str], str]] = {
     "CRI": lambda line: f"{TIME} stdout F {line}",
     "journald": lambda line: f"Nov 23 15:25:09 web-1 bench[123]: {line}",
     "journald, ISO": lambda line: f"2026-11-23T15:25:09+0000 web-1 bench[123]: {line}",
+    "journald, full times": lambda line: f"Mon 2026-11-23 15:25:09 UTC web-1 bench[123]: {line}",
+    "journald, seconds": lambda line: f"1700000000.123456 web-1 bench[123]: {line}",
+    "journald, JSON": lambda line: json.dumps({"_PID": "12", "_HOSTNAME": "web-1", "MESSAGE": line}),
     "syslog": lambda line: f"<13>Nov 23 15:25:09 web-1 bench: {line}",
     "syslog, RFC 5424": lambda line: f"<13>1 {TIME} web-1 bench 12 - - {line}",
     "GitHub Actions": lambda line: f"2026-11-23T15:25:09.1234567Z {line}",
@@ -34,6 +37,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "ts": lambda line: f"Nov 23 15:25:09 {line}",
     "ts -s": lambda line: f"00:00:01 {line}",
     "ts %.s": lambda line: f"1700000000.123456 {line}",
+    "ts -s %.s": lambda line: f"12.123456 {line}",
+    "mpiexec -prepend-rank": lambda line: f"[0] {line}",
     "ctime": lambda line: f"Mon Nov 23 15:25:09 2026 {line}",
     "pdsh": lambda line: f"web-1: {line}",
     "srun -l": lambda line: f"0: {line}",
@@ -73,6 +78,32 @@ def test_the_name_of_a_source_is_the_node(form: str) -> None:
     named = form.startswith(NAMED)
     assert len(nodes) == 1
     assert next(iter(nodes)).startswith("web") is named
+
+
+def halves(form: Callable[[str, bool], str], text: str) -> str:
+    """A log of which every line was written in two parts, as container engines do with lines of more than 16 KiB."""
+    lines = text.rstrip("\n").split("\n")
+    return "".join(
+        form(line[: len(line) // 2], False) + "\n" + form(line[len(line) // 2 :], True) + "\n" for line in lines
+    )
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda part, last: f"{TIME} stdout {'F' if last else 'P'} {part}",
+        lambda part, last: json.dumps({"log": part + "\n" * last, "stream": "stdout", "time": TIME}),
+    ],
+    ids=["CRI", "docker's JSON"],
+)
+@pytest.mark.parametrize("name", ["sysbench cpu", "ping", "iperf3 json"])
+def test_lines_that_were_written_in_parts(form: Callable[[str, bool], str], name: str) -> None:
+    text = text_of(LOGS[name])
+    assert values(halves(form, text)) == values(text)
+    (first,) = readings(halves(form, text))
+    assert first.values[0].line % 2 == 1  # its first part
+    without_end = halves(form, text).rpartition('{"log"' if "log" in form("", True) else TIME)[0]
+    assert readings(without_end)  # and the last line is not lost
 
 
 def test_lines_keep_their_numbers() -> None:

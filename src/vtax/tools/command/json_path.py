@@ -130,12 +130,13 @@ class Node:
 class Source:
     """The text of a document, and the lines in it."""
 
-    def __init__(self, text: str, first: int) -> None:
-        self.text, self._first = text, first
-        self._ends = [place.start() for place in re.finditer("\n", text)]
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.text = "\n".join(line.text for line in lines)
+        self._numbers = [line.number for line in lines]  # with gaps where lines of other sources are between them
+        self._ends = [place.start() for place in re.finditer("\n", self.text)]
 
     def line_at(self, at: int) -> int:
-        return self._first + bisect_left(self._ends, at)
+        return self._numbers[bisect_left(self._ends, at)]
 
 
 def document(lines: Sequence[Line]) -> Node:
@@ -147,7 +148,7 @@ def document(lines: Sequence[Line]) -> Node:
     found = Document(rest, lists=True)
     if found.rest:
         raise Unfit(0, f"not one JSON document: it is followed by {found.rest[:40]!r}")
-    return Node(Source("\n".join(line.text for line in rest), rest[0].number), found.value, 0, "$")
+    return Node(Source(rest), found.value, 0, "$")
 
 
 def _written(step: str | int) -> str:

@@ -47,7 +47,10 @@ def read(section: Section) -> Reading:
     """One run with all of its tables."""
     lines = section.lines
     reading = Reading("imb", facts=command_facts(lines))
-    title = next(match for line in lines if (match := TITLE.match(line.text)))
+    title = next((match for line in lines if (match := TITLE.match(line.text))), None)
+    if title is None:
+        reading.refuse(section.end, EVERYTHING, "its first line is missing", 0)
+        return reading
     reading.facts["imb_version"] = title[1]
     tables = _tables(reading, lines)
     if not any(line.text.startswith(END) for line in lines):

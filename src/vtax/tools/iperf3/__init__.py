@@ -42,7 +42,7 @@ TOOL = Tool(
             essential=read,
             unread={
                 r"omitted\)": "intervals of iperf3 that were omitted",
-                r"\[[ \d]+\].*/sec": "rates of single streams of iperf3, or of the other side",
+                r"\[[ \d]{1,8}\].{0,100}/sec": "rates of single streams of iperf3, or of the other side",
             },
         ),
         LogFormat("iperf3 error", read_error, logs.starts_error, first="i", outside=True),

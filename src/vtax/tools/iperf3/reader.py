@@ -56,9 +56,9 @@ def read_log(section: Section) -> Reading:
 def read_error(section: Section) -> Reading:
     """What iperf3 printed instead of a session."""
     reading = Reading("iperf3", facts=command_facts(section.lines), scope=Scope.PAIRS)
-    error = next(line for line in section.lines if ERROR.match(line.text))
-    reading.no_test = error.text[:200]
-    reading.refuse(error.number, "all values of this run", error.text, 0)
+    error = next((line for line in section.lines if ERROR.match(line.text)), None)
+    reading.no_test = error.text[:200] if error else "it is no error of iperf3"
+    reading.refuse(error.number if error else 0, "all values of this run", reading.no_test, 0)
     return reading
 
 

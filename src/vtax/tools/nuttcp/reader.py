@@ -31,7 +31,11 @@ def read(section: Section) -> Reading:
     """One test."""
     lines = section.lines
     reading = Reading("nuttcp", facts=command_facts(lines), scope=Scope.PAIRS)
-    line, found = next((line, match) for line in lines if (match := TCP.match(line.text) or UDP.match(line.text)))
+    tests = [(line, match) for line in lines if (match := TCP.match(line.text) or UDP.match(line.text))]
+    if len(tests) != 1:
+        reading.refuse(section.end, EVERYTHING, f"it has {len(tests)} lines of results, instead of one", 0)
+        return reading
+    line, found = tests[0]
     udp = found.re is UDP
     reading.params["protocol"] = reading.facts["protocol"] = "udp" if udp else "tcp"
     reading.facts |= {"cpu_sender_percent": int(found[4]), "cpu_receiver_percent": int(found[5])}

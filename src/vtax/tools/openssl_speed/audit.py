@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.evidence.alike import Condition, judged, same
+from vtax.evidence.alike import A_NOTE, Condition, judged, same
 from vtax.evidence.campaign import Evidence, shown
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Result, row
@@ -26,7 +26,7 @@ COMMAND = Needs("the command of openssl", programs=(PROGRAM,), origin=Origin.RUN
     why="the time in which the process did not have a CPU is left out, so the rate hides what others take from it",
     remedy="give it -elapsed",
     source="the command",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=ABOUT,
     needs=COMMAND,
 )

@@ -13,11 +13,11 @@ BANDWIDTH = Metric(
 )
 MESSAGES = Metric(name="message_rate", unit="1/s", kind=Kind.RATE_FIXED_WORK, meaning="messages of a size a second")
 METRICS = (LATENCY, LATENCY_AVG, LATENCY_MIN, LATENCY_MAX, BANDWIDTH, MESSAGES)
-COLUMNS = {  # words of the head, without blanks -> metric, and how many base units one of them is
+COLUMNS = {  # words of the head, without a blank before the unit -> metric, and how many base units one of them is
     "Latency(us)": (LATENCY, 1e-6),
-    "AvgLatency(us)": (LATENCY_AVG, 1e-6),
-    "MinLatency(us)": (LATENCY_MIN, 1e-6),
-    "MaxLatency(us)": (LATENCY_MAX, 1e-6),
+    "Avg Latency(us)": (LATENCY_AVG, 1e-6),
+    "Min Latency(us)": (LATENCY_MIN, 1e-6),
+    "Max Latency(us)": (LATENCY_MAX, 1e-6),
     "Bandwidth(MB/s)": (BANDWIDTH, 1e6),
     "Bi-Bandwidth(MB/s)": (BANDWIDTH, 1e6),
     "MB/s": (BANDWIDTH, 1e6),

@@ -29,7 +29,10 @@ def read(section: Section) -> Reading:
     """One table."""
     lines = section.lines
     reading = Reading("osu", facts=command_facts(lines))
-    title = next(match for line in lines if (match := TITLE.match(line.text)))
+    title = next((match for line in lines if (match := TITLE.match(line.text))), None)
+    if title is None:
+        reading.refuse(section.end, EVERYTHING, "its first line is missing", 0)
+        return reading
     reading.facts |= {"osu_test": title[1], "osu_version": title[2]}
     reading.params["test"] = title[1].lower()
     if isinstance(asked := reading.facts.get("ranks_asked"), int):
@@ -40,7 +43,7 @@ def read(section: Section) -> Reading:
         return reading
     head = lines[heads[0]]
     titles = head.text.removeprefix("# Size")
-    names = [re.sub(r"\s", "", name) for name in NAMES.findall(titles)]
+    names = [name.strip().replace(" (", "(") for name in NAMES.findall(titles)]
     if rest := NAMES.sub("", titles).split():
         reading.refuse(head.number, EVERYTHING, f"a column that vtax does not know: {rest[0]}", 0)
         return reading

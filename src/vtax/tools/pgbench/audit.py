@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.evidence.alike import Condition, judged
+from vtax.evidence.alike import A_NOTE, Condition, judged
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Result, row
@@ -21,7 +21,7 @@ from vtax.tools.pgbench.reader import READS_ONLY
     "branches they wait for each other's locks, and the rate is that of the waiting",
     remedy="a scale of at least the number of clients, better ten times that",
     source="the scaling factor and the number of clients that pgbench prints",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=("pgbench",),
     needs=Needs("the scale and the clients of pgbench", facts=("scale",)),
 )

@@ -1,6 +1,7 @@
 """ping of iputils, busybox, macOS and BSD: single answers, and the two closing lines, which are authoritative.
 
-That of Windows, and output in other languages, are recognised to be refused.
+In other languages iputils translates the words around its numbers, not their order: the closing lines are then known by
+their numbers, of which the loss has to fit the packets. Windows' ping is recognised to be refused.
 
 Facts: `client_address` (where it is printed), `server_address`, `packets_sent`, `packets_received`. Series:
 `round_trips` (the sequence number and the time of every answer).
@@ -17,7 +18,7 @@ from vtax.tools.ping.metrics import LOST, RTT_AVG, RTT_MAX, RTT_MDEV, RTT_MIN
 from vtax.tools.reading import Line, Reading, Section, Value, near_miss
 
 START = re.compile(r"^PING (\S{1,200}?):? \(?([0-9a-fA-F.:]{2,60})\)?.{0,60}?(\d{1,6})(?:\(\d{1,6}\))? (?:data )?bytes")
-LOCAL = re.compile(r"^PING \S{1,200} ?\([0-9a-fA-F.:]{2,60}\) .{0,60}?\d{1,6}\(\d{1,6}\)\D")  # in any language
+LOCAL = re.compile(r"^PING (\S{1,200}) ?\(([0-9a-fA-F.:]{2,60})\) .{0,60}?(\d{1,6})\(\d{1,6}\)\D")  # in any language
 WINDOWS = re.compile(r"^[^\d\[]{4,60}(?:\S{1,200} )?\[?[\da-fA-F.:]{3,45}\]? \D{2,20} \d{1,5} \D{4,30}:$")
 SOURCE = re.compile(r"^PING .{1,260} from ([0-9a-fA-F.:]{2,60})[ :]")
 ANSWER = re.compile(r"^\d{1,6} bytes from .{1,300}icmp_seq=(\d{1,9}) .{0,60}time=(\d{1,9}(?:\.\d{1,6})?) ms")
@@ -28,6 +29,14 @@ COUNTS = re.compile(
 TIMES = re.compile(
     r"^(?:rtt|round-trip) min/avg/max(/mdev|/stddev|/std-dev)? = "
     r"(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})(?:/(\d{1,9}\.\d{3}|nan))? ms(?:, (?:pipe|ipg).{0,60})?$"
+)
+COUNTS_LOCAL = re.compile(
+    r"^\D{0,40}(\d{1,12})[^\d%+]{2,60}(\d{1,12})[^\d%+]{2,60}?()(\d{1,3}(?:\.\d{1,10})?) ?%"
+    r"[^\d%]{1,60}(?:\d{1,12} ?ms)?$"
+)
+TIMES_LOCAL = re.compile(
+    r"^[^\d=]{0,40}min/avg/max(/mdev) = (\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3}) ms"
+    r"(?:, .{0,60})?$"
 )
 STATISTICS = re.compile(r"^--- (\S{1,200}) ping statistics ---$")
 FOREIGN = re.compile(r"^--- \S{1,200} (?!ping statistics ---$).{2,40} ---$")
@@ -46,7 +55,7 @@ def starts_windows(line: str) -> bool:
 def read_windows(section: Section) -> Reading:
     """A session of Windows' ping, which prints whole milliseconds: nothing is taken."""
     reading = Reading("ping", scope=Scope.PAIRS, nodes=("unknown", "unknown"))
-    line = next(line.number for line in section.lines if starts_windows(line.text))
+    line = next((line.number for line in section.lines if starts_windows(line.text)), 0)
     reading.no_test = "this is ping of Windows, whose times are whole milliseconds: vtax does not read it"
     reading.refuse(line, "all values of this run", reading.no_test, 0)
     return reading
@@ -61,15 +70,14 @@ def read(section: Section) -> Reading:
     if answers:
         rows = tuple((float(found[1]), float(found[2]) / 1000) for found in answers)
         reading.series["round_trips"] = TimeSeries(columns=("sequence", "rtt_s"), rows=rows)
-    ends = [line for line in lines if STATISTICS.match(line.text)]
-    counts = [(line, match) for line in lines if (match := COUNTS.match(line.text))]
-    times = [(line, match) for line in lines if (match := TIMES.match(line.text))]
-    if not counts and (begin := next((line for line in lines if LOCAL.match(line.text)), None)):
-        foreign = next((line for line in lines if FOREIGN.match(line.text)), None)
-        if foreign is not None or not START.match(begin.text):
-            why = "its words are not English: run ping with LC_ALL=C"
-            reading.refuse(foreign.number if foreign else begin.number, "all values of this run", why, 0)
-            return reading
+    foreign = _foreign(lines)
+    ends = [line for line in lines if (FOREIGN if foreign else STATISTICS).match(line.text)]
+    counts = [(line, match) for line in lines if (match := (COUNTS_LOCAL if foreign else COUNTS).match(line.text))]
+    times = [(line, match) for line in lines if (match := (TIMES_LOCAL if foreign else TIMES).match(line.text))]
+    if foreign and (len(counts) != 1 or len(times) > 1):
+        why = "its words are not English, and its closing lines are not recognised: run ping with LC_ALL=C"
+        reading.refuse(foreign, "all values of this run", why, 0)
+        return reading
     if len(ends) != 1 or len(counts) != 1 or len(times) > 1:
         why = "its closing lines appear twice" if counts else "it has no closing line: interrupted"
         reading.refuse(near_miss(lines, COUNTS, TIMES), "all values of this run", why, 0)
@@ -91,9 +99,18 @@ def read(section: Section) -> Reading:
     return reading
 
 
+def _foreign(lines: tuple[Line, ...]) -> int:
+    """The line that shows that it is in another language; 0 where it is in English."""
+    begin = next((line for line in lines if LOCAL.match(line.text)), None)
+    if begin is None or any(COUNTS.match(line.text) for line in lines):
+        return 0
+    title = next((line.number for line in lines if FOREIGN.match(line.text)), 0)
+    return title or (0 if START.match(begin.text) else begin.number)
+
+
 def _peers(reading: Reading, lines: tuple[Line, ...]) -> str:
     """Addresses and names of both ends; the server's name."""
-    starts = [match for line in lines if (match := START.match(line.text))]
+    starts = [match for line in lines if (match := START.match(line.text) or LOCAL.match(line.text))]
     host = starts[0][1] if starts else "unknown"
     if starts:
         reading.params["bytes"] = int(starts[0][3])

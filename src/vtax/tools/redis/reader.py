@@ -59,7 +59,7 @@ def starts(line: str) -> bool:
         return TITLE.search(line) is not None
     if line.startswith('"'):
         return line == TABLE or ROW.match(line) is not None
-    return "requests per second" in line and QUIET.search(line) is not None
+    return "requests per second" in line and RATE.match(line) is None and QUIET.search(line) is not None
 
 
 def read(section: Section) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.evidence.alike import Condition, judged
+from vtax.evidence.alike import A_NOTE, Condition, judged
 from vtax.evidence.campaign import Evidence, values_of
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Result, row
@@ -23,7 +23,7 @@ ABOUT = ("sevenzip",)
     why="its speeds are by the clock, so they include the time in which other programs, or its own threads, had it",
     remedy="use no more threads than the node has CPUs (-mmt), and let nothing else run",
     source="the usage that 7-Zip prints, over its threads",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=ABOUT,
     needs=Needs("the usage of the CPU", facts=("cpu_share",)),
 )
@@ -45,7 +45,7 @@ def waited(evidence: Evidence) -> Iterator[Result]:
     why="then memory is not part of the rating, and a smaller share of a cache weighs more than usual",
     remedy="use a larger dictionary (-md22 and more)",
     source="the RAM usage that 7-Zip prints, against the last cache of the nodes' CPUs",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=ABOUT,
     needs=Needs(
         "7-Zip's RAM usage, and the last cache", node=("last_cache_bytes",), facts=("ram_bytes",), origin=Origin.RUN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vtax.evidence.alike import Condition, judged
+from vtax.evidence.alike import A_NOTE, Condition, judged
 from vtax.evidence.campaign import Evidence
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Result, row
@@ -25,7 +25,7 @@ ABOUT = ("sockperf",)
     why="a message without an answer has no latency and is left out, so the slowest of all are not in the quantiles",
     remedy="send less at a time, use TCP, or enlarge the buffers of the sockets",
     source="the counts that sockperf prints",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=ABOUT,
     needs=Needs("messages that were dropped, duplicated or out of order", facts=("dropped",)),
 )
@@ -49,7 +49,7 @@ def lost(evidence: Evidence) -> Iterator[Result]:
     why="with fewer than ten messages above it, the quantile is what happened to single messages",
     remedy="measure longer",
     source="the number of observations that sockperf prints",
-    note="a note where an environment and what it is compared with are alike",
+    note=A_NOTE,
     benchmarks=ABOUT,
     needs=Needs("the number of observations", facts=("observations",)),
 )

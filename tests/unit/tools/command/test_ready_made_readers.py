@@ -16,7 +16,7 @@ from builders.recorded import DATA, PROVENANCE, Value, difference, expected
 from vtax.tools import tools
 from vtax.tools.command.extract import Extracted, extract
 from vtax.tools.command.metric_table import MetricTable
-from vtax.tools.command.readers import READERS
+from vtax.tools.command.readers import READERS, reader_names, reader_of
 from vtax.units import base_unit
 
 FOLDERS = sorted(path.parent for path in (DATA / "readers").glob("*/*/provenance.toml"))
@@ -239,6 +239,45 @@ def test_an_output_that_means_something_else_is_refused(case: str, old: str, new
         assert len(values(found)) < len(expected(folder))
         return
     assert any(words in one.reason for _, one in found.refusals), found.refusals
+
+
+NO_OUTPUTS: tuple[str, ...] = (
+    "",
+    "\n",
+    "{}",
+    "[]",
+    "null",
+    '{"a": 1',
+    "[" * 1000,
+    '{"results": [{}]}',
+    '{"jobs": [[]]}',
+    "<script>\n",
+)
+NO_OUTPUTS += (
+    "\0" * 100,
+    "é漢字\n",
+    "1e999\n",
+    "x" * 100_000 + "\n",
+    "\n" * 10_000,
+    "# EOF\n",
+    'a{b="<b>"} 1\n',
+    "a{ 1\n",
+)
+
+
+@pytest.mark.parametrize("name", reader_names())
+def test_what_is_no_output_of_a_tool_has_a_reason_and_no_number(name: str) -> None:
+    """Also for readers of logs, which are otherwise only asked about what begins like their tool's output."""
+    reader = reader_of(name)
+    assert reader is not None
+    keys: dict[str, object] = {"reader": name, "primary": [one.name for one in reader.metrics[:1]]}
+    if not reader.metrics:
+        keys = {"reader": name, "name": "b", "unit": "s", "kind": "cost", "primary": True}
+    table = MetricTable.model_validate_json(json.dumps(keys))
+    for text in NO_OUTPUTS:
+        found = extract([table], {"stdout": text}, "own")
+        assert found.values == [], text[:40]
+        assert found.refusals, text[:40]
 
 
 def test_names_with_markup_are_labels_and_nothing_else() -> None:
