@@ -10,6 +10,8 @@ from vtax.model.study import SlurmSpec
 from vtax.units import format_seconds
 from vtax.wording import listed, plural
 
+NOT_NOW = "Requested node configuration is not available"  # also where nodes are drained: such a job waits for them
+
 
 def refuse(spec: SlurmSpec) -> None:
     """Raise UsageError for an allocation that this Slurm cannot give to this user."""
@@ -26,7 +28,7 @@ def refuse(spec: SlurmSpec) -> None:
     if spec.account:
         refuse_account(spec, commands.settings(commands.must("scontrol", "show", "config")))
     tested = commands.ask("sbatch", "--test-only", *commands.wanted(spec), "--wrap=true")
-    if tested.exit_code != 0:
+    if tested.exit_code != 0 and NOT_NOW not in tested.stderr:
         lines = [line.removeprefix("sbatch: error: ") for line in tested.stderr.strip().splitlines()]
         raise UsageError(
             f"machines.{spec.name}: Slurm refuses such a job: {lines[-1] if lines else 'it does not say why'}",

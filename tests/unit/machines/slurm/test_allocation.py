@@ -107,6 +107,14 @@ def test_what_slurm_refuses_is_not_submitted(place: Path) -> None:
     assert not (place / "holder").exists()
 
 
+def test_a_job_for_nodes_that_are_drained_is_submitted(place: Path) -> None:
+    (place / "refusal").write_text("allocation failure: Requested node configuration is not available")
+    one = Allocation(spec())
+    one.request(lambda _: None)
+    assert one.nodes == ("c1", "c2")
+    one.release()
+
+
 @pytest.mark.parametrize(("state", "why"), [("TIMEOUT", "its time limit was reached"), ("NODE_FAIL", "nodes failed")])
 def test_why_it_ended_is_said(place: Path, state: str, why: str) -> None:
     one = Allocation(spec())
