@@ -45,19 +45,28 @@ KINDS = {
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 
 
-def patterns_in(content: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
-    """Compiled patterns in a value of a module, and in what it consists of."""
+def patterns_in(content: object, seen: dict[int, int], depth: int = 0) -> Iterator[re.Pattern[str]]:
+    """Compiled patterns in a value of a module, and in what it consists of.
+
+    `seen` has how deep in objects each thing was, by its identity: nothing is looked through again, unless it is less
+    deep now.
+    """
+    if seen.get(id(content), DEEPEST + 1) <= depth:
+        return
+    seen[id(content)] = depth
     if isinstance(content, re.Pattern):
         if isinstance(content.pattern, str):
             yield content
     elif isinstance(content, Mapping):
         for pair in content.items():
-            yield from patterns_in(pair, depth)
+            for one in pair:
+                yield from patterns_in(one, seen, depth)
     elif isinstance(content, (tuple, list, set, frozenset)):
         for one in content:
-            yield from patterns_in(one, depth)
+            yield from patterns_in(one, seen, depth)
     elif depth < DEEPEST and (content if isinstance(content, type) else type(content)).__module__.startswith("vtax."):
-        yield from patterns_in(tuple(attributes(content)), depth + 1)
+        for one in attributes(content):
+            yield from patterns_in(one, seen, depth + 1)
 
 
 def attributes(content: object) -> Iterator[object]:
@@ -88,10 +97,11 @@ def written_in(source: str) -> Iterator[re.Pattern[str]]:
 def every_pattern() -> dict[tuple[str, int], str]:
     """Pattern and flags -> where it is."""
     found = {(one.pattern, one.flags): "made when it is used" for one in made_when_used()}
+    seen: dict[int, int] = {}
     for module in pkgutil.walk_packages(vtax.__path__, "vtax."):
         if not module.name.endswith("__main__"):
             loaded = importlib.import_module(module.name)
-            several = [*patterns_in(tuple(vars(loaded).values()))]
+            several = [one for value in tuple(vars(loaded).values()) for one in patterns_in(value, seen)]
             if loaded.__file__ and loaded.__file__.endswith(".py"):
                 several += written_in(Path(loaded.__file__).read_text(encoding="utf-8"))
             for one in several:
@@ -218,7 +228,7 @@ def test_there_are_patterns() -> None:
 def test_a_pattern_in_an_object_is_found() -> None:
     """As the readers and prefixes of a tool keep theirs."""
     kept = Prefix("name", re.compile("kept"))
-    assert list(patterns_in({"one": (kept,)})) == [kept.pattern]
+    assert list(patterns_in({"one": (kept,)}, {})) == [kept.pattern]
 
 
 @pytest.mark.parametrize("pattern", [r"(\w+)=1", r"^\s*(1?)\s*\s*$", r"a.*b.*c"])

@@ -226,5 +226,5 @@ REJOIN_S = LEASE_S + 60.0  # until an agent that is cut off has noticed that, an
 
 def _version(release: str) -> tuple[int, int]:
     """Of a kernel, from what `uname -r` prints."""
-    found = re.match(r"([0-9]+)\.([0-9]+)", release)
+    found = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", release)
     return (int(found[1]), int(found[2])) if found else (0, 0)

@@ -15,7 +15,7 @@ ASK_S = 30.0  # for slurmctld to answer
 OURS = ("SLURM_", "SRUN_", "SALLOC_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_")
 KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9_:/]*)=")
-DAYS = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
+DAYS = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})")
 READY = "vtax has"
 # Says what was given, and stays until nothing holds its standard input any more: then the allocation ends.
 HOLD = f'echo "{READY} $SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
@@ -34,7 +34,7 @@ def ask(*argv: str) -> CommandResult:
         raise EnvironmentMissing(
             f"Slurm does not answer: {argv[0]}",
             detail=result.stderr,
-            remedy="`scontrol ping` must show a slurmctld that is UP, on the machine on which vtax runs",
+            remedy="`sinfo` must show partitions on the machine on which vtax runs",
         )
     return result
 
@@ -43,7 +43,7 @@ def must(*argv: str) -> str:
     """What a command prints. Raises CommandError, EnvironmentMissing."""
     result = ask(*argv)
     if result.exit_code != 0:
-        raise process.failed(result, "`scontrol ping` and `squeue` must work on the machine on which vtax runs")
+        raise process.failed(result, "`sinfo` and `squeue` must work on the machine on which vtax runs")
     return result.stdout
 
 
