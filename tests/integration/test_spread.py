@@ -121,6 +121,7 @@ def test_one_node_on_each_machine_and_roles_rotate(user: User) -> None:
     assert_nothing_is_left(user, study)
 
 
+@pytest.mark.long
 def test_a_table_says_where_each_node_is(user: User) -> None:
     """Three machines, four nodes; a pair on one machine is said to be one."""
     place = '{ master = "a", worker1 = "b", worker2 = "c", worker3 = "c" }'
@@ -137,6 +138,7 @@ def test_a_table_says_where_each_node_is(user: User) -> None:
     assert_nothing_is_left(user, study)
 
 
+@pytest.mark.long
 def test_a_directory_that_the_machines_share_is_verified(user: User, tmp_path: Path) -> None:
     """The machines see one directory of this machine below the cache of root file systems, which all of them have."""
     common = user.images / f"test-shared-{os.getpid()}"
@@ -175,6 +177,7 @@ def test_a_connection_that_is_lost_costs_one_trial(user: User) -> None:
     assert_nothing_is_left(user, study)
 
 
+@pytest.mark.long
 def test_all_of_it_is_killed_then_cleaned_and_resumed(user: User) -> None:
     study = written(user, "ab", count=1000, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
