@@ -43,7 +43,8 @@ DOCKER = {  # what vtax asks of Docker besides what the plan shows
     *(("version",), ("image", "inspect"), ("cp",), ("start",), ("inspect",), ("logs",), ("ps",)),
     *(("rm", "--force"), ("network", "rm"), ("volume", "rm")),
 }
-IP = {("-j",), ("link", "set", "lo", "up"), ("netns", "del")}  # the second is the question whether namespaces work
+# Questions, among them whether namespaces work and whether there is a tunnel to remove, and what removes namespaces.
+IP = {("-j",), ("link", "set", "lo", "up"), ("link", "show", "dev"), ("netns", "del")}
 Argv = tuple[str, ...]
 
 

@@ -146,9 +146,9 @@ def test_the_report_says_what_the_numbers_are(campaign: Path, places: Paths) -> 
     ]
     values = [
         float(re.findall(r"^WR\S+ .* (\S+)$", raw(campaign, f"r001-container/hpl.workers.{i}", HPL_OUT), re.M)[0])
-        for i in range(1, 7)
+        for i in range(1, 5)
     ]
-    middle = sorted(values)[2:4]  # a rate over fixed work: the two in the middle have a harmonic mean
+    middle = sorted(values)[1:3]  # a rate over fixed work: the two in the middle have a harmonic mean
     assert hpl[0]["median"] == pytest.approx(statistics.harmonic_mean(middle) * 1e9)
     assert hpl[0]["n"] == 1
     verdicts = {c["verdict"] for c in analysis["comparisons"]}

@@ -226,7 +226,7 @@ def test_killed_while_it_is_made(
         assert code == 0, err
         assert mounts_of(site) == []
         assert not site.directory.exists()
-    assert sorted(path.name for path in workload.root.iterdir()) == ["bin", "data", "etc", "tmp"]
+    assert sorted(path.name for path in workload.root.iterdir()) == ["bin", "data", "etc", "lib", "tmp"]
 
 
 def test_a_program_that_holds_a_file_does_not_keep_the_image(
