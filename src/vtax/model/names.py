@@ -20,9 +20,16 @@ _REMOTE_IMAGE = rf"docker://{_REPOSITORY}(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}|@
 WORKLOAD_SOURCE = rf"^({_LOCAL_IMAGE}|{_REMOTE_IMAGE})$"
 # A destination of `ssh`: never an option, and nothing that the shell of a ProxyCommand would interpret.
 DESTINATION = r"^(ssh://)?[A-Za-z0-9_][A-Za-z0-9_.@:%\[\]-]{0,250}$"
-# Of a partition or an account; and an option of salloc that is none of those that vtax sets.
+# Of a partition or an account; and an option of salloc, from a list: its parser takes any unambiguous beginning of an
+# option ("--ui=0"), so that no list of what is forbidden can be complete. No slash: `--nodelist=FILE` would be read.
 SLURM_NAME = r"^([A-Za-z0-9_][A-Za-z0-9_.,+-]{0,99})?$"
-SLURM_OPTION = r"^--[a-z][a-z0-9-]{1,40}(=[A-Za-z0-9_.,:;@%*()\[\]|&!/+-]{1,200})?$"
+SLURM_OPTIONS = (
+    *("--constraint", "--contiguous", "--core-spec", "--cores-per-socket", "--cpus-per-gpu", "--cpus-per-task"),
+    *("--exclude", "--extra-node-info", "--gpus", "--gpus-per-node", "--gres", "--hint", "--licenses", "--mem"),
+    *("--mem-per-cpu", "--mincpus", "--nodelist", "--ntasks-per-node", "--oversubscribe", "--prefer", "--priority"),
+    *("--qos", "--reservation", "--sockets-per-node", "--switches", "--threads-per-core", "--tmp", "--wckey"),
+)
+SLURM_OPTION = rf"^({'|'.join(SLURM_OPTIONS)})(=[A-Za-z0-9_.,:;@%*()\[\]|&!+-]{{1,200}})?$"
 METRIC_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$"
 UNIT = r"^[A-Za-z0-9%°µμΩ²³/·._^*-]{1,30}$"  # as it is written: "ms", "tokens/s"
 OUTPUT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}){0,4}$"

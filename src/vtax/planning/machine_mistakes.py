@@ -6,16 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vtax.errors import Mistake
+from vtax.model.names import SLURM_OPTIONS
 from vtax.model.study import SPREAD, TOGETHER
 from vtax.planning.machine_tables import machine_names
 from vtax.planning.mistakes import unknown_choice
 from vtax.wording import listed, plural
-
-OWN_OPTIONS = (  # of salloc: what vtax sets, and what would make a job that it does not hold or does not find again
-    *("--nodes", "--time", "--partition", "--account", "--exclusive", "--job-name", "--comment", "--no-shell"),
-    *("--kill-command", "--wait-all-nodes", "--no-kill", "--begin", "--immediate", "--chdir", "--get-user-env"),
-    *("--uid", "--gid", "--test-only", "--help", "--usage", "--version", "--ntasks", "--spread-job", "--command"),
-)
 
 
 def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes: Sequence[str]) -> Iterable[Mistake]:
@@ -70,10 +65,9 @@ def _ways(table: Mapping[str, Any]) -> Iterable[Mistake]:
         options = one["slurm"].get("options", ()) if isinstance(one.get("slurm"), dict) else ()
         for option in options if isinstance(options, list) else ():
             given = str(option).partition("=")[0]
-            if given in OWN_OPTIONS:
-                yield Mistake(
-                    f"machines.{name}.slurm.options", f"{given} is set by vtax", "use the key of that name, if any"
-                )
+            if given not in SLURM_OPTIONS:
+                path = f"machines.{name}.slurm.options"
+                yield unknown_choice(path, given, SLURM_OPTIONS, "option of salloc that vtax passes on,")
 
 
 def _same(table: Mapping[str, Any]) -> Iterable[Mistake]:

@@ -202,7 +202,11 @@ def test_an_allocation_is_as_many_machines_as_it_has_nodes() -> None:
         ('[machines.a]\nslurm = { time = "1 h", nodes = 0 }\n', "machines.a.slurm.nodes: "),
         ('[machines.a]\nslurm = { time = "1 h", partition = "-p x" }\n', "machines.a.slurm.partition: "),
         ('[machines.a]\nslurm = { time = "1 h", options = ["-p x"] }\n', "machines.a.slurm.options"),
-        ('[machines.a]\nslurm = { time = "1 h", options = ["--uid=0"] }\n', "machines.a.slurm.options: --uid is set"),
+        *(
+            (f'[machines.a]\nslurm = {{ time = "1 h", options = ["{option}"] }}\n', "machines.a.slurm.options: there")
+            for option in ("--uid=0", "--ui=0", "--no-shel", "--chdir=/etc", "--nodelist-x", "-w=n1")
+        ),
+        ('[machines.a]\nslurm = { time = "1 h", options = ["--nodelist=/etc/shadow"] }\n', "machines.a.slurm.options"),
         ('[machines.a]\naddress = "10.0.0.1"\nslurm = { time = "1 h" }\n', "machines.a.address: nodes of Slurm"),
         (
             '[machines.a]\nslurm = { time = "1 h" }\n[machines.a1]\nssh = "b"\n',
