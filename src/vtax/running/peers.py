@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from vtax.model.nodes import EVERY_PAIR
 
+AT_ONCE = 16  # logins of one node: each takes 5 MB of its memory
 LOGIN_S = 10.0  # and as many more as there are nodes: they log in at the same time, maybe on few CPUs
 
 
@@ -51,10 +52,13 @@ def script(names: Sequence[str], servers: Sequence[str], wait_s: float) -> str:
         f"( getent hosts {shlex.join(names)} | while read -r address all; do "
         'for name in $all; do echo "vtax-name $name $address"; done; done ) 2>&1 </dev/null &'
     )
-    calls = (
+    calls = [
         f"ssh -o BatchMode=yes -o ConnectTimeout={wait_s:.0f} root@{server} echo vtax-login {server} 2>&1 </dev/null &"
         for server in servers
-    )
+    ]
+    if len(calls) > AT_ONCE:
+        groups = ("\n".join(calls[start : start + AT_ONCE]) for start in range(0, len(calls), AT_ONCE))
+        calls = ["(", *(f"{group}\nwait" for group in groups), ") &"]
     return "\n".join((found, *calls))
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+from pathlib import Path
+
 from vtax.running import peers
 
 NAMES = ["master", *(f"worker{number}" for number in range(1, 64))]
@@ -46,6 +51,23 @@ def test_one_process_finds_all_names() -> None:
     assert script.count("ssh ") == 1
     assert "-o ConnectTimeout=12 root@worker2 echo vtax-login worker2 " in script
     assert peers.script([], [], wait_s=12) == ""
+
+
+def test_a_node_logs_in_to_few_at_a_time(tmp_path: Path) -> None:
+    """63 SSH clients would not fit into the memory of a small node."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        f"#!/bin/sh\ntouch {tmp_path}/on.$$\nls {tmp_path} | grep -c on >>{tmp_path}/most\nsleep 0.1\n"
+        f'rm {tmp_path}/on.$$\nshift 4\nshift\necho "$2 $3"\n'
+    )
+    ssh.chmod(0o755)
+    script = peers.script(NAMES[1:], NAMES[1:], wait_s=12) + "\nwait\n"
+    made = subprocess.run(
+        ("sh", "-s"), input=script, capture_output=True, text=True, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    )
+    said = re.findall(r"^vtax-login (\S+)$", made.stdout, re.MULTILINE)
+    assert sorted(said) == sorted(NAMES[1:])
+    assert max(map(int, (tmp_path / "most").read_text().split())) <= peers.AT_ONCE
 
 
 def test_a_name_is_checked_also_where_nobody_logs_in() -> None:
