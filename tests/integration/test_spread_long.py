@@ -19,6 +19,10 @@ from vtax.running.fleet import GONE_S
 from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
+QEMU = (
+    "qemu-system-x86,qemu-utils,e2fsprogs,util-linux,openssh-server,openssh-client,iproute2,procps,iputils-ping,"
+    "libffi8"  # of Python, where it is not the system's own
+)
 
 
 @pytest.fixture
@@ -82,5 +86,30 @@ def test_host_and_docker_with_a_node_on_each_machine(
         assert len(cells) == 2
         for one in cells:
             assert any(line.startswith(f"packets of {mtu} bytes cross unfragmented") for line in one.checks)
+            assert {fact.values["on_machine"] for fact in one.facts} == {"a", "b"}
+        assert_nothing_is_left(user, study)
+
+
+def test_virtual_machines_with_a_node_on_each_machine(
+    image: Image, cache: Path, state: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Two rounds, so that each machine has the master once. Guests have an NFS server on the other machine."""
+    tree = sid.tree(cache, "machine-with-qemu", QEMU, "trixie")
+    images = Path(image.directory).parent.parent
+    with lab(("a", "b", "c"), tree, images, tmp_path_factory.mktemp("lab")) as made:
+        user = User(made, images, tmp_path, state)
+        study = written(user, "ab", rounds=2, network="bridge")
+        guests = '[environments.second]\nprovider = "qemu"\naccel = "tcg"\nallow_emulation = true\nnetwork = "{}"'
+        text = study.read_text().replace('[environments.second]\nprovider = "host"\nnetwork = "bridge"', guests)
+        assert guests in text
+        study.write_text(text.format("switch"))
+        assert "a switch in user space connects those of one" in user.vtax("plan", str(study), code=2)
+        study.write_text(text.format("tap"))
+        user.vtax("run", str(study), "-o", str(user.campaign))
+        assert set(user.statuses().values()) == {Status.OK} and len(user.statuses()) == 12
+        cells = [one for one in Campaign.open(user.campaign).cells() if one.environment == "second"]
+        assert len(cells) == 2
+        for one in cells:
+            assert any(line.startswith("packets of 1450 bytes cross unfragmented") for line in one.checks)
             assert {fact.values["on_machine"] for fact in one.facts} == {"a", "b"}
         assert_nothing_is_left(user, study)

@@ -10,12 +10,19 @@ import pytest
 
 from vtax.errors import UsageError
 from vtax.facts.uplink import parsed, uplinks
+from vtax.model.cluster import Image
+from vtax.model.finding import Severity
 from vtax.model.link import Interconnect, Interface, Uplink
 from vtax.model.nodes import ClusterShape, NodeShape, Role
 from vtax.providers import parts, tunnel
+from vtax.providers.base import Site
 from vtax.providers.container import engine
 from vtax.providers.docker.provider import Docker
 from vtax.providers.podman.provider import Podman
+from vtax.providers.qemu import bridge, command
+from vtax.providers.qemu.command import QemuOptions
+from vtax.providers.qemu.machines import machines_of
+from vtax.providers.qemu.machines import parts as qemu_parts
 
 GIB = 2**30
 LONGEST_NAME = 15  # of a network interface, for the kernel
@@ -68,6 +75,36 @@ def test_the_tunnel_of_an_engine_names_its_provider_and_its_directory() -> None:
     listed = json.dumps([{"ifname": "vx-0123abcd", "ifalias": "engine:/run/0123abcd/c"}, {"ifname": "flannel.1"}])
     assert list(tunnel.listed(listed)) == [("0123abcd", "engine", Path("/run/0123abcd/c"))]
     assert list(tunnel.listed("[{}]")) == []
+
+
+def test_virtual_machines_of_a_part_have_the_bridge_with_the_tunnel_and_no_others_address(tmp_path: Path) -> None:
+    """The first node on each machine is the way in; the cards have addresses of the whole cluster, and its MTU."""
+    image = Image(recipe="", digest="", directory=str(tmp_path), archive="", kernel="k")
+    options = QemuOptions(network="tap", pin=False)
+    made = {}
+    for machine, link in LINKS.items():
+        site = Site("c1", tmp_path, image, tmp_path, link=link)
+        made[machine] = machines_of(site, SHAPE.on(machine), options, "tcg", None)
+        between, *_ = qemu_parts(site, made[machine], options, "tcg", (7, 2))
+        assert lines(between)[-3:] == lines(tunnel.inside(link, "vtax-c1"))[-3:]
+        assert " ".join(between[0]) == "ip netns add vtax-c1"
+    assert [(one.node.name, one.number, one.way_in, one.mtu) for part in made.values() for one in part] == [
+        ("master", 0, True, 1450),
+        ("worker2", 2, False, 1450),
+        ("worker1", 1, True, 1450),
+    ]
+    (alone,) = made["a"]
+    said = command.guest_config(alone, LINKS["a"].places, "/shared", options).splitlines()
+    assert {"ADDRESS='10.213.7.11'", "SERVER='10.213.7.10'", "NETWORK='10.213.7.0/24'", "MTU='1450'"} <= set(said)
+    assert f"OUTER_MAC='{command.OUTER_MAC}'" in said, "it is the way in, and no server"
+
+
+def test_a_switch_in_user_space_joins_no_machines() -> None:
+    (problem,) = bridge.unjoined("vm", SHAPE, QemuOptions(network="switch"))
+    assert problem.severity is Severity.BLOCKER and "vm" in problem.message
+    assert list(bridge.unjoined("vm", SHAPE, QemuOptions(network="tap"))) == []
+    here = ClusterShape(nodes=(node("master", ""), node("worker1", "")))
+    assert list(bridge.unjoined("vm", here, QemuOptions(network="switch"))) == []
 
 
 def test_names_of_interfaces_are_short_enough() -> None:

@@ -44,7 +44,8 @@ SLOTS = {"master": 1, "worker1": 1, "worker2": 1}
 def machine(number: int, cpu_ids: tuple[int, ...] = (2, 3)) -> Machine:
     name = NAMES[number]
     bases = {"system": Path("/cache/system.raw"), "data": Path("/cache/data.raw")}
-    return Machine("c1", node_shape(name, cpu_ids), number, SITE / name, SITE / "switch", "/cache/vmlinuz", None, bases)
+    files = (SITE / name, SITE / "switch", "/cache/vmlinuz", None, bases)
+    return Machine("c1", node_shape(name, cpu_ids), number, *files, way_in=number == 0)
 
 
 def line(number: int, accel: command.Accelerator = "tcg", **options: object) -> str:
@@ -394,7 +395,7 @@ def test_the_seed_of_a_worker(keys: Path) -> None:
         "NODE='worker1'\nADDRESS='10.214.0.11'\nMAC='52:54:00:76:00:01'\nDRIVERS='virtio_pci virtio_net'\n"
         "GATEWAY='10.214.0.10'\nOUTER_MAC=''\n"
         "OUTER_ADDRESS='10.0.2.15'\nOUTER_GATEWAY='10.0.2.2'\nNETWORK='10.214.0.0/24'\nSHARED='/shared'\n"
-        "SERVER='10.214.0.10'\nDATA_DISK=''\nWORKLOAD=''\n"
+        "SERVER='10.214.0.10'\nDATA_DISK=''\nWORKLOAD=''\nMTU=''\n"
     )
     assert held["etc/ssh/ssh_host_ed25519_key"] == (0o600, "secret of worker1\n")
 

@@ -1,7 +1,7 @@
 """The configuration that the first process of a guest reads: names, addresses, network cards. Pure.
 
-The topology is the same whatever runs the machines: a private network of the cluster, and for the master alone a NAT to
-the outside, with the addresses that QEMU and VirtualBox both use there.
+The topology is the same whatever runs the machines: a private network of the cluster, and for one node on each host (of
+one host the master) a NAT to the outside, with the addresses that QEMU and VirtualBox both use there.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from vtax.model.nodes import NodeShape, Role
-from vtax.providers.network import SUBNET
+from vtax.model.nodes import NodeShape
 
-NETWORK = f"{SUBNET}.0/24"
 OUTER = {"OUTER_ADDRESS": "10.0.2.15", "OUTER_GATEWAY": "10.0.2.2"}
 VIRTIO = "virtio_pci virtio_net"  # kernel modules, where they are not inside the kernel
 INIT = "/usr/local/bin/vm-init"
@@ -33,10 +31,12 @@ def guest_config(
     data_disk: str = "",
     drivers: str = VIRTIO,
     workload: str = "",
+    mtu: int | None = None,
 ) -> str:
-    """`NAME=value`, a line each. `mac` and `outer_mac` are of its cards, the second the master's only, and `drivers`
-    the kernel modules for them; `data_disk` holds /scratch and /shared where the system's disk does not; `workload` is
-    the serial number of the disk with the study's own image where there is one."""
+    """`NAME=value`, a line each. `mac` and `outer_mac` are of its cards, the second "" where it has one card, and
+    `drivers` the kernel modules for them; `data_disk` holds /scratch and /shared where the system's disk does not;
+    `workload` is the serial number of the disk with the study's own image where there is one. `mtu` is that of the
+    cluster's network, None the usual."""
     server = next(iter(places.values()))
     values = {
         "NODE": node.name,
@@ -44,12 +44,13 @@ def guest_config(
         "MAC": mac,
         "DRIVERS": drivers,
         "GATEWAY": server,
-        "OUTER_MAC": outer_mac if node.role is Role.MASTER else "",
+        "OUTER_MAC": outer_mac,
         **OUTER,
-        "NETWORK": NETWORK,
+        "NETWORK": f"{server.rpartition('.')[0]}.0/24",
         "SHARED": shared_path,
         "SERVER": server,
         "DATA_DISK": data_disk,
         "WORKLOAD": workload,
+        "MTU": "" if mtu is None else str(mtu),
     }
     return "".join(f"{name}='{value}'\n" for name, value in values.items())

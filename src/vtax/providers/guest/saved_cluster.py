@@ -10,8 +10,8 @@ from vtax.launchers.base import Launcher
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
+from vtax.providers import network
 from vtax.providers.base import Cluster, Node, Pausing, Site
-from vtax.providers.network import addresses
 from vtax.transport.ssh import SshTransport
 
 CAPABILITIES = Capabilities(
@@ -43,7 +43,7 @@ def load(
 ) -> Cluster:
     """The cluster that was saved. Raises OSError when its file is gone."""
     saved = json.loads((site.directory / FILE).read_text())
-    places = addresses(tuple(node.name for node in shape.nodes))
+    places = network.places(site, shape)
     config = site.directory / "ssh_config"
     timeout_factor = float(saved["timeout_factor"])
     return Cluster(

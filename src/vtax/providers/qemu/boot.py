@@ -24,14 +24,15 @@ def wait_until_ready(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return when every node is ready and a connection to it is open: node -> when its first process printed its first
     line, and when its SSH server first answered, on the monotonic clock. Raises ProvisionError."""
-    master = machines[0]
+    master = machines[0]  # or the first node on this machine of a cluster on several
     first: dict[str, float] = {}
     answered: dict[str, float] = {}
     usernet = qmp.ask(master.directory / "qmp", "human-monitor-command", {"command-line": "info usernet"})
     port = qmp.forwarded_port(usernet)
     ports = {master.node.name: port}
+    here = {machine.node.name: places[machine.node.name] for machine in machines}
     config = write_ssh_config(
-        site.directory, site.keys, ports, behind=places, timeout_factor=timeout_factor, paused=site.paused
+        site.directory, site.keys, ports, behind=here, timeout_factor=timeout_factor, paused=site.paused
     )
 
     def wait(machine: Machine, checks: Sequence[console.Check] = ()) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vtax.model.finding import Problem
+from vtax.model.nodes import ClusterShape
 from vtax.providers import network
 from vtax.providers.qemu import tap
 from vtax.providers.qemu.command import Accelerator, QemuOptions
@@ -55,6 +56,15 @@ def refused(options: QemuOptions) -> Iterator[Problem]:
     elif options.vhost == "on" and not VHOST.exists():
         yield Problem.blocker(
             f'vhost = "on", but {VHOST} does not exist', "as root: modprobe vhost_net; or leave `vhost` out"
+        )
+
+
+def unjoined(environment: str, shape: ClusterShape, options: QemuOptions) -> Iterator[Problem]:
+    """Why nodes on this machine cannot be in one network with those on others."""
+    if options.network == "switch" and any(node.machine for node in shape.nodes):
+        yield Problem.blocker(
+            f"nodes of {environment} are on several machines, and a switch in user space connects those of one",
+            'set network = "tap", and run vtax as root there',
         )
 
 

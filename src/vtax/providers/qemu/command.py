@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vtax.model.nodes import NodeShape, Role
+from vtax.model.nodes import NodeShape
 from vtax.providers.base import Options
 from vtax.providers.guest import guest_config as guest
 from vtax.providers.qemu import descriptors
@@ -76,7 +76,7 @@ class Machine:
 
     campaign: str
     node: NodeShape
-    number: int  # 0 is the master
+    number: int  # in the whole cluster; 0 is the master
     directory: Path  # of this node's files
     switch: Path  # the socket of the cluster's switch
     kernel: str
@@ -87,6 +87,8 @@ class Machine:
     numa_nodes: tuple[int, ...] = ()  # of the host, that its CPUs are of
     near: tuple[int, ...] = ()  # the CPUs it starts on, so that its memory is local to them; none: any CPU
     workload: Path | None = None  # the disk with the study's own image, where it has one
+    way_in: bool = False  # whether the cluster's nodes on this machine are reached through this one
+    mtu: int | None = None  # of the cluster's network, where that is not the usual one
 
 
 def version(text: str) -> Version | None:
@@ -119,9 +121,10 @@ OUTER_MAC = "52:54:00:76:01:00"
 def guest_config(machine: Machine, places: Mapping[str, str], shared_path: str, options: QemuOptions) -> str:
     """The configuration that the first process of the guest reads."""
     data_disk = "/dev/vda" if options.disk == "virtio-blk" else ""
-    macs = inner_mac(machine.number), OUTER_MAC
+    macs = inner_mac(machine.number), OUTER_MAC if machine.way_in else ""
     own = WORKLOAD_SERIAL if machine.workload else ""
-    return guest.guest_config(machine.node, places, shared_path, *macs, data_disk, DRIVERS[options.nic], own)
+    drivers = DRIVERS[options.nic]
+    return guest.guest_config(machine.node, places, shared_path, *macs, data_disk, drivers, own, machine.mtu)
 
 
 def clone(base: Path, disk: Path, options: QemuOptions) -> tuple[str, ...]:
@@ -255,7 +258,7 @@ def _workload(machine: Machine) -> Open | None:
 
 
 def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
-    """The cluster's own network; and for the master a way in, SSH on a loopback port that the system chooses. There is
+    """The cluster's own network; and for one node a way in, SSH on a loopback port that the system chooses. There is
     no way out: QEMU's NAT would lead guests to what listens on this machine's loopback."""
     nic = NICS[options.nic]
     stream = f"stream,id=inner,server=off,addr.type=fd,addr.str={Number.SWITCH:d}"
@@ -265,7 +268,7 @@ def _network(machine: Machine, options: QemuOptions) -> tuple[str, ...]:
         *("-netdev", tap if options.network == "tap" else stream),
         *("-device", f"{nic},netdev=inner,mac={inner_mac(machine.number)},romfile="),
     )
-    if machine.node.role is not Role.MASTER:
+    if not machine.way_in:
         return inner
     return (
         *inner,

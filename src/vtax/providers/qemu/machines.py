@@ -10,7 +10,7 @@ from pathlib import Path
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, NodeShape
 from vtax.paths import replacing
-from vtax.providers import network
+from vtax.providers import network, tunnel
 from vtax.providers.base import LABEL, Commands, Site
 from vtax.providers.guest import disk, numa
 from vtax.providers.guest import initrd as guest_initrd
@@ -23,11 +23,12 @@ def machines_of(
 ) -> tuple[Machine, ...]:
     vhost = bridge.vhost(options, accel)
     known, usable = numa.nodes(), os.sched_getaffinity(0)
+    order = list(network.places(site, shape))
     return tuple(
         Machine(
             campaign=site.campaign,
             node=node,
-            number=number,
+            number=order.index(node.name),
             directory=site.console(node.name).parent,
             switch=site.directory / "switch",
             kernel=_kernel(site.image),
@@ -38,8 +39,10 @@ def machines_of(
             numa_nodes=numa.holding(node.cpu_ids, known) if options.pin else (),
             near=numa.near(node.cpu_ids, known, usable) if options.pin else (),
             workload=disk.own_image_path(site.image.workload) if site.image.workload else None,
+            way_in=node is shape.nodes[0],
+            mtu=site.link.mtu if site.link else None,
         )
-        for number, node in enumerate(shape.nodes)
+        for node in shape.nodes
     )
 
 
@@ -49,7 +52,8 @@ def parts(
     """The commands that make the network, then those that start each node."""
     commands = [(machine.node.name, started(machine, options, accel, version)) for machine in machines]
     if options.network == "tap":
-        between = network.bridge(site.campaign, site.directory)
+        joined = tunnel.inside(site.link, network.name_of(site.campaign)) if site.link else ()
+        between = (*network.bridge(site.campaign, site.directory), *joined)
         return between, *((bridge.through(site.campaign, name, command),) for name, command in commands)
     path = str(site.directory / "switch")
     whose = user.words(site.campaign, "tcg").partition(":")[0] or confined.KEEP

@@ -25,7 +25,7 @@ from vtax.model.cluster import Image
 from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape, HostCapacity, Role
 from vtax.model.study import EnvironmentSpec
-from vtax.providers import network, overlay
+from vtax.providers import network, overlay, tunnel
 from vtax.providers.base import Cluster, Commands, Creation, Leftover, Outside, Provider, Site, elsewhere
 from vtax.providers.guest import disk, numa, saved_cluster
 from vtax.providers.guest.shutdown import power_off
@@ -54,6 +54,7 @@ class Qemu(Provider):
     runners = (lines.QEMU, "qemu-kvm")
     install_hint = "as root: apt-get install --no-install-recommends qemu-system-x86 qemu-utils e2fsprogs util-linux"
     capabilities = saved_cluster.CAPABILITIES
+    in_parts = True
 
     def __init__(self, runtime: Path) -> None:
         self.runtime = runtime
@@ -112,6 +113,7 @@ class Qemu(Provider):
             *problems.cpu(options, self.accelerator(options)),
             *user.problems(spec.name, self.accelerator(options)),
             *bridge.refused(options),
+            *bridge.unjoined(spec.name, shape, options),
             *disk.too_small(shape),
             *problems.huge_pages(shape, options),
             *(numa.spanned(shape, numa.nodes()) if options.pin else ()),
@@ -162,14 +164,13 @@ class Qemu(Provider):
         if site.image.workload:
             overlay.refuse_unfit(site.image.workload, shared_path)
         names = tuple(node.name for node in shape.nodes)
-        places = network.addresses(names)
+        places, slots = network.places(site, shape), network.slots(site, shape)
         accel, version = self.accelerator(options), self._version() or lines.OLDEST
         machines = machines_of(site, shape, options, accel, ram_disk(site.image))
         between, *nodes = parts(site, machines, options, accel, version)
-        slots = {node.name: node.cpus for node in shape.nodes}
         with ThreadPoolExecutor(max_workers=2) as pool:
             keys = pool.submit(make_keys, site.keys, names)
-            made = pool.submit(network.make, between)
+            made = pool.submit(tunnel.connect, between)
             make_bases(site.image, shape, options)
             keys.result()
             made.result()
@@ -177,7 +178,7 @@ class Qemu(Provider):
         ordered: dict[str, float] = {}
         children = self._children.setdefault(site.campaign, [])
 
-        def start(machine: Machine) -> None:
+        def start(machine: Machine, commands: Commands) -> None:
             ordered[machine.node.name] = time.monotonic()
             place = machine.directory
             place.mkdir(mode=0o700)
@@ -185,10 +186,10 @@ class Qemu(Provider):
             _write_secret(place / "seed.tar", seed(site.keys, machine.node.name, places, slots, config))
             for name, base in machine.bases.items():
                 process.run(lines.clone(base, place / name, options), timeout_s=COMMAND_S, check=True)
-            children.append(start_machine(nodes[machine.number][0], machine.directory, COMMAND_S))
+            children.append(start_machine(commands[0], machine.directory, COMMAND_S))
 
         deadline = time.monotonic() + READY_S * timeout_factor  # not earlier: making disks may take minutes
-        each(start, machines)
+        each(lambda one: start(*one), zip(machines, nodes, strict=True))
         first, answered = wait_until_ready(site, machines, places, timeout_factor, deadline)
         # Only now: while they start, nodes that share a CPU would wait for each other.
         pinned = [pin(machine, options) for machine in machines]

@@ -111,7 +111,7 @@ def written(digits: str) -> str:
 def guest_config(machine: Machine, places: Mapping[str, str], shared_path: str, options: VirtualBoxOptions) -> str:
     """The configuration that the first process of the guest reads."""
     inner = written(mac(machine.campaign, machine.number))
-    outer = written(mac(machine.campaign, machine.number, outer=True))
+    outer = written(mac(machine.campaign, machine.number, outer=True)) if machine.is_master else ""
     return guest.guest_config(machine.node, places, shared_path, inner, outer, drivers=DRIVERS[options.nic])
 
 
