@@ -82,7 +82,8 @@ def _own(report: ReportInput, known: Sequence[Comparison]) -> Iterator[Limit]:
     analysis, foreign = report.analysis, report.plan.origin is Origin.IMPORTED
     undecided = [item for item in known if item.verdict in OPEN]
     if undecided:
-        text = f"{len(undecided)} of {len(known)} comparisons are undecided, which does not mean equal"
+        verb = "is" if len(undecided) == 1 else "are"
+        text = f"{len(undecided)} of {len(known)} comparisons {verb} undecided, which does not mean equal"
         yield Limit(
             "open", text, tuple(Message((item.environment,), item.label, _undecided(item)) for item in undecided)
         )

@@ -80,7 +80,7 @@ def change(ratio: float, *, factor: bool | None = None) -> str:
         factor = beyond(ratio)
     if factor:
         return f"× {ratio:.2g}"
-    percent = 100 * (ratio - 1)
+    percent = round(100 * (ratio - 1), 1) + 0.0  # no "-0.0 %"
     return f"{percent:+.0f} %" if abs(percent) >= 9.95 else f"{percent:+.1f} %"
 
 
