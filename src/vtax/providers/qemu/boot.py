@@ -44,7 +44,7 @@ def wait_until_ready(
         master's first, because the others go through it."""
         for group in (machines[:1], machines[1:]):
             each(lambda machine: wait(machine, console.STARTED), group)
-            if group[0] is master:
+            if master in group:
                 wait_for_banner(master.node.name, port, deadline, answer_s=2 * timeout_factor)
                 answered[master.node.name] = time.monotonic()
             each(open_connection, group)
