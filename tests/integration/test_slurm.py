@@ -200,6 +200,29 @@ def test_the_time_limit_ends_it_likewise(user: User) -> None:
     user.assert_nothing_is_left()
 
 
+def test_a_node_that_fails_ends_it_likewise(user: User) -> None:
+    running = user.start("run", user.study(rounds=2, seconds=20), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    user.cluster.controller("scontrol", "update", "nodename=c2", "state=down", "reason=test")
+    try:
+        assert running.wait(WAIT_S) == 3
+        assert "one of its nodes failed" in user.log() and f"--resume {user.campaign}" in user.log()
+    finally:
+        user.cluster.controller("scontrol", "update", "nodename=c2", "state=idle")
+    user.assert_nothing_is_left()
+
+
+def test_a_node_that_is_drained_works_to_the_end_of_the_job(user: User) -> None:
+    running = user.start("run", user.study(rounds=1, seconds=6), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    user.cluster.controller("scontrol", "update", "nodename=c2", "state=drain", "reason=test")
+    try:
+        assert running.wait(WAIT_S) == 0, user.log()
+        assert set(user.statuses().values()) == {Status.OK}
+    finally:
+        user.cluster.controller("scontrol", "update", "nodename=c2", "state=resume")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_vtax_that_ends_gives_the_nodes_back(user: User, number: signal.Signals, code: int) -> None:
     running = user.start("run", user.study(seconds=30), "-o", str(user.campaign))
