@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib.resources import files as resources
@@ -233,6 +234,21 @@ def test_only_what_runs_on_nodes_is_shortened(tmp_path: Path, *, limited: bool) 
         other = process.start(("sleep", "1000"), stdout=out, stderr=err)
         out.unlink()
         assert other.stop().stopped == ""
+
+
+def test_what_goes_on_printing_for_a_moment_is_shortened_too(tmp_path: Path) -> None:
+    """As in a container, where it is not a child of vtax: it wrote on at its own place in the file."""
+    path = tmp_path / "err"
+    with path.open("w+b") as sink:
+        flood = subprocess.Popen(["yes"], stdout=sink)
+        while not process.too_long(sink):
+            time.sleep(0.01)
+        end = threading.Timer(0.3, flood.kill)
+        end.start()
+        process.shorten(sink)
+        assert flood.wait() < 0
+        end.join()
+    assert path.stat().st_size == process.KEPT_BYTES
 
 
 def _gone(pid: int) -> bool:
