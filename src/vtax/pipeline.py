@@ -132,7 +132,7 @@ def start(
         refuse_impossible(prepared)
         for sentence in (*prepared.plan.left_out, *prepared.warnings(), *refuse_small_budget(prepared.plan)):
             listener(Notice(sentence))
-        image = image_of(prepared.plan.study, paths, listener)
+        image = image_of(prepared.plan.study, paths, listener, prepared.plan)
         about = {
             "id": secrets.token_hex(4),
             "vtax_version": __version__,

@@ -27,7 +27,7 @@ from vtax.model.trial import CommandResult
 from vtax.providers.base import Cluster, Leftover, Node, Options, Site
 from vtax.transport.base import Transport
 from vtax.transport.process import Watch
-from vtax.transport.visit import Asked, Errand, nothing
+from vtax.transport.visit import ABSENT, FETCH, WHOLE, Asked, Errand, not_kept, nothing
 
 GIB = 2**30
 EXPIRED = 124  # the exit code of `timeout`: a fake command with it counts as timed out
@@ -138,10 +138,12 @@ class FakeVisit:
 
     def leave(self, places: Mapping[str, Path]) -> tuple[Asked, Mapping[str, str]]:
         after = self._asked()
-        read = {name: self._told(("cat", name)) for name in self.errand.files}
-        found = {name: "" for name, result in read.items() if result.exit_code == 0}
-        for name in found:
-            places[name].write_text(read[name].stdout)
+        read = {name: self._told((*FETCH, name)) for name in self.errand.files}
+        codes = {name: f"{result.exit_code}" for name, result in read.items()}
+        found = {name: "" if code == WHOLE else not_kept(code) for name, code in codes.items() if code != ABSENT}
+        for name, reason in found.items():
+            if not reason:
+                places[name].write_text(read[name].stdout)
         return after, found
 
     def end(self) -> None:

@@ -60,6 +60,12 @@ name = "command"
 label = "binary"
 nodes = ["worker1"]
 command = ["sh", "-c", "head -c 100000 /dev/urandom"]
+[[benchmarks]]
+name = "command"
+label = "linked"
+nodes = ["worker1"]
+command = ["sh", "-c", "echo 7 >real; ln -s real out; ln -s usage.json usage"]
+metrics = [{ name = "lines", unit = "1", kind = "cost", primary = true, from = "out", regex = '^([0-9]+)$' }]
 """
 
 
@@ -113,3 +119,9 @@ def test_what_fails_is_recorded_and_nothing_else_is_lost(vtax: Vtax, places: Pat
         assert failed.failure.startswith("setup: ")
         assert "ended with exit code 9" in failed.failure
         assert trials[environment, "binary"].status is Status.OK
+        (ran,) = trials[environment, "linked"].steps
+        assert ran.not_kept == {"out": "it is a symbolic link, or behind one, and none is followed"}
+        name = f"r001-{environment}/linked.worker1.1"
+        (said,) = [line for line in err.splitlines() if "linked.worker1.1: failed in " in line and environment in line]
+        assert "lines: out was not kept: it is a symbolic link" in said
+        assert name in err

@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import polars
@@ -144,14 +145,15 @@ def test_the_page_alone_measures_in_every_environment(
 
 def sheets(path: Path) -> Iterator[tuple[str, float]]:
     """Metric and value of every row of a workbook."""
-    about, *every = load_workbook(path, read_only=True)
-    assert about.title == "about"
-    for sheet in every:
-        header, *rows = sheet.iter_rows(values_only=True)
-        names = list(map(str, header))
-        for row in rows:
-            said = dict(zip(names, row, strict=True))
-            yield str(said["metric"]), float(str(said["value"]))
+    with closing(load_workbook(path, read_only=True)) as book:
+        about, *every = book
+        assert about.title == "about"
+        for sheet in every:
+            header, *rows = sheet.iter_rows(values_only=True)
+            names = list(map(str, header))
+            for row in rows:
+                said = dict(zip(names, row, strict=True))
+                yield str(said["metric"]), float(str(said["value"]))
 
 
 def test_every_exported_file_has_the_numbers_of_the_raw_files(vtax: Vtax, places: Paths, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, Scope
 from vtax.model.study import EnvironmentSpec, ImageSpec
 from vtax.paths import Paths
+from vtax.pipeline import measurements
 from vtax.planning import preparation
 from vtax.planning.shape import cluster_shape
 from vtax.planning.study import parse
@@ -296,3 +297,42 @@ def test_a_machine_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path:
     trials = {trial.label: trial.status for trial in Campaign.open(campaign).trials()}
     assert trials == {"sysbench-cpu": "failed", "second": "ok"}
     assert left(places, campaign) == []
+
+
+GROWS = """
+[[benchmarks]]
+name = "command"
+label = "grows"
+nodes = ["worker1"]
+iterations = 2
+files = [{ from = "grow.pl" }]
+command = ["sh", "-c", "(setsid perl grow.pl &); sleep 4; test -e grown && rm grown"]
+[[benchmarks]]
+name = "command"
+label = "small"
+nodes = ["worker1"]
+command = ["true"]
+"""
+GROW = "my $size = 100_000_000; my $text = 'x' x $size; open my $done, '>', 'grown'; sleep 1000;\n"
+
+
+def test_the_memory_of_what_a_command_leaves_is_counted_in_guests_too(
+    vtax: Vtax, places: Paths, tmp_path: Path
+) -> None:
+    """The command does not wait for what it starts, so its largest process is small; the kernel sees both."""
+    text = study(["host"], GROWS).replace("[nodes]", f"{QEMU}\n[nodes]").replace("workers = 2", "workers = 1")
+    (tmp_path / "grow.pl").write_text(GROW)
+    code, _, err = finish(vtax("run", str(write(tmp_path, text)), "-o", "c"), 900)
+    assert code == 0, err
+    values, _ = measurements(tmp_path / "c")
+    peaks: dict[tuple[str, str], list[float]] = {}
+    for one in values:
+        if one.metric in ("memory_peak", "max_rss"):
+            peaks.setdefault((f"{one.label} {one.metric}", one.environment), []).append(one.value)
+    for environment in ("host", "vm"):
+        assert all(100e6 < peak < 300e6 for peak in peaks["grows memory_peak", environment])
+        assert all(peak < 50e6 for peak in peaks["grows max_rss", environment])
+        assert all(peak < 100e6 for peak in peaks["small memory_peak", environment]), "the mark begins anew"
+    assert len(peaks["grows memory_peak", "vm"]) == len(peaks["grows memory_peak", "host"])
+    reports = [json.loads(path.read_text()) for path in (tmp_path / "c" / "trials").rglob("*usage.json")]
+    assert sum("memory_peak_bytes" in report for report in reports) == len(reports) / 2

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,19 @@ from vtax.transport.visit import Errand, Limits, Visit
 pytestmark = pytest.mark.integration
 HERE = {"PATH": os.environ["PATH"], "KEPT": "yes"}
 LIMITS = Limits(60.0)
+LINKED = "it is a symbolic link, or behind one, and none is followed"
+SPECIAL = "it is no regular file"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fetch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The program that copies files on nodes, where the shell finds it."""
+    made = tmp_path_factory.mktemp("bin") / "vtax-fetch"
+    source = resources("vtax.image") / "guest" / "vtax-fetch.c"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", str(source), "-o", str(made)], check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HERE, "PATH", f"{made.parent}:{os.environ['PATH']}")
+        yield made
 
 
 def visit(
@@ -89,14 +105,63 @@ def test_files_are_removed_before_and_fetched_after(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_kept_have_a_reason_and_the_others_are_fetched(tmp_path: Path) -> None:
     """A pipe would be read for ever, and a file of gigabytes would fill the disk; the last one is what others need."""
-    script = f"mkfifo pipe; mkdir folder; truncate -s {OUTPUT_BYTES + 1} huge; ln -s usage link; echo 1 >usage"
-    names = ("pipe", "folder", "huge", "link", "none", "usage")
+    script = f"mkfifo pipe; mkdir folder; truncate -s {OUTPUT_BYTES + 1} huge; ln usage0 usage"
+    names = ("pipe", "folder", "huge", "none", "usage")
+    (tmp_path / "usage0").write_text("1\n")
     one = visit(tmp_path, "sh", "-c", script, files=names)
     one.run()
     _, found = one.leave({name: tmp_path / f"kept.{name}" for name in names})
-    special = "it is no regular file"
-    assert found == {"pipe": special, "folder": special, "huge": "it has more than 64 MiB", "link": "", "usage": ""}
-    assert sorted(path.name for path in tmp_path.glob("kept.*")) == ["kept.link", "kept.usage"]
+    assert found == {"pipe": SPECIAL, "folder": SPECIAL, "huge": "it has more than 64 MiB", "usage": ""}
+    assert [path.name for path in tmp_path.glob("kept.*")] == ["kept.usage"]
+
+
+def test_no_link_is_followed_to_a_file(tmp_path: Path) -> None:
+    """A command may leave a link with the name of an output: what it leads to is not what the command wrote, and root
+    reads it."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("a secret\n")
+    place = tmp_path / "place"
+    place.mkdir()
+    leads = {
+        "absolute": f"ln -s {secret}/key absolute",
+        "relative": "ln -s ../secret/key relative",
+        "dangling": "ln -s nowhere dangling",
+        "itself": "ln -s itself itself",
+        "device": "ln -s /dev/zero device",
+        "folder/key": f"ln -s {secret} folder",
+        "inner/deep/key": f"mkdir inner && ln -s {secret} inner/deep",
+        "good/deep/key": "mkdir -p good/deep && echo mine >good/deep/key",
+    }
+    one = visit(place, "sh", "-c", "\n".join(leads.values()), files=tuple(leads))
+    assert one.run().exit_code == 0
+    _, found = one.leave({name: tmp_path / f"kept.{name.replace('/', '.')}" for name in leads})
+    assert found == {**dict.fromkeys(leads, LINKED), "good/deep/key": ""}
+    assert (tmp_path / "kept.good.deep.key").read_text() == "mine\n"
+    assert len(list(tmp_path.glob("kept.*"))) == 1
+
+
+def test_a_file_that_is_exchanged_all_the_time_is_never_followed_elsewhere(tmp_path: Path) -> None:
+    """A service that still runs swaps its output with a link and with a pipe while it is fetched."""
+    (tmp_path / "secret").write_text("a secret\n")
+    place = tmp_path / "place"
+    place.mkdir()
+    swap = (
+        "while :; do ln -s ../secret l; mv -T l end; mkfifo p; mv -T p end; echo mine >f; mv -T f end; done 2>/dev/null"
+    )
+    service = subprocess.Popen(["sh", "-c", swap], cwd=place)
+    try:
+        seen = set()
+        for number in range(40):
+            one = visit(place, "sleep", "0.01", files=("end",))
+            one.run()
+            kept = tmp_path / f"kept.{number}"
+            seen.add(one.leave({"end": kept})[1].get("end", "absent"))
+            assert not kept.exists() or kept.read_text() == "mine\n"
+        assert seen <= {"", "absent", LINKED, SPECIAL}
+    finally:
+        service.kill()
+        service.wait()
 
 
 @pytest.mark.parametrize(
@@ -169,6 +234,21 @@ def test_only_what_runs_on_nodes_is_shortened(tmp_path: Path, *, limited: bool) 
         other = process.start(("sleep", "1000"), stdout=out, stderr=err)
         out.unlink()
         assert other.stop().stopped == ""
+
+
+def test_what_goes_on_printing_for_a_moment_is_shortened_too(tmp_path: Path) -> None:
+    """As in a container, where it is not a child of vtax: it wrote on at its own place in the file."""
+    path = tmp_path / "err"
+    with path.open("w+b") as sink:
+        flood = subprocess.Popen(["yes"], stdout=sink)
+        while not process.too_long(sink):
+            time.sleep(0.01)
+        end = threading.Timer(0.3, flood.kill)
+        end.start()
+        process.shorten(sink)
+        assert flood.wait() < 0
+        end.join()
+    assert path.stat().st_size == process.KEPT_BYTES
 
 
 def _gone(pid: int) -> bool:

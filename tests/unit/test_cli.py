@@ -99,6 +99,13 @@ def test_an_option_of_measure_without_a_value_is_not_one_left_out(run: Run) -> N
         assert (code, said in err) == (2, True)
 
 
+def test_an_export_that_cannot_be_written_is_refused_before_anything_runs(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "all.csv").mkdir()
+    for name, said in (("all.csv", "is there already, and no file"), ("x.pdf", "the ending says no format")):
+        code, _, err = run("measure", "--export", str(tmp_path / name), "--in", "host,docker", "--", "true")
+        assert (code, said in err) == (2, True)
+
+
 def test_all_commands_are_there() -> None:
     top = {path[0] for path in commands() if path}
     assert top == {

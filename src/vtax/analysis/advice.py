@@ -20,6 +20,14 @@ from vtax.analysis.sequential.forecast import NEW_CAMPAIGN_MAX, best_iterations,
 from vtax.model.plan import Plan
 from vtax.model.trial import Status, TrialRecord
 
+# Counters that go with the length of a run, or with its work: they follow a result and explain none.
+OF_THE_RUN = frozenset(
+    {
+        *("clock_s", "host_clock_s", "uptime_s", "clock_offset_s", "clock_doubt_s", "collector_cpu_s"),
+        *("cpu_ticks", "busy_ticks", "cpu_periods", "node_cpu_s", "group_cpu_s"),
+        *("network_received_bytes", "network_sent_bytes", "loopback_bytes"),
+    }
+)
 Counters = Mapping[tuple[str, str, int], Mapping[str, float]]  # environment, label, round -> counter -> sum over nodes
 
 
@@ -102,6 +110,7 @@ class Advice:
             for r in one.rounds.tolist()
         ]
         names = set.intersection(*({*(mine or ()), *(theirs or ())} for mine, theirs in rows)) if rows else set()
+        names -= OF_THE_RUN
         found: list[tuple[float, str]] = []
         for name in sorted(names):
             change = np.array([(mine or {}).get(name, 0.0) - (theirs or {}).get(name, 0.0) for mine, theirs in rows])

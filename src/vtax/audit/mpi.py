@@ -85,7 +85,7 @@ def verified(evidence: Evidence) -> Iterator[Result]:
             if scope.value not in ranks:
                 missing = f"cell {cell.cell}: not recorded: the verified placement of MPI ranks on its {scope.value}"
                 found.setdefault((cell.environment, "unknown"), Undecided(missing, cell.environment))
-            elif wrong := misplaced(ranks[scope.value], of_scope(evidence.plan.shape, scope)):
+            elif wrong := misplaced(ranks[scope.value], of_scope(evidence.plan.shape, scope), cell.environment):
                 message = f"cell {cell.cell}, {scope.value}: {wrong}, so nodes did unequal work"
                 found.setdefault((cell.environment, "wrong"), Failed(message, cell.environment))
             else:
@@ -104,11 +104,13 @@ def of_scope(shape: ClusterShape, scope: Scope) -> tuple[NodeShape, ...]:
     return shape.workers if scope is Scope.WORKERS else shape.nodes
 
 
-def misplaced(ranks: dict[str, int], nodes: tuple[NodeShape, ...]) -> str:
-    """What is wrong with the ranks of each node, one for each of its CPUs; "" when nothing is."""
+def misplaced(ranks: dict[str, int], nodes: tuple[NodeShape, ...], environment: str) -> str:
+    """What is wrong with the ranks of each node, one for each of its CPUs; "" when nothing is. Those of an environment
+    whose nodes are one machine are recorded under its own name, together."""
     planned = {node.name: node.cpus for node in nodes}
     total = sum(ranks.values())
-    if len(ranks) == 1 and len(planned) > 1 and not ranks.keys() & planned.keys():
+    together = len(planned) > 1 or environment in ranks
+    if len(ranks) == 1 and together and not ranks.keys() & planned.keys():
         expected = sum(planned.values())
         return "" if total == expected else f"{total} ranks on {next(iter(ranks))}; expected {expected}"
     wrong = [
@@ -179,7 +181,8 @@ def transport(evidence: Evidence) -> Iterator[Result]:
     paths: dict[tuple[str, str], str] = {}
     for (environment, label), trials in evidence.entries().items():
         commands = (started(step.argv) for trial in trials for step in trial.steps)
-        if known := {command.path for command in commands if command and command.path}:
+        one_node = all(len(trial.nodes) == 1 for trial in trials)
+        if known := {_path(command.path, one_node=one_node) for command in commands if command and command.path}:
             paths[environment, label] = shown(sorted(known))
         refused = [found[1] for check in evidence.checks(environment) if (found := MEMORY.match(check))]
         if refused and "shared memory" in paths.get((environment, label), ""):
@@ -200,6 +203,11 @@ def transport(evidence: Evidence) -> Iterator[Result]:
     yield from (f"{label} in {environment}: {path}" for (environment, label), path in paths.items())
     if evidence.plan.origin is Origin.IMPORTED:
         yield from latencies(evidence)
+
+
+def _path(path: str, *, one_node: bool) -> str:
+    """The path of messages that there are: of one node, no message leaves it."""
+    return path.partition(" inside")[0].partition(" between")[0] if one_node else path
 
 
 def latencies(evidence: Evidence) -> Iterator[Result]:

@@ -39,9 +39,9 @@ def _any(evidence: Evidence, *, memory: bool) -> str:
     Severity.INFO,
     "the memory's peak was not counted in every environment",
     short="no peak of the memory",
-    why="a guest's memory is not counted as a control group's is: a comparison would be of two different things",
-    remedy="compare environments of this machine's kernel as root; `max_rss` is there in all",
-    source="control groups of the nodes, whose peak begins anew with each run",
+    why="a peak that some environments lack has no counterpart there, and a mark of earlier runs would be wrong",
+    remedy="run vtax as root; guests need Linux 6.12, and a run on one node; `max_rss` is there in all",
+    source="control groups of the nodes, and of all programs of a guest, whose peak begins anew with each run",
     applies=lambda evidence: _any(evidence, memory=True),
     whole=True,
 )

@@ -22,6 +22,8 @@ def refuse_unknown_format(export: Path | None) -> None:
         raise UsageError(f"--export {export}: the ending says no format", remedy=f"end it with {', '.join(FORMATS)}")
     if export is not None and not export.absolute().parent.is_dir():
         raise UsageError(f"--export {export}: there is no directory {export.absolute().parent}", remedy="make it first")
+    if export is not None and export.exists() and not export.is_file():
+        raise UsageError(f"--export {export} is there already, and no file", remedy="choose another name")
 
 
 def lines_of(analysis: Analysis) -> Iterator[str]:

@@ -48,6 +48,10 @@ class Readings:
             known = self.known[record.id] = self._read(record)
         return known
 
+    def counted(self, record: TrialRecord) -> TrialRecord:
+        """One trial as it counts: failed, with the reason, where its output is refused."""
+        return self.of(record).record
+
     def all(self, records: Iterable[TrialRecord]) -> tuple[Read, ...]:
         """Several trials, in the same order. Their texts are in memory one trial at a time, their values all together.
         Raises DamagedError for more values than that allows."""

@@ -46,6 +46,7 @@ PROGRAMS = (  # besides those of the tools
     "vtax-blas",
     "vtax-boot",
     "vtax-enter",
+    "vtax-fetch",
     "vtax-loopback.so",
     "vtax-rank",
     "vtax-run",
@@ -65,8 +66,8 @@ MODULES = (  # of the kernel, that nodes load
 )
 GUEST = (
     *("build.sh", "node-init", "unpack-kernel", "vm-init"),
-    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-loopback.c", "vtax-rank.c", "vtax-run.c"),
-    *("vtax-stream.c", "vtax-supervise.c", "vtax-world.c", "xhpl.c"),
+    *("vtax-blas.c", "vtax-boot.c", "vtax-enter.c", "vtax-fetch.c", "vtax-loopback.c", "vtax-rank.c"),
+    *("vtax-run.c", "vtax-stream.c", "vtax-supervise.c", "vtax-world.c", "xhpl.c"),
 )
 LEAN = (
     "--dpkgopt=force-unsafe-io",  # an interrupted build is discarded

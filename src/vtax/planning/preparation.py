@@ -32,7 +32,8 @@ from vtax.planning.on_machines import (
 from vtax.planning.placement import common_capacity, covering, placed, room_apart
 from vtax.planning.plan import make_plan
 from vtax.providers import overlay, provider, resolved
-from vtax.providers.base import Provider
+from vtax.providers.base import WORKLOAD, Provider
+from vtax.wording import listed
 
 
 @dataclass(frozen=True)
@@ -208,16 +209,33 @@ def cached_image(study: Study, paths: Paths) -> Image | None:
     return image.model_copy(update={"workload": own}) if own else None
 
 
-def image_of(study: Study, paths: Paths, listener: Listener) -> Image:
-    """The root file system of a study, with its packages and its own image; what the cache lacks is made."""
+def image_of(study: Study, paths: Paths, listener: Listener, plan: Plan | None = None) -> Image:
+    """The root file system of a study, with its packages and its own image; what the cache lacks is made. Raises
+    UsageError where the image cannot do what the `plan` wants."""
     refuse_unknown_packages(study, paths, listener)
     spec = study.image.workload
     own = workloads.ensure(paths.workloads, spec, listener) if spec else None  # sooner wrong than a root file system
     if own:
         overlay.refuse_unfit(own, study.shared_path)
+        refuse_no_command(plan, own)
     made = recipe.recipe(study.image, build.find_machine_mirror())
     image = derived.ensure(paths.images, made, study.packages, listener)
     return image.model_copy(update={"workload": own})
+
+
+def refuse_no_command(plan: Plan | None, own: Workload) -> None:
+    """Raise UsageError where a command is left to an image that names none."""
+    left = {
+        work.label
+        for work in (plan.work if plan is not None and not own.entry else ())
+        for step in work.steps
+        if WORKLOAD in step.argv and step.argv.index("--") == len(step.argv) - 1
+    }
+    if left:
+        raise UsageError(
+            f"{listed(sorted(left))}: there is no command, and the image names none",
+            remedy="give the entry, or its service, a `command`, or the image an entry point",
+        )
 
 
 def refuse_unknown_packages(study: Study, paths: Paths, listener: Listener) -> None:

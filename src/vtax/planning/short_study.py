@@ -44,6 +44,7 @@ class Request:
 
 def study_text(request: Request) -> str:
     """The text of the study. Raises UsageError for an environment or a metric that does not exist or is not clear."""
+    refuse_no_text(request)
     known = known_environments()
     names = request.environments or tuple(quick_environments())
     for name in names:
@@ -79,6 +80,17 @@ def study_text(request: Request) -> str:
         lines += ["", "[image.workload]", f"from = {toml_value(request.image)}"]
     lines += ["", "[[benchmarks]]", *(f"{key} = {toml_value(value)}" for key, value in entry.items())]
     return "\n".join(lines) + "\n"
+
+
+def refuse_no_text(request: Request) -> None:
+    """Raise UsageError for an argument that is not text: a study is, and so are records."""
+    for word in (*request.command, *request.metrics, *request.files, *request.packages, request.image):
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            shown = word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")[:60]
+            remedy = "put it into a script that --file copies"
+            raise UsageError(f"the argument '{shown}' is not UTF-8 text", remedy=remedy) from error
 
 
 def quick_environments() -> dict[str, dict[str, Any]]:

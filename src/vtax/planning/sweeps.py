@@ -6,10 +6,10 @@ key is a parameter of the benchmark, or else a word in braces of an own command.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from math import prod
 from typing import Any, NamedTuple
 
 from vtax.errors import Mistake
@@ -45,8 +45,16 @@ def points(entries: Iterable[tuple[str, Any]], mistakes: list[Mistake]) -> list[
         rest = {key: value for key, value in entry.items() if key != KEY}
         wrong = list(_mistakes(entry[KEY], rest, f"{path}.{KEY}"))
         mistakes += wrong
-        found += [Point(path, rest)] if wrong else _swept(path, rest, entry[KEY])
+        found += [Point(path, _standing_in(rest, entry[KEY]))] if wrong else _swept(path, rest, entry[KEY])
     return found
+
+
+def _standing_in(entry: Mapping[str, Any], matrix: Any) -> Mapping[str, Any]:
+    """An entry with a wrong matrix, whose words are not unknown as well."""
+    keys = [key for key in matrix if key not in _parameters(entry)] if isinstance(matrix, dict) else []
+    words = {key: 1 for key in keys if re.fullmatch(WORD, key) and OWN_WORDS in _parameters(entry)}
+    given = entry.get(OWN_WORDS, {})
+    return {**entry, OWN_WORDS: {**words, **given}} if words and isinstance(given, dict) else entry
 
 
 def _swept(path: str, entry: Mapping[str, Any], matrix: Mapping[str, Sequence[Any]]) -> Iterator[Point]:
@@ -78,7 +86,7 @@ def _mistakes(matrix: Any, entry: Mapping[str, Any], path: str) -> Iterator[Mist
         yield from _value_mistakes(values, f"{path}.{key}")
     if not all(isinstance(values, list) and values for values in matrix.values()):
         return
-    if (count := prod(map(len, matrix.values()))) > MOST:
+    if (count := math.prod(map(len, matrix.values()))) > MOST:
         yield Mistake(path, f"these are {count} entries", f"at most {MOST}")
     elif sum(len(key) + 2 + max(len(_plain(value)) for value in matrix[key]) for key in matrix) > LONGEST:
         yield Mistake(path, "the labels of its entries would be too long", "use shorter names or values, or fewer keys")
@@ -89,6 +97,8 @@ def _value_mistakes(values: Any, path: str) -> Iterator[Mistake]:
         yield Mistake(path, "it has to be a list of values", FORM)
     elif not all(isinstance(value, str | int | float) and not isinstance(value, bool) for value in values):
         yield Mistake(path, "a value is neither a number nor a string", FORM)
+    elif not all(isinstance(value, str) or math.isfinite(value) for value in values):
+        yield Mistake(path, "a value is not finite", FORM)
     elif len({_plain(value) for value in values}) < len(values):
         yield Mistake(path, "two values would give entries of one name", "values differ in letters, digits, _, . or +")
 

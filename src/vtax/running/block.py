@@ -119,8 +119,9 @@ class Block:
 
     # --- its readings and its clock -----------------------------------------------------------------------------------
 
-    def of(self, record: TrialRecord) -> None:
-        """The output is read where the campaign is, not on the machine that is measured."""
+    def counted(self, record: TrialRecord) -> TrialRecord:
+        """The output is read where the campaign is, not on the machine that is measured; there it may be refused."""
+        return record
 
     def done(self, cell: str, elapsed_s: float, *, ran: bool = True) -> None:
         self.way.say({"done": cell, "elapsed_s": elapsed_s, "ran": ran})

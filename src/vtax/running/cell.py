@@ -124,7 +124,7 @@ class CellRun:
             if gone := self.provider.lost() if self.cell.placement else "":  # a part of the cluster goes with it
                 record = failed(record, f"{gone}, during this trial", place)
         whole_s = time.monotonic() - clock  # with its preparation, which the estimate has too
-        self.running.readings.of(record)  # now that the raw output is safe
+        record = self.running.readings.counted(record)  # now that the raw output is safe
         self._report(trial, record.status, record.failure, record.elapsed_s, whole_s)
         if gone:
             self._lose(gone)
@@ -180,7 +180,7 @@ class CellRun:
             return
         for trial in self.noted:
             record = startup.write(self.campaign, self.plan, self.cell, trial, seen, destroy_s)
-            self.running.readings.of(record)
+            record = self.running.readings.counted(record)
             self._report(trial, record.status, record.failure, record.elapsed_s)
         self.noted = ()
 

@@ -12,6 +12,7 @@ from vtax.errors import CommandError
 from vtax.model.plan import Step
 from vtax.model.trial import CommandResult, StepRecord
 from vtax.transport.base import Transport
+from vtax.transport.visit import FETCH
 
 CARRY_S = 60.0  # for moving a file to or from a node
 TAIL_LINES = 12
@@ -28,12 +29,12 @@ def names_of(name: str, node: str) -> tuple[str, str]:
 def fetched(
     transport: Transport, number: int, node: str, names: Sequence[str], directory: str, place: Path
 ) -> dict[str, str]:
-    """Fetch a step's output files; one that does not exist is not in the record."""
+    """Fetch a step's output files; one that does not exist, or is no regular file, is not in the record."""
     outputs = {}
     for name in names:
         file = place_of(number, node, name, place)
         with suppress(CommandError):
-            result = transport.run(("cat", name), timeout_s=CARRY_S, directory=directory, stdout=file)
+            result = transport.run((*FETCH, name), timeout_s=CARRY_S, directory=directory, stdout=file)
             if result.exit_code == 0:
                 outputs[name] = file.name
             else:

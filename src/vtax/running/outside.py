@@ -1,8 +1,10 @@
-"""What this machine counts of a trial's nodes while its command runs: a control group, or the process of a machine."""
+"""What this machine counts of a trial's nodes while its command runs: a control group, or the process of a machine. Of
+a machine with a kernel of its own, that kernel counts the memory."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +15,10 @@ from vtax.model.outside import EVENTS, MEMORY_PEAK
 from vtax.providers.base import Cluster, Outside
 
 NO_GROUP = "no control group or process of its own is known of this node"
+NO_MARK = "its kernel does not count it anew for each run (Linux does from 6.12 on)"
+ONE_NODE = "each guest counts its own, and the run is on several nodes"
+REPORTED = re.compile(rb'"memory_peak_bytes": ([0-9]{1,18}),')  # by vtax-run
+REPORT_BYTES = 4096
 PEAKS = ("memory.peak", "memory.max_usage_in_bytes")  # of versions 2 and 1
 
 
@@ -22,6 +28,18 @@ class Seen:
 
     counted: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+
+    def of_guest(self, report: Path | None, nodes: int) -> None:
+        """Take the memory's peak from the report that vtax-run made in a guest, where `nodes` took part."""
+        if MEMORY_PEAK not in self.missing or report is None:
+            return
+        with report.open("rb") as text:
+            found = REPORTED.search(text.read(REPORT_BYTES))
+        if nodes > 1 or found is None:
+            self.missing[MEMORY_PEAK] = ONE_NODE if nodes > 1 else NO_MARK
+            return
+        del self.missing[MEMORY_PEAK]
+        self.counted[MEMORY_PEAK] = int(found[1])
 
 
 class Peak:

@@ -27,6 +27,7 @@ class Receiver:
         self.cells = {cell.id: cell for cell in fleet.plan.cells if cell.machine == machine}
         self.trials = {trial.id: (cell, trial) for cell in self.cells.values() for trial in cell.trials}
         self.running = ""  # the trial that has begun and is not stored
+        self.counted: TrialRecord | None = None  # the last trial that was stored, as it counts
         self.stored = 0
 
     def heard(self, message: Message) -> None:
@@ -64,7 +65,7 @@ class Receiver:
         self.running = ""
         self.stored += 1
         self.fleet.agents[self.machine].tell({"stored": name})
-        self.fleet.readings.of(record)
+        self.counted = self.fleet.readings.counted(record)
 
     def _log(self, name: str, content: bytes) -> None:
         """A node's console."""
@@ -79,6 +80,8 @@ class Receiver:
         if kind == "TrialFinished":
             clock, look = self.fleet.clock, fields["look"]
             fields |= {"remaining_s": clock.remaining_s(), "look_s": clock.remaining_s(look)}
+            if self.counted is not None and self.counted.id == fields["trial"]:
+                fields |= {"status": self.counted.status.value, "failure": self.counted.failure}
         made = getattr(events, kind, None)
         if not isinstance(made, type) or not issubclass(made, events.Event):
             raise ValueError(f"{kind} is not an event")
@@ -100,7 +103,7 @@ class Receiver:
             work = fleet.plan.work_of(cell.environment, trial.work)
             with fleet.campaign.new_trial(trial.id) as place:
                 record = not_run(cell, trial, work, why, place, fleet.plan.sha256, fleet.wall, status)
-            fleet.readings.of(record)
+            fleet.readings.counted(record)
             fleet.clock.done(cell.id, 0.0, ran=False)
             look = next(look for look in fleet.plan.study.looks if look >= cell.round)
             left_s, look_s = fleet.clock.remaining_s(), fleet.clock.remaining_s(look)

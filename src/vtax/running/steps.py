@@ -22,6 +22,7 @@ from vtax.transport.visit import nothing
 READY_S = 20.0
 PLACE_S = 300.0  # for moving a file of a study to a node
 RESULT_CHARS = 64 * 2**20  # of the output in which the proof of a result is looked for: as much as is read of it later
+ENTERED = "vtax-run: "  # begins what it says itself, when it cannot start a command
 LOAD = "load"  # begins the names of the files of a load
 
 Kept = Callable[[str], bytes]  # the content of a file of the study, by its sha256
@@ -175,8 +176,15 @@ def judge(step: Step, done: Sequence[StepRecord], place: Path) -> tuple[Status, 
         if record.stopped:
             return Status.FAILED, f"{what} was ended: {record.stopped}{tail_of(record, place)}"
         if record.exit_code not in step.success and not _is_result(step, record, place):
-            return Status.FAILED, f"{what} ended with exit code {record.exit_code}{tail_of(record, place)}"
+            said = tail_of(record, place)
+            return Status.FAILED, f"{what} ended with exit code {record.exit_code}{_own_words(said)}{said}"
     return Status.OK, ""
+
+
+def _own_words(said: str) -> str:
+    """What vtax-run said last: why the command did not start. Progress and summaries show the first line alone."""
+    last = said.rpartition("\n")[2]
+    return f" ({last.removeprefix(ENTERED)[:200]})" if last.startswith(ENTERED) else ""
 
 
 def _is_result(step: Step, record: StepRecord, place: Path) -> bool:

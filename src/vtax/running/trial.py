@@ -164,14 +164,27 @@ class _Trial:
             before = {**_counters(self.cluster, self.work, known), **(visits.before if visits else {})}
             found = self._counted(visits)
             if visits:
-                self._finished(visits.step, visits.leave())
+                ran = visits.leave()
+                self._finished(visits.step, ran)
+                self._ask_guests(visits.step, ran)
             self._fail(self.load_gone)
             after = visits.after if visits else {}
             after = {**_counters(self.cluster, self.work, after), **after}
         finally:
             if visits:
                 visits.end()
-        return {**found, "counters": {node: delta(before[node], after[node]) for node in before if node in after}}
+        return {
+            **found,
+            "counters": {node: delta(before[node], after[node]) for node in before if node in after},
+            "outside": self.seen.counted,
+            "not_outside": self.seen.missing,
+        }
+
+    def _ask_guests(self, step: Step, ran: list[StepRecord]) -> None:
+        """What this machine cannot count of nodes with a kernel of their own."""
+        if self.cluster.capabilities.own_kernel and ran:
+            report = ran[0].outputs.get(step.usage)
+            self.seen.of_guest(None if report is None else self.place / report, len(steps.used_by(step, self.target)))
 
     def _enter(self, visits: Visits | None) -> None:
         if visits and visits.step.inputs:
@@ -198,8 +211,6 @@ class _Trial:
             "elapsed_s": time.monotonic() - clock,
             "host_counters": machine_delta(machine, machine_counters(cpus)),
             "step_counters": self.used,
-            "outside": self.seen.counted,
-            "not_outside": self.seen.missing,
         }
 
     def _run_all(

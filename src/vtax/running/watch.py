@@ -73,7 +73,7 @@ class Watcher:
             trial=pending[0][1].rpartition("/")[2] if pending else "",
             trials=len(planned),
             trials_done=len(planned) - len(pending),
-            failed=tuple(trial.id for trial in trials if trial.status is not Status.OK),
+            failed=tuple(one.id for one in map(self.readings.counted, trials) if one.status is not Status.OK),
             elapsed_s=max(0.0, until - started) if started is not None and until is not None else 0.0,
             remaining_s=remaining_s(self.plan, done) if pending else 0.0,
             baseline=self.plan.study.baseline,

@@ -38,7 +38,9 @@ class Readings(Protocol):
     @property
     def campaign(self) -> Writing: ...
 
-    def of(self, record: TrialRecord) -> object: ...
+    def counted(self, record: TrialRecord) -> TrialRecord:
+        """A trial as it counts: failed, with the reason, where its output is refused."""
+        ...
 
 
 class Remaining(Protocol):

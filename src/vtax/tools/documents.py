@@ -40,7 +40,9 @@ class Document:
         except json.JSONDecodeError as error:
             line = self._line(error.pos) if error.pos < len(self._text) else 0
             raise Unfit(line, f"not one JSON document: {error.msg}") from error
-        except (ValueError, RecursionError) as error:  # the latter from brackets nested by the thousand
+        except RecursionError as error:
+            raise Unfit(0, "not one JSON document: its brackets are nested too deeply") from error
+        except ValueError as error:
             raise Unfit(0, f"not one JSON document: {str(error)[:100]}") from error
         if not isinstance(self.value, (dict, list) if lists else dict):
             raise Unfit(0, "not one JSON document: not an object" + " and not a list" * lists)

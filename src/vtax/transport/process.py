@@ -29,6 +29,7 @@ POLL_S = 0.02
 PR_SET_PDEATHSIG = 1  # of prctl(2)
 WATCH_S = 0.1  # how often that is asked, and the length of the output looked at
 KEPT_BYTES = 2**20  # of an output that was too long
+STILL = 3  # looks at it, without more of it
 TOO_LONG = f"it printed more than {OUTPUT_BYTES // 2**20} MiB"
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in the PATH of every user
 
@@ -139,10 +140,16 @@ def too_long(*sinks: IO[bytes]) -> str:
 
 
 def shorten(*sinks: IO[bytes]) -> None:
-    """Keep the beginning of what was printed when it was too long."""
+    """Keep the beginning of what was printed when it was too long. What printed it was told to end, and may print more
+    for a moment where it is not a child of this process: in a container."""
     for sink in sinks:
-        if too_long(sink):
-            os.truncate(sink.fileno(), KEPT_BYTES)
+        deadline, still = time.monotonic() + TERM_GRACE_S, 0 if too_long(sink) else STILL
+        while still < STILL and time.monotonic() < deadline:
+            still += 1
+            if os.fstat(sink.fileno()).st_size > KEPT_BYTES:
+                os.truncate(sink.fileno(), KEPT_BYTES)
+                still = 0
+            time.sleep(POLL_S)
 
 
 def failed(result: CommandResult, remedy: str = "") -> CommandError:

@@ -41,19 +41,16 @@ read -r go || exit 125
 asked
 printf '\\n{mark} \\n'
 for file in {files}; do
-  if [ ! -e "$file" ]; then kept=absent
-  elif [ ! -f "$file" ]; then kept=special
-  elif [ "$(wc -c <"$file")" -gt {most} ]; then kept=large
-  else cat -- "$file" 2>/dev/null && kept=whole || kept=absent
-  fi
-  printf '\\n{mark} %s\\n' "$kept"
+  {fetch} "$file" 2>/dev/null
+  printf '\\n{mark} %s\\n' "$?"
 done
 """
-
-
+FETCH = ("vtax-fetch", f"{OUTPUT_BYTES}")  # copies a regular file to standard output, and follows no link to it
+WHOLE, ABSENT = "0", "3"  # its exit codes, and those with a reason
 NOT_KEPT = {
-    "special": "it is no regular file",
-    "large": f"it has more than {OUTPUT_BYTES // 2**20} MiB",
+    "4": "it is a symbolic link, or behind one, and none is followed",
+    "5": "it is no regular file",
+    "6": f"it has more than {OUTPUT_BYTES // 2**20} MiB",
 }
 
 
@@ -70,7 +67,8 @@ class Errand(NamedTuple):
         names = shlex.join(self.files)
         removed = f"rm -f -- {names} || exit 125\n" if names else ""
         given = "" if self.obeys else " </dev/null"
-        return SCRIPT.format(mark=mark, removed=removed, asked=self.asked, given=given, files=names, most=OUTPUT_BYTES)
+        fetch = shlex.join(FETCH)
+        return SCRIPT.format(mark=mark, removed=removed, asked=self.asked, given=given, files=names, fetch=fetch)
 
     @property
     def obeys(self) -> bool:
@@ -113,6 +111,11 @@ class Moment(NamedTuple):
 
 def nothing() -> str:
     return ""
+
+
+def not_kept(code: str) -> str:
+    """Why a file was not copied, by the exit code of what should have."""
+    return NOT_KEPT.get(code, f"it could not be read (exit code {code})")
 
 
 class Visit:
@@ -225,10 +228,10 @@ class Visit:
             said, stopped = self._until_mark(out, time.monotonic() + self.limits.answer_s)
         if said is None:
             raise CommandError(f"{place.name} was not fetched completely", detail=stopped)
-        if said == "whole":
+        if said == WHOLE:
             return ""
         place.unlink()
-        return NOT_KEPT.get(said)
+        return None if said == ABSENT else not_kept(said)
 
     def _until_mark(self, sink: IO[bytes], deadline: float, watch: Watch = nothing) -> tuple[str | None, str]:
         """Copy what is printed up to the next mark. Returns what its line says, or None and why it was not awaited."""

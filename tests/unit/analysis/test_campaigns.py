@@ -293,6 +293,17 @@ def test_noise_that_no_plan_can_beat_names_its_correlate() -> None:
     assert "no recorded counter explains it" in only(whole.analysis).remark
 
 
+def test_how_long_a_run_takes_is_not_what_to_fix() -> None:
+    """Its clock goes with its result by nature."""
+    whole = simulated_rounds(0.0, noise=0.5, n=10)
+    values = {m.trial: m.value for m in whole.measurements}
+    trials = tuple(
+        t.model_copy(update={"counters": {"worker1": {"host_clock_s": values[t.id], "busy_ticks": 100 * values[t.id]}}})
+        for t in whole.trials
+    )
+    assert only(replace(whole, trials=trials).analysis).remark.endswith("no recorded counter explains it")
+
+
 def test_the_host_is_one_boot() -> None:
     found = analysed(rounds([1.0] * 6, [1.1, 1.11, 1.09, 1.1, 1.105, 1.095]))
     assert found.one_boot == ("host",)

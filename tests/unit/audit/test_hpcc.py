@@ -178,6 +178,19 @@ def test_m03_another_path_between_ranks() -> None:
     assert unknown(mpi.transport, run(HPCC))
 
 
+def test_m03_no_message_leaves_a_single_node() -> None:
+    campaign = run(HPCC, argv={"host": ONE_MACHINE, "container": MPIRUN})
+    trials = tuple(trial.model_copy(update={"nodes": ("worker1",)}) for trial in campaign.trials)
+    assert "hpcc in host: shared memory" in passed(mpi.transport, replace(campaign, trials=trials))
+    tcp = tuple("tcp,self" if "sm" in word.split(",") else word for word in ONE_MACHINE)
+    campaign = run(HPCC, argv={"host": tcp, "container": MPIRUN})
+    (found,) = failed(
+        mpi.transport,
+        replace(campaign, trials=tuple(trial.model_copy(update={"nodes": ("worker1",)}) for trial in campaign.trials)),
+    )
+    assert "shared memory in container, TCP in host" in found.message
+
+
 def test_m03_copies_that_open_mpi_may_not_make() -> None:
     text = f"{HPCC}\nRead -1, expected 4096, errno = 1\n"
     found = failed(mpi.transport, run(text, argv={"host": MPIRUN, "container": MPIRUN}))

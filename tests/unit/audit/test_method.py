@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from builders.audit_cases import evidence, only, passed
+from fakes.cluster import node_shape
 from vtax.analysis.order import planned_order
 from vtax.audit import CATALOGUE, Evidence, audit, findings_of, method, mpi
 from vtax.model.finding import Finding, Outcome, Severity
@@ -213,6 +214,13 @@ def test_ranks_of_the_host_are_on_one_machine() -> None:
         for cell in campaign.cells
     ]
     assert mpi.placement(replace(campaign, cells=tuple(cells))) == ()
+
+
+def test_ranks_of_a_single_node_of_the_host_are_recorded_under_its_own_name() -> None:
+    nodes = (node_shape("worker1", (0, 1)),)
+    assert mpi.misplaced({"bare": 2}, nodes, "bare") == ""
+    assert mpi.misplaced({"bare": 1}, nodes, "bare") == "1 ranks on bare; expected 2"
+    assert mpi.misplaced({"elsewhere": 2}, nodes, "bare") == "0 of 2 ranks on worker1; expected 2"
 
 
 @pytest.mark.parametrize(

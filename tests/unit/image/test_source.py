@@ -96,7 +96,14 @@ def test_what_is_not_a_file(tmp_path: Path) -> None:
     )
     (tmp_path / "folder").mkdir()
     assert "it is a directory, not an archive" in refusal("oci-archive:folder", tmp_path)
-    assert "oci:folder cannot be read as an image: No such file or directory" in refusal("oci:folder", tmp_path)
+    assert "oci:folder cannot be read as an image: there is no index.json in it" in refusal("oci:folder", tmp_path)
+
+
+def test_what_is_not_an_archive_is_told_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "app.tar").write_text("this is a text\n" * 100)
+    first, *rest = refusal("docker-archive:app.tar", tmp_path).splitlines()
+    assert first.endswith("it is not an archive by tar, packed by gzip, bzip2, xz or nothing")
+    assert not [line for line in rest if "method" in line]
 
 
 def test_a_truncated_archive(tmp_path: Path) -> None:

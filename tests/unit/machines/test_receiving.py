@@ -48,7 +48,7 @@ def receiver(campaign: Campaign) -> Receiver:
         clock=Clock(),
         listener=told.append,
         agents={"a": SimpleNamespace(tell=told.append)},
-        readings=SimpleNamespace(of=told.append),
+        readings=SimpleNamespace(counted=told.append),
     )
     return Receiver(cast("Fleet", fleet), "a")
 

@@ -101,6 +101,8 @@ def test_a_metric_that_is_not_clear_is_refused(text: str, said: str) -> None:
         (Request(("true",), ("host",), seconds=math.inf), "--seconds inf has no end"),
         (Request(("true",), ("host",), ("x=([0-9]+) KB",)), "--metric x: "),
         (Request(("true",), ("host",), ("x=([0-9]+) Mbps",)), "--metric x: "),
+        (Request(("printf", "a\udcff"), ("host",)), "the argument 'a\\xff' is not UTF-8 text"),
+        (Request(("true",), ("host",), image="docker-archive:\udc80.tar"), "is not UTF-8 text"),
     ],
 )
 def test_a_request_that_makes_no_study_is_refused(request_: Request, said: str) -> None:

@@ -59,6 +59,7 @@ def test_an_environment_that_names_the_sweep_means_all_of_it() -> None:
         (OWN + "matrix = 3", "benchmarks[0].matrix", ""),
         (OWN + "matrix = {}", "benchmarks[0].matrix", "it has to be a table with lists"),
         (OWN + "matrix = { clients = [] }", "benchmarks[0].matrix.clients", "it has to be a list of values"),
+        (OWN + "matrix = { clients = [nan] }", "benchmarks[0].matrix.clients", "a value is not finite"),
         (OWN + "matrix = { clients = [true] }", "benchmarks[0].matrix.clients", "a value is neither"),
         (OWN + 'matrix = { clients = ["a b", "a/b"] }', "benchmarks[0].matrix.clients", "two values would give"),
         (OWN + "matrix = { Clients = [1] }", "benchmarks[0].matrix.Clients", "it is not a word"),
@@ -79,3 +80,11 @@ def test_a_mistake_in_a_matrix_is_named(entry: str, path: str, said: str) -> Non
     found = {one.path: one.message for one in caught.value.mistakes}
     assert path in found, found
     assert said in found[path]
+
+
+@pytest.mark.parametrize("values", ["[]", "[[1], [2]]", "[1, 1]", "[nan]", str(list(range(101)))])
+def test_a_wrong_matrix_is_the_only_mistake(values: str) -> None:
+    """Its word in braces is not called unknown as well."""
+    with pytest.raises(StudyError) as caught:
+        parse(study(OWN + f"matrix = {{ clients = {values} }}"), "test.toml")
+    assert len(caught.value.mistakes) == 1, caught.value.mistakes

@@ -558,6 +558,9 @@ def test_what_no_rounds_would_decide_is_said(report: ReportInput, made: Made) ->
     far = analysis.comparisons[0].model_copy(update={"remark": "not reachable within 60 rounds; fix steal first"})
     (text,) = said(report, analysis.model_copy(update={"comparisons": (far,)}))
     assert text == "60 rounds with this noise would not decide CPU in container: fix steal first."
+    unexplained = far.model_copy(update={"metric": "other", "remark": "not reachable; no recorded counter explains it"})
+    (text,) = said(report, analysis.model_copy(update={"comparisons": (far, unexplained)}))
+    assert text == "60 rounds with this noise would not decide CPU in container: fix steal first."
 
 
 def test_what_is_undecided_next_to_a_claim_can_be_decided_too(report: ReportInput, made: Made) -> None:

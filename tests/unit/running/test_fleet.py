@@ -122,6 +122,19 @@ def test_machines_work_at_the_same_time(tmp_path: Path, count: int) -> None:
     assert len(lab.campaign.trials(texts=False)) == 8 * count
 
 
+def test_a_trial_whose_output_is_refused_here_is_not_called_ok(tmp_path: Path) -> None:
+    """The machine that ran it cannot know: outputs are read where the campaign is."""
+    lab = Lab(tmp_path, "ab")
+    lab.providers["a"]["box"].script = telling(sysbench="no number\n")
+    with pytest.raises(TrialsFailed, match="4 of 16 trials failed"):
+        lab.run()
+    finished = {one.trial: one for one in lab.events if isinstance(one, TrialFinished)}
+    failed = {name for name, one in finished.items() if one.status == Status.FAILED}
+    assert failed == {name for name in finished if name.endswith(("1", "2")) and "-a-box/" in name}
+    assert len(failed) == 4
+    assert all(finished[name].failure for name in failed)
+
+
 def once(name: str) -> Callable[[str], bool]:
     """Whether this trial begins for the first time."""
     begun: list[str] = []

@@ -14,7 +14,7 @@ from vtax.model.nodes import ClusterShape
 from vtax.model.study import EnvironmentSpec
 from vtax.providers.base import Cluster, Outside, Site
 from vtax.running import outside
-from vtax.running.outside import NO_GROUP, seen
+from vtax.running.outside import NO_GROUP, NO_MARK, ONE_NODE, Seen, seen
 
 NODES = ("worker1", "worker2")
 
@@ -86,3 +86,33 @@ def test_a_peak_that_cannot_begin_anew_is_none(tmp_path: Path) -> None:
     with seen(cluster(tmp_path / "x", Outside(memory=tmp_path / "gone")), NODES[:1], ("memory_peak",)) as found:
         pass
     assert found.missing == {"memory_peak": "its control group does not count it"}
+
+
+@pytest.mark.parametrize(
+    ("report", "nodes", "counted", "missing"),
+    [
+        ('{"wall_s": 1, "memory_peak_bytes": 4096, "status": 0}\n', 1, 4096, ""),
+        ('{"wall_s": 1, "memory_peak_bytes": 4096, "status": 0}\n', 2, None, ONE_NODE),
+        ('{"wall_s": 1, "status": 0}\n', 1, None, NO_MARK),
+        ('{"memory_peak_bytes": -1, "status": 0}\n', 1, None, NO_MARK),
+        ("\0" * 5000 + '"memory_peak_bytes": 4096, ', 1, None, NO_MARK),
+        (None, 1, None, NO_GROUP),
+    ],
+)
+def test_a_guest_counts_its_own_memory(
+    tmp_path: Path, report: str | None, nodes: int, counted: int | None, missing: str
+) -> None:
+    place = tmp_path / "usage.json"
+    if report is not None:
+        place.write_text(report)
+    found = Seen(missing={"memory_peak": NO_GROUP, "cycles": "not here"})
+    found.of_guest(None if report is None else place, nodes)
+    assert found.counted == ({} if counted is None else {"memory_peak": counted})
+    assert found.missing == {"cycles": "not here", **({"memory_peak": missing} if missing else {})}
+
+
+def test_what_was_counted_from_outside_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "usage.json").write_text('{"memory_peak_bytes": 4096, "status": 0}\n')
+    found = Seen(counted={"memory_peak": 8192.0})
+    found.of_guest(tmp_path / "usage.json", 1)
+    assert found.counted == {"memory_peak": 8192.0}

@@ -9,14 +9,18 @@ import pytest
 
 from builders.small import FACTS, IMAGE, MACHINE
 from fakes.cluster import FakeProvider, Reply
+from vtax.cli.progress import Lines
 from vtax.errors import TrialsFailed
 from vtax.evaluation.evaluate import evaluate
+from vtax.events import Event, Listener, TrialFinished, ignore
 from vtax.model.study import EnvironmentSpec
 from vtax.model.trial import Status
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
 from vtax.running.campaign import execute
+from vtax.running.watch import Watcher
 from vtax.store import Campaign
+from vtax.transport.visit import FETCH
 
 STUDY = """
 name = "own"
@@ -59,14 +63,14 @@ USAGE = {
 
 def script(said: str) -> object:
     def answer(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        if argv == ("cat", "usage.json"):
+        if argv == (*FETCH, "usage.json"):
             return 0, json.dumps(USAGE) + "\n", ""
         return (0, said, "") if argv[-2:] == ("work", "2") else None
 
     return answer
 
 
-def campaign(top: Path, said: str) -> tuple[Campaign, FakeProvider]:
+def campaign(top: Path, said: str, listener: Listener = ignore) -> tuple[Campaign, FakeProvider]:
     providers = {
         "host": FakeProvider("host", top / "run", separate_nodes=False, script=script("speed: 40.5 1/s\n")),  # type: ignore[arg-type]
         "box": FakeProvider("box", top / "run", script=script(said)),  # type: ignore[arg-type]
@@ -75,7 +79,7 @@ def campaign(top: Path, said: str) -> tuple[Campaign, FakeProvider]:
     plan = make_plan(parse(STUDY, "own").model_copy(update={"environments": specs}), MACHINE, providers)
     about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
     made = Campaign.create(top / "campaign", b"", plan, about)
-    execute(made, providers, IMAGE, top / "run", lambda _: None)
+    execute(made, providers, IMAGE, top / "run", listener)
     return made, providers["box"]
 
 
@@ -112,3 +116,29 @@ def test_what_is_no_number_fails_the_trial_with_its_reason(tmp_path: Path, said:
     bad = [trial for trial in found.trials if trial.environment == "box"]
     assert {trial.status for trial in bad} == {Status.FAILED}
     assert why in bad[0].failure
+
+
+def test_progress_and_records_agree_on_a_trial_without_its_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its command ended well, so only the reading of its output makes it a failed one: everyone says so."""
+    events: list[Event] = []
+    lines = Lines(live=False)
+
+    def listener(event: Event) -> None:
+        events.append(event)
+        lines.hear(event)
+
+    with pytest.raises(TrialsFailed, match="4 of 8 trials failed"):
+        campaign(tmp_path, "speed: unknown\n", listener)
+    finished = {one.trial: one for one in events if isinstance(one, TrialFinished)}
+    failed = {name for name, one in finished.items() if one.status == Status.FAILED}
+    made = Campaign.open(tmp_path / "campaign")
+    assert failed == {trial.id for trial in evaluate(made).trials if trial.status is Status.FAILED}
+    assert failed == set(Watcher(made.directory).snapshot().failed)
+    assert failed == {name for name in finished if "-box/" in name}
+    for name in failed:
+        assert "speed: ([0-9.]+) 1/s matches nothing; most like it is line 1" in finished[name].failure
+    said = [line for line in capsys.readouterr().err.splitlines() if "mine.worker1" in line]
+    assert sum(": failed in " in line and "matches nothing" in line for line in said) == 4
+    assert sum(": ok in " in line for line in said) == 4

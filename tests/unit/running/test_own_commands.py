@@ -159,6 +159,14 @@ def test_after_a_failure_services_are_stopped_and_cleanup_runs(bench: Bench, nam
     assert bench.commands()[-1] == "cleanup"
 
 
+def test_why_a_command_did_not_start_is_on_the_first_line(bench: Bench) -> None:
+    """Which is all that progress and summaries show."""
+    bench.replies["measure"] = (127, "", "vtax-run: measure: not found\n")
+    first, *rest = bench.run(work(RUN)).failure.splitlines()
+    assert first == "measure on worker1 ended with exit code 127 (measure: not found)"
+    assert rest == ["vtax-run: measure: not found"]
+
+
 def test_a_failed_cleanup_is_a_failure_but_never_hides_another(bench: Bench) -> None:
     bench.replies["cleanup"] = (1, "", "")
     assert bench.run(ALL).failure == "cleanup: cleanup on worker1 ended with exit code 1"

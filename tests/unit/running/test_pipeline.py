@@ -84,7 +84,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         monkeypatch.setattr(module, "host_facts", lambda runners=None: made.facts)
     monkeypatch.setattr(providers, "provider_names", lambda: tuple(made.providers))
     monkeypatch.setattr(pipeline, "cached_image", lambda spec, paths: made.image)
-    monkeypatch.setattr(pipeline, "image_of", lambda spec, paths, listener: made.image)
+    monkeypatch.setattr(pipeline, "image_of", lambda spec, paths, listener, plan: made.image)
     return made
 
 

@@ -23,6 +23,7 @@ from vtax.providers.base import Site
 from vtax.running.steps import READY_S
 from vtax.running.trial import not_run, run_trial
 from vtax.tools.ping.benchmark import Ping, PingParams
+from vtax.transport.visit import FETCH
 
 SHAPE = ClusterShape(nodes=(node_shape("master", (4,)), node_shape("worker1", (0, 1)), node_shape("worker2", (2, 3))))
 TRIAL = PlannedTrial(id="r001-box/tool.worker1.1", work="tool.worker1", iteration=1, warmup=False)
@@ -223,13 +224,13 @@ def test_inputs_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_output_files_are_fetched(tmp_path: Path) -> None:
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (0, "7 seconds\n", "") if argv == ("cat", "out/a b.txt") else None
+        return (0, "7 seconds\n", "") if argv == (*FETCH, "out/a b.txt") else None
 
     bench = Bench(tmp_path, script)
     record = bench.run(work(step("tool", outputs=("out/a b.txt",))))
     assert record.steps[0].outputs == {"out/a b.txt": "0.worker1.out%2Fa%20b.txt"}
     assert bench.files()["0.worker1.out%2Fa%20b.txt"] == "7 seconds\n"
-    (fetch,) = ran(bench.provider.calls, "cat")
+    (fetch,) = ran(bench.provider.calls, FETCH[0])
     assert (fetch.node, fetch.directory) == ("worker1", DIRECTORY)
 
 
@@ -237,7 +238,7 @@ def test_no_two_output_files_share_a_name(tmp_path: Path) -> None:
     names = ("a/b", "a_b", "a b", "a%2Fb", "stdout", "stderr", "%stdout", "é")
 
     def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
-        return (0, f"of {argv[1]}", "") if argv[0] == "cat" else (0, "printed", "warned")
+        return (0, f"of {argv[2]}", "") if argv[0] == FETCH[0] else (0, "printed", "warned")
 
     bench = Bench(tmp_path, script)
     done = bench.run(work(step("tool", outputs=names))).steps[0]
@@ -247,7 +248,7 @@ def test_no_two_output_files_share_a_name(tmp_path: Path) -> None:
 
 def test_an_output_file_that_is_not_there_is_absent(tmp_path: Path) -> None:
     """The parser says so; the trial itself ended well."""
-    bench = Bench(tmp_path, replying(cat=(1, "", "cat: result: No such file")))
+    bench = Bench(tmp_path, replying(**{FETCH[0]: (3, "", "")}))
     record = bench.run(work(step("tool", outputs=("result",))))
     assert (record.status, record.steps[0].outputs) == (Status.OK, {})
     assert set(bench.files()) == {"0.worker1.stdout", "0.worker1.stderr"}
@@ -263,7 +264,7 @@ def test_an_output_file_of_an_earlier_trial_is_gone_before_the_step(tmp_path: Pa
 
 
 def test_output_files_of_a_step_that_failed_are_kept_too(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, replying(tool=(1, "", ""), cat=(0, "half of it", "")))
+    bench = Bench(tmp_path, replying(**{"tool": (1, "", ""), FETCH[0]: (0, "half of it", "")}))
     record = bench.run(work(step("tool", outputs=("result",))))
     assert record.status is Status.FAILED
     assert bench.files()[record.steps[0].outputs["result"]] == "half of it"

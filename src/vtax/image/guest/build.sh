@@ -46,6 +46,7 @@ gcc -O2 -shared -fPIC "$here/vtax-loopback.c" -o /usr/local/bin/vtax-loopback.so
 # Static: it runs programs inside images that have other libraries, or none.
 gcc -O2 -static "$here/vtax-run.c" -o /usr/local/bin/vtax-run
 gcc -O2 -static "$here/vtax-supervise.c" -o /usr/local/bin/vtax-supervise
+gcc -O2 -static "$here/vtax-fetch.c" -o /usr/local/bin/vtax-fetch
 # Static: the host environment runs it outside of this file system.
 gcc -O2 -static "$here/vtax-enter.c" -o /usr/local/bin/vtax-enter
 # Static: an initial RAM disk holds it and no libraries.

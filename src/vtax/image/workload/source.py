@@ -94,8 +94,12 @@ def identify(spec: WorkloadSpec) -> Identity:
 
 
 def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return f"there is no {Path(error.filename).name} in it"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, tarfile.ReadError) and "\n" in str(error):  # a line for each kind of compression
+        return "it is not an archive by tar, packed by gzip, bzip2, xz or nothing"
     return f"there is no {error}" if isinstance(error, KeyError) else str(error)
 
 

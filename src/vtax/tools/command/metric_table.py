@@ -177,10 +177,12 @@ class MetricTable(Record):
         self._leave_out(("unit", "kind", "direction", "measure", "meaning"), f"comes from the reader {reader.name}")
         if self.primary is True:
             raise ValueError(f'name those that decide: primary = ["{reader.metrics[0].name}"]')
-        known = {metric.name for metric in reader.metrics}
+        known = {metric.name: metric.kind for metric in reader.metrics}
         for name in self.primary or ():
             if name not in known:
                 raise ValueError(f"the reader {reader.name} has no {name}; it has {', '.join(sorted(known))}")
+            if known[name] in UNDECIDED:
+                raise ValueError(f"{name} of the reader {reader.name} is a {known[name]}, so it cannot be primary")
 
     def _leave_out(self, keys: Sequence[str], why: str) -> None:
         for key in keys:

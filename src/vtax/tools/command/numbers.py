@@ -25,6 +25,7 @@ from vtax.tools.reading import MOST_LINES, Line, Section, clean, lines_of, numbe
 from vtax.wording import listed
 
 MOST_NUMBERS = 10_000  # that an aggregate may have
+MARK = "\ufeff"  # of bytes' order, which programs of Windows put before a text
 SHOWN = 5  # lines that a refusal names
 LONGEST_SHOWN = 100  # characters of a line or a number
 MOST_WORK = 2 * 10**9  # instructions of a pattern x bytes of the text: 17 s at worst for one search
@@ -221,10 +222,12 @@ def _by_path(path: str, output: Output) -> list[Number]:
 
 def _by_csv(table: Csv, text: str, *, several: bool) -> list[Number]:
     """The numbers in a column, of the rows that fit."""
+    if not text:
+        raise NoNumber(0, "there is no output")
     if not text.endswith("\n"):
         raise NoNumber(0, "the last row does not end with a line feed, so a part of it may be missing")
     try:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=table.delimiter, strict=True)
+        rows = csv.reader(io.StringIO(text.removeprefix(MARK), newline=""), delimiter=table.delimiter, strict=True)
         header = next(rows, [])
         places = {name: _column(header, name) for name in (table.column, *table.where)}
         found = []

@@ -287,6 +287,7 @@ def test_a_row_is_found_by_its_other_columns() -> None:
 
 def test_the_only_row_needs_no_name() -> None:
     assert value("a;b\n1;2.5\n", **RPS, csv={"column": "b", "delimiter": ";"}) == 2.5
+    assert value("\ufeffa,b\r\n1,2.5\r\n", **RPS, csv={"column": "b", "where": {"a": "1"}}) == 2.5
 
 
 def test_all_rows_are_combined_where_the_study_says_so() -> None:
@@ -308,7 +309,7 @@ def test_all_rows_are_combined_where_the_study_says_so() -> None:
         ("a,b\n1,23", {"column": "b"}, 0, "does not end with a line feed"),
         ('a,b\n1,"2\n', {"column": "b"}, 0, "not a table"),
         ("a,b\n", {"column": "b"}, 0, "there are 0 rows"),
-        ("", {"column": "b"}, 0, "does not end with a line feed"),
+        ("", {"column": "b"}, 0, "there is no output"),
         ("\n", {"column": "b"}, 1, "no column 'b'"),
         ("a,b\n1," + "2" * 200_000 + "\n", {"column": "b"}, 0, "not a table"),
     ],

@@ -205,6 +205,8 @@ def test_a_reader_brings_its_metrics() -> None:
     assert metrics["write_latency_p99"].unit == "s"
     assert 'primary = ["read_bandwidth"]' in mistake(reader="fio", primary=True)
     assert "has no iops; it has read_bandwidth" in mistake(reader="fio", primary=["iops"])
+    for reader, name in (("hyperfine", "time_user"), ("stress-ng", "bogo_ops")):
+        assert f"{name} of the reader {reader} is a" in mistake(reader=reader, primary=[name])
     assert "names its metrics itself" in mistake(reader="fio", name="x", unit="s", kind="cost")
     assert "comes from the reader fio" in mistake(reader="fio", unit="s")
 

@@ -45,8 +45,9 @@ def _by_rounds(report: ReportInput, lines: Sequence[Line]) -> tuple[str, ...]:
         rounds = max(_rounds(item) for line in near for item in _open(line))
         sentences.append(_new(report, rounds, f"To decide {_names(near)}"))
     if far:
-        why = list(dict.fromkeys(_fix(item) for line in far for item in _open(line) if not item.new_campaign))
-        fix = f": {listed(why)}" if any(why) else ""
+        known = (_fix(item) for line in far for item in _open(line) if not item.new_campaign)
+        why = list(dict.fromkeys(one for one in known if one))
+        fix = f": {listed(why)}" if why else ""
         sentences.append(f"{NEW_CAMPAIGN_MAX} rounds with this noise would not decide {_names(far)}{fix}.")
     return tuple(sentences)
 

@@ -17,8 +17,8 @@ from vtax.tools.reading import Reading, Section, Value
 MEAN = Metric(name="time_mean", unit="s", kind=Kind.COST, meaning="mean wall time of a run")
 MEDIAN = Metric(name="time_median", unit="s", kind=Kind.COST, meaning="median wall time of a run")
 MIN = Metric(name="time_min", unit="s", kind=Kind.COST, meaning="shortest wall time of a run")
-USER = Metric(name="time_user", unit="s", kind=Kind.COST, meaning="mean CPU time of a run in user mode")
-SYSTEM = Metric(name="time_system", unit="s", kind=Kind.COST, meaning="mean CPU time of a run in the kernel")
+USER = Metric(name="time_user", unit="s", kind=Kind.AMOUNT, meaning="mean CPU time of a run in user mode")
+SYSTEM = Metric(name="time_system", unit="s", kind=Kind.AMOUNT, meaning="mean CPU time of a run in the kernel")
 
 
 def read(section: Section, _wants: Wants) -> Reading:
@@ -45,8 +45,7 @@ def _result(one: Node) -> Iterator[Value]:
     must_agree(one.at("max"), max(times), "the longest of its times is")
     for metric, key in ((USER, "user"), (SYSTEM, "system")):
         node = one.at(key)
-        if node.number() > 0:  # 0 is below what the kernel accounts: absent
-            yield Value(metric, node.number(), node.line)
+        yield Value(metric, node.number(), node.line)  # 0 of a short command is below what the kernel accounts
 
 
 def _succeeded(one: Node) -> None:
