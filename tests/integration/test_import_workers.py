@@ -72,7 +72,22 @@ def test_a_process_that_dies_takes_its_log_alone(tmp_path: Path) -> None:
         found |= workers.read(2, job(tmp_path, "c.txt", faster(SYSBENCH, "9.00")))
         found |= workers.rest()
     assert [len(found[place].runs) for place in range(3)] == [1, 0, 1]
-    assert found[1].reason == "the process that read it was ended by signal 9: read it alone, or split it"
+    assert found[1].reason == (
+        "the process that read it was ended by signal 9, as it is where memory runs out: read it alone, or split it"
+    )
+
+
+def test_processes_that_die_at_once_take_their_logs_alone(tmp_path: Path) -> None:
+    """As where memory runs out. Each has another log by then, which a new process reads."""
+    with Workers(2) as workers:
+        found: dict[int, FileReport] = {}
+        for place in range(8):
+            one = job(tmp_path, f"{place}.txt", faster(SYSBENCH, f"{place + 1}.00"))
+            if place in (0, 1, 4):
+                one = replace(one, raw=Deadly())  # type: ignore[arg-type]
+            found |= workers.read(place, one)
+        found |= workers.rest()
+    assert [len(found[place].runs) for place in range(8)] == [0, 0, 1, 1, 0, 1, 1, 1]
 
 
 def test_ctrl_c_leaves_no_process_and_no_campaign(tmp_path: Path, vtax: Vtax) -> None:

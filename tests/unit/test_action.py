@@ -107,6 +107,36 @@ def test_both_images_run_the_same_study_and_are_compared(job: Job) -> None:
     assert (job.top / "out" / "answer.md").read_text() == job.summary()
 
 
+DRIFTS = VTAX.replace('    cat "$SAYS"\n', '    cat "$SAYS"\n    case $3 in *again) exit "${AGAIN_EXIT:-0}" ;; esac\n')
+
+
+@pytest.mark.parametrize(("again", "words"), [("0", "passes the gates against itself"), ("5", "the machine changed")])
+def test_the_base_is_measured_again_after_the_pull_request(job: Job, again: str, words: str) -> None:
+    """A-B-A: what the base differs from itself is drift."""
+    job.program("vtax", DRIFTS)
+    done = job.run("measure", FAIL_ON="blocker", REPEAT_BASE="true", AGAIN_EXIT=again)
+    assert done.returncode == 0, done.stderr
+    assert job.log() == [
+        "run bench/ci.toml --output out/base",
+        "image of the base",
+        "run bench/ci.toml --output out/pr",
+        "image of the pull request",
+        "run bench/ci.toml --output out/base-again",
+        "image of the base",
+        "compare out/base out/pr --fail-on blocker --junit out/vtax.xml",
+        "compare out/base out/base-again --fail-on blocker",
+    ]
+    assert words in job.summary()
+    assert "The base before (A) and after the pull request (B):" in job.summary()
+    assert (job.top / "bench" / "app.tar").read_text() == "image of the pull request\n"
+
+
+def test_a_comparison_of_the_base_with_itself_that_ends_badly_is_no_answer(job: Job) -> None:
+    job.program("vtax", DRIFTS)
+    assert job.run("measure", REPEAT_BASE="true", AGAIN_EXIT="3").returncode == 3
+    assert "There is no answer: the base against itself ended with exit code 3." in job.summary()
+
+
 def test_a_sealed_baseline_takes_the_place_of_the_first_campaign(job: Job) -> None:
     (job.top / "main.vtax.zip").write_text("sealed")
     assert job.run("measure", BASE_IMAGE="", BASELINE="main.vtax.zip").returncode == 0
@@ -141,6 +171,8 @@ def test_what_stops_before_an_answer_says_so(job: Job, exits: dict[str, str], co
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"REPEAT_BASE": "yes"}, "neither true nor false"),
+        ({"REPEAT_BASE": "true", "BASE_IMAGE": "", "BASELINE": "base.tar"}, "repeat-base needs base-image"),
         ({"BASE_IMAGE": ""}, "either base-image or baseline"),
         ({"BASELINE": "base.tar"}, "either base-image or baseline"),
         ({"STUDY": ""}, "study is missing"),

@@ -70,6 +70,7 @@ SPELLINGS = {  # that the field uses, in vtax's
     "ops/s": "op/s",
     "events/s": "1/s",
 }
+KNOWN = ("s", "byte", "byte/s", "bit/s", "flop/s", "1/s", "op/s")  # none of which becomes another one by a prefix
 INTO = {("byte/s", "bit/s"): 8.0, ("bit/s", "byte/s"): 1 / 8, ("1/s", "op/s"): 1.0, ("op/s", "1/s"): 1.0}
 
 
@@ -182,13 +183,18 @@ def _compare(claim: Claim, series: Sequence[Series], trials: Mapping[str, TrialR
     if not meant:
         return Compared(claim=claim, agreement=Agreement.NOT_FOUND, said="nothing in the logs has this name")
     asked = _words(claim.name)
-    meant.sort(key=lambda one: len(_words(one.metric) - asked))  # throughput is not throughput_interval
+    # A rate is no time; and throughput is not throughput_interval
+    meant.sort(key=lambda one: (not _fits(claim, one), len(_words(one.metric) - asked)))
     for look in (_same, _of_ranks, _of_runs, _other_unit):
         for one in meant:
             if said := look(claim, one, meant):
                 agreement, words = said
                 return _compared(claim, agreement, words + about, one, trials)
-    nearest = min((one for one in meant if not one.of_rank), key=lambda one: _distance(claim, one), default=meant[0])
+    alike = [one for one in meant if _fits(claim, one)]
+    whole = [one for one in alike or meant if not one.of_rank]
+    nearest = min(whole, key=lambda one: _distance(claim, one), default=meant[0])
+    if not alike:
+        about += f"; nothing of this name is in {claim.unit}"
     words = f"{nearest.name}: {format_quantity(mean(nearest.values), nearest.unit)}, the mean of {_runs(nearest)}"
     return _compared(claim, Agreement.DIFFERENT, words + about, nearest, trials)
 
@@ -297,8 +303,8 @@ def _of_runs(claim: Claim, one: Series, _others: Sequence[Series]) -> tuple[Agre
 
 
 def _other_unit(claim: Claim, one: Series, _others: Sequence[Series]) -> tuple[Agreement, str] | None:
-    _, value, near = _in_base(claim, one.unit)
-    if one.of_rank or value == 0:
+    unit, value, near = _in_base(claim, one.unit)
+    if one.of_rank or value == 0 or (unit != one.unit and unit in KNOWN):
         return None
     number = mean(one.values)
     for what, factor in FACTORS:

@@ -51,6 +51,10 @@ def _run() -> int:
         warn(f"error: {error.filename or 'a temporary file'} cannot be written: {error.strerror}")
         warn("  next: free some space; what is recorded is safe, and `vtax run --resume` goes on with a campaign")
         return EnvironmentMissing.exit_code
+    except MemoryError:
+        warn("error: there is not enough memory")
+        warn("  next: end other programs, or give fewer files at a time")
+        return EnvironmentMissing.exit_code
     except ModuleNotFoundError as error:
         if (error.name or "vtax").partition(".")[0] == "vtax":
             return _internal(error)

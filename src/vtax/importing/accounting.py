@@ -79,13 +79,10 @@ class Account:
                 self.values += 1
             elif whole or line.number in refused:
                 self.refused += 1
+            elif name := _name(section.tool, line.text):  # also what has no unit, such as the rows of a histogram
+                self.rest.setdefault(name, Rest()).add(line.number)
             elif IN_JSON.search(line.text) if document else has_quantity(line.text):
-                self._rest(section.tool, line)
-
-    def _rest(self, tool: str, line: Line) -> None:
-        """Count a line with a number that is not taken, under its name."""
-        name = next((name for pattern, name in _names(tool) if pattern.search(line.text)), OTHER)
-        self.rest.setdefault(name, Rest()).add(line.number)
+                self.rest.setdefault(OTHER, Rest()).add(line.number)
 
 
 def has_quantity(text: str) -> bool:
@@ -93,6 +90,11 @@ def has_quantity(text: str) -> bool:
     if WITH_UNIT.search(text):
         return True
     return (":" in text or "=" in text) and UNIT_FIRST.search(text) is not None
+
+
+def _name(tool: str, text: str) -> str:
+    """What a line with a number is that is not taken, where the tool has a name for it; "" where it has none."""
+    return next((name for pattern, name in _names(tool) if pattern.search(text)), "")
 
 
 @lru_cache(maxsize=64)

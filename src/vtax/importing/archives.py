@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
 from vtax.importing.source import Found
+from vtax.store import writing
 
 BYTES = 2 * 2**30  # of one archive, unpacked
 MEMBERS = 100_000
@@ -77,7 +78,8 @@ def expanded(every: Iterator[Found], folder: Path) -> Iterator[Found]:
         if not kind:
             yield found
             continue
-        folder.mkdir(exist_ok=True)
+        with writing(folder):
+            folder.mkdir(exist_ok=True)
         try:
             yield from _members(found, kind, folder)
         except TooLarge as error:
@@ -191,11 +193,13 @@ def _member(found: Found, name: str, refused: str = "", stored: Path | None = No
 def _unpacked(found: Found, name: str, content: IO[bytes], folder: Path, budget: Budget) -> Found:
     """A member on the disk. The one before it is removed."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     place = folder / str(budget.members)
-    with place.open("wb") as target:
-        while block := content.read(BLOCK):
-            budget.add(len(block))
+    with writing(place):
+        folder.mkdir()
+        place.touch()
+    while block := content.read(BLOCK):  # what fails here is the archive's fault, what fails below is not
+        budget.add(len(block))
+        with writing(place), place.open("ab") as target:
             target.write(block)
     if place.stat().st_size == 0:
         return _member(found, name, "it is empty")

@@ -56,6 +56,9 @@ def read_log(job: Job) -> FileReport:
     except OSError as error:
         report.reason = f"it cannot be read: {error.strerror or error}"
         report.runs.clear()
+    except MemoryError:
+        report.reason = "there is not enough memory to read it: split it"
+        report.runs.clear()
     except PLUGIN_FAILURES as error:
         report.reason = failed(error)
     report.damaged_lines = text.damaged

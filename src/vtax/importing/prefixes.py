@@ -31,6 +31,8 @@ CTIME = (
 )
 SHORT = rf"{MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
 FULL = rf"{DAY} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]{{3,5}}"
+LEVEL = "(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)"
+POD = r"[a-z0-9][a-z0-9.-]{0,200}-[a-z0-9]{1,10}"
 STREAM = "<std(?:out|err|diag)>"
 NAME = r"[A-Za-z0-9][\w.-]{0,80}"
 PROCESS = r"(?P<process>[\w./@:-]{1,80}(?:\[\d{1,9}\])?)"
@@ -116,6 +118,12 @@ KINDS: tuple[Kind, ...] = (
     _prefix("mpirun", rf"(?:{CTIME}|{ISO})?\[\d{{1,6}},(?P<rank>\d{{1,6}})\]{STREAM}:"),
     _prefix("mpirun 5, times alone", rf"(?:{CTIME}|{ISO}){STREAM}: "),
     _prefix("mpirun, times alone", rf"(?:{CTIME}|{ISO}){STREAM}:"),
+    _prefix(
+        "mpirun 5, detailed",
+        rf"(?:{CTIME}|{ISO})?\[(?:[\w.-]{{1,200}}@)?\d{{1,6}},(?P<rank>\d{{1,6}})\]\[[\w.-]{{1,200}}:\d{{1,9}}\]"
+        rf"{STREAM}: ",
+    ),
+    _prefix("GitLab", rf"{ISO} \d\d[OE]\+? ?"),
     _prefix("CRI", rf"{ISO} std(?:out|err) (?P<part>[FP]) ?"),
     _prefix("journal", rf"(?:{SHORT}|{ISO}) (?P<name>{NAME}) {PROCESS}: ?"),
     _prefix("journal since boot", rf"\[ {{0,8}}\d{{1,9}}\.\d{{6}}\] (?P<name>{NAME}) {PROCESS}: ?"),
@@ -135,6 +143,14 @@ KINDS: tuple[Kind, ...] = (
     _prefix("mpiexec", r"\[(?P<rank>\d{1,6})\] ", certain=False),
     _prefix("srun", r" {0,6}(?P<rank>\d{1,6}): ", certain=False),
     _prefix("pdsh", rf"(?P<name>{NAME}): ", certain=False),
+    _prefix("kernel's clock", r"\[ {0,8}\d{1,9}\.\d{1,9}\] ", certain=False),
+    _prefix("Heroku", rf"{ISO} (?P<name>[\w-]{{1,80}}\[[\w.-]{{1,80}}\]): ", certain=False),
+    _prefix("stern", rf"(?P<name>{POD}) [a-z0-9][a-z0-9-]{{0,62}} ", certain=False),
+    _prefix("loggers of Java", rf"(?:\[?{ISO}\]? )?\[?{LEVEL}\]? {{1,5}}[\w.$-]{{1,120}} ?[-:] ", certain=False),
+    _prefix("loggers of Python", rf"(?:{ISO} - [\w.-]{{1,120}} - {LEVEL} - |{LEVEL}:[\w.-]{{1,120}}:)", certain=False),
+    _prefix("line numbers", r" {0,8}\d{1,7}\t", certain=False),
+    _prefix("grep", r"(?:(?P<name>[\w-]{0,100}[./][\w./-]{1,100}):(?:\d{1,7}:)?|\d{1,7}:)", certain=False),
+    _prefix("GNU parallel", rf"(?P<name>{NAME})\t", certain=False),
     _prefix("quotation", r"(?:> ?|\| )", certain=False, partial=True),
 )
 Recognised = Callable[[Sequence[str]], bool]  # whether a tool's output begins in these lines
@@ -167,35 +183,62 @@ class Scheme:
         return Split("\0".join(keys), " ".join(filter(None, names)), rank, text, part)
 
 
-def scheme_of(texts: Sequence[str], recognised: Recognised) -> Scheme | None:
+def shown(text: str) -> str:
+    """A line as a terminal shows it: what is behind its last carriage return."""
+    return text.rstrip("\r").rpartition("\r")[2] if "\r" in text else text
+
+
+def scheme_of(texts: Sequence[str], tool_in: Recognised) -> Scheme | None:
     """What is in front of every line of a file that begins with these; None where nothing is, or it is not certain."""
+
+    def recognised(several: Sequence[str]) -> bool:
+        return tool_in([shown(text) for text in several])
+
+    def certainly(several: Sequence[str]) -> bool:  # of a line that was printed over, another prefix may be hidden
+        return tool_in([text for text in several if shown(text) == text])
+
     filled = [text for text in texts if text.strip()]
-    if len(filled) < 2 or recognised(filled):
+    if len(filled) < 2 or certainly(filled):
         return None
     plausible: list[Scheme] = []
+    hidden: list[tuple[int, Scheme]] = []  # with how many characters remain
     for first in _having(filled):
         behind = [found.text for text in filled if (found := first.split(text)) and found.text.strip()]
-        if recognised(behind):
+        if certainly(behind):
             return Scheme((first,))
         for second in _having(behind):
-            if recognised([found.text for text in behind if (found := second.split(text))]):
+            inside = [found.text for text in behind if (found := second.split(text))]
+            if certainly(inside):
                 return Scheme((first, second))
+            if recognised(inside):
+                hidden.append((_left(filled, Scheme((first, second))), Scheme((first, second))))
             if first.certain and second.certain:
                 plausible.append(Scheme((first, second)))
+        if recognised(behind):
+            hidden.append((_left(filled, Scheme((first,))), Scheme((first,))))
         if first.certain:
             plausible.append(Scheme((first,)))
+    if hidden:  # the one that leaves least, of those that are equal the simplest
+        return min(hidden, key=lambda one: (one[0], len(one[1].levels)))[1]
     return plausible[0] if plausible else None
+
+
+def _left(texts: Sequence[str], scheme: Scheme) -> int:
+    """How many characters a scheme leaves of these lines."""
+    return sum(len(found.text if (found := scheme.split(text)) else text) for text in texts)
 
 
 def _having(texts: Sequence[str]) -> list[Kind]:
     """The kinds that enough of these lines have; an indentation among them where every line of a run has it."""
     kinds: list[Kind] = [*KINDS, *_indentations(texts)]
-    found = []
+    found: list[tuple[Kind, int]] = []
     for kind in kinds:
         count = sum(kind.split(text) is not None for text in texts)
-        if count >= (FEW if kind.partial else max(2, SHARE * len(texts))):
-            found.append(kind)
-    return found
+        if count >= (min(FEW, max(2, len(texts))) if kind.partial else max(2, SHARE * len(texts))):
+            found.append((kind, count))
+    # Of kinds that resemble each other, the one that more lines have: `<stdout>: ` also begins lines with a blank
+    found.sort(key=lambda one: (not one[0].certain, one[0].partial, -one[1]))
+    return [kind for kind, _ in found]
 
 
 def _indentations(texts: Sequence[str]) -> Iterator[Prefix]:
@@ -216,6 +259,11 @@ def scheme_and_lines(lines: Iterable[Line], recognised: Recognised) -> tuple[Sch
     return scheme_of([line.text for line in head], recognised), head, chain(head, every)
 
 
+def overwritten(line: Line) -> Line:
+    """A line without what a terminal does not show of it."""
+    return line._replace(text=shown(line.text)) if "\r" in line.text else line
+
+
 def separated(lines: Iterable[Line], scheme: Scheme | None) -> Iterator[tuple[str, str, Line]]:
     """Key of the source, its name and the line without prefix, of every line, in order. A line without the prefix of
     the file is of the source "", as are all lines of a file that has none."""
@@ -224,7 +272,7 @@ def separated(lines: Iterable[Line], scheme: Scheme | None) -> Iterator[tuple[st
     for line in lines:
         found = scheme.split(line.text) if scheme else None
         if found is None or (found.key not in known and len(known) == MOST_SOURCES):
-            yield "", "", line
+            yield "", "", overwritten(line)
             continue
         known.add(found.key)
         whole = Line(line.number, found.rank or line.rank, found.text)
@@ -234,6 +282,6 @@ def separated(lines: Iterable[Line], scheme: Scheme | None) -> Iterator[tuple[st
         if found.part and len(whole.text) < LONGEST:
             parts[found.key] = found, whole
         else:
-            yield f"\0{found.key}", found.name, whole
+            yield f"\0{found.key}", found.name, overwritten(whole)
     for found, whole in parts.values():  # a log that ends within a line
-        yield f"\0{found.key}", found.name, whole
+        yield f"\0{found.key}", found.name, overwritten(whole)

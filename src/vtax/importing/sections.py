@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from vtax.importing.documents import Open, begins_document
-from vtax.importing.prefixes import scheme_and_lines, separated
+from vtax.importing.documents import Open, begins_document, inner
+from vtax.importing.prefixes import overwritten, scheme_and_lines, separated
 from vtax.tools import Registry, registry
 from vtax.tools.commands import prompt
 from vtax.tools.reading import Line, Section
@@ -206,7 +206,15 @@ class Cutter:
                 yield section
         else:
             above, self.preamble = self._titles(), []
-        yield Section(chosen.name, (*above, *done.lines), self.source)
+        several, others = inner(done.lines, self.documents)
+        if not several:
+            yield Section(chosen.name, (*above, *done.lines), self.source)
+            return
+        for line in (*above, *others):
+            self.outside(line)
+        named = len({one.path for one in several}) > 1  # names may say what tells the runs apart
+        for one in several:
+            yield Section(one.format.name, one.lines, " ".join(filter(None, (self.source, one.path if named else ""))))
 
     def _titles(self) -> list[Line]:
         """The lines above an object that are no part of another one."""
@@ -285,7 +293,7 @@ def cut(lines: Iterable[Line], outside: Callable[[Line], None] = _nothing) -> It
     ranks = scheme is not None or any(line.rank for line in head)
     by_rank = ranks and _apart(separated(head, scheme))
     if scheme is None and not by_rank:
-        yield from Cutter(outside=outside).sections(every)
+        yield from Cutter(outside=outside).sections(map(overwritten, every))
         return
     cutters: dict[str, Cutter] = {}
     for key, name, line in separated(every, scheme):

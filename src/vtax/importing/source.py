@@ -31,6 +31,7 @@ STANDARD_INPUT = Path("-")
 FILE_BYTES = 4 * 2**30
 FILES = 200_000
 BLOCK = 2**20
+MOST_RETURNS = 100  # in a line: what was printed over itself
 DAMAGED = "\ufffd"
 
 MAGIC = {
@@ -199,6 +200,8 @@ class Text:
     def _short(self) -> Iterator[Line] | None:
         """The lines of a file that is in memory and has nothing but plain lines; None for any other."""
         text = self.content.decode(self.encoding, "replace") if self.content is not None else "\0"
+        if "\r" in text and "\n" not in text:  # the ends of lines of old spreadsheets
+            text = text.replace("\r", "\n")
         if "\0" in text or "\r" in text or "\x1b" in text:
             return None
         lines = text.removesuffix("\n").split("\n") if text else []
@@ -209,7 +212,7 @@ class Text:
         return map(Line, count(1), repeat(""), lines)
 
     def _long(self) -> Iterator[Line]:
-        """The lines of any file, one at a time."""
+        """The lines of any file, one at a time. Carriage returns inside of one stay: a prefix may be in front."""
         with self.stream() as raw, io.TextIOWrapper(raw, self.encoding, "replace", newline="\n") as stream:
             number = 0
             while text := stream.readline(LINE_CHARS):
@@ -224,8 +227,8 @@ class Text:
                 if "\0" in text:
                     self._note(number)
                     text = text.strip("\0").replace("\0", DAMAGED)
-                if "\r" in text and "\r" in text.rstrip("\r\n"):
-                    text = text.rstrip("\r\n").rpartition("\r")[2] if text.count("\r") < 100 else DAMAGED
+                if text.count("\r") >= MOST_RETURNS:
+                    text = DAMAGED
                 if text[:1] == "[" or "\x1b" in text:
                     yield Line(number, *clean(text))
                 else:

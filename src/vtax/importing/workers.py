@@ -10,6 +10,7 @@ import gc
 import os
 import pickle
 import select
+import signal
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -92,21 +93,30 @@ class Workers:
         """Wait until one log at least is finished. Raises StoreError where one could not be kept."""
         answers = {one.process.stdout: one for one in self.every if one.jobs and one.process.stdout is not None}
         ready, _, _ = select.select(list(answers), (), ())
-        return [finished for answer in ready for finished in self._answered(answers[answer])]
+        finished: list[Finished] = []
+        again: list[tuple[int, Job]] = []
+        for answer in ready:
+            one, place, report = self._answered(answers[answer])
+            finished.append((place, report))
+            if one is not None:
+                again += one.jobs
+        for other in again:  # only now, because that waits for others too
+            finished += self.read(*other)
+        return finished
 
-    def _answered(self, one: Worker) -> list[Finished]:
-        """What a process says of its first log; where it died, the logs that it had not begun are read by another."""
+    def _answered(self, one: Worker) -> tuple[Worker | None, int, FileReport]:
+        """What a process says of its first log; and the process, where it died and left logs that it had not begun."""
         place, job = one.jobs.popleft()
         try:
             said = _answer(one.process)
         except CUT:
             code = self._end(one)
             why = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            job.report.reason = f"the process that read it was {why}: read it alone, or split it"
-            again = [finished for other in one.jobs for finished in self.read(*other)]
-            return [(place, job.report), *again]
+            hint = ", as it is where memory runs out" if code == -signal.SIGKILL else ""
+            job.report.reason = f"the process that read it was {why}{hint}: read it alone, or split it"
+            return one, place, job.report
         if isinstance(said, FileReport):
-            return [(place, said)]
+            return None, place, said
         message, detail, remedy = said
         raise StoreError(message, detail=detail, remedy=remedy)
 

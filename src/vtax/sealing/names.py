@@ -88,8 +88,9 @@ class Replacing:
         """A text without the words that are known, such as the name of a file."""
         if self._pattern is None:
             longest_first = sorted(self.words, key=lambda word: (-len(word), word))
-            choice = "|".join(map(re.escape, longest_first)) or r"(?!)"
-            self._pattern = re.compile(rf"(?i)(?<![A-Za-z0-9_])(?:{choice})(?![A-Za-z0-9_])")
+            choices = (rf"(?<!_){word}(?!_)" if plain else word for word, plain in map(_choice, longest_first))
+            choice = "|".join(choices) or r"(?!)"
+            self._pattern = re.compile(rf"(?i)(?<![A-Za-z0-9])(?:{choice})(?![A-Za-z0-9])")
         return self._pattern.sub(self._word, text)
 
     def _word(self, found: re.Match[str]) -> str:
@@ -131,6 +132,12 @@ class Replacing:
             return found[0]
         new = self._new(SERIALS, value.lower(), "serial-{}")
         return found[1] + ("9" * len(value) if value.isdecimal() else new)
+
+
+def _choice(word: str) -> tuple[str, bool]:
+    """A word as a pattern, and whether it has letters alone: then it may be a part of names such as `events_rate`.
+    Others are names also next to an underscore, as in `tcp_node02.txt`."""
+    return re.escape(word), word.isalpha()
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -7,6 +7,7 @@ refused. What a campaign may name is described in `names`; a word that no rule c
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from vtax.store import Campaign, plan_digest
 PLAN, FILES = "plan.json", "files/"
 ROOT_HOME = "/root"  # the same on every machine, and in every image
 WORDS = "words that were given"
+WORD = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def _kept(plan: Plan) -> Iterator[str]:
     for spec in plan.environments:
         yield from (spec.name, spec.provider)
     for entry in plan.study.benchmarks:
-        yield from (entry.name, entry.label)
+        yield from (entry.name, entry.label, *WORD.findall(entry.label))  # such as the stressor `vm`
     yield from ("logs", "log", "table", "vtax", "host", "node", "linux", plan.study.name)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vtax.evidence.row import Row
 from vtax.tools.benchmark import Benchmark
@@ -51,6 +51,7 @@ class LogFormat:
     titles: Callable[[str], bool] = never  # lines after a run that belong to the next one
     units: Mapping[str, str] = field(default_factory=dict)  # what may be stated where the text has no unit -> the unit
     mark: str | tuple[str, ...] = ""  # texts of which every run has one; a section without them is no run
+    whole: Callable[[Mapping[str, Any]], bool] | None = None  # whether a JSON object is a run, not one that holds runs
     essential: Callable[[Section], Reading] | None = None  # reads less: without what is a detail of a log of others
     never_after: tuple[str, ...] = ()  # formats that print the same lines: after one of them, in one file, they are its
     unread: Mapping[str, str] = field(default_factory=dict)  # pattern of lines that are not taken -> name

@@ -81,6 +81,17 @@ def test_what_the_logs_say_is_named(campaign: Path) -> None:
     assert "bits and bytes" in other.said
 
 
+def test_a_rate_is_not_compared_with_a_time(tmp_path: Path) -> None:
+    """hpcc has HPL in flop/s and the time of HPL in s: a claim in Gflop/s means the first."""
+    imported(tmp_path, {"a.txt": text_of(LOGS["hpcc"])})
+    measured = {one.metric: one.value for one in pipeline.measurements(tmp_path / "campaign")[0]}
+    found = against(tmp_path / "campaign", "HPL", "12345", "Gflop/s")
+    assert (found.agreement, " HPL (" in found.said or " HPL in" in found.said) == (Agreement.DIFFERENT, True)
+    confused = against(tmp_path / "campaign", "HPL time", str(measured["HPL_time"] * 1000), "Gflop/s")
+    assert confused.agreement is Agreement.DIFFERENT
+    assert "nothing of this name is in Gflop/s" in confused.said
+
+
 def test_seconds_counted_as_runs(campaign: Path) -> None:
     assert (
         "seconds counted as runs; the logs have 1 run"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders.logs import CLIENT, LOGS, SYSBENCH, imported, text_of
+from builders.recorded import DATA
 from vtax.errors import UsageError
 from vtax.importing.accounting import has_quantity
 from vtax.importing.report import FileReport, table_of
@@ -38,6 +39,17 @@ def test_what_a_run_has_besides_its_values_is_named(tmp_path: Path) -> None:
         tmp_path, text_of(LOGS["ping"]).replace("rtt min", "64 bytes from x: icmp_seq=1 time=1.0 ms\nrtt min")
     )
     assert found.account.rest["single answers of ping"].lines == 1
+
+
+def test_a_histogram_is_named(tmp_path: Path) -> None:
+    """Its rows have no unit."""
+    found = account(tmp_path, text_of(DATA / "import/sysbench-1.0.20--trixie-histogram/cpu.txt"))
+    assert found.account.rest["sysbench's histogram"].lines == 138
+
+
+def test_percentiles_of_fio_are_named(tmp_path: Path) -> None:
+    found = account(tmp_path, text_of(DATA / "readers/fio/3.39--trixie-text/output")).account
+    assert found.rest["percentiles of fio that are not taken"].lines > 3
 
 
 def test_a_refused_run_is_refused_line_by_line(tmp_path: Path) -> None:

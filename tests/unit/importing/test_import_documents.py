@@ -55,6 +55,48 @@ def test_objects_on_one_line_are_imported(tmp_path: Path) -> None:
     assert len(found) == 5 * 5
 
 
+@pytest.mark.parametrize("indent", [None, 1, 4, "\t"])
+def test_runs_inside_of_another_programs_object(tmp_path: Path, indent: int | str | None) -> None:
+    """A list of them, or several by name: names that differ tell the runs apart, as prefixes of lines do."""
+    hyperfine = json.loads((DATA / "readers/hyperfine/1.19.0--trixie/output").read_text())
+    slower = {**VALUE, "title": "second"}
+    report = imported(
+        tmp_path,
+        {
+            "listed.json": json.dumps({"results": [VALUE, slower], "note": "of another program"}, indent=indent),
+            "named.json": json.dumps({"suite": {"vm1": {"net": VALUE}, "vm2": {"net": slower}}}, indent=indent),
+            "mixed.json": json.dumps({"cpu": [hyperfine], "net": VALUE}, indent=indent),
+            "single.json": json.dumps({"output": VALUE}, indent=indent),
+        },
+    )
+    assert {
+        file.file: [(run.reading.benchmark, run.source, run.count > 0) for run in file.runs] for file in report.files
+    } == {
+        "listed.json": [("iperf3", "", True)] * 2,
+        "mixed.json": [("hyperfine", "cpu", True), ("iperf3", "net", True)],
+        "named.json": [("iperf3", "suite.vm1.net", True), ("iperf3", "suite.vm2.net", True)],
+        "single.json": [("iperf3", "", True)],
+    }
+    before, _ = pipeline.measurements(tmp_path / "campaign")
+    for file in report.files:
+        if indent is not None:
+            lines = (tmp_path / "logs" / file.file).read_text().count("\n") + 1
+            assert file.account.lines == lines
+    assert len(before) == report.taken
+    assert {m.value for m in before if m.metric == "throughput"} == {RATE}
+
+
+def test_what_only_resembles_runs_inside_of_an_object_is_none(tmp_path: Path) -> None:
+    deep: object = VALUE
+    for _ in range(200):
+        deep = [deep]
+    other = {"start": "test_start", "results": [{"command": "make"}, {"exit_codes": []}]}
+    for text in (json.dumps({"deep": deep}), json.dumps({"x": other}), json.dumps({"a": VALUE})[:-40]):
+        (reading,) = readings(text)
+        assert reading.values == []
+        assert reading.refusals
+
+
 def test_a_document_that_was_cut_is_reported_and_the_next_one_is_read() -> None:
     lines = DOCUMENT.split("\n")
     found = readings("\n".join(lines[: len(lines) // 2]) + "\n" + DOCUMENT)
@@ -127,3 +169,10 @@ def test_documents_of_other_programs(reader: str, tmp_path: Path) -> None:
     report = imported(tmp_path, files)
     assert all(file.taken or "the same bytes" in file.reason for file in report.files)
     assert {run.reading.benchmark for run in report.runs} == {reader}
+
+
+def test_lines_that_end_with_carriage_returns_alone(tmp_path: Path) -> None:
+    """As old spreadsheets save text."""
+    report = imported(tmp_path, {"a.txt": SYSBENCH.replace("\n", "\r"), "b.txt": SYSBENCH})
+    assert [file.taken for file in report.files] == [6, 6]
+    assert report.files[0].account.lines == report.files[1].account.lines

@@ -50,9 +50,25 @@ FORMS: dict[str, Callable[[str], str]] = {
     "quoted mail, twice": lambda line: f"> > {line}".rstrip(),
     "indented": lambda line: f"    {line}".rstrip(),
     "tab": lambda line: f"\t{line}",
+    "mpirun 5, detailed": lambda line: f"[1,0][web-1:4711]<stdout>: {line}",
+    "GitLab": lambda line: f"{TIME} 01O {line}",
+    "stern": lambda line: f"web-7d9f8c-x2xq9 bench {line}",
+    "heroku": lambda line: f"2026-11-23T15:25:09.123456+00:00 web[bench.1]: {line}",
+    "logger of Java": lambda line: f"2026-11-23 15:25:09,123 INFO org.example.Bench - {line}",
+    "logger of Python": lambda line: f"INFO:root:{line}",
+    "logger of Python, with times": lambda line: f"2026-11-23 15:25:09,123 - bench - INFO - {line}",
+    "cat -n": lambda line: f"    12\t{line}",
+    "grep -H": lambda line: f"web-1.txt:{line}",
+    "grep -n": lambda line: f"12:{line}",
+    "dmesg": lambda line: f"[   12.123456] {line}",
+    "parallel --tag": lambda line: f"web-1\t{line}",
     "pasted journal": lambda line: f"> Nov 23 15:25:09 web-1 bench[123]: {line}",
 }
-NAMED = ("compose", "kubectl", "journald", "syslog", "pdsh", "pasted")
+NAMED = ("compose", "kubectl", "journald", "syslog", "pdsh", "pasted", "stern", "heroku", "grep -H", "parallel")
+TOOLS = (
+    *("sysbench cpu", "ping", "iperf3 json", "stress-ng 0.19", "hpl", "iozone kB", "redis-benchmark text", "fio text"),
+    *("fio json", "stream"),
+)
 
 
 def within(form: str, text: str) -> str:
@@ -64,7 +80,7 @@ def values(text: str) -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))
-@pytest.mark.parametrize("name", ["sysbench cpu", "ping", "iperf3 json", "stress-ng 0.19", "hpl", "iozone kB"])
+@pytest.mark.parametrize("name", TOOLS)
 def test_a_prefix_changes_no_value(name: str, form: str) -> None:
     text = text_of(LOGS[name])
     assert values(text)
@@ -161,6 +177,32 @@ def test_a_session_recorded_by_script() -> None:
         f"Script started on 2026-11-23 15:25:09+00:00\r\n\x1b]0;root@web\x07\x1b[?2004hroot@web:~# ping x\r\n{text}"
     )
     assert values(recorded) == values(text_of(LOGS["ping"]))
+
+
+def test_what_was_printed_over_itself_is_behind_its_prefix(tmp_path: Path) -> None:
+    """redis-benchmark ends its progress with a carriage return, not a new line."""
+    bare = text_of(LOGS["redis-benchmark text"])
+    assert "\r" in bare
+    lines = bare.rstrip("\n").split("\n")
+    files: dict[str, str | bytes] = {
+        "bare.txt": bare,
+        "pdsh.txt": "".join(f"web-1: {line}\n" for line in lines),
+        "times.txt": "".join(f"{TIME} {line}\n" for line in lines),
+        "docker.json": "".join(json.dumps({"log": line + "\n", "time": TIME}) + "\n" for line in lines),
+    }
+    report = imported(tmp_path, files)
+    found = {
+        file.file: [
+            (value["metric"], value["value"], {**value["labels"], "node": ""})
+            for run in file.runs
+            for value in run.values
+        ]
+        for file in report.files
+    }
+    assert found["bare.txt"]
+    for name in files:
+        assert found[name] == found["bare.txt"], name
+    assert {run.source for run in report.runs if run.file == "pdsh.txt"} == {"web-1"}
 
 
 def test_text_that_only_looks_like_a_prefix_is_left_alone() -> None:

@@ -313,3 +313,11 @@ def test_numbers_and_verdicts_are_the_same_in_every_format(document: Document) -
             plain = text.replace("\u00a0", " ")
             assert cell.text in plain
             assert not cell.verdict or cell.verdict in plain
+
+
+def test_commands_in_notes_are_code_in_markdown() -> None:
+    note = "`vtax reference show REPORT` shows what it_printed"
+    table = Table("Published", (Column("n"),), (Row((Cell("1"),)),), note)
+    shown = "\n".join(markdown._table(table, titled=False))
+    assert shown.startswith("`vtax reference show REPORT` shows what it\\_printed")
+    assert markdown.with_code("`a\x1b[31m`") == "`a\\x1b[31m`"

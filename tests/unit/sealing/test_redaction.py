@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.logs import LOGS, put, text_of
 from builders.small import IMAGE, MACHINE, PRINTED, SAYS, as_fast, new_campaign, planned, store, study
 from fakes.cluster import FakeProvider
 from vtax.errors import UsageError
@@ -75,6 +76,23 @@ def test_what_names_nothing_stays(text: str) -> None:
 def test_names_are_replaced_as_whole_words_in_any_case() -> None:
     shown = replaced("node7 NODE7 node70 xnode7 node7-eth0 node7.example.org", host="node7.example.org")
     assert shown == "host-2 host-2 node70 xnode7 host-2-eth0 host-1"
+
+
+def test_names_of_files_join_words_by_underscores() -> None:
+    """Words without a digit may be parts of names of vtax's own, such as `events_rate`."""
+    assert replaced("tcp_node02_node03_in.txt", one="node02", other="node03") == "tcp_host-1_host-2_in.txt"
+    assert replaced("tcp_alpha_in.txt rate_alpha", one="alpha") == "tcp_alpha_in.txt rate_alpha"
+
+
+def test_a_stressor_that_is_called_like_the_machine_stays(tmp_path: Path) -> None:
+    """A machine may be called `vm` or `cpu`, and so are tests of stress-ng."""
+    put(tmp_path / "logs", {"memory.txt": text_of(LOGS["stress-ng 0.15"])})
+    import_logs(Request((tmp_path / "logs",), environment="box"), tmp_path / "campaign")
+    made = seal(tmp_path / "campaign", tmp_path / "x.zip", Wanted(redact=Here(host="cpu", user="someone")))
+    assert "cpu" in made.stayed
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("log.txt")]
+        assert b" cpu" in archive.read(name)
 
 
 def test_where_names_are_found() -> None:

@@ -43,7 +43,7 @@ def _blocks(document: Document) -> Iterator[str]:
         yield "## Conclusion"
     for paragraph in document.conclusion:
         yield f"### {escape(paragraph.title)}"
-        yield escape(" ".join(paragraph.sentences))
+        yield with_code(" ".join(paragraph.sentences))
     for title, several in (("Notes", document.quiet), ("Emulated environments: findings", document.aside)):
         if several:
             yield f"## {title} of the audit"
@@ -152,7 +152,7 @@ def _table(table: Table, *, titled: bool) -> Iterator[str]:
     if titled:
         yield f"**{escape(table.title)}**"
     if table.note:
-        yield escape(table.note)
+        yield with_code(table.note)
     width = len(table.columns)
     lines = [
         "| " + " | ".join(escape(column.title) for column in table.columns) + " |",
@@ -177,15 +177,20 @@ def _href(source: str) -> str:
     return raw_file(source).replace("(", "%28").replace(")", "%29")
 
 
+def _line(text: str) -> str:
+    """Text on one line, without what a terminal would obey."""
+    return printable(LINE_END.sub(" ", text))
+
+
 def html_text(text: str) -> str:
     """Text between HTML tags of Markdown, where a backslash escapes nothing."""
-    line = printable(LINE_END.sub(" ", text)).replace("&", "&amp;")
+    line = _line(text).replace("&", "&amp;")
     return SPECIAL.sub(lambda found: f"&#{ord(found[1])};" if found[1] != "#" else "#", line)
 
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line: no markup, no HTML, no end of a table cell."""
-    line = printable(LINE_END.sub(" ", text)).replace("&", "&amp;")
+    line = _line(text).replace("&", "&amp;")
     return SPECIAL.sub(r"\\\1", line).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
@@ -194,7 +199,7 @@ def with_code(text: str) -> str:
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
-    return "".join(f"`{part}`" if place % 2 and part else escape(part) for place, part in enumerate(parts))
+    return "".join(f"`{_line(part)}`" if place % 2 and part else escape(part) for place, part in enumerate(parts))
 
 
 def fenced(text: str) -> str:

@@ -5,7 +5,8 @@ The reader is that of own workloads. Its first metric is the headline here, beca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from vtax.tools.reading import Reading, Section
 from vtax.tools.tool import LogFormat, never
@@ -34,4 +35,24 @@ def _read(name: str) -> Callable[[Section], Reading]:
     return read
 
 
-FORMATS = tuple(LogFormat(name, _read(name), never, first="{", mark=marks) for name, marks in MARKS.items())
+def _having(several: str, *keys: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether an object has a list of objects under `several`, the first of which has `keys`."""
+
+    def whole(document: Mapping[str, Any]) -> bool:
+        members = document.get(several)
+        first = members[0] if isinstance(members, list) and members else None
+        return isinstance(first, dict) and all(key in first for key in keys)
+
+    return whole
+
+
+WHOLE = {
+    "hyperfine": _having("results", "command"),
+    "pyperf": _having("benchmarks", "runs"),
+    "google-benchmark": _having("benchmarks", "name"),
+}
+UNREAD = {r"^\s{0,40}\d[\d.eE+-]{0,40},?$": "values of single runs, which are in means and quantiles"}
+FORMATS = tuple(
+    LogFormat(name, _read(name), never, first="{", mark=marks, whole=WHOLE[name], unread=UNREAD)
+    for name, marks in MARKS.items()
+)

@@ -11,6 +11,7 @@ from vtax.tools.fio import text
 from vtax.tools.fio.metrics import METRICS
 from vtax.tools.fio.reader import read
 from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.unread import unread
 
 if TYPE_CHECKING:
     from vtax.figures.entry import ToolFigures
@@ -41,7 +42,16 @@ TOOL = Tool(
     name="fio",
     benchmarks=(Workload("fio", "Storage", tuple(METRICS.values())),),
     logs=(
-        LogFormat("fio", read, starts_document, first="{", ends=ends_document, together=True, mark='"fio version"'),
+        LogFormat(
+            "fio",
+            read,
+            starts_document,
+            first="{",
+            ends=ends_document,
+            together=True,
+            mark='"fio version"',
+            whole=lambda document: "fio version" in document,
+        ),
         LogFormat(
             "fio text",
             read,
@@ -49,6 +59,17 @@ TOOL = Tool(
             first=string.ascii_letters + string.digits + "_-./",
             ends=text.ends,
             together=True,
+            unread={
+                r"^\s{1,12}\|.{0,60}th=\[": "percentiles of fio that are not taken",
+                r"^\s{1,12}iops\s{0,12}: min=": "least, mean and most of fio's rates",
+            },
+        ),
+        unread(
+            "fio terse",
+            "fio",
+            "2345",
+            r"[2-5];fio-\d",
+            "this is fio's terse output, which vtax does not read: give --output-format=json or what fio prints",
         ),
     ),
     commands=("fio",),

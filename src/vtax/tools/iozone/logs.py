@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-BANNER = re.compile(r"ozone:\"?\s{1,4}Performance\s{1,4}Test\s{1,4}of\s")
+BANNER = re.compile(r"[\s\"']{0,20}[Ii]ozone:\"?\s{1,4}Performance\s{1,4}Test\s{1,4}of\s")
 ROW = re.compile(r"^[\s,;\"]*\d{2,9}[\s,;\"]+\d{1,6}(?:[\s,;\"]+\d{1,10}){13}[\s,;\"]*$", re.ASCII)
 
 
 def starts(line: str) -> bool:
-    return "ozone:" in line and BANNER.search(line) is not None
+    return "ozone:" in line and BANNER.match(line) is not None
 
 
 def ends(line: str) -> bool:

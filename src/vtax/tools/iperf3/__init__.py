@@ -9,6 +9,7 @@ from vtax.tools.iperf3 import logs
 from vtax.tools.iperf3.benchmark import Iperf3
 from vtax.tools.iperf3.reader import read, read_error, read_log
 from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.unread import unread
 
 
 def _audit() -> tuple[Row, ...]:
@@ -46,7 +47,17 @@ TOOL = Tool(
             },
         ),
         LogFormat("iperf3 error", read_error, logs.starts_error, first="i", outside=True),
-        LogFormat("iperf3 json", read_log, logs.starts_document, first="{", mark=MARKS, essential=read),
+        LogFormat("iperf3 json-stream error", read_error, logs.starts_stream_error, first="{", outside=True),
+        unread(
+            "iperf 2 server",
+            "iperf3",
+            "S",
+            r"Server listening on (?:TCP|UDP) port \d",
+            "this is iperf 2, which vtax does not read",
+        ),
+        LogFormat(
+            "iperf3 json", read_log, logs.starts_document, first="{", mark=MARKS, whole=logs.whole, essential=read
+        ),
         LogFormat(
             "iperf3 json-stream",
             read_log,

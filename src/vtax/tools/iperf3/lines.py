@@ -10,7 +10,7 @@ from vtax.tools.reading import Line
 
 RATE = (
     r"^\[ {0,3}(\d{1,6}|SUM)\] {1,4}(\d{1,9}\.\d\d)- {0,4}(\d{1,9}\.\d\d) {1,4}sec {1,4}"
-    r"(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)Bytes {1,4}(\d{1,6}(?:\.\d{1,3})?) ([KMGT]?)(bits|Bytes)/sec(?= |$)"
+    r"(\d{1,12}(?:\.\d{1,3})?) ([KMGT]?)Bytes {1,4}(\d{1,12}(?:\.\d{1,3})?) ([KMGT]?)(bits|Bytes)/sec(?= |$)"
 )
 END = re.compile(RATE + r" {0,40}(.{0,120}?) {0,40}(sender|receiver) *$")
 INTERVAL = re.compile(RATE + r" {0,40}((?:[\d.]{1,12} ms.{1,40}|\d{1,9}(?: +[\d.]{1,9} [KMGT]?Bytes)?)?) *$")

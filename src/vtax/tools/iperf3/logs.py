@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 FIRST = re.compile(
     r"^(?:Connecting to host \S{1,200}, port \d{1,5}|Accepted connection from \S{1,200}, port \d{1,5}"
@@ -36,9 +38,19 @@ def ends_document(line: str) -> bool:
     return line.startswith("}")
 
 
+def whole(document: Mapping[str, Any]) -> bool:
+    """Whether an object is a session."""
+    return isinstance(document.get("start"), dict)
+
+
 def starts_stream(line: str) -> bool:
     """The first line of `--json-stream`: an object a line, of which this is the session's head."""
     return line.replace(" ", "").startswith(EVENT + 'start"')
+
+
+def starts_stream_error(line: str) -> bool:
+    """What `--json-stream` prints where it does not even connect."""
+    return line.replace(" ", "").startswith(EVENT + 'error"')
 
 
 def ends_stream(line: str) -> bool:

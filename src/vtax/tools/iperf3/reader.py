@@ -36,7 +36,8 @@ OLD_UDP = re.compile(
     r" {1,4}(\d{1,12})/(\d{1,12}) \(.{1,20}\) *$"
 )
 SENT = re.compile(r"^\[ {0,3}(?:\d{1,6}|SUM)\] Sent \d{1,12} datagrams$")  # the client's last word before 3.2
-ERROR = re.compile(r"^iperf3?: (?:error|interrupt)")
+ERROR = re.compile(r"^iperf3?: (?:error|interrupt|the (?:client|server) has )")
+SAID = re.compile(r'^\{ ?"event": ?"error", ?"data": ?"(.{1,400}?)"')
 VERSION = re.compile(r"^iperf (\d{1,2}\.\d{1,3}(?:\.\d{1,3})?\+?)")
 IPERF2 = re.compile(r"^(?:Client connecting to|Server listening on (?:TCP|UDP) port)")
 
@@ -56,8 +57,9 @@ def read_log(section: Section) -> Reading:
 def read_error(section: Section) -> Reading:
     """What iperf3 printed instead of a session."""
     reading = Reading("iperf3", facts=command_facts(section.lines), scope=Scope.PAIRS)
-    error = next((line for line in section.lines if ERROR.match(line.text)), None)
-    reading.no_test = error.text[:200] if error else "it is no error of iperf3"
+    error = next((line for line in section.lines if ERROR.match(line.text) or SAID.match(line.text)), None)
+    said = SAID.match(error.text) if error else None
+    reading.no_test = f"iperf3 says: {said[1]}"[:200] if said else error.text[:200] if error else "no error of iperf3"
     reading.refuse(error.number if error else 0, "all values of this run", reading.no_test, 0)
     return reading
 
@@ -159,6 +161,10 @@ def _close(reading: Reading, section: Section, totals: list[Total], udp: bool, s
         reading.refuse(received[0].line, "all values of this run", "closing lines stand there twice", 0)
         return
     total = received[0]
+    if total.moved > 0 and sent and sent[0].moved == 0:
+        why = "the sender's total is 0, so the two sides did not exchange their results: interrupted"
+        reading.refuse(sent[0].line, "all values of this run", why, 0)
+        return
     if not total.fits or total.rate <= 0:
         reading.refuse(total.line, THROUGHPUT.name, "amount, time and rate of the line do not fit, or nothing arrived")
         return

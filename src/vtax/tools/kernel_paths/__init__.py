@@ -42,7 +42,18 @@ def _figures() -> tuple[ToolFigures, ...]:
 TOOL = Tool(
     name="kernel-paths",
     benchmarks=(Workload("kernel-paths", "Compute", METRICS, facts=("policy",)),),
-    logs=(LogFormat("kernel-paths", read, _starts, first="{", ends=_ends, together=True, mark='"kernel-paths"'),),
+    logs=(
+        LogFormat(
+            "kernel-paths",
+            read,
+            _starts,
+            first="{",
+            ends=_ends,
+            together=True,
+            mark='"kernel-paths"',
+            whole=lambda document: "kernel-paths" in document,
+        ),
+    ),
     workloads=__name__,
     audit=_audit,
     figures=_figures,

@@ -34,7 +34,18 @@ def _figures() -> tuple[ToolFigures, ...]:
 TOOL = Tool(
     name="mpi-messages",
     benchmarks=(Workload("mpi-messages", "Network", METRICS, programs=("mpirun", "vtax-rank")),),
-    logs=(LogFormat("mpi-messages", read, _starts, first="{", ends=_ends, together=True, mark='"mpi-messages"'),),
+    logs=(
+        LogFormat(
+            "mpi-messages",
+            read,
+            _starts,
+            first="{",
+            ends=_ends,
+            together=True,
+            mark='"mpi-messages"',
+            whole=lambda document: "mpi-messages" in document,
+        ),
+    ),
     workloads=__name__,
     figures=_figures,
 )

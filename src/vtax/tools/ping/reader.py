@@ -18,13 +18,22 @@ from vtax.tools.ping.metrics import LOST, RTT_AVG, RTT_MAX, RTT_MDEV, RTT_MIN
 from vtax.tools.reading import Line, Reading, Section, Value, near_miss
 
 START = re.compile(r"^PING (\S{1,200}?):? \(?([0-9a-fA-F.:]{2,60})\)?.{0,60}?(\d{1,6})(?:\(\d{1,6}\))? (?:data )?bytes")
+IPV6 = re.compile(  # of iputils: a blank before the bracket is newer
+    r"^PING ([^\s()]{1,200}) ?\((?:[^\s()]{1,200} \()?([0-9a-fA-F.:]{2,60}(?:%[\w.-]{1,40})?)\)\)?"
+    r"(?: from .{1,80}?:)? (\d{1,6}) data bytes$"
+)
+PING6 = re.compile(  # of BSD and macOS: bytes of data, source, destination
+    r"^PING6\(\d{1,6}=\d{1,3}\+\d{1,3}\+(\d{1,6}) bytes\) ([0-9a-fA-F.:]{2,60})(?:%[\w.-]{1,40})?"
+    r" --> (([0-9a-fA-F.:]{2,60})(?:%[\w.-]{1,40})?)$"
+)
 LOCAL = re.compile(r"^PING (\S{1,200}) ?\(([0-9a-fA-F.:]{2,60})\) .{0,60}?(\d{1,6})\(\d{1,6}\)\D")  # in any language
 WINDOWS = re.compile(r"^[^\d\[]{4,60}(?:\S{1,200} )?\[?[\da-fA-F.:]{3,45}\]? \D{2,20} \d{1,5} \D{4,30}:$")
 SOURCE = re.compile(r"^PING .{1,260} from ([0-9a-fA-F.:]{2,60})[ :]")
 ANSWER = re.compile(r"^\d{1,6} bytes from .{1,300}icmp_seq=(\d{1,9}) .{0,60}time=(\d{1,9}(?:\.\d{1,6})?) ms")
 COUNTS = re.compile(
-    r"^(\d{1,12}) packets transmitted, (\d{1,12}) (?:packets )?received,(?: \+(\d{1,12}) (?:errors|duplicates),)?"
-    r" {1,3}(\d{1,3}(?:\.\d{1,10})?)% packet loss(?:, time \d{1,12}ms)?$"
+    r"^(\d{1,12}) packets transmitted, (\d{1,12}) (?:packets )?received,"
+    r"(?: \+?(\d{1,12}) (?:errors|duplicates|corrupted),){0,3}"
+    r" {1,3}(\d{1,3}(?:\.\d{1,10})?)% packet loss(?:, time \d{1,12}ms|, \d{1,9} packets out of wait time)?$"
 )
 TIMES = re.compile(
     r"^(?:rtt|round-trip) min/avg/max(/mdev|/stddev|/std-dev)? = "
@@ -38,13 +47,13 @@ TIMES_LOCAL = re.compile(
     r"^[^\d=]{0,40}min/avg/max(/mdev) = (\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3}) ms"
     r"(?:, .{0,60})?$"
 )
-STATISTICS = re.compile(r"^--- (\S{1,200}) ping statistics ---$")
-FOREIGN = re.compile(r"^--- \S{1,200} (?!ping statistics ---$).{2,40} ---$")
+STATISTICS = re.compile(r"^--- (\S{1,200}) ping6? statistics ---$")
+FOREIGN = re.compile(r"^--- \S{1,200} (?!ping6? statistics ---$).{2,40} ---$")
 SUMMARY = (RTT_MIN, RTT_AVG, RTT_MAX, RTT_MDEV)
 
 
 def starts(line: str) -> bool:
-    return line.startswith("PING ") and (START.match(line) is not None or LOCAL.match(line) is not None)
+    return line.startswith("PING") and any(known.match(line) for known in (START, IPV6, PING6, LOCAL))
 
 
 def starts_windows(line: str) -> bool:
@@ -93,7 +102,10 @@ def read(section: Section) -> Reading:
     if received == 0:
         reading.ended = True
     elif not times:
-        reading.refuse(near_miss(lines, TIMES), "round-trip times", "the closing line with the times is missing", 4)
+        why = (
+            "the closing line with the times is missing" if not foreign else "no closing line has times in a known form"
+        )
+        reading.refuse(near_miss(lines, TIMES), "round-trip times", why, 4)
     else:
         _round_trips(reading, *times[0], received, labels)
     return reading
@@ -105,17 +117,23 @@ def _foreign(lines: tuple[Line, ...]) -> int:
     if begin is None or any(COUNTS.match(line.text) for line in lines):
         return 0
     title = next((line.number for line in lines if FOREIGN.match(line.text)), 0)
-    return title or (0 if START.match(begin.text) else begin.number)
+    return title or (0 if START.match(begin.text) or IPV6.match(begin.text) else begin.number)
 
 
 def _peers(reading: Reading, lines: tuple[Line, ...]) -> str:
     """Addresses and names of both ends; the server's name."""
-    starts = [match for line in lines if (match := START.match(line.text) or LOCAL.match(line.text))]
-    host = starts[0][1] if starts else "unknown"
+    starts = [
+        match.group(1, 2, 3)
+        for line in lines
+        if (match := IPV6.match(line.text) or START.match(line.text) or LOCAL.match(line.text))
+    ]
+    bsd = [match for line in lines if (match := PING6.match(line.text))]
+    starts = starts or [match.group(3, 4, 1) for match in bsd]
+    host = starts[0][0] if starts else "unknown"
     if starts:
-        reading.params["bytes"] = int(starts[0][3])
-        reading.facts["server_address"] = starts[0][2]
-    sources = [match[1] for line in lines if (match := SOURCE.match(line.text))]
+        reading.params["bytes"] = int(starts[0][2])
+        reading.facts["server_address"] = starts[0][1]
+    sources = [match[1] for line in lines if (match := SOURCE.match(line.text))] or [match[2] for match in bsd]
     if sources:
         reading.facts["client_address"] = sources[0]
     client = sources[0] if sources else str(reading.facts.get("prompt_host", "unknown"))

@@ -10,6 +10,7 @@ from vtax.tools.command.workload import Workload
 from vtax.tools.redis.metrics import METRICS
 from vtax.tools.redis.reader import read, starts
 from vtax.tools.tool import LogFormat, Tool
+from vtax.tools.unread import unread
 
 if TYPE_CHECKING:
     from vtax.figures.entry import ToolFigures
@@ -31,7 +32,16 @@ def _figures() -> tuple[ToolFigures, ...]:
 TOOL = Tool(
     name="redis-benchmark",
     benchmarks=(Workload("redis-benchmark", "Servers", METRICS),),
-    logs=(LogFormat("redis-benchmark", read, starts, first=' ="' + string.ascii_letters),),
+    logs=(
+        LogFormat("redis-benchmark", read, starts, first=' ="' + string.ascii_letters),
+        unread(
+            "memtier",
+            "memtier",
+            "[A",
+            r"\[RUN #\d{1,6}\] Preparing benchmark client|ALL STATS$",
+            "this is the output of memtier_benchmark, which vtax does not read",
+        ),
+    ),
     commands=("redis-benchmark", "valkey-benchmark"),
     workloads=__name__,
     audit=_audit,

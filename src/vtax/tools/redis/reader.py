@@ -56,10 +56,11 @@ ROUNDING_S = 0.006  # of the time that is printed with two decimals
 def starts(line: str) -> bool:
     """Whether a run begins with this line of a log: every test that is printed as text is one."""
     if line.endswith(" ======"):
-        return TITLE.search(line) is not None
+        return TITLE.match(line) is not None
     if line.startswith('"'):
         return line == TABLE or ROW.match(line) is not None
-    return "requests per second" in line and RATE.match(line) is None and QUIET.search(line) is not None
+    found = QUIET.match(line) if "requests per second" in line and RATE.match(line) is None else None
+    return found is not None and (" " in found[1] or BUILT_IN.fullmatch(found[1].upper()) is not None)
 
 
 def read(section: Section) -> Reading:

@@ -29,7 +29,11 @@ def _figures() -> tuple[ToolFigures, ...]:
 TOOL = Tool(
     name="sockperf",
     benchmarks=(Workload("sockperf", "Network", METRICS),),
-    logs=(LogFormat("sockperf", read, starts, first="s\x1b"),),
+    logs=(
+        LogFormat(
+            "sockperf", read, starts, first="s\x1b", unread={r"---> percentile ": "percentiles that are not taken"}
+        ),
+    ),
     commands=("sockperf",),
     workloads=__name__,
     audit=_audit,

@@ -11,9 +11,9 @@ from pydantic import JsonValue
 
 from vtax.tools.reading import Line
 
-PREFIX = r"^stress-ng: (\w{4,5}): {1,3}\[(\d{1,9})\] "
+PREFIX = r"^stress-ng: (?:\d\d:\d\d:\d\d\.\d{1,6} )?(\w{4,5}): {1,3}\[(\d{1,9})\] "
 MESSAGE = re.compile(PREFIX + "(.*)$")
-RUN_TIME = re.compile(r"^(?:setting to|defaulting to) a (.{1,60}) run per stressor$")
+RUN_TIME = re.compile(r"^(?:(setting) to|defaulting to) a (.{1,60}) run per stressor$")
 VERSION = re.compile(r"^stress-ng (\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)(?: |$)")
 SYSTEM = re.compile(r"^system: (\S{1,40}) (\S{1,80}) (\S{1,80}) (.{0,200})$")
 MACHINE = re.compile(r" (x86_64|aarch64|arm64|riscv64|ppc64le|s390x|i686)(?:,|$)")

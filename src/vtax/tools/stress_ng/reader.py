@@ -41,7 +41,9 @@ FAILED = re.compile(
 )
 KILLED = re.compile(r"killed by OOM killer|OOM restarts: [1-9]|child died: signal|terminated on signal")
 ERROR = "terminated with an error"
+SCIENTIFIC = re.compile(r"^[a-z][\w-]{0,40} +\d{1,18} +\d\.\d{1,6}e[+-]\d\d ")
 ROUNDING = 0.0051
+FULL = 0.9  # of the time that was asked for
 LEAST_CPU_S = 0.05  # of a run; and of each second and worker, where the stressor computes all the time
 BUSY = frozenset({"cpu", "vm", "matrix", "memcpy", "stream"})
 EVERYTHING = "all values of this run"
@@ -95,6 +97,8 @@ def read(section: Section) -> Reading:
     for stressor in dict.fromkeys((*workers, *rows)):
         mine = rows[stressor]
         reason, line = _unusable(mine, reading.ranks, {process for process, _ in hogs})
+        if not mine and (odd := next((one.line for one in messages if SCIENTIFIC.match(one.text)), 0)):
+            reason, line = "its numbers are in scientific notation (--sn), which vtax does not read", odd
         if reason:
             line = line or near_miss(section.lines, *WHOLE) or (mine[0].said.line if mine else 0)
             reading.refuse(line, stressor, reason, 3 * len(mine))
@@ -109,8 +113,8 @@ def _settings(reading: Reading, messages: Sequence[Message], work: list[str]) ->
     if work:
         reading.params["hogs"] = work[0]
         settings["hogs"] = ", ".join(sorted(f"{count} {name}" for count, name in HOG.findall(work[0])))
-    times = [found[1] for one in messages if (found := RUN_TIME.match(one.text))]
-    if times and (seconds := seconds_of(times[0])) is not None:
+    times = [found for one in messages if (found := RUN_TIME.match(one.text))]
+    if times and (seconds := seconds_of(times[0][2])) is not None:
         reading.params["time"] = format_seconds(seconds)
         reading.elapsed_s, settings["time"] = seconds, f"{seconds:g} s"
     if reading.ranks > 1:
@@ -163,6 +167,12 @@ def _unusable(rows: Sequence[Row], ranks: int, processes: set[str]) -> tuple[str
     return "", 0
 
 
+def _ended_early(messages: Sequence[Message], real_s: float) -> bool:
+    """Whether it ran much shorter than it was asked to: interrupted, or after a number of operations."""
+    asked = (seconds_of(found[2]) for one in messages if (found := RUN_TIME.match(one.text)) and found[1])
+    return any(seconds is not None and real_s < FULL * seconds - 0.1 for seconds in asked)
+
+
 def _take(reading: Reading, messages: Sequence[Message], stressor: str, rows: Sequence[Row], workers: int) -> None:
     """The metrics of a stressor that all ranks have. The rate by CPU time only where no worker was killed, because its
     CPU time is lost; without `--verbose` stress-ng restarts such a worker in silence, and too little time shows it."""
@@ -172,8 +182,9 @@ def _take(reading: Reading, messages: Sequence[Message], stressor: str, rows: Se
     cpu_s, real_s = min(row.cpu_s for row in rows), max(row.real_s for row in rows)
     least_s = LEAST_CPU_S * (max(1.0, real_s * max(1, workers)) if stressor in BUSY else 1.0)
     lost = cpu_s < least_s and (not verbose or (cpu_s == 0 and len(rows) > 1))
+    early = _ended_early(messages, real_s)
     for row in rows:
-        labels = {"stressor": stressor}
+        labels = {"stressor": stressor, **({"run": "ended early"} if early else {})}
         if row.said.process in nodes and reading.ranks > 1:
             labels["node"] = nodes[row.said.process]
         for metric, text in zip((BOGO_OPS, RATE_REAL, RATE_CPU), row.texts, strict=True):
