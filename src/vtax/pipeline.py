@@ -48,7 +48,7 @@ from vtax.planning.preparation import (
     shape_of,
     with_own_image,
 )
-from vtax.planning.resuming import note_made, refuse_untrusted, with_own_code
+from vtax.planning.resuming import note_made, reached, refuse_changed, refuse_stranger, with_own_code
 from vtax.planning.study import at_any_time
 from vtax.providers import all_providers, provider, runners
 from vtax.providers.base import Provider, WritesCompose
@@ -143,7 +143,7 @@ def start(
         }
         with Campaign(directory).exclusive():  # before it is made: another process may have been given this directory
             campaign = Campaign.create(directory, study_text, prepared.plan, about, study.files.values())
-            if with_own_code(prepared.plan):
+            if with_own_code(prepared.plan) or reached(prepared.plan.study):
                 note_made(campaign, paths.state)
             _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring, agents=agents)
 
@@ -202,7 +202,7 @@ def resume(
 
     `budget_s` is another budget for the whole campaign. A campaign that ended at an interim analysis stays ended.
     Resuming runs what the plan says, so nothing is built or started before the plan is proved to be vtax's own;
-    `trust` accepts one of another user or another version.
+    `trust` accepts one of another user or another version, and one with commands or machines that was not made here.
     """
     campaign = Campaign.open(directory)
     plan = campaign.plan()
@@ -210,10 +210,12 @@ def resume(
         raise UsageError(
             f"{directory} was imported, so it cannot be run", remedy="`vtax import --into` adds logs to it"
         )
+    if not trust:
+        refuse_stranger(campaign, plan, paths.state)
     with connected(plan.study, paths, listener) as agents:
         where = There(agents, plan.study) if agents else Here(paths)
         where.resolved(plan.environments)
-        refuse_untrusted(campaign, plan, where.providers, paths.state, trust=trust)
+        refuse_changed(campaign, plan, where.providers)
         refuse_other_cpus(plan, where.capacities or {"": where.room})
         problems = {spec.name: where.checked(spec, plan.shape, plan.study.image) for spec in plan.environments}
         prepared = Prepared(plan, where.providers, problems)

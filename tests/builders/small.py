@@ -13,11 +13,11 @@ from pathlib import Path
 from builders.recorded import DATA, load
 from fakes.cluster import FakeProvider, Reply, Script
 from vtax.analysis.order import planned_order
-from vtax.model.cluster import Image
+from vtax.model.cluster import CellRecord, Image, NodeFacts
 from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Cell, Plan, PlannedTrial
 from vtax.model.study import EnvironmentSpec, MachineSpec, Study
-from vtax.model.trial import TrialRecord
+from vtax.model.trial import Status, TrialRecord
 from vtax.planning.plan import make_plan
 from vtax.planning.study import parse
 from vtax.store import Campaign
@@ -80,12 +80,13 @@ def new_campaign(
     iterations: int = 2,
     looks: Sequence[int] = (),
     interleave: str = "cell",
-    machines: Mapping[str, str] | None = None,
+    machines: Mapping[str, str | MachineSpec] | None = None,
 ) -> Campaign:
-    """A campaign of which nothing has run yet, on `machines` (name -> destination). Its id is "c1c1c1c1"."""
+    """A campaign of which nothing has run yet, on `machines` (name -> destination, or how it is reached). Its id is
+    "c1c1c1c1"."""
     last = looks[-1] if looks else rounds
     wanted = study(tuple(providers), rounds=last, iterations=iterations, interleave=interleave)
-    several = {name: MachineSpec(ssh=ssh) for name, ssh in (machines or {}).items()}
+    several = {name: MachineSpec(ssh=one) if isinstance(one, str) else one for name, one in (machines or {}).items()}
     wanted = wanted.model_copy(update={"looks": tuple(looks) or wanted.looks, "machines": several})
     plan = make_plan(wanted, MACHINE, providers, capacities=dict.fromkeys(several, MACHINE))
     about = {"id": "c1c1c1c1", "image": IMAGE.model_dump(mode="json"), "host": FACTS}
@@ -107,6 +108,29 @@ def store(campaign: Campaign, texts: Mapping[str, str]) -> None:
             for file in record.texts:
                 (place / file).write_text(text if file == SAYS else "")
             (place / "record.json").write_text(record.model_dump_json(indent=1) + "\n")
+
+
+def store_cells(campaign: Campaign) -> None:
+    """Write the record of every cell of a plan with machines, as if its cluster had been made on its machine; Slurm
+    gave those whose names begin with "c"."""
+    for number, cell in enumerate(campaign.plan().cells):
+        slurm = {"job": "7", "node": "node3", "partition": "main", "exclusive": True, "constrained": True}
+        slurm |= {"node_cpus": 8, "job_cpus": 8, "node_memory_bytes": 32 * GIB, "time_limit_s": 600.0}
+        given = {"hostname": cell.machine, "machine_id": cell.machine, "boot_id": cell.machine, "clock_offset_s": 0.0}
+        own = {"slurm": slurm} if cell.machine.startswith("c") else {}
+        campaign.save_cell(
+            CellRecord(
+                cell=cell.id,
+                environment=cell.environment,
+                round=cell.round,
+                instance=1,
+                status=Status.OK,
+                started=1_760_000_000.0 + number,
+                provision_s=1.0,
+                facts=(NodeFacts(node="worker1", values={"kernel": "6.1", "cpus": 2}),),
+                host_facts={**FACTS, **given, **own},
+            )
+        )
 
 
 def _record(cell: Cell, trial: PlannedTrial, started: float) -> TrialRecord:

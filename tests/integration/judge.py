@@ -39,7 +39,7 @@ CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+)")
 PATHS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 WRITING = re.compile(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)")
 BASE = re.compile(r"^(?:AT_FDCWD|\d+)<([^>]*)>")
-FACTS = ("docker", "podman", "ssh", "qemu-system-x86_64", "unshare", "taskset", "uname", "ldconfig", "ldconfig.real")
+FACTS = ("docker", "podman", "qemu-system-x86_64", "unshare", "taskset", "uname", "ldconfig", "ldconfig.real")
 SYSTEM = (
     *(Path(one).resolve() for one in (sys.prefix, sys.base_prefix, *filter(None, sys.path))),
     Path(sys.prefix),
@@ -179,6 +179,8 @@ class Reader:
             "plan": ("plan", study),
             "sample": ("plan", study, "--sample", str(self.given / "sample.txt")),
             "run": ("run", study, "-o", asked),
+            "doctor on machines": ("doctor", "--machines", study),
+            "clean on machines": ("clean", "--machines", study),
             "image build": ("image", "build", study),
             "image sbom": ("image", "sbom", study),
             "compose": ("compose", study, "host"),

@@ -16,18 +16,19 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import polars
 import pytest
 
-from builders.small import PRINTED, new_campaign, planned, store
+from builders.small import PRINTED, new_campaign, planned, store, store_cells
 from fakes.cluster import FakeProvider
 from vtax.cli.app import app
 from vtax.export import parquet
 from vtax.export.tables import COLUMNS
+from vtax.model.study import MachineSpec, SlurmSpec
 
 from .conftest import CPU, study
 from .judge import Machine, Reader, effect, judge, judge_files
@@ -35,6 +36,7 @@ from .judge import Machine, Reader, effect, judge, judge_files
 pytestmark = pytest.mark.integration
 CAMPAIGN = ("analyse", "audit", "report", "export", "watch", "compare", "serve", "seal", "from", "extend", "resume")
 STUDY = ("plan", "sample", "run", "image build", "image sbom", "compose", "up", "measure")
+ON_MACHINES = ("doctor on machines", "clean on machines")  # with a study that names some
 LOGS = ("import", "layout")
 SEALED = ("seal --check", "from a sealed one", "compare a sealed one")
 NOTHING = (  # of others, but the directory in which they are called
@@ -42,8 +44,8 @@ NOTHING = (  # of others, but the directory in which they are called
     *("reference show", "tune hpl", "peak", "workloads"),
 )
 ELSEWHERE = {
-    "doctor": "asks this machine what works, by starting it",
-    "clean": "what carries a label of others: unit/providers/test_leftovers.py; what was killed: chaos",
+    "doctor": "asks this machine what works, by starting it; with --machines: below",
+    "clean": "labels of others: unit/providers/test_leftovers.py; what was killed: chaos; --machines: below",
     "selftest inject": "runs a study of vtax's own",
     "selftest stats": "simulates, and reads nothing",
 }
@@ -63,7 +65,7 @@ def every_command() -> Iterator[str]:
 
 def test_no_command_is_forgotten(tmp_path: Path, good: Path) -> None:
     reader = Reader(tmp_path, good)
-    lines = [reader.command(name) for name in (*CAMPAIGN, *STUDY, *LOGS, *SEALED, *NOTHING)]
+    lines = [reader.command(name) for name in (*CAMPAIGN, *STUDY, *ON_MACHINES, *LOGS, *SEALED, *NOTHING)]
     tried = {words[0] for words in lines} | {" ".join(words[:2]) for words in lines}
     assert [name for name in every_command() if name not in tried | ELSEWHERE.keys()] == []
     assert [name for name in ELSEWHERE if name not in every_command()] == []
@@ -215,6 +217,110 @@ def test_looking_at_a_hostile_campaign_does_nothing_else(trick: str, tmp_path: P
         assert reader.ended["report"].code == 2
 
 
+@pytest.fixture(scope="module")
+def on_machines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign on a machine behind SSH and on two nodes of Slurm."""
+    top = tmp_path_factory.mktemp("machines")
+    slurm = SlurmSpec(name="c", nodes=2, partition="main", time_s=600, wait_s=60)
+    machines = {"a": MachineSpec(ssh="root@node17", directory="/srv/vtax")}
+    machines |= dict.fromkeys(slurm.machines, MachineSpec(slurm=slurm))
+    providers = {name: FakeProvider(name, top) for name in ("host", "docker")}
+    made = new_campaign(top / "campaign", providers, rounds=2, machines=machines)
+    store(made, dict.fromkeys(planned(made.plan()), PRINTED))
+    store_cells(made)
+    return made.directory
+
+
+def on_machine(plan: Any, name: str = "a", **update: object) -> None:
+    plan["study"]["machines"][name].update(update)
+
+
+def in_job(plan: Any, **update: object) -> None:
+    for name in ("c1", "c2"):
+        plan["study"]["machines"][name]["slurm"].update(update)
+
+
+def renamed(plan: Any, name: str) -> None:
+    """A machine with another name, everywhere."""
+    plan["study"]["machines"][name] = plan["study"]["machines"].pop("a")
+    plan["capacities"][name] = plan["capacities"].pop("a")
+    for cell in plan["cells"]:
+        cell["machine"] = name if cell["machine"] == "a" else cell["machine"]
+
+
+def facts_of_cells(campaign: Path, **update: object) -> None:
+    for path in campaign.glob("cells/*.json"):
+        changed(path, lambda cell: cell["host_facts"].update(update))
+
+
+PROXY = "-oProxyCommand=touch /tmp/owned"
+ODD_JOB = {"job": "--user=root", "node": ESCAPES, "partition": "../../home/precious", "exclusive": [], "node_cpus": "x"}
+ON_PLAN: dict[str, Callable[[Any], object]] = {  # and every command says what is wrong with it
+    "a destination": lambda plan: on_machine(plan, ssh=PROXY),
+    "a destination for a shell": lambda plan: on_machine(plan, ssh="node17;touch /tmp/owned"),
+    "two ways": lambda plan: on_machine(plan, "c1", ssh="node17"),
+    "a directory": lambda plan: on_machine(plan, directory="/srv\n-x"),
+    "a directory that is an option": lambda plan: on_machine(plan, shared="--help"),
+    "an address": lambda plan: on_machine(plan, address="127.0.0.1;id"),
+    "an option of a job": lambda plan: in_job(plan, options=["--wrap touch /tmp/owned"]),
+    "a partition": lambda plan: in_job(plan, partition="main\n--uid=0"),
+    "an account": lambda plan: in_job(plan, account="--uid=0"),
+    "a million nodes of a job": lambda plan: in_job(plan, nodes=10**6, name="x/../y"),
+    "a name that is a path": lambda plan: renamed(plan, "../../home"),
+    "a name that is an option": lambda plan: renamed(plan, PROXY),
+}
+ON_FILES: dict[str, Callable[[Path, Path], object]] = {
+    "nothing": lambda campaign, home: None,
+    "a job": lambda campaign, home: facts_of_cells(campaign, slurm=ODD_JOB),
+    "a job that is none": lambda campaign, home: facts_of_cells(campaign, slurm=[[5]]),
+    "facts": lambda campaign, home: facts_of_cells(
+        campaign, hostname=[ESCAPES], machine_id={"x": 1}, boot_id=7, clock_offset_s="x", clock_ahead_s=[]
+    ),
+    "machines": lambda campaign, home: changed(
+        campaign / "campaign.json", lambda about: about.update(machines={str(home / "precious"): 5, "a": [ESCAPES]})
+    ),
+    "machines that are none": lambda campaign, home: changed(
+        campaign / "campaign.json", lambda about: about.update(machines="a" * 1000)
+    ),
+    "a record of another machine": lambda campaign, home: changed(
+        record_of(campaign), lambda record: record.update(machine="../../home", failure=ESCAPES)
+    ),
+    "other options": lambda campaign, home: changed(
+        campaign / "plan.json", lambda plan: in_job(plan, options=["--constraint=fast"])
+    ),
+}
+
+
+def shortly(names: Iterable[str], short: Container[str]) -> list[Any]:
+    """Parameters, of which those that are not `short` are tried by `make test-long`."""
+    return [pytest.param(name, marks=() if name in short else pytest.mark.long) for name in names]
+
+
+@pytest.mark.parametrize(
+    "trick", shortly((*ON_PLAN, *ON_FILES), ("a destination", "an option of a job", "a job", "facts"))
+)
+def test_a_hostile_campaign_on_machines_logs_in_nowhere(trick: str, tmp_path: Path, on_machines: Path) -> None:
+    """No command reaches a machine or asks Slurm for one, `--resume` included: it was not made here."""
+    reader = Reader(tmp_path, on_machines)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "good.txt").write_text(PRINTED)
+    if trick in ON_PLAN:
+        changed(reader.campaign / "plan.json", ON_PLAN[trick])
+    else:
+        ON_FILES[trick](reader.campaign, reader.home)
+    judge(reader, CAMPAIGN)
+    judge_files(reader, reader.campaign)
+    assert reader.ended["resume"].code == 2
+    if trick in ON_PLAN:
+        assert {reader.ended[name].code for name in ("report", "audit", "export", "seal")} == {2}
+        assert "plan.json is damaged" in reader.ended["report"].printed
+    elif trick.startswith("machines"):
+        assert "campaign.json is damaged" in reader.ended["report"].printed
+    else:
+        assert "was not made here, and uses machines: root@node17" in reader.ended["resume"].printed
+    assert not Path("/tmp/owned").exists()
+
+
 def hostile_logs(logs: Path, home: Path) -> None:
     """A folder of logs with all that a folder can have in it."""
     logs.mkdir()
@@ -319,6 +425,36 @@ def test_a_hostile_study_runs_nothing(trick: str, tmp_path: Path, good: Path) ->
         assert name == "measure" or said in reader.ended[name].printed, name
         assert reader.ended[name].code == 2, name
     judge_files(reader, tmp_path / "cache")
+    assert not Path("/tmp/owned").exists()
+
+
+MACHINES = {
+    "machines.a.ssh": f'[machines.a]\nssh = "{PROXY}"\n',
+    "machines.a.directory": '[machines.a]\nssh = "node17"\ndirectory = "/srv\\n-x"\n',
+    "machines.a.shared": '[machines.a]\nssh = "node17"\nshared = "--help"\n',
+    "machines.a.address": '[machines.a]\nssh = "node17"\naddress = "$(touch /tmp/owned)"\n',
+    "machines.c.slurm.partition": '[machines.c]\nslurm = { time = "10 min", partition = "--uid=0" }\n',
+    "machines.c.slurm.account": '[machines.c]\nslurm = { time = "10 min", account = "x;y" }\n',
+    "machines.c.slurm.options": '[machines.c]\nslurm = { time = "10 min", options = ["--wrap touch /tmp/owned"] }\n',
+    "machines.c.slurm.nodes": '[machines.c]\nslurm = { time = "10 min", nodes = 1000000000 }\n',
+    "machines": '[machines."../../home"]\nssh = "node17"\n',
+    "environments.nodes.nodes": f'[environments.nodes]\nprovider = "ssh"\nnodes = {{ worker1 = "{PROXY}" }}\n',
+    "environments.nodes.directory": '[environments.nodes]\nprovider = "ssh"\ndirectory = "-x"\n',
+}
+
+
+@pytest.mark.parametrize(
+    "key", shortly(MACHINES, ("machines.a.ssh", "machines.c.slurm.options", "environments.nodes.nodes"))
+)
+def test_a_hostile_study_logs_in_nowhere(key: str, tmp_path: Path, good: Path) -> None:
+    """Whatever it calls machines, destinations, directories and options of a job."""
+    reader = Reader(tmp_path, good)
+    (reader.given / "study.toml").write_text(study(["host"], CPU.format(seconds=1)) + MACHINES[key])
+    names = [name for name in (*STUDY, *ON_MACHINES) if name not in ("sample", "measure", "image sbom", "image build")]
+    judge(reader, names)
+    for name in names:
+        assert f"{key}" in reader.ended[name].printed, (name, reader.ended[name].printed)
+        assert reader.ended[name].code == 2, name
     assert not Path("/tmp/owned").exists()
 
 

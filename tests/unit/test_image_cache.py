@@ -35,6 +35,19 @@ def test_the_cache_is_private_to_its_owner(tmp_path: Path, monkeypatch: pytest.M
     assert verified == [IMAGE]
 
 
+def test_the_cache_of_another_machine_is_private_to_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "images"
+    cache.mkdir(mode=0o755)
+
+    def unpacked(*_: object) -> None:
+        raise ImageError("not here")
+
+    monkeypatch.setattr(travel, "_unpacked", unpacked)
+    with pytest.raises(ImageError, match="not here"):
+        travel.install(cache, IMAGE)
+    assert cache.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_program_of_the_tree_that_is_asked_about_this_cpu_is_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
 

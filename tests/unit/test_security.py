@@ -20,6 +20,7 @@ TESTS = Path(__file__).resolve().parents[1]
 PAGE = TESTS.parent / "docs" / "security.md"
 PACKAGE = Path(vtax.__file__).parent
 CLAUSE = re.compile(r"^\| (?P<clause>[^|]+) \| (?P<tests>`(?:unit|integration|contract)/[^|]+) \|$", re.MULTILINE)
+FINDING = re.compile(r"^\| (?P<number>\d+) \| (?P<what>[^|]+) \| (?P<fix>[^|]+) \| (?P<tests>[^|]+) \|$", re.MULTILINE)
 TEST = re.compile(r"`(\w+(?:/\w+)*\.py)::(\w+)`")
 CODE = ("pickle", "marshal", "shelve", "code")  # what they read may be code
 OWN_PIPES = ("importing/workers.py",)  # between vtax and processes that it started
@@ -66,9 +67,16 @@ def helpers_of_tests() -> frozenset[str]:
     return frozenset(name for name, node in found if not name.startswith("test_") and demands(node))
 
 
+def findings() -> dict[str, list[tuple[str, str]]]:
+    """Number of a finding of the review -> file and name of each of its tests."""
+    text = PAGE.read_text(encoding="utf-8").partition("## What the first review found")[2].partition("\n## ")[0]
+    return {found["number"]: TEST.findall(found["tests"]) for found in FINDING.finditer(text)}
+
+
 def test_every_clause_has_tests_that_are_there_and_can_fail() -> None:
-    helpers, found = helpers_of_tests(), clauses()
-    assert len(found) > 30
+    helpers, found = helpers_of_tests(), {**clauses(), **findings()}
+    assert list(findings()) == [str(number) for number in range(1, 21)]
+    assert len(found) > 50
     for clause, tests in found.items():
         assert tests, clause
         for file, name in tests:

@@ -36,7 +36,10 @@ Available = Annotated[
 Resume = Annotated[Path | None, typer.Option(help="Continue an interrupted campaign from the first missing trial.")]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Resume a campaign of another user or another version of vtax: its plan is code."),
+    typer.Option(
+        "--trust",
+        help="Resume a campaign of another user or version of vtax, or one that was made elsewhere: its plan is code.",
+    ),
 ]
 
 

@@ -5,8 +5,6 @@ How much is unpacked does not depend on what an archive says of itself: bytes ar
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import lzma
 import os
 import shutil
@@ -14,11 +12,12 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO
 
+from vtax import tars
 from vtax.importing.source import Found
 from vtax.store import writing
 
@@ -38,11 +37,6 @@ DAMAGED = (
     ValueError,
 )
 OFFICE = ("[Content_Types].xml", "mimetype")  # members of workbooks and documents
-STREAMS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
-    b"\x1f\x8b": lambda packed: cast("IO[bytes]", gzip.GzipFile(fileobj=packed)),
-    b"BZh": lambda packed: cast("IO[bytes]", bz2.BZ2File(packed)),
-    b"\xfd7zXZ\x00": lambda packed: cast("IO[bytes]", lzma.LZMAFile(packed)),  # noqa: SIM115
-}
 SUFFIXES = (".gz", ".xz", ".bz2", ".tgz", ".txz")
 
 
@@ -57,11 +51,18 @@ class Budget:
     packed: int
     unpacked: int = 0
     members: int = 0
+    read: int = 0
 
     def member(self) -> None:
         self.members += 1
         if self.members > MEMBERS:
             raise TooLarge(f"it has more than {MEMBERS:,} members")
+
+    def pass_over(self, count: int) -> None:
+        """Of an archive that was read so far: what is compressed has to be unpacked also where it is passed over."""
+        self.read += count
+        if self.read > max(FREE, 2 * RATIO * self.packed):
+            raise TooLarge(f"it is more than {RATIO:,} times as large when unpacked")
 
     def add(self, count: int) -> None:
         self.unpacked += count
@@ -100,7 +101,7 @@ def _kind(found: Found) -> str:
         return ""
     if head.startswith(b"PK\x03\x04"):
         return "zip" if not _office(found) else ""
-    if any(head.startswith(magic) for magic in STREAMS):
+    if any(head.startswith(magic) for magic in tars.STREAMS):
         return "compressed"
     return "tar" if _is_tar(head) else ""
 
@@ -130,13 +131,14 @@ def _members(found: Found, kind: str, folder: Path) -> Iterator[Found]:
 
 def _compressed(found: Found, packed: BinaryIO, folder: Path, budget: Budget) -> Iterator[Found]:
     """One file, or a tar archive."""
-    magic = packed.read(8)
-    opener = next(opener for begin, opener in STREAMS.items() if magic.startswith(begin))
-    packed.seek(0)
-    with opener(packed) as content:
+    content = tars.unpacking(packed)
+    assert content is not None
+    with content:
         tar = _is_tar(content.read(512))
     packed.seek(0)
-    with opener(packed) as content:
+    content = tars.unpacking(packed)
+    assert content is not None
+    with content:
         if tar:
             yield from _of_tar(found, content, folder, budget)
             return
@@ -147,7 +149,7 @@ def _compressed(found: Found, packed: BinaryIO, folder: Path, budget: Budget) ->
 
 
 def _of_tar(found: Found, stream: IO[bytes], folder: Path, budget: Budget) -> Iterator[Found]:
-    with tarfile.open(fileobj=stream, mode="r|") as archive:
+    with tars.archive(stream, budget.pass_over) as archive:
         for member in archive:
             budget.member()
             if member.isdir():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,17 @@ from vtax.transport import process
 
 Heard = Callable[[Message], None]  # for what comes before the answer
 # What is raised by what a machine says that makes no sense: its messages are data, and may be anything.
-NONSENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+NONSENSE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 CLOCK_ASKS = 5
+ANSWER_S = 300.0  # for a question, on a busy machine
+WORK_S = 3600.0  # for what makes or removes something
+LIMITS_S = {  # by what is asked; a round has the time limits of its trials, on the machine
+    **dict.fromkeys(("begin", "install_image", "prepare", "prepare_part", "create_part", "destroy_part"), WORK_S),
+    "clean": WORK_S,
+    "round": math.inf,
+}
 END_S = 120.0  # for an agent to remove what it made
+AT_ONCE_S = 10.0  # for one that made nothing
 FREE_BYTES = 2**28
 KERNEL = (5, 3)  # has pidfd_open
 PROBE = r"""
@@ -59,6 +68,7 @@ class Agent:
         self.process: process.Popen | None = None
         self.channel: Channel | None = None
         self.number = 0
+        self.worked = False  # whether it may have made something
         self.one_at_a_time = threading.Lock()
         self.rejoin: Callable[[], None] | None = None  # what connects it again, as it was
 
@@ -91,6 +101,7 @@ class Agent:
             self.process = process.talk(self.machine.command(("python3", "-I", "-c", python)), said)
             assert self.process.stdin is not None and self.process.stdout is not None
             self.channel = Channel(self.process.stdout.fileno(), self.process.stdin.fileno())
+            self.worked = False
             try:
                 self.ask("hello")
             except MachineLost as error:
@@ -113,7 +124,8 @@ class Agent:
                 detail=result.stderr,
                 remedy="set `directory` of the machine to one that belongs to its user",
             )
-        self._refuse_unfit(found)
+        with understood(self):
+            self._refuse_unfit(found)
         return found
 
     def _refuse_unfit(self, found: Mapping[str, str]) -> None:
@@ -148,7 +160,8 @@ class Agent:
         seen = []
         for _ in range(CLOCK_ASKS):
             before = time.time()
-            said = float(self.ask("time").content["time"])
+            with understood(self):
+                said = float(self.ask("time").content["time"])
             after = time.time()
             seen.append((after - before, said - (before + after) / 2))
         return min(seen)[1]
@@ -165,10 +178,13 @@ class Agent:
         self, channel: Channel, what: str, payload: bytes, heard: Heard | None, arguments: Mapping[str, Any]
     ) -> Message:
         self.number += 1
+        self.worked |= what in LIMITS_S
+        limit_s = LIMITS_S.get(what, ANSWER_S)
         try:
             channel.send({"ask": what, "id": self.number, "with": arguments}, payload)
+            until = time.monotonic() + limit_s
             while True:
-                message = channel.receive()
+                message = channel.receive(until)
                 if "answer" in message.content or "error" in message.content:
                     break
                 if heard is not None:
@@ -193,7 +209,9 @@ class Agent:
         kind = kind if isinstance(kind, type) and issubclass(kind, VtaxError) else EnvironmentMissing
         made = EnvironmentMissing if kind.__init__ is not VtaxError.__init__ else kind
         return made(
-            f"{self.name}: {about.get('message')}", detail=about.get("detail", ""), remedy=about.get("remedy", "")
+            f"{self.name}: {about.get('message')}",
+            detail=str(about.get("detail", "")),
+            remedy=str(about.get("remedy", "")),
         )
 
     def drop(self) -> None:
@@ -203,7 +221,7 @@ class Agent:
 
     def close(self) -> None:
         """End the agent, which removes what it made, and the connection. May be called twice."""
-        self._closed(grace_s=END_S)
+        self._closed(grace_s=END_S if self.worked else AT_ONCE_S)
         self.machine.close()
 
     def _closed(self, grace_s: float) -> None:
@@ -218,6 +236,19 @@ class Agent:
             process.wait(running, grace_s)
             process.end(running)
             running.stdout.close()
+
+
+@contextmanager
+def understood(agent: Agent) -> Iterator[None]:
+    """While an answer is taken apart: raises MachineLost for one that makes no sense, as for what is no message."""
+    try:
+        yield
+    except NONSENSE as error:
+        agent.drop()
+        raise MachineLost(
+            f"{agent.machine} answered what makes no sense: {type(error).__name__}",
+            remedy="is that machine what it should be?",
+        ) from error
 
 
 DOCTOR = "run `vtax doctor --machines STUDY` to see what is missing and how to fix it"

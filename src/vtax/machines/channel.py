@@ -9,6 +9,7 @@ agent then removes what it made, so that nothing keeps running on a machine whos
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import threading
@@ -31,6 +32,14 @@ class Message(NamedTuple):
 
     content: Mapping[str, Any]
     payload: bytes = b""
+
+
+def _finite(text: str) -> float:
+    """A number of a message. Raises ValueError for one that is not finite: no file of a campaign may have it."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"not a number: {text}")
+    return number
 
 
 class Gone(Exception):
@@ -71,46 +80,50 @@ class Channel:
                 except OSError as error:
                     raise Gone(f"nothing can be sent: {error.strerror}") from error
 
-    def receive(self) -> Message:
-        """The next message that is not a beat. Raises Gone, also for what is no message: a machine may say anything."""
+    def receive(self, until: float = math.inf) -> Message:
+        """The next message that is not a beat, waited for `until` then (of the monotonic clock), whatever beats come
+        meanwhile. Raises Gone, also for what is no message: a machine may say anything."""
         while True:
             try:
-                content = json.loads(self._line())
+                content = json.loads(self._line(until), parse_constant=_finite, parse_float=_finite)
                 claimed = content.pop("bytes")
             except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
                 raise Gone("what was heard is not a message") from None
-            payload = self._exactly(claimed)
+            payload = self._exactly(claimed, until)
             if payload:
-                self._exactly(len(END))
+                self._exactly(len(END), until)
             if BEAT not in content:
                 return Message(content, payload)
 
-    def _line(self) -> bytes:
+    def _line(self, until: float) -> bytes:
         searched = 0
         while (end := self.held.find(b"\n", searched)) < 0:
             searched = len(self.held)
             if searched > LINE_BYTES:
                 raise Gone("a message is too long")
-            self._more()
+            self._more(until)
         line = bytes(self.held[:end])
         del self.held[: end + 1]
         return line
 
-    def _exactly(self, count: Any) -> bytes:
+    def _exactly(self, count: Any, until: float) -> bytes:
         if not isinstance(count, int) or not 0 <= count <= PAYLOAD_BYTES:
             raise Gone(f"a message claims {count!r:.40} bytes")
         while len(self.held) < count:
-            self._more()
+            self._more(until)
         found = bytes(self.held[:count])
         del self.held[:count]
         return found
 
-    def _more(self) -> None:
-        """Wait for bytes, no longer than the lease. A process that was stopped meanwhile looks before it gives up."""
+    def _more(self, until: float) -> None:
+        """Wait for bytes, no longer than the lease, and not after `until`. A process that was stopped meanwhile looks
+        before it gives up."""
         waiting = select.poll()
         waiting.register(self.reading, select.POLLIN)
-        if not waiting.poll(1000 * max(0.0, self.heard + self.lease_s - time.monotonic())):
-            raise Gone(f"nothing was heard for {self.lease_s:g} s")
+        now, silent = time.monotonic(), self.heard + self.lease_s
+        if not waiting.poll(1000 * max(0.0, min(silent, until) - now)) or now > until + self.lease_s:
+            why = f"nothing was heard for {self.lease_s:g} s" if silent < until else "it is there, and does not answer"
+            raise Gone(why)
         try:
             chunk = os.read(self.reading, CHUNK)
         except OSError as error:

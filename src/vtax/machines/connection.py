@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import select
 import time
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from vtax.model.trial import CommandResult
 from vtax.transport import process
 
 TRANSFER_S = 3600.0
+SENT = re.compile("[0-9]{1,18}")  # bytes; a machine may say anything else
 # What is there of a file, how much of its beginning is wanted again, and its name when all of it is there.
 APPEND = 'umask 077; mkdir -p "$(dirname -- "$1")" && cat >>"$1.part"'
 SIZE = 'if [ -f "$1" ]; then echo done; else stat -c %s -- "$1.part" 2>/dev/null || echo 0; fi'
@@ -93,7 +95,7 @@ class Connection(ABC):
             there = self.must(_script(SIZE, destination), timeout_s=60).stdout.strip()
             if there == "done":
                 return
-            sent = min(int(there), source.stat().st_size)
+            sent = min(int(there) if SENT.fullmatch(there) else 0, source.stat().st_size)
             if notice:
                 notice(sent, source.stat().st_size)
             with source.open("rb") as stream:

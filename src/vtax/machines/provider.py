@@ -9,7 +9,7 @@ from typing import Any
 from vtax.errors import EnvironmentMissing
 from vtax.launchers import restored
 from vtax.launchers.base import Launcher
-from vtax.machines.agent import Agent
+from vtax.machines.agent import Agent, understood
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
@@ -29,8 +29,12 @@ class RemoteProvider(Provider):
     def __init__(self, agent: Agent, spec: EnvironmentSpec, shared_path: str = "/shared", kernel: str = "") -> None:
         self.shared_path, self.kernel = shared_path, kernel
         self.planned: Commands = ()  # known when it was checked: the plan is shown when nobody can be asked any more
-        said: Mapping[str, Any] = agent.ask("describe", spec=spec.model_dump(mode="json")).content
-        self.agent, self.name = agent, str(said["provider"])
+        self.agent = agent
+        with understood(agent):
+            self._described(agent.ask("describe", spec=spec.model_dump(mode="json")).content)
+
+    def _described(self, said: Mapping[str, Any]) -> None:
+        self.name = str(said["provider"])
         if self.name not in built_in():
             raise EnvironmentMissing(
                 f"provider {self.name!r} is a plug-in, and vtax sends only itself to machines",
@@ -75,16 +79,17 @@ class RemoteProvider(Provider):
         return ""  # `check` says it
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
-        said: Mapping[str, Any] = self.agent.ask(
-            "check",
-            spec=spec.model_dump(mode="json"),
-            shape=shape.model_dump(mode="json"),
-            room=capacity.model_dump(mode="json"),
-            kernel=self.kernel,
-            shared_path=self.shared_path,
-        ).content
-        self.planned = tuple(tuple(line) for line in said["commands"])
-        return [_on(Problem.model_validate(one), self.agent.name) for one in said["problems"]]
+        with understood(self.agent):
+            said: Mapping[str, Any] = self.agent.ask(
+                "check",
+                spec=spec.model_dump(mode="json"),
+                shape=shape.model_dump(mode="json"),
+                room=capacity.model_dump(mode="json"),
+                kernel=self.kernel,
+                shared_path=self.shared_path,
+            ).content
+            self.planned = tuple(tuple(map(str, line)) for line in said["commands"])
+            return [_on(Problem.model_validate(one), self.agent.name) for one in said["problems"]]
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         return [

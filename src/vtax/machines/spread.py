@@ -14,11 +14,12 @@ from vtax.cluster.keys import USER, make_keys
 from vtax.errors import MachineLost, PauseError, ProvisionError, VtaxError
 from vtax.facts.uplink import uplinks
 from vtax.launchers.base import Launcher
-from vtax.machines.agent import Agent
+from vtax.machines.agent import Agent, understood
 from vtax.machines.part import MadePart, PartOrder
 from vtax.machines.provider import RemoteProvider
 from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
+from vtax.model.facts import of_their_kinds
 from vtax.model.finding import Problem
 from vtax.model.link import Interface, Link
 from vtax.model.nodes import ClusterShape, HostCapacity
@@ -67,8 +68,8 @@ class SpreadProvider(Provider):
 
         def asked(name: str) -> Mapping[str, Any]:
             agent = self.agents[name]
-            with suppress(MachineLost):
-                return {**agent.ask("facts").content["facts"], "clock_ahead_s": agent.offset_s}
+            with suppress(MachineLost), understood(agent):
+                return {**of_their_kinds(dict(agent.ask("facts").content["facts"])), "clock_ahead_s": agent.offset_s}
             return {}
 
         found = dict(zip(self.agents, each(asked, self.agents), strict=True))
@@ -76,8 +77,13 @@ class SpreadProvider(Provider):
 
     def machine_ticks(self) -> Mapping[str, float]:
         """Of all machines, or nothing where one does not answer."""
+
+        def asked(agent: Agent) -> Mapping[str, float]:
+            with understood(agent):
+                return {str(name): float(one) for name, one in agent.ask("ticks").content.items()}
+
         with suppress(MachineLost):
-            found = each(lambda agent: agent.ask("ticks").content, self.agents.values())
+            found = each(asked, self.agents.values())
             return {name: sum(one[name] for one in found) for name in found[0] if all(name in one for one in found)}
         return {}
 
@@ -183,8 +189,9 @@ class SpreadProvider(Provider):
 
         def make(machine: str) -> Cluster:
             order = _order(spec, shape.on(machine), shared_path, site, links[machine])
-            said = self.agents[machine].ask("create_part", order=order.model_dump(mode="json"))
-            return self._part(order, MadePart.model_validate(said.content))
+            with understood(self.agents[machine]):
+                said = self.agents[machine].ask("create_part", order=order.model_dump(mode="json"))
+                return self._part(order, MadePart.model_validate(said.content))
 
         made = dict(zip(shape.machines, each(make, shape.machines), strict=True))
         options = self.options.model_validate(dict(spec.options))
@@ -194,7 +201,8 @@ class SpreadProvider(Provider):
         """The network between the machines of this cluster, as their interfaces are now."""
 
         def listed(name: str) -> list[Interface]:
-            return [Interface.model_validate(one) for one in self.agents[name].ask("interfaces").content]
+            with understood(self.agents[name]):
+                return [Interface.model_validate(one) for one in self.agents[name].ask("interfaces").content]
 
         known = dict(zip(shape.machines, each(listed, shape.machines), strict=True))
         given = {name: self.machines[name].address for name in known if self.machines[name].address}

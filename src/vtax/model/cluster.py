@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
+from vtax.model.facts import Facts
 from vtax.model.names import Name, Sha256, WorkloadSource
 from vtax.model.record import FORMAT, Count, Record, Seconds, is_empty
 from vtax.model.trial import Status
@@ -65,7 +65,7 @@ class NodeFacts(Record):
     """What one node says of itself. A field that could not be observed is absent from `values`, never guessed."""
 
     node: str
-    values: Mapping[str, Any] = Field(default_factory=dict)
+    values: Facts = Field(default_factory=dict)
 
 
 class CellRecord(Record):
@@ -85,10 +85,10 @@ class CellRecord(Record):
     provision_s: Seconds
     commands: tuple[tuple[str, ...], ...] = ()
     facts: tuple[NodeFacts, ...] = ()
-    host_facts: Mapping[str, Any] = Field(default_factory=dict)
+    host_facts: Facts = Field(default_factory=dict)
     checks: tuple[str, ...] = ()
     idle: Mapping[str, float] = Field(default_factory=dict)  # counters of the machine while the new cluster settled
     pausing: str = ""  # what pauses the cluster between its trials; "" where nothing does
     paused: tuple[str, ...] = ()  # environments whose clusters were there too, paused, when this was recorded
-    machine_facts: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict, exclude_if=is_empty)
+    machine_facts: Mapping[str, Facts] = Field(default_factory=dict, exclude_if=is_empty)
     not_interleaved: str = ""  # why this round ran as whole cells, although the plan alternates trials

@@ -8,9 +8,10 @@ from typing import Any
 
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.events import Listener, Notice, ignore
-from vtax.machines.agent import Agent
+from vtax.machines.agent import Agent, understood
 from vtax.machines.provider import RemoteProvider
 from vtax.machines.ways import connections
+from vtax.model.facts import of_their_kinds
 from vtax.model.finding import Problem
 from vtax.model.nodes import HostCapacity
 from vtax.model.study import EnvironmentSpec, Study
@@ -68,23 +69,26 @@ def facts_of(agents: Agents) -> dict[str, dict[str, Any]]:
     """What each machine says of itself."""
 
     def one(agent: Agent) -> dict[str, Any]:
-        return {**agent.ask("facts").content["facts"], "clock_offset_s": agent.offset_s, **agent.machine.facts()}
+        with understood(agent):
+            said = of_their_kinds(dict(agent.ask("facts").content["facts"]))
+        return {**said, "clock_offset_s": agent.offset_s, **agent.machine.facts()}
 
     return dict(zip(agents, each(one, agents.values()), strict=True))
 
 
 def capacities_of(agents: Agents) -> dict[str, HostCapacity]:
     def one(agent: Agent) -> HostCapacity:
-        return HostCapacity.model_validate(agent.ask("facts").content["capacity"])
+        with understood(agent):
+            return HostCapacity.model_validate(agent.ask("facts").content["capacity"])
 
     return dict(zip(agents, each(one, agents.values()), strict=True))
 
 
 def refuse_one_machine_twice(facts: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise UsageError for two names of one machine, by what identifies its system."""
-    seen: dict[tuple[object, object], str] = {}
+    seen: dict[tuple[str, str], str] = {}
     for name, one in facts.items():
-        identity = (one.get("machine_id"), one.get("boot_id"))
+        identity = (str(one.get("machine_id") or ""), str(one.get("boot_id") or ""))
         if identity[0] and seen.setdefault(identity, name) != name:
             raise UsageError(
                 f"machines {seen[identity]} and {name} are the same machine: they have one machine id and one boot id",

@@ -11,12 +11,14 @@ from pathlib import Path
 from vtax import __version__, files
 from vtax.errors import NotMatched, StoreError, UsageError
 from vtax.model.plan import Plan
+from vtax.model.study import Study
 from vtax.planning.plan import make_plan
+from vtax.planning.study import existing_nodes
 from vtax.providers.base import Provider
 from vtax.store import Campaign, written
 from vtax.tools import benchmarks
 
-MADE = "made"  # below the state directory: a file for each campaign with own commands, by its id
+MADE = "made"  # below the state directory: a file for each campaign with own commands or machines, by its id
 TRUST = "if you trust whoever wrote it: --trust, which runs the commands in its plan.json as they are"
 
 
@@ -39,34 +41,45 @@ def was_made(campaign: Campaign, state: Path) -> bool:
     return noted == hashlib.sha256(campaign.plan_bytes()).hexdigest().encode()
 
 
-def refuse_untrusted(
-    campaign: Campaign, plan: Plan, providers: Mapping[str, Provider], state: Path, *, trust: bool
-) -> None:
-    """Raise unless the plan is what this version of vtax makes of its study, on files of this user. One with commands
-    of its author has to be made by a vtax with this `state` directory.
-
-    With `trust`, another version's plan and another user's files are accepted, but never a plan of this version that
-    is not the one that it makes. A hash next to the plan would prove nothing: who changes one file changes both.
-    """
-    others = () if trust else foreign(campaign.directory)
-    if others:
+def refuse_stranger(campaign: Campaign, plan: Plan, state: Path) -> None:
+    """Raise for a campaign that only `--trust` resumes, before any machine is asked anything: one of another user or
+    another version of vtax, and one that was not made by a vtax with this `state` directory, where its author chose
+    commands, or machines to log in to."""
+    if others := foreign(campaign.directory):
         raise UsageError(
             f"{others[0]} belongs to another user, and resuming runs what it says",
             remedy=f"start a campaign from the study; {TRUST}",
         )
-    if not trust and not was_made(campaign, state) and (entry := next(iter(with_own_code(plan)), None)):
-        raise UsageError(
-            f"{campaign.directory} was not made here, and its {entry} runs commands that the study's author wrote",
-            detail="its study is code: resuming it does whatever these commands do",
-            remedy=f"look at them (plan.json, `vtax plan` of its study.toml); {TRUST}",
-        )
+    if not was_made(campaign, state):
+        refuse_chosen(campaign.directory, plan)
     if plan.vtax_version != __version__:
-        if trust:
-            return
         raise UsageError(
             f"the campaign was planned by vtax {plan.vtax_version}, so that vtax {__version__} cannot check its plan",
             remedy=f"resume it with that version; {TRUST}",
         )
+
+
+def refuse_chosen(directory: Path, plan: Plan) -> None:
+    """Raise for what the author of a study chose, and what would be done to the user's machines."""
+    if entry := next(iter(with_own_code(plan)), None):
+        raise UsageError(
+            f"{directory} was not made here, and its {entry} runs commands that the study's author wrote",
+            detail="its study is code: resuming it does whatever these commands do",
+            remedy=f"look at them (plan.json, `vtax plan` of its study.toml); {TRUST}",
+        )
+    if machines := reached(plan.study):
+        raise UsageError(
+            f"{directory} was not made here, and uses machines: {', '.join(machines.values())}",
+            detail="resuming it logs in to them, or submits a job, with what you may do there",
+            remedy=f"look at [machines] of its study.toml; {TRUST}",
+        )
+
+
+def refuse_changed(campaign: Campaign, plan: Plan, providers: Mapping[str, Provider]) -> None:
+    """Raise unless the plan is what this version of vtax makes of its study; one of another version is that of a
+    campaign that is trusted. A hash next to the plan would prove nothing: who changes one file changes both."""
+    if plan.vtax_version != __version__:
+        return
     again = made_again(plan, providers)
     if campaign.plan_bytes() != written(again):
         different = [name for name in Plan.model_fields if getattr(plan, name) != getattr(again, name)]
@@ -82,6 +95,11 @@ def with_own_code(plan: Plan) -> tuple[str, ...]:
     known = benchmarks()
     own = (work.label for work in plan.work if getattr(known.get(work.benchmark), "own_code", False))
     return tuple(dict.fromkeys(own))
+
+
+def reached(study: Study) -> dict[str, str]:
+    """The machines that a study uses besides this one, by name, and how each is reached."""
+    return {name: one.words for name, one in {**study.machines, **existing_nodes(study)}.items()}
 
 
 def made_again(plan: Plan, providers: Mapping[str, Provider]) -> Plan:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hmac
 import html
 import http.cookies
+import io
 import os
 import re
 import secrets
 import shutil
 import socket
+import sys
 import threading
 import time
 import urllib.parse
@@ -23,6 +25,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from vtax import files
 from vtax.errors import EnvironmentMissing, VtaxError
@@ -33,6 +36,7 @@ PAGE = "report/index.html"
 PAGE_BYTES = 256 * 2**20
 CONNECTIONS = 32
 TIMEOUT_S = 10
+REQUEST_S = 30.0  # for a request to arrive, however slowly its bytes do
 PLAIN = "text/plain; charset=utf-8"
 PAGE_POLICY_WITHIN = 4096  # bytes at the beginning of the page
 PAGE_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]{1,2000})">')
@@ -96,6 +100,11 @@ class Server(ThreadingHTTPServer):
         finally:
             self.free.release()
 
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+        """A browser that goes away while it is answered is none."""
+        if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
     def refresh(self) -> None:
         """Render when that was not done yet or trials were added, at most every few seconds."""
         with self.lock:
@@ -112,6 +121,26 @@ class Server(ThreadingHTTPServer):
             self.rendered_at = time.monotonic()
 
 
+class Arriving(io.RawIOBase):
+    """The bytes of a connection, until a moment: with a byte now and then it would never be silent."""
+
+    def __init__(self, connection: socket.socket, until: float) -> None:
+        self.connection, self.until = connection, until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        usual, left_s = self.connection.gettimeout(), self.until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the request does not end")
+        self.connection.settimeout(left_s if usual is None else min(usual, left_s))
+        try:
+            return self.connection.recv_into(buffer)
+        finally:
+            self.connection.settimeout(usual)
+
+
 class Handler(BaseHTTPRequestHandler):
     """One request: the token first, then the page or a file."""
 
@@ -119,6 +148,10 @@ class Handler(BaseHTTPRequestHandler):
     timeout = TIMEOUT_S
     server_version = "vtax"
     sys_version = ""
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = io.BufferedReader(Arriving(self.connection, time.monotonic() + REQUEST_S))
 
     def do_GET(self) -> None:
         self._answer(body=True)

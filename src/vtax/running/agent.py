@@ -40,6 +40,7 @@ from vtax.running.leftovers import clean, labelled, leftovers
 from vtax.running.parts import Parts
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+AGAIN_S = 0.2
 
 
 class Answer(NamedTuple):
@@ -248,12 +249,16 @@ def main(directory: str) -> None:
 
 
 def _listen(agent: Agent) -> None:
-    """Pass on what is heard. When nothing more can be, end this process: its main thread may be in any command."""
+    """Pass on what is heard. When nothing more can be, end this process: its main thread may be in any command. A
+    signal that comes when that thread is about to wait does not wake it, so there are more of them; the first that is
+    noticed makes the others harmless."""
     try:
         while True:
             agent.inbox.put(agent.channel.receive())
     except (Gone, ValueError, KeyError):
-        os.kill(os.getpid(), signal.SIGTERM)
+        while True:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(AGAIN_S)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -6,8 +6,10 @@ lease, so a dead owner loses the machine.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -59,9 +61,25 @@ def _said(descriptor: int) -> str:
 def _opened(places: tuple[Path, ...]) -> int:
     """The file of the lock. Another user's can only be read, which is enough to lock it."""
     path = next((place for place in places if place.is_dir()), places[-1]) / NAME
-    with suppress(PermissionError):
-        found = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT), 0o644)
-        with suppress(PermissionError):  # its owner did that
-            os.fchmod(found, 0o644)  # whatever the umask is: others have to see who holds it
-        return found
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        return _regular(path)
+    except OSError as error:
+        raise EnvironmentMissing(
+            f"{path} cannot be locked: {error.strerror}",
+            remedy="by it, campaigns of all users see each other; ask its owner to remove what is there",
+        ) from error
+
+
+def _regular(path: Path) -> int:
+    """Any user could have put a link or a pipe there."""
+    how = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        found = os.open(path, os.O_RDWR | how | (0 if path.exists() else os.O_CREAT), 0o644)
+    except PermissionError:
+        found = os.open(path, os.O_RDONLY | how)
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    with suppress(PermissionError):  # its owner did that
+        os.fchmod(found, 0o644)  # whatever the umask is: others have to see who holds it
+    return found

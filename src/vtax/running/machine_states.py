@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from vtax.errors import VtaxError
-from vtax.machines.agent import Agent
+from vtax.machines.agent import Agent, understood
 from vtax.machines.provider import sockets
 from vtax.machines.slurm import leftover
 from vtax.machines.slurm.allocation import Allocation
@@ -46,9 +46,10 @@ def diagnose_machines(study: Study, paths: Paths, say: Callable[[str], None]) ->
 
     def look(agent: Agent) -> MachineState:
         refuse_wrong_clock(agent)
-        said: dict[str, Any] = dict(agent.ask("diagnose").content)
-        owner = str(said.pop("owner"))
-        found = Diagnosis.model_validate(said)
+        with understood(agent):
+            said: dict[str, Any] = dict(agent.ask("diagnose").content)
+            owner = str(said.pop("owner"))
+            found = Diagnosis.model_validate(said)
         usable = any(one.works for one in found.providers)
         return MachineState(
             name=agent.name,
@@ -88,11 +89,13 @@ def clean_machines(study: Study, paths: Paths, *, check: bool, everything: bool)
     """Remove what runs left behind on each machine; only list it to `check`."""
 
     def one(agent: Agent) -> Cleaned:
-        found = tuple(tuple(item) for item in agent.ask("leftovers", everything=everything).content)
-        if check or not found:
-            return Cleaned(name=agent.name, found=found)
-        said = agent.ask("clean", everything=everything).content
-        return Cleaned(name=agent.name, found=found, removed=said["removed"], kept=tuple(said["kept"]))
+        with understood(agent):
+            found = tuple(tuple(item) for item in agent.ask("leftovers", everything=everything).content)
+            listed = Cleaned(name=agent.name, found=found)
+            if check or not found:
+                return listed
+            said = agent.ask("clean", everything=everything).content
+            return Cleaned(name=agent.name, found=found, removed=said["removed"], kept=tuple(said["kept"]))
 
     cleaned = _on_each(study, paths, one, lambda agent, error: Cleaned(name=agent.name, reason=str(error)))
     return (*cleaned, *_clean_jobs(study, check=check, everything=everything))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vtax.image import travel
-from vtax.machines.agent import Agent
+from vtax.machines.agent import Agent, understood
 from vtax.model.cluster import Image
 from vtax.units import format_bytes
 
@@ -19,9 +19,11 @@ def silent(text: str) -> None:
 
 def send_image(agent: Agent, image: Image, tell: Tell = silent) -> None:
     """Send it, unless the machine has it. Raises CommandError, ImageError or MachineLost."""
-    said = agent.ask("has_image", recipe=image.recipe, digest=image.digest).content
-    if said["there"]:
-        return
+    with understood(agent):
+        said = agent.ask("has_image", recipe=image.recipe, digest=image.digest).content
+        if said["there"]:
+            return
+        images = Path(said["directory"])
     tell(f"{agent.name}: the root file system is sent, once")
 
     def again(there: int, total: int) -> None:
@@ -29,5 +31,5 @@ def send_image(agent: Agent, image: Image, tell: Tell = silent) -> None:
             tell(f"{agent.name}: {format_bytes(there)} of {format_bytes(total)} are there from an earlier time")
 
     for name, path in travel.packed(image).items():
-        agent.machine.put(path, str(travel.incoming(Path(said["directory"]), image.digest, name)), again)
+        agent.machine.put(path, str(travel.incoming(images, image.digest, name)), again)
     agent.ask("install_image", image=image.model_dump(mode="json"))

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from vtax import files
 from vtax.errors import DamagedError, UsageError
 from vtax.model.cluster import CellRecord, Workload
+from vtax.model.facts import Facts
 from vtax.model.look import Look, LookLog
-from vtax.model.names import is_campaign_id
+from vtax.model.names import StudyName, is_campaign_id
 from vtax.model.plan import Plan
 from vtax.model.reading import TrialReading
 from vtax.model.record import TRIALS, Record
@@ -33,6 +34,24 @@ CLAIMS = "claims.json"  # of an imported campaign: what was published of its run
 FILES = "files"  # of the study, by their hashes
 ABOUT_KEYS = {"host", "id", "image"}
 IMAGE_KEYS = {"digest", "recipe", "versions"}
+
+
+class _AboutImage(BaseModel):
+    digest: str
+    recipe: str
+    versions: Mapping[str, str]
+
+
+class _About(BaseModel):
+    """The kinds of what is read of `campaign.json` besides the id; it may have more."""
+
+    host: Facts
+    image: _AboutImage
+    machines: Mapping[StudyName, Facts] = Field(default_factory=dict)
+    created: str = ""
+    vtax_version: str = ""
+
+
 FILE_BYTES = 16 * 2**20  # of one file of the study
 FREE_BYTES = 64 * 2**20  # below this a campaign stops before it writes half a file
 
@@ -152,10 +171,12 @@ class Campaign:
                 raise ValueError("its id is not one that vtax gives")
             if not isinstance(content["image"], dict) or not content["image"].keys() >= IMAGE_KEYS:
                 raise ValueError(f"its image is not a JSON object with {', '.join(sorted(IMAGE_KEYS))}")
+            _About.model_validate(content)
         except OSError as error:
             raise DamagedError(f"{path} cannot be read: {error.strerror}", remedy="restore the file") from error
         except (ValueError, RecursionError) as error:
-            raise DamagedError(f"{path} is damaged: {error}", remedy="restore the file") from error
+            why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise DamagedError(f"{path} is damaged: {why}", remedy="restore the file") from error
         return content
 
     def workload(self) -> Workload | None:

@@ -75,7 +75,10 @@ def _found() -> Registry:
                 known.append(tool)
         except PLUGIN_FAILURES as error:
             broken.append(f"plug-in {entry.name} ({entry.value}) is left out: {type(error).__name__}: {error}")
-    return Registry(tuple(known), tuple(broken), {one.name: one for tool in known for one in tool.logs})
+    formats: dict[str, LogFormat] = {}
+    for one in (one for tool in known for one in tool.logs):
+        formats.setdefault(one.name, one)  # built-in ones come first
+    return Registry(tuple(known), tuple(broken), formats)
 
 
 def _checked(loaded: object) -> Tool:

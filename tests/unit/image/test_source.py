@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import tarfile
@@ -44,6 +45,37 @@ def test_a_packed_docker_archive(tmp_path: Path) -> None:
     plain = docker_archive(tmp_path / "app.tar", {"app:1": (ONE, [LAYER])})
     (tmp_path / "app.tar.gz").write_bytes(gzip.compress(plain.read_bytes()))
     assert found("docker-archive:app.tar.gz", tmp_path).digest == sha256(ONE)
+
+
+def long_header(path: Path, size: int) -> Path:
+    """An archive that begins with a name that claims to be so long."""
+    about = tarfile.TarInfo("name")
+    about.type, about.size = tarfile.GNUTYPE_LONGNAME, size
+    path.write_bytes(about.tobuf(tarfile.GNU_FORMAT) + b"x" * 512)
+    os.truncate(path, size)
+    return path
+
+
+def test_an_archive_of_zeros_is_none(tmp_path: Path) -> None:
+    """20 GB that take no space: what looks for a compressed file in it would not end."""
+    (tmp_path / "zeros.tar").touch()
+    os.truncate(tmp_path / "zeros.tar", 20 * 2**30)
+    assert "it has no manifest.json" in refusal("docker-archive:zeros.tar", tmp_path)
+
+
+def test_an_archive_that_claims_gigabytes_is_not_read(tmp_path: Path) -> None:
+    long_header(tmp_path / "long.tar", 20 * 2**30)
+    assert "a header is larger than any that is needed" in refusal("docker-archive:long.tar", tmp_path)
+
+
+def test_an_archive_that_is_much_larger_unpacked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that is passed over is unpacked all the same."""
+    monkeypatch.setattr("vtax.image.workload.source.FREE_BYTES", 2**20)
+    with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz") as archive:
+        about = tarfile.TarInfo("layer.tar")
+        about.size = 2**27
+        archive.addfile(about, io.BytesIO(bytes(2**27)))
+    assert "more than 100 times as large when unpacked" in refusal("docker-archive:bomb.tar.gz", tmp_path)
 
 
 def test_one_of_several_images_by_its_tag(tmp_path: Path) -> None:

@@ -140,3 +140,18 @@ def test_standard_input(tmp_path: Path) -> None:
     report = import_logs(request, tmp_path / "campaign")
     assert [(file.file, file.taken) for file in report.files] == [("standard input", 5)]
     assert len(pipeline.measurements(tmp_path / "campaign")[0]) == 5
+
+
+@pytest.mark.parametrize("name", ["../above", "vm/a"])
+def test_a_member_that_is_passed_over_counts_too(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is unpacked all the same, where the archive is compressed."""
+    monkeypatch.setattr(archives, "RATIO", 10)
+    report = imported(tmp_path, {"bomb.tar.gz": tar({"vm/first.txt": PING, name: bytes(2**26)})})
+    assert "it is more than 10 times as large when unpacked" in reasons(report)["bomb.tar.gz"]
+
+
+def test_a_header_that_claims_gigabytes_is_not_read(tmp_path: Path) -> None:
+    about = tarfile.TarInfo("name")
+    about.type, about.size = tarfile.GNUTYPE_LONGNAME, 20 * 2**30
+    report = imported(tmp_path, {"good.txt": PING, "long.tar": about.tobuf(tarfile.GNU_FORMAT) + bytes(2**16)})
+    assert "a header is larger than any that is needed" in reasons(report)["long.tar"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.small import new_campaign
 from fakes.cluster import GIB, FakeProvider
 from vtax.cli.own_code import own_commands
 from vtax.errors import DamagedError, StudyError, UsageError
@@ -15,7 +16,7 @@ from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
 from vtax.model.study import EnvironmentSpec, Study
 from vtax.planning.plan import make_plan
-from vtax.planning.resuming import note_made, refuse_untrusted, was_made
+from vtax.planning.resuming import note_made, refuse_changed, refuse_stranger, was_made
 from vtax.planning.study import load
 from vtax.store import Campaign
 from vtax.tools.command.params import CommandParams
@@ -139,10 +140,10 @@ def test_a_campaign_that_was_not_made_here_needs_trust(folder: Path) -> None:
     campaign = Campaign.create(folder / "campaign", b"", plan, about("c1c1c1c1"))
     state = folder / "state"
     with pytest.raises(UsageError, match="was not made here, and its own runs commands"):
-        refuse_untrusted(campaign, plan, providers(), state, trust=False)
-    refuse_untrusted(campaign, plan, providers(), state, trust=True)
+        refuse_stranger(campaign, plan, state)
     note_made(campaign, state)
-    refuse_untrusted(campaign, plan, providers(), state, trust=False)
+    refuse_stranger(campaign, plan, state)
+    refuse_changed(campaign, plan, providers())
 
 
 def test_a_plan_that_was_changed_was_not_made_here(folder: Path) -> None:
@@ -154,3 +155,13 @@ def test_a_plan_that_was_changed_was_not_made_here(folder: Path) -> None:
     content["work"][0]["steps"][-1]["argv"][-1] = "rm"
     path.write_text(json.dumps(content))
     assert not was_made(campaign, folder / "state")
+
+
+def test_a_campaign_with_machines_that_was_not_made_here_needs_trust(folder: Path) -> None:
+    """Resuming one logs in to whatever it names, with the user's own keys."""
+    made = new_campaign(folder / "campaign", {"host": FakeProvider("host", folder)}, machines={"a": "root@node17"})
+    with pytest.raises(UsageError, match="was not made here, and uses machines: root@node17") as refused:
+        refuse_stranger(made, made.plan(), folder / "state")
+    assert "--trust" in refused.value.remedy
+    note_made(made, folder / "state")
+    refuse_stranger(made, made.plan(), folder / "state")

@@ -22,6 +22,7 @@ from vtax import files
 from vtax.errors import DamagedError, StoreError, UsageError
 from vtax.evaluation import readings as readings_module
 from vtax.evaluation.readings import Readings
+from vtax.model.facts import KINDS
 from vtax.model.names import is_campaign_id
 from vtax.model.trial import OUTPUT_BYTES, Status
 from vtax.providers.base import UNKNOWN, Site, elsewhere
@@ -179,6 +180,15 @@ SPECIAL: dict[str, Callable[[Path, Path], None]] = {
 }
 
 
+@pytest.mark.parametrize("name", ["../precious", "trials/../../precious", "/etc/passwd", "trials/.."])
+def test_a_path_out_of_the_directory_is_refused(campaign: Campaign, name: str) -> None:
+    """Whatever the pattern of a record let through."""
+    with pytest.raises(OSError, match="it is outside of its directory"):
+        files.read(campaign.directory, name, 100)
+    with pytest.raises(OSError, match="it is outside of its directory"):
+        files.write(campaign.directory, name, b"")
+
+
 @pytest.mark.parametrize("kind", SPECIAL)
 def test_output_that_is_no_regular_file_is_not_read(campaign: Campaign, precious: Path, kind: str) -> None:
     """Neither followed nor waited for, when it is put there after the campaign was opened."""
@@ -236,7 +246,7 @@ def test_the_directories_of_a_trial_are_flushed(campaign: Campaign, flushed: lis
     with campaign.new_trial("r009-box/new.1") as place:
         (place / "record.json").write_text("{}")
     before, after = flushed[: flushed.index("rename")], flushed[flushed.index("rename") + 1 :]
-    assert before == ["file record.json", "directory .new.1.tmp"]
+    assert sorted(before) == ["directory .new.1.tmp", "file record.json"]  # they are flushed at the same time
     assert after == ["directory r009-box", "directory trials"]
 
 
@@ -389,3 +399,37 @@ def test_a_link_of_the_same_folder_may_be_named_and_no_other(tmp_path: Path, pre
         files.read_given(folder / "elsewhere.toml", 2**20)
     with pytest.raises(OSError, match="it is larger than"):
         files.read_given(folder / "study.toml", 3)
+
+
+# --- facts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_facts_are_of_the_kinds_that_vtax_records(campaign: Campaign, name: str) -> None:
+    """Of nodes and machines, in the records of cells and in campaign.json: what reads them need not ask."""
+    odd: object = [[5]] if name not in ("cpus", "cpus_usable") else "x"
+    cell = campaign.plan().cells[0]
+    table = {"cell": cell.id, "environment": cell.environment, "round": 1, "instance": 1, "status": "ok"}
+    table |= {"started": 1.0, "provision_s": 1.0}
+    place = campaign.directory / "cells" / f"{cell.id}.1.json"
+    place.parent.mkdir(exist_ok=True)
+    for where in ({"host_facts": {name: odd}}, {"machine_facts": {"a": {name: odd}}}):
+        place.write_text(json.dumps({**table, **where}))
+        with pytest.raises(DamagedError, match=f"the fact '{name}' is not of its kind"):
+            campaign.cells()
+    place.write_text(json.dumps({**table, "facts": [{"node": "worker1", "values": {name: odd}}]}))
+    with pytest.raises(DamagedError, match=f"the fact '{name}' is not of its kind"):
+        campaign.cells()
+    about = json.loads((campaign.directory / "campaign.json").read_bytes())
+    for given in ({"host": {name: odd}}, {"machines": {"a": {name: odd}}}):
+        (campaign.directory / "campaign.json").write_text(json.dumps({**about, **given}))
+        with pytest.raises(DamagedError, match=f"the fact '{name}' is not of its kind"):
+            campaign.about()
+
+
+def test_facts_of_other_names_are_of_any_kind(campaign: Campaign) -> None:
+    """A newer version may record more."""
+    about = json.loads((campaign.directory / "campaign.json").read_bytes())
+    about["host"] = {"kernel": "6.1", "something_new": [{"x": [1]}]}
+    (campaign.directory / "campaign.json").write_text(json.dumps(about))
+    assert campaign.about()["host"] == about["host"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -50,6 +51,7 @@ class Node:
         self.name, self.room, self.root, self.owner = name, room, root, owner
         self.offset_s, self.identity = 0.0, name
         self.channel: object = self
+        self.machine = SimpleNamespace(facts=dict)
         self.asked: list[str] = []
         self.away = 0  # how often connecting fails from now on
 

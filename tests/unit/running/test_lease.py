@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -27,3 +28,19 @@ def test_a_machine_that_is_free_again_can_be_held(tmp_path: Path) -> None:
     with ExitStack() as second:
         lease.hold(second, "bob", 0.0, (tmp_path,))
         assert lease.owner((tmp_path,)) == "bob"
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link", "a directory"])
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    """Every user may write to the directory."""
+    path = tmp_path / lease.NAME
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a link":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(EnvironmentMissing, match="cannot be locked"):
+        lease.owner((tmp_path,))
+    with ExitStack() as stack, pytest.raises(EnvironmentMissing, match="cannot be locked"):
+        lease.hold(stack, "ann", 0.0, (tmp_path,))

@@ -24,9 +24,10 @@ from vtax.model.plan import Origin
 from vtax.model.study import EnvironmentSpec, Study
 from vtax.model.trial import Status
 from vtax.paths import Paths
-from vtax.planning import preparation
+from vtax.planning import preparation, resuming
 from vtax.planning.plan import digest
 from vtax.planning.preparation import Prepared
+from vtax.planning.resuming import note_made
 from vtax.planning.study import parse, with_control
 from vtax.providers.base import Leftover, Site
 from vtax.running import clusters, leftovers
@@ -352,6 +353,24 @@ def test_a_campaign_of_another_user_needs_trust(
     refused(world, UsageError, "belongs to another user, and resuming runs what it says")
     pipeline.resume(world.directory, world.paths, ignore, trust=True)
     assert sum(each.created for each in world.providers.values()) == 1
+
+
+@pytest.mark.parametrize("why", ["elsewhere", "version", "owner"])
+def test_a_campaign_of_strangers_logs_in_nowhere(world: World, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before any of its machines is connected."""
+    made = new_campaign(world.directory, world.providers, machines={"a": "root@node17"})
+    if why != "elsewhere":
+        note_made(made, world.paths.state)
+    if why == "version":
+        made.save("plan.json", made.plan().model_copy(update={"vtax_version": "0.0.1"}))
+        note_made(made, world.paths.state)
+    if why == "owner":
+        monkeypatch.setattr(resuming, "foreign", lambda directory: (directory,))
+    monkeypatch.setattr(pipeline, "connected", None)
+    words = {"elsewhere": "was not made here, and uses machines", "version": "planned by", "owner": "another user"}
+    refused(world, UsageError, words[why])
+    with pytest.raises(TypeError):  # trusted, it is connected
+        pipeline.resume(world.directory, world.paths, ignore, trust=True)
 
 
 def test_resuming_needs_the_same_cpus(world: World, halfway: Campaign) -> None:

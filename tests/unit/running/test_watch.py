@@ -8,6 +8,7 @@ import io
 import json
 import os
 import socket
+import struct
 import threading
 import time
 import urllib.parse
@@ -278,6 +279,26 @@ def test_idle_connections_are_ended_and_limited(served: Served, monkeypatch: pyt
     assert served.get("/")[0] == 403  # it serves again
     for one in idle:
         one.close()
+
+
+def test_a_connection_that_is_never_silent_is_ended(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A byte now and then, and a browser that goes away before it is answered, which is no error."""
+    monkeypatch.setattr("vtax.publishing.server.REQUEST_S", 0.5)
+    with socket.create_connection(("127.0.0.1", served.server.server_address[1])) as slow:
+        slow.settimeout(5)
+        began = time.monotonic()
+        with pytest.raises(ConnectionError):
+            while time.monotonic() - began < 5:
+                slow.sendall(b"X")
+                time.sleep(0.05)
+    with socket.create_connection(("127.0.0.1", served.server.server_address[1])) as gone:
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.sendall(f"GET / HTTP/1.1\r\nHost: {served.server.host}\r\n\r\n".encode())
+    time.sleep(0.2)
+    assert served.get("/")[0] == 403
+    assert capfd.readouterr().err == ""
 
 
 def test_with_the_token_the_report_is_rendered_and_served(served: Served, campaign: Campaign) -> None:

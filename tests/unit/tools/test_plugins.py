@@ -89,6 +89,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         points = []
         for number, text in enumerate(texts):
             (tmp_path / f"plugin_{number}.py").write_text(text)
+            sys.modules.pop(f"plugin_{number}", None)  # of an earlier call
             points.append(EntryPoint(names[number], f"plugin_{number}:Mine", group))
         importlib.invalidate_caches()
 
@@ -208,7 +209,15 @@ def test_a_plug_in_does_not_take_the_place_of_a_built_in_one(install: Install, t
     install(tools.GROUP, BENCHMARK.format(name="hpl"))
     assert type(tools.benchmarks()["hpl"]).__module__ == "vtax.tools.hpcc.hpl"
     install(providers.GROUP, PROVIDER, names=("host",))
+    assert providers.broken_plugins() == ()  # it could have been taken
     assert type(providers.provider("host", tmp_path)).__module__ == "vtax.providers.host.provider"
+
+
+def test_a_plug_in_does_not_take_the_place_of_a_built_in_reader(install: Install) -> None:
+    before = tools.log_formats()["ping"]
+    install(tools.GROUP, READER.format(json=False).replace('LogFormat("toy"', 'LogFormat("ping"'))
+    assert tools.broken_plugins() == ()
+    assert tools.log_formats()["ping"] is before
 
 
 def test_a_provider_that_is_not_there(install: Install, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vtax import files
+from vtax import files, tars
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.image.workload.configuration import MACHINES, Configuration, foreign, parse, refuse_foreign
 from vtax.model.study import WorkloadSpec
@@ -22,6 +22,8 @@ from vtax.wording import listed, printable
 SMALL_BYTES = 4 * 2**20  # of one manifest or configuration
 KEPT_BYTES = 64 * 2**20  # of all of them in an archive
 MEMBERS = 10_000  # of an archive
+RATIO = 100  # of unpacked to packed bytes
+FREE_BYTES = 2**30  # that may be unpacked whatever the ratio
 CONTACT_S = 120.0
 DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 REF_NAME = "org.opencontainers.image.ref.name"
@@ -109,19 +111,39 @@ def _small_files(path: Path) -> dict[str, bytes]:
         raise ValueError("it is a directory, not an archive")
     found: dict[str, bytes] = {}
     left = KEPT_BYTES
-    with files.given(path) as content, tarfile.open(fileobj=content, mode="r:*") as archive:
-        for number, member in enumerate(archive):
-            if number >= MEMBERS:
-                raise ValueError(f"it has more than {MEMBERS} files")
-            stream = archive.extractfile(member) if member.isfile() and member.size <= SMALL_BYTES else None
-            if stream is None or stream.read(1) not in (b"{", b"["):
-                continue
-            stream.seek(0)
-            found[member.name.removeprefix("./")] = stream.read()
-            left -= member.size
-            if left < 0:
-                raise ValueError("its manifests are larger than any image's")
+    with files.given(path) as stream:
+        packed = tars.unpacking(stream)
+        count = _limit(path.stat().st_size) if packed else _no_limit
+        with tars.archive(packed or stream, count) as archive:
+            for number, member in enumerate(archive):
+                if number >= MEMBERS:
+                    raise ValueError(f"it has more than {MEMBERS} files")
+                inside = archive.extractfile(member) if member.isfile() and member.size <= SMALL_BYTES else None
+                content = b"" if inside is None else inside.read()
+                if not content.startswith((b"{", b"[")):
+                    continue
+                found[member.name.removeprefix("./")] = content
+                left -= member.size
+                if left < 0:
+                    raise ValueError("its manifests are larger than any image's")
     return found
+
+
+def _no_limit(_more: int) -> None:
+    """Of an archive that is not compressed: what is passed over costs nothing."""
+
+
+def _limit(packed_bytes: int) -> tars.Count:
+    """What raises ValueError when so large an archive was made to be unpacked, and not to be an image."""
+    left = FREE_BYTES + RATIO * packed_bytes
+
+    def count(more: int) -> None:
+        nonlocal left
+        left -= more
+        if left < 0:
+            raise ValueError(f"it is more than {RATIO} times as large when unpacked")
+
+    return count
 
 
 def _member(files: Mapping[str, bytes]) -> Read:
