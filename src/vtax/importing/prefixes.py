@@ -19,6 +19,7 @@ from vtax.tools.reading import Line
 
 HEAD_LINES = 2000  # in which the scheme of a file is looked for
 SHARE = 0.5  # of the lines that are not empty have the prefix
+NEARLY = 0.9  # of them, where only what was printed over shows a tool
 FEW = 3  # lines that have a prefix which only some lines have
 MOST_SOURCES = 2000
 LONGEST = 32 * 2**20  # characters of a line that was written in parts
@@ -218,7 +219,9 @@ def scheme_of(texts: Sequence[str], tool_in: Recognised) -> Scheme | None:
             hidden.append((_left(filled, Scheme((first,))), Scheme((first,))))
         if first.certain:
             plausible.append(Scheme((first,)))
-    if hidden:  # the one that leaves least, of those that are equal the simplest
+    # The one that leaves least, of those that are equal the simplest; a few lines may be without it
+    hidden = [one for one in hidden if sum(one[1].split(text) is not None for text in filled) >= NEARLY * len(filled)]
+    if hidden:
         return min(hidden, key=lambda one: (one[0], len(one[1].levels)))[1]
     return plausible[0] if plausible else None
 

@@ -36,6 +36,7 @@ TOOL = Tool(
     logs=(
         LogFormat("hpcc", read, logs.starts, first="T#H", ends=logs.ends, holds=("hpl", "stream, untitled", "gups")),
         LogFormat("hpl", read_hpl, logs.starts_hpl, first="H"),
+        LogFormat("hpl, NVIDIA", read_hpl, logs.starts_nvidia, first="H", ends=logs.ends_hpl, holds=("hpl",)),
     ),
     packages=("hpcc",),
     programs=("hpcc", "xhpl"),

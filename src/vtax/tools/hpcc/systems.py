@@ -18,7 +18,7 @@ from vtax.tools.reading import Line, Reading, Section, Value, first, near_miss, 
 
 # Builds of Intel and NVIDIA print more decimals, blanks at the end, and the rate of one GPU in brackets
 ROW = re.compile(
-    r"^W[RC]\w{1,20} +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\S{1,20}) +(\S{1,20})(?: +\( *\S{1,20}\))? *$"
+    r"^(W[RC]\w{1,20}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\S{1,20}) +(\S{1,20})(?: +\( *\S{1,20}\))? *$"
 )
 TIME = re.compile(r"\d{1,12}\.\d{2,9}", re.ASCII)
 GFLOPS = re.compile(r"\d\.\d{3,9}e[+-]\d\d", re.ASCII)
@@ -48,6 +48,7 @@ class System(NamedTuple):
     failed: bool = False
     wrong: int = 0
     problem: str = ""
+    variant: str = ""  # how it was solved, as HPL writes it: WR11C2R4
 
     @property
     def labels(self) -> dict[str, str]:
@@ -66,15 +67,16 @@ def systems(lines: Iterable[Line]) -> list[System]:
 
 
 def _solved(line: Line, row: re.Match[str]) -> System:
-    n, nb, p, q = map(int, row.group(1, 2, 3, 4))
-    one = System(line.number, (n, nb, p, q), 0.0, 0.0, wrong=line.number)
-    if not TIME.fullmatch(row[5]) or not GFLOPS.fullmatch(row[6]) or float(row[6]) == 0:
-        return one._replace(problem=f"{row[5]} s and {row[6]} Gflop/s are not a time and a rate above zero")
-    printed_s, flop_rate = float(row[5]), float(row[6]) * 1e9
+    n, nb, p, q = map(int, row.group(2, 3, 4, 5))
+    time, rate = row.group(6, 7)
+    one = System(line.number, (n, nb, p, q), 0.0, 0.0, wrong=line.number, variant=row[1])
+    if not TIME.fullmatch(time) or not GFLOPS.fullmatch(rate) or float(rate) == 0:
+        return one._replace(problem=f"{time} s and {rate} Gflop/s are not a time and a rate above zero")
+    printed_s, flop_rate = float(time), float(rate) * 1e9
     time_s = operations(n) / flop_rate
     # Both are rounded, to 0.01 s and to four digits at least; rates of three digits are less precise
-    digits = len(row[6].partition("e")[0].partition(".")[2])
-    off = 0.51 * 10.0 ** -len(row[5].partition(".")[2]) + (6e-4 if digits <= 4 else 0.6 * 10.0**-digits) * time_s
+    digits = len(rate.partition("e")[0].partition(".")[2])
+    off = 0.51 * 10.0 ** -len(time.partition(".")[2]) + (6e-4 if digits <= 4 else 0.6 * 10.0**-digits) * time_s
     fits = abs(time_s - printed_s) <= off
     problem = "" if fits else f"{printed_s} s do not fit its rate, which means {time_s:.2f} s"
     return one._replace(flop_rate=flop_rate, time_s=time_s, problem=problem)
@@ -165,15 +167,17 @@ def read_hpl(section: Section) -> Reading:
 
 
 def _take(reading: Reading, found: Sequence[System]) -> None:
-    """The values of every system that appears once and was solved rightly."""
-    sizes = [one.size for one in found]
+    """The values of every system that appears once and was solved rightly. Of a size that was solved in several ways,
+    each is a system, with the way as its label."""
+    sizes, ways = [one.size for one in found], [(one.size, one.variant) for one in found]
     for one in found:
-        words = " ".join(f"{name}={value}" for name, value in one.labels.items())
-        if sizes.count(one.size) > 1:
+        labels = {**one.labels, **({"variant": one.variant} if sizes.count(one.size) > 1 else {})}
+        words = " ".join(f"{name}={value}" for name, value in labels.items())
+        if ways.count((one.size, one.variant)) > 1:
             reading.refuse(one.line, words, "this size appears twice in one run", 3)
         elif one.problem:
             reading.refuse(one.wrong, words, one.problem, 3)
         else:
             for metric, value in ((HPL, one.flop_rate), (HPL_TIME, one.time_s)):
-                reading.values.append(Value(metric, value, one.line, one.labels))
-            reading.values.append(Value(RESIDUAL, one.residual, one.checked, one.labels))
+                reading.values.append(Value(metric, value, one.line, labels))
+            reading.values.append(Value(RESIDUAL, one.residual, one.checked, labels))

@@ -39,8 +39,9 @@ TIMES = re.compile(
     r"^(?:rtt|round-trip) min/avg/max(/mdev|/stddev|/std-dev)? = "
     r"(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})/(\d{1,9}\.\d{3})(?:/(\d{1,9}\.\d{3}|nan))? ms(?:, (?:pipe|ipg).{0,60})?$"
 )
-COUNTS_LOCAL = re.compile(
-    r"^\D{0,40}(\d{1,12})[^\d%+]{2,60}(\d{1,12})[^\d%+]{2,60}?()(\d{1,3}(?:\.\d{1,10})?) ?%"
+COUNTS_LOCAL = re.compile(  # English words are no translation: such a line is damaged
+    r"^(?!.{0,60}(?:transmitted|received))"
+    r"\D{0,40}(\d{1,12})[^\d%+]{2,60}(\d{1,12})[^\d%+]{2,60}?()(\d{1,3}(?:\.\d{1,10})?) ?%"
     r"[^\d%]{1,60}(?:\d{1,12} ?ms)?$"
 )
 TIMES_LOCAL = re.compile(

@@ -60,7 +60,10 @@ def starts(line: str) -> bool:
     if line.startswith('"'):
         return line == TABLE or ROW.match(line) is not None
     found = QUIET.match(line) if "requests per second" in line and RATE.match(line) is None else None
-    return found is not None and (" " in found[1] or BUILT_IN.fullmatch(found[1].upper()) is not None)
+    name = found[1] if found else ""
+    if not name.strip() or name.strip() == "throughput summary" or name.startswith(" "):  # of the text, indented
+        return False
+    return " " in name or BUILT_IN.fullmatch(name.upper()) is not None
 
 
 def read(section: Section) -> Reading:
