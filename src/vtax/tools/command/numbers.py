@@ -191,7 +191,7 @@ def _neighbours(data: bytes, match: Match) -> str:
 
 
 def _never(pattern: str, text: str) -> NoNumber:
-    """That a pattern does not match, with the line that has most of its words."""
+    """That a pattern does not match, with the line that has most of its words, or the last one."""
     words = set(WORDS.findall(SYNTAX.sub(" ", pattern)))
     lines = lines_of(text)
     why = f"{pattern} matches nothing"
@@ -202,7 +202,8 @@ def _never(pattern: str, text: str) -> NoNumber:
         (best, count), *_ = shared.most_common(1)
         if 2 * count > len(words):
             return NoNumber(best.number, f"{why}; most like it is line {best.number}: {best.text[:LONGEST_SHOWN]!r}")
-    return NoNumber(0, why)
+    last = next((line for line in reversed(lines) if line.text.strip()), None)
+    return NoNumber(0, f"{why}; the last line is {last.text[:LONGEST_SHOWN]!r}" if last else f"{why}: it is blank")
 
 
 # --- JSON and CSV --------------------------------------------------------------------------------------------------

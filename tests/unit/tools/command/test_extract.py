@@ -78,7 +78,9 @@ def test_a_pattern_that_matches_nothing_shows_the_line_that_is_most_like_it() ->
 
 
 def test_a_pattern_that_matches_nothing_and_is_like_nothing() -> None:
-    assert refusal("hello\n", **TPS) == Refusal(0, "tps", "tps = ([0-9.]+)  matches nothing")
+    said = "tps = ([0-9.]+)  matches nothing; the last line is 'hello'"
+    assert refusal("one\nhello\n\n", **TPS) == Refusal(0, "tps", said)
+    assert refusal("\n", **TPS).reason.endswith("matches nothing: it is blank")
     assert refusal("", **TPS).reason.endswith("there is no output")
 
 
