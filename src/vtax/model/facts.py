@@ -49,7 +49,7 @@ NUMBERS = (
     *("between_machines_mtu", "swap_total_bytes", "swappiness"),
 )
 FLAGS = ("emulated", "is_virtual", "user_namespaces", "vm_initrd", "vm_pinned", "vm_vhost")
-LISTS_OF_TEXTS = ("cgroup_controllers", "cpu_flags", "virtualization", "virtualization_extensions")
+LISTS_OF_TEXTS = ("cgroup_controllers", "cpu_flags", "virtualization_extensions")
 LISTS_OF_NUMBERS = ("cpus_usable", "vm_cpu_places", "vm_emulator_cpus", "vm_numa_nodes")
 LISTS_OF_TABLES = ("interfaces", "last_caches")
 TABLES_OF_TEXTS = ("binary_sha256", "mitigations", "slurm_job", "versions")
@@ -66,6 +66,7 @@ KINDS: Mapping[str, TypeAdapter[Any]] = {
         (TABLES_OF_TEXTS, TypeAdapter(Mapping[str, str], config=STRICT)),
         (("running",), TypeAdapter(Mapping[str, int], config=STRICT)),
         (("cpus",), TypeAdapter(int | Sequence[Mapping[str, Any]], config=STRICT)),  # of a node, how many
+        (("virtualization",), TypeAdapter(str | Sequence[str], config=STRICT)),  # one word, in earlier versions
         (("uplink",), TypeAdapter(Uplink)),
         (("slurm",), TypeAdapter(Mapping[str, str | Number | bool | None], config=STRICT)),
     )
