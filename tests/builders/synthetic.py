@@ -260,7 +260,7 @@ def measured(
 FACTS: Mapping[str, Mapping[str, object]] = {
     "host": {"scratch_filesystem": "ext4", "shared_filesystem": "ext4", "kernel": "6.12.9"},
     "container": {"scratch_filesystem": "overlay", "shared_filesystem": "ext4", "kernel": "6.12.9"},
-    "vm": {"scratch_filesystem": "ext4", "shared_filesystem": "nfs4", "kernel": "6.12.12", "virtualization": "kvm"},
+    "vm": {"scratch_filesystem": "ext4", "shared_filesystem": "nfs4", "kernel": "6.12.12", "virtualization": ["kvm"]},
 }
 COMMON_FACTS = {
     "cpus": 2,
