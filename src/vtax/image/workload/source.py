@@ -100,7 +100,7 @@ def _why(error: Exception) -> str:
         return f"there is no {Path(error.filename).name} in it"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    if isinstance(error, tarfile.ReadError) and "\n" in str(error):  # a line for each kind of compression
+    if isinstance(error, tarfile.ReadError) and str(error) in ("invalid header", "bad checksum"):
         return "it is not an archive by tar, packed by gzip, bzip2, xz or nothing"
     return f"there is no {error}" if isinstance(error, KeyError) else str(error)
 

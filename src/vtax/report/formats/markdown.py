@@ -13,6 +13,8 @@ from vtax.wording import printable
 
 SPECIAL = re.compile(r"([\\`*_\[\]|~#<>$])")
 LINE_END = re.compile(r"[\r\n\x0b\x0c\x85\u2028\u2029]+")
+# A command of vtax's. Backticks may also be in names that others gave, and what is between two of these is no code.
+CODE = re.compile(r"[\w ./=,:;+'\"{}()-]{1,500}")
 FENCE = re.compile(r"`{3,}")
 
 
@@ -197,9 +199,9 @@ def escape(text: str) -> str:
 def with_code(text: str) -> str:
     """The same, in which what is between backticks is code."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:
+    if len(parts) % 2 == 0 or not all(CODE.fullmatch(part) for part in parts[1::2]):
         return escape(text)
-    return "".join(f"`{_line(part)}`" if place % 2 and part else escape(part) for place, part in enumerate(parts))
+    return "".join(f"`{part}`" if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
 def fenced(text: str) -> str:
