@@ -44,10 +44,10 @@ def left(places: Paths, campaign: Path) -> list[str]:
 def running(word: str) -> list[int]:
     """Processes whose command line has `word`."""
     found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    for place in Path("/proc").glob("[0-9]*"):
         try:
-            if word.encode() in place.read_bytes().replace(b"\0", b" "):
-                found.append(int(place.parent.name))
+            if word.encode() in (place / "cmdline").read_bytes().replace(b"\0", b" "):
+                found.append(int(place.name))
         except OSError:
             continue
     return found

@@ -92,9 +92,9 @@ def namespaces() -> dict[str, int]:
 def in_use() -> set[int]:
     """The inodes of the network namespaces in which any process runs."""
     found = set()
-    for place in Path("/proc").glob("[0-9]*/ns/net"):
+    for place in Path("/proc").glob("[0-9]*"):
         try:
-            found.add(place.stat().st_ino)
+            found.add((place / "ns/net").stat().st_ino)
         except OSError:
             continue
     return found

@@ -267,9 +267,9 @@ def running(root: Path, runners: Mapping[str, str]) -> dict[str, int]:
     """How many containers and virtual machines run on this machine, as far as this process may see them."""
     runners = {**OTHER_RUNNERS, **runners}
     counts = dict.fromkeys(runners.values(), 0)
-    for place in (root / "proc").glob("[0-9]*/cmdline"):
+    for place in (root / "proc").glob("[0-9]*"):
         try:
-            program = place.read_bytes().partition(b"\0")[0].decode(errors="replace").rpartition("/")[2]
+            program = (place / "cmdline").read_bytes().partition(b"\0")[0].decode(errors="replace").rpartition("/")[2]
         except OSError:
             continue  # gone meanwhile
         if program in runners:

@@ -162,10 +162,11 @@ def _unmount(place: Path) -> None:
 def working_on(place: Path) -> list[int]:
     """This user's processes that a build in `place` has started."""
     mark, found = f"{MARK}={place.name}".encode(), []
-    for entry in Path("/proc").glob("[0-9]*/environ"):
+    for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is another user's
-            if entry.stat().st_uid == os.geteuid() and mark in entry.read_bytes().split(b"\0"):
-                found.append(int(entry.parent.name))
+            given = entry / "environ"
+            if given.stat().st_uid == os.geteuid() and mark in given.read_bytes().split(b"\0"):
+                found.append(int(entry.name))
     return found
 
 

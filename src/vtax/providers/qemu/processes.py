@@ -84,13 +84,14 @@ def processes() -> list[Process]:
     Not those with another root directory: they belong to a vtax in a container, whose files cannot be seen from here.
     """
     found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if not (entry.parent / "root").samefile("/"):
+            if not (entry / "root").samefile("/"):
                 continue
-            owner = owner_of(entry.read_bytes().decode(errors="replace").split("\0"))
-            if owner is not None and user.is_ours(owner[0], entry.stat().st_uid):
-                found.append(Process(int(entry.parent.name), *owner))
+            words = entry / "cmdline"
+            owner = owner_of(words.read_bytes().decode(errors="replace").split("\0"))
+            if owner is not None and user.is_ours(owner[0], words.stat().st_uid):
+                found.append(Process(int(entry.name), *owner))
         except OSError:
             continue  # gone meanwhile, or not this user's to look at
     return found

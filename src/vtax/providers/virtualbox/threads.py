@@ -13,14 +13,14 @@ VIRTUAL_CPU = re.compile(r"^EMT(?:-([0-9]+))?$")
 
 def machine(name: str) -> tuple[int, tuple[int, ...]]:
     """Process and virtual CPUs' threads, in order. Raises ProvisionError when there is no such process."""
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = entry.read_bytes().decode(errors="replace").split("\0")
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue  # gone meanwhile
         if runs(words, name):
-            tasks = [(int(task.name), _name(task)) for task in (entry.parent / "task").iterdir()]
-            return int(entry.parent.name), virtual_cpus(tasks)
+            tasks = [(int(task.name), _name(task)) for task in (entry / "task").iterdir()]
+            return int(entry.name), virtual_cpus(tasks)
     raise ProvisionError(f"no process of this machine runs {name}", remedy="has it ended? see its console log")
 
 
