@@ -11,6 +11,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -276,11 +277,16 @@ def _execute(
     agents: Agents | None = None,
 ) -> None:
     from vtax.evaluation.interim import InterimAnalysis
+    from vtax.running import lease
     from vtax.running.campaign import execute
 
     interim = InterimAnalysis(campaign, listener, ignoring, paths.cache)
-    budget_s = campaign.plan().study.budget_s if budget_s is None else budget_s
-    execute(campaign, providers, image, paths.runtime, listener, interim, budget_s, agents)
+    study = campaign.plan().study
+    budget_s = study.budget_s if budget_s is None else budget_s
+    with ExitStack() as stack:
+        if not reached(study):  # where machines are reached, each is locked by its agent, and this may be one of them
+            lease.share(stack)
+        execute(campaign, providers, image, paths.runtime, listener, interim, budget_s, agents)
 
 
 def analyse(

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from vtax.errors import EnvironmentMissing
 from vtax.paths import Paths
-from vtax.running import leftovers
+from vtax.running import lease, leftovers
 from vtax.store import Campaign
 
 from .conftest import CPU, PING, Vtax, finish, labels_of, study
@@ -231,6 +233,23 @@ def test_two_processes_do_not_run_one_campaign(vtax: Vtax, places: Paths, tmp_pa
     assert code == 2
     assert "another process" in err
     assert finish(first)[0] == 0
+
+
+@pytest.mark.alone  # it keeps every other campaign out
+def test_the_machine_of_a_campaign_from_elsewhere_is_left_alone(vtax: Vtax, tmp_path: Path) -> None:
+    """Then it runs, and what comes from elsewhere meanwhile is refused."""
+    path, campaign = write(tmp_path, study(["host"], CPU.format(seconds=4))), tmp_path / "c"
+    with ExitStack() as other:
+        lease.hold(other, "ann@there, /campaigns/x, process 1", 0.0)
+        code, _, err = finish(vtax("run", str(path), "-o", str(campaign)))
+        assert code == 3
+        assert "this machine is being used by another campaign: ann@there, /campaigns/x, process 1" in err
+    process = vtax("run", "--resume", str(campaign))
+    wait_for(process, campaign, "trials/*/.*.tmp")
+    with ExitStack() as other, pytest.raises(EnvironmentMissing, match="one that was started on the machine itself"):
+        lease.hold(other, "ann@there", 0.0)
+    code, _, err = finish(process)
+    assert code == 0, err
 
 
 def test_a_cluster_for_a_person(vtax: Vtax, places: Paths) -> None:

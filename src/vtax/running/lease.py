@@ -1,7 +1,8 @@
 """One campaign at a time on a machine, whoever's it is: a lock that its owner's process holds, and that ends with it.
 
-The kernel releases the lock of a process that is gone, however it ended. An agent that is cut off ends within its
-lease, so a dead owner loses the machine.
+Campaigns that are started on the machine itself share the lock: they keep others out, not each other. The kernel
+releases the lock of a process that is gone, however it ended. An agent that is cut off ends within its lease, so a dead
+owner loses the machine.
 """
 
 from __future__ import annotations
@@ -19,34 +20,51 @@ from vtax.errors import EnvironmentMissing
 PLACES = (Path("/run/lock"), Path("/tmp"))  # that every user may write to
 NAME = "vtax-machine.lock"
 POLL_S = 0.5
+GLANCE_S = 2.0  # longer than `owner` holds it
+HERE = "one that was started on the machine itself"
 OWNER_BYTES = 400
 
 
 def hold(stack: ExitStack, owner: str, wait_s: float, places: tuple[Path, ...] = PLACES) -> None:
     """Hold the machine for `owner` until `stack` ends. Raises EnvironmentMissing, with the present owner."""
+    descriptor = _locked(stack, fcntl.LOCK_EX, wait_s, "it is being used by another campaign", places)
+    _name(descriptor, owner)
+
+
+def share(stack: ExitStack, places: tuple[Path, ...] = PLACES) -> None:
+    """Hold the machine for a campaign that is started on it, until `stack` ends. Raises EnvironmentMissing, with the
+    owner of one that was started on another machine."""
+    descriptor = _locked(stack, fcntl.LOCK_SH, GLANCE_S, "this machine is being used by another campaign", places)
+    _name(descriptor, HERE)  # of several, all write the same
+
+
+def _locked(stack: ExitStack, how: int, wait_s: float, used: str, places: tuple[Path, ...]) -> int:
     descriptor = _opened(places)
     stack.callback(os.close, descriptor)
     deadline = time.monotonic() + wait_s
     while True:
         with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+            return descriptor
         if time.monotonic() > deadline:
             raise EnvironmentMissing(
-                f"it is being used by another campaign: {_said(descriptor)}",
+                f"{used}: {_said(descriptor)}",
                 remedy="wait until that ends, or stop it; two campaigns on one machine would disturb each other",
             )
         time.sleep(POLL_S)
+
+
+def _name(descriptor: int, owner: str) -> None:
     with suppress(OSError):  # another user made the file: the lock holds, the owner stays unnamed
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, owner.encode()[:OWNER_BYTES], 0)
 
 
 def owner(places: tuple[Path, ...] = PLACES) -> str:
-    """Who holds the machine now; "" when nobody does."""
+    """Who holds the machine now; "" when nobody does. It is locked for a moment, to see that."""
     descriptor = _opened(places)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return _said(descriptor)
     finally:
