@@ -16,6 +16,7 @@ from vtax.errors import EnvironmentMissing
 from vtax.paths import Paths
 from vtax.running import lease, leftovers
 from vtax.store import Campaign
+from vtax.transport import process
 
 from .conftest import CPU, PING, Vtax, finish, labels_of, study
 
@@ -132,6 +133,22 @@ def test_processes_that_measure_the_clock_end_with_vtax() -> None:
     while Path(f"/proc/{int(done.stdout)}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_groups_of_a_session_end_with_it_at_once(tmp_path: Path) -> None:
+    """`timeout` makes a group of its own, and what enters the host waits for its command without passing signals on."""
+    words = "['timeout', '60', 'sleep', '59']"
+    waits = f"import signal, subprocess; signal.signal(15, lambda *_: None); subprocess.run({words})"
+    out = tmp_path / "out"
+    started = process.start([sys.executable, "-c", waits], stdout=out, stderr=tmp_path / "err")
+    deadline = time.monotonic() + 20
+    while not (own := [pid for pid in running("sleep 59") if os.getsid(pid) == started.process.pid]):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    began = time.monotonic()
+    started.stop()
+    assert time.monotonic() - began < process.TERM_GRACE_S / 2
+    assert not set(own) & set(running("sleep 59"))
 
 
 def test_a_node_that_dies_during_a_trial(vtax: Vtax, places: Paths, tmp_path: Path) -> None:

@@ -213,12 +213,37 @@ def end(process: Popen) -> None:
     for number, grace_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, 10.0)):
         if process.poll() is not None and number == signal.SIGTERM:
             break
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
+        _signal(process.pid, number)
         if wait(process, grace_s):
             break
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)  # whatever else is in its session
+
+
+def _signal(leader: int, number: int) -> None:
+    """Send a signal to a session: to the leader's group, and to the groups that its programs made, as `timeout` does.
+    The leader may be waiting for them without passing signals on."""
+    everywhere = (place.name for place in Path("/proc").iterdir())
+    others = [pid for pid in map(int, filter(str.isdecimal, everywhere)) if _group(pid, leader)]
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+    for pid in others:
+        with contextlib.suppress(OSError):
+            held = os.pidfd_open(pid)
+            try:
+                if _group(pid, leader):  # still the same process, or one that belongs here too
+                    signal.pidfd_send_signal(held, number)
+            finally:
+                os.close(held)
+
+
+def _group(pid: int, leader: int) -> int:
+    """The group of a process of the leader's session; 0 for the leader's own group, and for other sessions."""
+    try:
+        group = os.getpgid(pid)
+        return group if group != leader and os.getsid(pid) == leader else 0
+    except ProcessLookupError:
+        return 0
 
 
 @dataclass

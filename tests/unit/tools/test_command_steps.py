@@ -196,6 +196,7 @@ def found(given: Mapping[str, Any], scopes: tuple[Scope, ...] = (Scope.NODE,), l
             "ready.command[0]: there",
         ),
         ({"command": ["a"], "values": {"cpus": 3}}, "values.cpus: {cpus} has a meaning already"),
+        ({"command": ["a", "{x}"], "values": {"x": 1, "y": 2}}, "values.y: no command uses {y}"),
         ({"command": ["a"], "words": {"cpus": "3"}}, "words: the plan fills it in"),
         ({"command": ["a"], "image": True}, "image: the study has no image of its own"),
         ({"run": {"command": ["a"], "on": "master"}}, 'run.on: "master" is not a node in scope node'),

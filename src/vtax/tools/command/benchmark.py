@@ -17,7 +17,7 @@ from vtax.model.study import BenchmarkSpec
 from vtax.model.trial import StepRecord, TrialRecord
 from vtax.tools.benchmark import Around, Tried, source_of
 from vtax.tools.command import templates
-from vtax.tools.command.checks import mistakes
+from vtax.tools.command.checks import mistakes, unused
 from vtax.tools.command.metric_table import declared
 from vtax.tools.command.params import Argv, CommandParams, CommandTable
 from vtax.tools.command.steps import ENTERED, SUPERVISED, USAGE, Steps
@@ -49,6 +49,7 @@ class Command:
         if spec.label == spec.name:
             yield Mistake("label", "is missing", "the name of this entry in reports and gates")
         yield from mistakes(params, spec, workload=workload)
+        yield from unused(params)
 
     def placed(self, params: CommandParams, around: Around) -> CommandParams:
         """With what depends on the study as a whole: whether there is an image, the port, words that are the same on

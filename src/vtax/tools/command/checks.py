@@ -69,6 +69,13 @@ def _words(params: CommandParams) -> Iterator[Mistake]:
             yield Mistake(path, "{seconds} needs `seconds` in `run`" if missing else str(error))
 
 
+def unused(params: CommandParams) -> Iterator[Mistake]:
+    """Words of the study's own that change nothing: entries of a `matrix` would be alike."""
+    for name in params.values:
+        if not any(f"{{{name}}}" in text for _, text in _texts(params)):
+            yield Mistake(f"values.{name}", f"no command uses {{{name}}}", "use it, or leave it out (of `matrix` too)")
+
+
 def _texts(params: CommandParams) -> Iterator[tuple[str, str]]:
     """Every text with words in braces, and where it is."""
 
