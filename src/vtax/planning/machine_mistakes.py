@@ -36,9 +36,6 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
     names = [f"{machine}-{environment}" for machine in machines for environment in environments]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield Mistake("machines", f'two pairs of machine and environment would be called "{name}"', "rename one")
-    if place != TOGETHER and any(isinstance(one, dict) and "slurm" in one for one in table.values()):
-        what = "clusters with nodes on several machines are not run on nodes of Slurm"
-        yield Mistake("nodes.place", what, 'set place = "together": every node then has whole clusters')
     if isinstance(place, dict):
         yield from _table_mistakes(place, machines, nodes)
     elif place == SPREAD and len(machines) < len(nodes):
