@@ -176,10 +176,10 @@ class SpreadProvider(Provider):
             try:
                 agent.ask("hello")
             except MachineLost as error:
-                return error.message
+                return agent.machine.ended() or error.message
             return ""
 
-        return "; ".join(filter(None, each(one, self.agents.values())))
+        return "; ".join(dict.fromkeys(filter(None, each(one, self.agents.values()))))
 
     def _created(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         for name in shape.machines:  # one after the other: Ctrl-C ends the wait for a machine

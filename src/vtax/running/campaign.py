@@ -75,6 +75,7 @@ def execute(
             _finish(campaign, readings)
             return
         fleet.hold()  # the cells are run from here, one after the other
+        pending = {name: [one for one in left if not campaign.has(one.id)] for name, left in pending.items()}
     with sites(campaign.directory, str(campaign.about()["id"]), plan, runtime, image) as places:
         due = {cell.environment for cell in plan.cells if pending[cell.id]}
         shape = shape_in(plan, plan.cells[0]) if agents else plan.shape

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vtax.errors import CommandError, EnvironmentMissing, PauseError, ProvisionError, StoreError
+from vtax.errors import AllocationEnded, CommandError, EnvironmentMissing, PauseError, ProvisionError, StoreError
 from vtax.events import CellFinished, CellStarted, ClusterReady, Listener, Notice, TrialFinished, TrialStarted
 from vtax.facts.host import host_facts
 from vtax.facts.machine import machine_counters, machine_delta
@@ -79,10 +79,12 @@ class CellRun:
 
     def bring_up(self) -> None:
         """Create, verify and settle a cluster. A failure is recorded, and then this cell has none any more; raises
-        StoreError alone."""
+        StoreError, and AllocationEnded where no other cell could have a cluster either."""
         began, before, counted = self.running.wall(), time.monotonic(), self._counters()
         try:
             self.ready = self._provision()
+        except AllocationEnded:
+            raise
         except FAILURES as error:
             self._save(self._new_record(began, time.monotonic() - before, None, str(error)))
             if isinstance(error, StoreError):

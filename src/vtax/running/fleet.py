@@ -73,6 +73,8 @@ class Fleet:
         self.at_once([member.hold for member in members])
         for member in members:
             member.agent.rejoin = member.rejoin
+        if any(member.agent.machine.lent for member in members):
+            drop_begun(self.plan.cells, Receiver(self, ""), "")
 
     def run(self, pending: Pending, looks: Looks, interim: InterimAnalysis | None) -> None:
         """Run what is pending of clusters that are each on one machine. Between looks the machines are on their own."""
@@ -82,7 +84,8 @@ class Fleet:
         }
         self.at_once([member.join for member in members.values()])
         for member in members.values():
-            member.drop_begun()
+            if member.agent.machine.lent:
+                drop_begun(member.cells, member.receiver, f" on {member.agent.name}")
         for rounds in self._stretches(looks):
             waiting = any(pending[cell.id] for cell in self.plan.cells if cell.round in rounds)
             if looks.ended_before(rounds[0], waiting):
@@ -205,25 +208,15 @@ class Member:
         left = {cell.id: [one.id for one in pending[cell.id] if not self.fleet.campaign.has(one.id)] for cell in cells}
         return {name: trials for name, trials in left.items() if trials}
 
-    def drop_begun(self) -> None:
-        """Record what is left of rounds that an earlier allocation began as not run: a round is of one."""
-        if not self.agent.machine.lent:
-            return
-        for number, group in groupby(self.cells, key=lambda cell: cell.round):
-            trials = [(cell, trial) for cell in group for trial in cell.trials]
-            left = [(cell, trial) for cell, trial in trials if not self.fleet.campaign.has(trial.id)]
-            if 0 < len(left) < len(trials):
-                why = f"round {number} on {self.agent.name} is dropped: the allocation that began it has ended"
-                self.fleet.listener(Notice(why))
-                for cell, trial in left:
-                    self.receiver.not_run(cell, trial, why)
-
     def _refuse_ended(self, error: MachineLost) -> None:
         """Raise AllocationEnded for a machine that is no longer this user's."""
         if why := self.agent.machine.ended():
             self.fleet.listener(Notice(f"{error.message}; {self.receiver.lose(why)}"))
-            again = f"vtax run --resume {self.fleet.campaign.directory}"
-            raise AllocationEnded(why, remedy=f"`{again}` goes on in the next allocation, with the next round")
+            raise self._ended(why)
+
+    def _ended(self, why: str) -> AllocationEnded:
+        again = f"vtax run --resume {self.fleet.campaign.directory}"
+        return AllocationEnded(why, remedy=f"`{again}` goes on in the next allocation, with the next round")
 
     def _lost(self, error: MachineLost) -> None:
         """Record what was lost, and connect again."""
@@ -231,7 +224,9 @@ class Member:
         self._connect_again(self.join)
 
     def rejoin(self) -> None:
-        """Connect again, and hold the machine. Raises MachineGone."""
+        """Connect again, and hold the machine. Raises MachineGone, AllocationEnded."""
+        if why := self.agent.machine.ended():
+            raise self._ended(why)
         self.fleet.listener(Notice(f"machine {self.agent.name} is lost, and every cluster needs it: waiting for it"))
         self._connect_again(self.hold)
         if reason := self.fleet.gone.get(self.agent.name):
@@ -269,3 +264,16 @@ class Member:
             for trial in pending[cell.id]:
                 if not self.fleet.campaign.has(trial.id):
                     self.receiver.not_run(cell, trial, reason)
+
+
+def drop_begun(cells: Sequence[Cell], receiver: Receiver, where: str) -> None:
+    """Record what is left of rounds that an earlier allocation began as not run: a round is of one."""
+    fleet = receiver.fleet
+    for number, group in groupby(cells, key=lambda cell: cell.round):
+        trials = [(cell, trial) for cell in group for trial in cell.trials]
+        left = [(cell, trial) for cell, trial in trials if not fleet.campaign.has(trial.id)]
+        if 0 < len(left) < len(trials):
+            why = f"round {number}{where} is dropped: the allocation that began it has ended"
+            fleet.listener(Notice(why))
+            for cell, trial in left:
+                receiver.not_run(cell, trial, why)
