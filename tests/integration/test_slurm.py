@@ -41,6 +41,34 @@ time_s = {seconds}
 directory = "{directory}"
 slurm = {{ {slurm} }}
 """
+SPREAD = """\
+name = "across"
+seed = 1
+rounds = {rounds}
+baseline = "host"
+interleave = "cell"
+[environments.host]
+provider = "host"
+network = "host"
+[environments.bridged]
+provider = "host"
+network = "bridge"
+[nodes]
+workers = 1
+cpus = 1
+memory = "512 MiB"
+place = "spread"
+[[benchmarks]]
+name = "ping"
+count = 5
+[[benchmarks]]
+name = "sysbench-cpu"
+nodes = ["worker1"]
+time_s = {seconds}
+[machines.cluster]
+directory = "{directory}"
+slurm = {{ {slurm} }}
+"""
 TWO = 'nodes = 2, time = "10 min"'
 WAIT_S = 180.0
 
@@ -65,9 +93,9 @@ class User:
         self.campaign = place / "campaign"
         self.started: subprocess.Popen[bytes] | None = None
 
-    def study(self, asked: str = TWO, rounds: int = 1, seconds: int = 1) -> str:
+    def study(self, asked: str = TWO, rounds: int = 1, seconds: int = 1, text: str = STUDY) -> str:
         path = self.place / "study.toml"
-        path.write_text(STUDY.format(rounds=rounds, seconds=seconds, directory=self.images.parent, slurm=asked))
+        path.write_text(text.format(rounds=rounds, seconds=seconds, directory=self.images.parent, slurm=asked))
         return str(path)
 
     def vtax(self, *words: str, code: int = 0) -> str:
@@ -191,6 +219,30 @@ def test_a_job_that_is_cancelled_ends_the_round_and_the_next_one_goes_on(user: U
     assert len(jobs) == 2
 
 
+def test_a_cluster_has_its_nodes_on_several_nodes_of_slurm_while_the_allocation_lasts(user: User) -> None:
+    """A job that is cancelled in the first round ends it; the next allocation has the second one."""
+    running = user.start("run", user.study(rounds=2, seconds=6, text=SPREAD), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    user.cluster.controller("scancel", user.cluster.jobs()[0].split()[0])
+    assert running.wait(WAIT_S) == 3
+    assert "ended: it was cancelled" in user.log() and f"--resume {user.campaign}" in user.log()
+    assert Status.FAILED in user.statuses().values()
+    user.assert_nothing_is_left()
+    said = user.vtax("run", "--resume", str(user.campaign), code=4)
+    assert "round 1 is dropped" in said
+    found = user.statuses()
+    assert {status for name, status in found.items() if name.startswith("r002")} == {Status.OK}
+    cells = [one for one in Campaign.open(user.campaign).cells() if one.round == 2]
+    assert {cell.environment for cell in cells} == {"host", "bridged"}
+    for cell in cells:
+        named = {name: (facts["slurm"], facts["slurm_job"]) for name, facts in cell.machine_facts.items()}
+        assert {name: (slurm["node"], job["node"]) for name, (slurm, job) in named.items()} == {
+            "cluster1": ("c1", "c1"),
+            "cluster2": ("c2", "c2"),
+        }
+    user.assert_nothing_is_left()
+
+
 def test_the_time_limit_ends_it_likewise(user: User) -> None:
     """The least limit is a minute."""
     running = user.start("run", user.study('time = "1 min"', 4, 30), "-o", str(user.campaign))
@@ -223,9 +275,10 @@ def test_a_node_that_is_drained_works_to_the_end_of_the_job(user: User) -> None:
         user.cluster.controller("scontrol", "update", "nodename=c2", "state=resume")
 
 
+@pytest.mark.parametrize("text", [STUDY, SPREAD], ids=["together", "spread"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_a_vtax_that_ends_gives_the_nodes_back(user: User, number: signal.Signals, code: int) -> None:
-    running = user.start("run", user.study(seconds=30), "-o", str(user.campaign))
+def test_a_vtax_that_ends_gives_the_nodes_back(user: User, number: signal.Signals, code: int, text: str) -> None:
+    running = user.start("run", user.study(seconds=30, text=text), "-o", str(user.campaign))
     user.wait(user.running_trial)
     running.send_signal(number)
     assert running.wait(WAIT_S) == code

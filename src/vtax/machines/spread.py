@@ -69,7 +69,8 @@ class SpreadProvider(Provider):
         def asked(name: str) -> Mapping[str, Any]:
             agent = self.agents[name]
             with suppress(MachineLost), understood(agent):
-                return {**of_their_kinds(dict(agent.ask("facts").content["facts"])), "clock_ahead_s": agent.offset_s}
+                said = of_their_kinds(dict(agent.ask("facts").content["facts"]))
+                return {**said, "clock_ahead_s": agent.offset_s, **agent.machine.facts()}
             return {}
 
         found = dict(zip(self.agents, each(asked, self.agents), strict=True))

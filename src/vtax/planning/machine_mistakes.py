@@ -41,7 +41,7 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
     elif place == SPREAD and len(machines) < len(nodes):
         yield Mistake(
             "nodes.place",
-            f'"spread" needs a machine for each of {len(nodes)} nodes, not {plural(len(machines), "machine")}',
+            f'"spread" needs a machine for each of {len(nodes)} nodes, not {len(machines)} {plural(len(machines), "machine")}',
             "use fewer workers or more machines, or a table: node = machine",
         )
 

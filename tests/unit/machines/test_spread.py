@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,22 +23,35 @@ from vtax.model.study import MachineSpec
 class Answering:
     """An agent that knows its facts, or that is gone."""
 
-    def __init__(self, hostname: str, offset_s: float) -> None:
+    def __init__(self, hostname: str, offset_s: float, given: Mapping[str, Any] | None = None, why: str = "") -> None:
         self.hostname, self.offset_s = hostname, offset_s
+        self.machine = SimpleNamespace(facts=lambda: given or {}, ended=lambda: why)
 
     def ask(self, what: str, **_: Any) -> Message:
         if not self.hostname:
             raise MachineLost("gone")
-        assert what == "facts"
+        assert what in ("facts", "hello")
         return Message({"facts": {"hostname": self.hostname}, "capacity": {}}, b"")
 
 
-def test_each_machine_that_answers_has_its_facts(tmp_path: Path) -> None:
-    agents = {"a": Answering("node17", -0.25), "b": Answering("node18", 2.0), "c": Answering("", 0.0)}
+def spread(tmp_path: Path, **agents: Answering) -> SpreadProvider:
     on = {name: cast(RemoteProvider, FakeProvider("box", tmp_path / name)) for name in agents}
-    made = SpreadProvider({name: cast(Agent, one) for name, one in agents.items()}, on, {})
+    return SpreadProvider({name: cast(Agent, one) for name, one in agents.items()}, on, {})
+
+
+def test_a_machine_is_lost_for_the_reason_that_its_owner_has(tmp_path: Path) -> None:
+    """All machines of an allocation are lost for one reason, which is said once."""
+    over = "Slurm's job 7 ended: it was preempted"
+    assert spread(tmp_path, a=Answering("", 0, why=over), b=Answering("", 0, why=over)).lost() == over
+    assert spread(tmp_path, a=Answering("node17", 0), b=Answering("", 0)).lost() == "gone"
+    assert spread(tmp_path, a=Answering("node17", 0, why=over)).lost() == ""
+
+
+def test_each_machine_that_answers_has_its_facts(tmp_path: Path) -> None:
+    slurm = {"slurm": {"job": "7", "node": "c1"}}
+    made = spread(tmp_path, a=Answering("node17", -0.25, slurm), b=Answering("node18", 2.0), c=Answering("", 0.0))
     assert made.machine_facts() == {
-        "a": {"hostname": "node17", "clock_ahead_s": -0.25},
+        "a": {"hostname": "node17", "clock_ahead_s": -0.25, **slurm},
         "b": {"hostname": "node18", "clock_ahead_s": 2.0},
     }
     assert FakeProvider("box", tmp_path).machine_facts() == {}

@@ -179,6 +179,12 @@ def test_an_allocation_is_as_many_machines_as_it_has_nodes() -> None:
     assert study.machines["c1"].words == "Slurm, partition p"
 
 
+def test_each_node_of_a_cluster_is_on_a_node_of_an_allocation() -> None:
+    study = study_of('[machines.c]\nslurm = { nodes = 3, time = "90 min" }\n[nodes]\nplace = "spread"\n')
+    assert study.apart
+    assert {name for one in placements(study) for name in one.values()} == {"c1", "c2", "c3"}
+
+
 # --- mistakes --------------------------------------------------------------------------------------------------------
 
 
@@ -213,8 +219,8 @@ def test_an_allocation_is_as_many_machines_as_it_has_nodes() -> None:
             "machines.a1: a node of Slurm has the same name",
         ),
         (
-            '[machines.a]\nslurm = { time = "1 h", nodes = 3 }\n[nodes]\nplace = "spread"\n',
-            "nodes.place: clusters with nodes on several machines are not run on nodes of Slurm",
+            '[machines.a]\nslurm = { time = "1 h", nodes = 2 }\n[nodes]\nplace = "spread"\n',
+            'nodes.place: "spread" needs a machine for each of 3 nodes, not 2 machines',
         ),
         (
             '[machines.a]\nssh = "a"\n[machines.a-b]\nssh = "b"\n[environments.b-c]\nprovider = "host"\n'

@@ -8,8 +8,10 @@ import pytest
 
 from builders.small import FACTS, IMAGE, MACHINE, PRINTED, study
 from fakes.cluster import FakeProvider, telling
-from vtax.errors import MachineGone, TrialsFailed
-from vtax.events import ignore
+from unit.running.test_fleet import FakeAgent
+from unit.running.test_lent_machines import Lent
+from vtax.errors import AllocationEnded, MachineGone, TrialsFailed
+from vtax.events import Event, Notice, ignore
 from vtax.model.study import MachineSpec
 from vtax.model.trial import Status
 from vtax.planning.plan import make_plan
@@ -66,3 +68,36 @@ def test_a_machine_that_is_gone_ends_the_campaign_which_is_resumed(tmp_path: Pat
     box.before_create = None
     execute(campaign, providers, IMAGE, tmp_path / "run", ignore)
     assert [one.status for one in campaign.trials(texts=False)] == [Status.OK] * 8
+
+
+def test_the_allocation_of_its_machines_ends_the_campaign_and_drops_the_round(tmp_path: Path) -> None:
+    """In the second cell of the first round: the next allocation begins with the second round."""
+    campaign, providers = made(tmp_path)
+    second = campaign.plan().cells[1].environment
+
+    def ended(number: int) -> None:
+        raise AllocationEnded("Slurm's job 7 ended: it was preempted")
+
+    providers[second].before_create = ended
+    with pytest.raises(AllocationEnded, match="preempted"):
+        execute(campaign, providers, IMAGE, tmp_path / "run", ignore, agents=agents(tmp_path))
+    assert [one.id.partition("-")[0] for one in campaign.trials(texts=False)] == ["r001"] * 2
+    assert [one.live for one in providers.values()] == [{}, {}]
+
+    providers[second].before_create = None
+    said: list[Event] = []
+    with pytest.raises(TrialsFailed, match="2 of 8 trials failed"):
+        execute(campaign, providers, IMAGE, tmp_path / "run", said.append, agents=agents(tmp_path))
+    bad = {one.id: one for one in campaign.trials(texts=False) if one.status is not Status.OK}
+    assert {one.status for one in bad.values()} == {Status.NOT_RUN} and set(bad) == {
+        trial.id for trial in campaign.plan().cells[1].trials
+    }
+    assert any(one.message.startswith("round 1 is dropped") for one in said if isinstance(one, Notice))
+
+
+def agents(tmp_path: Path) -> dict[str, Agent]:
+    """Machines that are lent for a while."""
+    lent = {name: FakeAgent(name, {}, tmp_path / name) for name in "abc"}
+    for name, agent in lent.items():
+        agent.machine = Lent(name, MachineSpec(ssh=name), Path("/s"))
+    return lent

@@ -44,6 +44,7 @@ class Allocation:
         self.job, self.nodes = "", ()
         self.holder: process.Popen | None = None
         self.constrained = False
+        self.known: dict[str, Mapping[str, Any]] = {}  # node -> its facts, which hold while this process has it
 
     job: str
     nodes: tuple[str, ...]
@@ -141,6 +142,11 @@ class Allocation:
 
     def facts(self, node: str) -> Mapping[str, Any]:
         """What Slurm says of this job and of one of its nodes."""
+        if node not in self.known:
+            self.known[node] = self._facts(node)
+        return self.known[node]
+
+    def _facts(self, node: str) -> Mapping[str, Any]:
         job = self._about()
         about = commands.fields(commands.must("scontrol", "show", "node", node, "--oneliner"))
         return {
