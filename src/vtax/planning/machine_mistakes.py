@@ -39,9 +39,10 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
     if isinstance(place, dict):
         yield from _table_mistakes(place, machines, nodes)
     elif place == SPREAD and len(machines) < len(nodes):
+        there = f"{len(machines)} {plural(len(machines), 'machine')}"
         yield Mistake(
             "nodes.place",
-            f'"spread" needs a machine for each of {len(nodes)} nodes, not {len(machines)} {plural(len(machines), "machine")}',
+            f'"spread" needs a machine for each of {len(nodes)} nodes, not {there}',
             "use fewer workers or more machines, or a table: node = machine",
         )
 

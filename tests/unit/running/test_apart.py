@@ -12,6 +12,7 @@ from unit.running.test_fleet import FakeAgent
 from unit.running.test_lent_machines import Lent
 from vtax.errors import AllocationEnded, MachineGone, TrialsFailed
 from vtax.events import Event, Notice, ignore
+from vtax.machines.agent import Agent
 from vtax.model.study import MachineSpec
 from vtax.model.trial import Status
 from vtax.planning.plan import make_plan
