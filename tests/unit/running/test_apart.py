@@ -8,7 +8,7 @@ import pytest
 
 from builders.small import FACTS, IMAGE, MACHINE, PRINTED, study
 from fakes.cluster import FakeProvider, telling
-from unit.running.test_fleet import FakeAgent
+from fakes.machine import FakeAgent
 from unit.running.test_lent_machines import Lent
 from vtax.errors import AllocationEnded, MachineGone, TrialsFailed
 from vtax.events import Event, Notice, ignore
@@ -98,7 +98,7 @@ def test_the_allocation_of_its_machines_ends_the_campaign_and_drops_the_round(tm
 
 def agents(tmp_path: Path) -> dict[str, Agent]:
     """Machines that are lent for a while."""
-    lent = {name: FakeAgent(name, {}, tmp_path / name) for name in "abc"}
+    lent: dict[str, Agent] = {name: FakeAgent(name, {}, tmp_path / name) for name in "abc"}
     for name, agent in lent.items():
         agent.machine = Lent(name, MachineSpec(ssh=name), Path("/s"))
     return lent
