@@ -29,7 +29,7 @@ test-chaos:
 test-machines:
 	@scripts/bootstrap test
 	@.venv/bin/pytest -q tests/integration/test_machines.py tests/integration/test_spread.py \
-	  tests/integration/test_machines_long.py tests/integration/test_spread_long.py
+	  tests/integration/test_machines_long.py tests/integration/test_spread_long.py tests/integration/test_nfs.py
 
 # A real Slurm with two nodes, from Debian trixie: its root file system is made once, in about two minutes.
 test-slurm:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -155,7 +155,7 @@ def lab(names: Sequence[str], tree: Path, images: Path, place: Path, services: s
     shell that start what else they serve."""
     made = Lab(place, new_name("lab"))
     with contextlib.ExitStack() as stack:
-        _keys(place)
+        make_keys(place)
         run("ip", "netns", "add", made.namespace)
         stack.callback(run, "ip", "netns", "del", made.namespace, check=False)
         inside = ("ip", "-n", made.namespace)
@@ -165,11 +165,11 @@ def lab(names: Sequence[str], tree: Path, images: Path, place: Path, services: s
         run(*inside, "link", "set", "bridge", "up")
         for number, name in enumerate(names, start=11):
             made.machines[name] = _machine(stack, made, name, f"10.213.0.{number}", tree, images, services)
-        _ssh(made)
+        write_ssh(made, {one.name: one.address for one in made.machines.values()})
         yield made
 
 
-def _keys(place: Path) -> None:
+def make_keys(place: Path) -> None:
     for name in ("user", "host"):
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(place / name))
 
@@ -224,13 +224,11 @@ def _python(prefix: Path) -> tuple[Path, str]:
     return prefix, f"ln -sf {prefix}/bin/{version}"
 
 
-def _ssh(made: Lab) -> None:
+def write_ssh(made: Lab, addresses: Mapping[str, str]) -> None:
     """A program `ssh` that is given a configuration of the lab's own: OpenSSH reads that of the real home directory."""
     key = " ".join((made.place / "host.pub").read_text().split()[:2])
-    (made.place / "known_hosts").write_text("".join(f"{name} {key}\n" for name in made.machines))
-    blocks = [
-        f"Host {one.name}\n  HostName {one.address}\n  HostKeyAlias {one.name}\n" for one in made.machines.values()
-    ]
+    (made.place / "known_hosts").write_text("".join(f"{name} {key}\n" for name in addresses))
+    blocks = [f"Host {name}\n  HostName {to}\n  HostKeyAlias {name}\n" for name, to in addresses.items()]
     common = (
         f"Host *\n  User root\n  IdentityFile {made.place}/user\n  IdentitiesOnly yes\n"
         f"  UserKnownHostsFile {made.place}/known_hosts\n  GlobalKnownHostsFile /dev/null\n"

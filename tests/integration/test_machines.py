@@ -56,8 +56,8 @@ def machines(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 class User:
     """A user of vtax in the lab's network, with a state directory and files of their own."""
 
-    def __init__(self, machines: Lab, images: Path, place: Path, state: Path) -> None:
-        self.machines, self.images, self.place = machines, images, place
+    def __init__(self, machines: Lab, images: Path, place: Path, state: Path, wait_s: float = WAIT_S) -> None:
+        self.machines, self.images, self.place, self.wait_s = machines, images, place, wait_s
         self.environment = {
             **machines.environment,
             "XDG_STATE_HOME": str(state),
@@ -77,7 +77,12 @@ class User:
     def vtax(self, *words: str, code: int = 0) -> str:
         """What vtax prints."""
         made = subprocess.run(
-            self._command(*words), env=self.environment, capture_output=True, text=True, timeout=WAIT_S, cwd=self.place
+            self._command(*words),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=self.wait_s,
+            cwd=self.place,
         )
         said = made.stdout + made.stderr
         assert made.returncode == code, said
@@ -96,7 +101,7 @@ class User:
         return self.started
 
     def wait(self, what: Callable[[], object]) -> None:
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + self.wait_s
         while not what():
             assert time.monotonic() < deadline, (self.place / "log").read_text()
             time.sleep(0.1)

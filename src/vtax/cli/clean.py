@@ -27,7 +27,7 @@ def clean(
     ] = None,
 ) -> None:
     """Remove what vtax runs left behind: containers, networks, volumes, control groups, network namespaces,
-    processes, files, unfinished root file systems.
+    processes, files, mounts and exports by NFS, unfinished root file systems.
 
     Everything is found by its label. Campaign directories and cached root file systems stay, and so do, unless --all is
     given, running campaigns and clusters that are up. What was made with another state directory (XDG_STATE_HOME) is

@@ -34,6 +34,7 @@ def _filled(word: str, text: str) -> list[str]:
 def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | None) -> Iterator[tuple[str, str]]:
     from vtax.model.finding import Severity
     from vtax.model.study import ImageSpec
+    from vtax.planning.sharing import form
     from vtax.units import format_seconds
     from vtax.wording import listed
 
@@ -49,6 +50,8 @@ def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | N
     if study.machines:
         yield "machines", listed([machine_text(plan, name) for name in study.machines])
     yield "nodes", _nodes(plan.shape.nodes) if not study.apart else _nodes_apart(plan)
+    if study.apart:
+        yield "shared", form(study)
     if study.packages or study.image.model_copy(update={"workload": None}) != ImageSpec():
         yield "packages", "; ".join(packages_texts(study))  # what decides whose programs run here as root
     if study.image.workload:

@@ -27,7 +27,7 @@ ANSWER_S = 300.0  # for a question, on a busy machine
 WORK_S = 3600.0  # for what makes or removes something
 LIMITS_S = {  # by what is asked; a round has the time limits of its trials, on the machine
     **dict.fromkeys(("begin", "install_image", "prepare", "prepare_part", "create_part", "destroy_part"), WORK_S),
-    "clean": WORK_S,
+    **dict.fromkeys(("clean", "serve_share", "mount_share"), WORK_S),
     "round": math.inf,
 }
 END_S = 120.0  # for an agent to remove what it made

@@ -14,7 +14,9 @@ from vtax.cluster.keys import USER, make_keys
 from vtax.errors import MachineLost, PauseError, ProvisionError, VtaxError
 from vtax.facts.uplink import uplinks
 from vtax.launchers.base import Launcher
+from vtax.machines import sharing
 from vtax.machines.agent import Agent, understood
+from vtax.machines.nfs import RUN
 from vtax.machines.part import MadePart, PartOrder
 from vtax.machines.provider import RemoteProvider
 from vtax.model.capabilities import Capabilities
@@ -33,14 +35,20 @@ NETWORK = 'set network = "bridge", or "host" with one node on each machine'
 
 
 class SpreadProvider(Provider):
-    """The provider of one environment on several machines at once; `on` is its provider on each of them."""
+    """The provider of one environment on several machines at once; `on` is its provider on each of them. With `nfs`,
+    the master's machine serves a directory to the others."""
 
     runners = ()
 
     def __init__(
-        self, agents: Mapping[str, Agent], on: Mapping[str, RemoteProvider], machines: Mapping[str, MachineSpec]
+        self,
+        agents: Mapping[str, Agent],
+        on: Mapping[str, RemoteProvider],
+        machines: Mapping[str, MachineSpec],
+        nfs: bool = False,
     ) -> None:
-        self.agents, self.on, self.machines = agents, on, machines
+        self.agents, self.on, self.machines, self.nfs = agents, on, machines, nfs
+        self.serving: dict[str, str] = {}  # label -> the machine that serves the cluster's directory
         self.first = next(iter(on.values()))
         self.name, self.options = self.first.name, self.first.options
         self.capabilities = _apart(self.first.capabilities)
@@ -117,6 +125,7 @@ class SpreadProvider(Provider):
             *self._unfit(spec, shape),
             *(problem for several in each(on, shape.machines) for problem in several),
             *self._unshared(shape),
+            *(sharing.problems(self.agents, shape) if self.nfs else ()),
         ]
 
     def _unshared(self, shape: ClusterShape) -> Iterator[Problem]:
@@ -187,6 +196,8 @@ class SpreadProvider(Provider):
             self.agents[name].again()
         make_keys(site.keys, [node.name for node in shape.nodes])
         links = self._links(spec, shape, site)
+        self.serving[site.campaign] = links[shape.machines[0]].server
+        sharing.share(self.agents, links, {name: label_on(site.campaign, name) for name in links}, spec.provider)
 
         def make(machine: str) -> Cluster:
             order = _order(spec, shape.on(machine), shared_path, site, links[machine])
@@ -212,7 +223,11 @@ class SpreadProvider(Provider):
         places = {name: self.machines[name].shared for name in known}
         own = f"vtax-{site.campaign}-{secrets.token_hex(4)}"  # of this cluster: nothing is there of another one
         shared = {name: f"{place}/{own}" for name, place in places.items()} if all(places.values()) else {}
-        return parts.links(shape, between, shared)
+        if not self.nfs:
+            return parts.links(shape, between, shared)
+        # Guests have a server among them, and are only told that there is one directory.
+        server = "" if self.capabilities.own_kernel else sharing.server_of(shape)
+        return parts.links(shape, between, dict.fromkeys(known, f"/{RUN}/{own}"), server)
 
     def _part(self, order: PartOrder, made: MadePart) -> Cluster:
         """The nodes of a machine, as they are reached from here."""
@@ -259,7 +274,9 @@ class SpreadProvider(Provider):
             except VtaxError as error:
                 failed.append(error)
 
-        each(one, self.agents)
+        last = self.serving.pop(campaign, "")  # what others mount goes after them
+        each(one, [name for name in self.agents if name != last])
+        each(one, [name for name in self.agents if name == last])
         if failed:
             raise failed[0]
 

@@ -31,7 +31,15 @@ TEXTS = (
     *("scratch_filesystem", "scratch_options", "scratch_scheduler", "shared_filesystem", "stack_limit_kib"),
     *("tcp_congestion_control", "vm_accelerator", "vm_cpu_model", "vm_disk", "vm_disk_cache", "vm_disk_format"),
     *("vm_memory", "vm_network", "vm_nic", "vm_qemu", "working_directory"),
-    *("between_machines", "dmi_product", "dmi_vendor", "governor", "on_machine", "workload_filesystem"),
+    *(
+        "between_machines",
+        "dmi_product",
+        "dmi_vendor",
+        "governor",
+        "on_machine",
+        "shared_server",
+        "workload_filesystem",
+    ),
 )
 NUMBERS = (
     *("clock_ahead_s", "clock_hz", "clock_offset_s", "cores", "cpu_family", "cpu_mhz", "cpu_periods", "cpu_quota_cpus"),

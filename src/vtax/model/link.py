@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from vtax.model.names import StudyName
-from vtax.model.record import Record
+from vtax.model.record import Record, is_empty
 
 Address = Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$")]
 Prefix = Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){2}$")]  # the first three numbers of addresses
@@ -58,7 +58,7 @@ class Interconnect(Record):
 class Link(Record):
     """What the part of a cluster on one machine knows of the whole: the interconnect, and the addresses, CPUs and
     machines of all nodes, in the order of the cluster. `shared` is the directory of this machine that all machines
-    see; "" where they share none."""
+    see; "" where they share none. `server` is the machine that serves it to the others by NFS, where vtax made it."""
 
     machine: StudyName
     interconnect: Interconnect
@@ -66,6 +66,7 @@ class Link(Record):
     slots: Mapping[StudyName, int]
     machines: Mapping[StudyName, StudyName]
     shared: OwnPlace = ""
+    server: StudyName | Literal[""] = Field(default="", exclude_if=is_empty)
 
     @property
     def mtu(self) -> int:

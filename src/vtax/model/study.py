@@ -247,6 +247,9 @@ class Study(Record):
     overrides: Mapping[str, Mapping[str, int]] = Field(default_factory=dict)
     share_cpus: bool = Field(default=False, exclude_if=is_empty)  # whether workers may have the same CPUs
     shared_path: MountPoint
+    nfs: bool = Field(default=True, exclude_if=bool)  # whether machines without a shared directory may get one by NFS
+    nfs_used: bool = Field(default=False, exclude_if=is_empty)  # whether they do, once they were asked
+    nfs_refused: str = Field(default="", exclude_if=is_empty)  # why they do not
     image: ImageSpec
     benchmarks: tuple[BenchmarkSpec, ...]
     scores: tuple[ScoreSpec, ...] = ()
@@ -307,7 +310,7 @@ class Study(Record):
     @property
     def one_directory(self) -> bool:
         """Whether all nodes of a cluster see one shared directory: on several machines only where these share one."""
-        shared = not self.apart or all(one.shared for one in self.machines.values())
+        shared = not self.apart or self.nfs_used or all(one.shared for one in self.machines.values())
         return shared and all(one.one_directory for one in self.environments)
 
     @property

@@ -24,6 +24,7 @@ from vtax.planning.interleaving import arranged
 from vtax.planning.pairs import is_sampled, number_of_pairs, pairs_of, sentence
 from vtax.planning.placement import common_shape, placements
 from vtax.planning.selections import selected, unselected
+from vtax.planning.sharing import unshared
 from vtax.providers.base import SCRATCH, Provider
 from vtax.tools import benchmarks
 from vtax.tools.benchmark import Around
@@ -272,8 +273,9 @@ def unfit_apart(study: Study, scope: Scope) -> str:
         return "several machines create the cluster, each by its own clock"
     if scope is Scope.SHARED and not study.one_directory:
         lacking = [spec.name for spec in study.environments if not spec.one_directory]
-        whose = f"the nodes of {listed(lacking)} share no directory" if lacking else "the machines share no directory"
-        return f"{whose} (`shared` in {'the environment' if lacking else '[machines.NAME]'} names one)"
+        if not lacking:
+            return unshared(study)
+        return f"the nodes of {listed(lacking)} share no directory (`shared` in the environment names one)"
     return ""
 
 

@@ -31,6 +31,7 @@ from vtax.planning.on_machines import (
 )
 from vtax.planning.placement import common_capacity, covering, placed, room_apart
 from vtax.planning.plan import make_plan
+from vtax.planning.sharing import with_nfs
 from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import WORKLOAD, Provider
 from vtax.wording import listed
@@ -67,6 +68,7 @@ def prepare(study: Study, paths: Paths, *, only_available: bool = False, listene
 
 def prepare_on(study: Study, agents: Agents, paths: Paths, *, only_available: bool = False) -> Prepared:
     """The same for a study whose machines are connected."""
+    study = with_nfs(study, agents)
     return _prepared(study, There(agents, study), paths, only_available=only_available)
 
 
@@ -137,9 +139,9 @@ class There:
     def resolved(self, environments: Sequence[EnvironmentSpec]) -> list[EnvironmentSpec]:
         self.on = providers_on(self.agents, environments, self.study)
         if self.study.apart:
-            machines = self.study.machines
+            machines, nfs = self.study.machines, self.study.nfs_used
             self.providers = {
-                spec.name: SpreadProvider(self.agents, self.on[spec.name], machines) for spec in environments
+                spec.name: SpreadProvider(self.agents, self.on[spec.name], machines, nfs) for spec in environments
             }
         else:
             self.providers = {spec.name: next(iter(self.on[spec.name].values())) for spec in environments}

@@ -177,6 +177,7 @@ def _study(table: StudyFile, environments: tuple[EnvironmentSpec, ...], entries:
         share_cpus=table.nodes.share_cpus,
         overrides=overrides,
         shared_path=table.shared.path,
+        nfs=table.shared.nfs,
         image=ImageSpec(
             suite=table.image.suite,
             mirror=table.image.mirror,

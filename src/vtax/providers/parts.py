@@ -36,8 +36,9 @@ def interconnect(kind: Literal["vxlan", "host"], uplinks: Mapping[str, Uplink]) 
     )
 
 
-def links(shape: ClusterShape, between: Interconnect, shared: Mapping[str, str]) -> dict[str, Link]:
-    """What each machine's part knows of the whole cluster; `shared` is the directory of each that all of them see."""
+def links(shape: ClusterShape, between: Interconnect, shared: Mapping[str, str], server: str = "") -> dict[str, Link]:
+    """What each machine's part knows of the whole cluster; `shared` is the directory of each that all of them see, and
+    `server` the machine that serves it by NFS."""
     names = [node.name for node in shape.nodes]
     machines = {node.name: node.machine for node in shape.nodes}
     own = {name: between.uplinks[machine].address for name, machine in machines.items()}
@@ -49,6 +50,7 @@ def links(shape: ClusterShape, between: Interconnect, shared: Mapping[str, str])
             slots={node.name: node.cpus for node in shape.nodes},
             machines=machines,
             shared=shared.get(machine, ""),
+            server=server,
         )
         for machine in shape.machines
     }
@@ -101,6 +103,7 @@ def node_facts(known: Mapping[str, Link], node: str) -> dict[str, Any]:
         "between_machines": between.kind,
         "between_machines_mtu": between.mtu,
         "uplink": between.uplinks[machine].model_dump(mode="json"),
+        **({"shared_server": known[machine].server} if known[machine].server else {}),
     }
 
 
@@ -116,6 +119,8 @@ def sentences(link: Link) -> Iterator[str]:
         speed = "of unknown speed" if one.speed_bits is None else f"of {format_quantity(one.speed_bits, 'bit/s')}"
         driver = f" ({one.driver})" if one.driver else ""
         yield f"{name}: {one.address} on {one.interface}{driver} {speed}, MTU {one.mtu}"
+    if link.server:
+        yield f"shared directory: served by {link.server} with NFS from {between.uplinks[link.server].address}"
 
 
 @dataclass

@@ -26,6 +26,7 @@ from vtax.facts.uplink import interfaces
 from vtax.image import travel
 from vtax.launchers import written
 from vtax.machines.channel import Channel, Gone, Message
+from vtax.machines.nfs_kernel import cannot_mount, cannot_serve
 from vtax.machines.part import PartOrder
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, HostCapacity
@@ -163,6 +164,18 @@ class Agent:
 
     def on_remove_shared(self, payload: bytes, place: str, token: str) -> Any:
         shared.remove(Path(place), token)
+        return {}
+
+    def on_nfs(self, payload: bytes) -> Any:
+        """Why this machine cannot serve a directory to others, and why it cannot mount one of theirs."""
+        return {"serve": cannot_serve(self.paths.runtime), "mount": cannot_mount()}
+
+    def on_serve_share(self, payload: bytes, label: str, provider: str, name: str, clients: list[str]) -> Any:
+        self.parts.hold(label, provider).serve(label, name, tuple(clients))
+        return {}
+
+    def on_mount_share(self, payload: bytes, label: str, provider: str, name: str, server: str) -> Any:
+        self.parts.hold(label, provider).mount(label, name, server)
         return {}
 
     def on_prepare_part(self, payload: bytes, spec: Mapping[str, Any], shape: Mapping[str, Any], recipe: str) -> Any:

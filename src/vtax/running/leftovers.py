@@ -13,6 +13,7 @@ from pathlib import Path
 from vtax import files
 from vtax.errors import UsageError
 from vtax.image.build import discard, unfinished
+from vtax.machines.nfs import Shares
 from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
 from vtax.providers import all_providers
@@ -51,7 +52,8 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
 
 def labelled(paths: Paths) -> list[Leftover]:
     """Everything on this machine that carries the label of any campaign, whichever vtax instance made it."""
-    return [item for one in all_providers(paths.runtime).values() for item in one.leftovers()]
+    made = [item for one in all_providers(paths.runtime).values() for item in one.leftovers()]
+    return [*made, *Shares(paths.runtime).leftovers()]
 
 
 def clean(items: Sequence[Leftover], paths: Paths, *, everything: bool = False) -> list[Leftover]:
@@ -93,6 +95,7 @@ def _clean_label(label: str, items: Sequence[Leftover], paths: Paths) -> None:
     providers = all_providers(paths.runtime)
     for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
         providers[name].destroy(label)
+    Shares(paths.runtime).release(label)
     remove_abandoned(paths.runtime / label / ORIGIN)
     for item in items:
         if item.provider == "files":

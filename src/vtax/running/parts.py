@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError
 from vtax.image import travel
+from vtax.machines.nfs import Shares
 from vtax.machines.part import MadePart, PartOrder
 from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
@@ -29,6 +30,7 @@ class Parts:
         self.clusters: dict[str, Cluster] = {}
         self.sites: dict[str, Site] = {}
         self.providers: dict[str, str] = {}  # by label
+        self.shares = Shares(paths.runtime)
 
     def create(self, order: PartOrder) -> MadePart:
         """Raises ProvisionError or CommandError; `destroy` then removes what was made."""
@@ -48,16 +50,10 @@ class Parts:
 
     def _site(self, order: PartOrder) -> Site:
         """The place of a cluster's files, with its keys."""
+        self.hold(order.label, order.spec.provider)
         place = self.paths.runtime / order.label
-        if order.label not in self.providers:
-            self.providers[order.label] = order.spec.provider
-            self.stack.enter_context(alive(place))
-            self.stack.callback(remove_campaign, place)
-            self.stack.callback(self._abandon, order.label)
-            self._abandon(order.label)  # what an agent that was killed left
-            shared.remove_abandoned(place / ORIGIN)
         origin = {"campaign": order.label, "environment": order.environment, "directory": order.origin}
-        origin |= {shared.KEY: order.link.shared} if order.link.shared else {}
+        origin |= {shared.KEY: order.link.shared} if order.link.shared and not order.link.server else {}
         write_atomic(place / ORIGIN, json.dumps(origin, indent=1).encode())
         image = travel.local(self.paths.images, order.recipe)
         site = Site(order.label, place / order.environment, image, place / KEYS, order.paused, order.link)
@@ -69,6 +65,18 @@ class Parts:
             file.write_text(content)
         self.sites[order.label] = site
         return site
+
+    def hold(self, label: str, provider_name: str) -> Shares:
+        """Let what has this label be this process's own, and go with it. Returns what it may share with others."""
+        if label not in self.providers:
+            place = self.paths.runtime / label
+            self.providers[label] = provider_name
+            self.stack.enter_context(alive(place))
+            self.stack.callback(remove_campaign, place)
+            self.stack.callback(self._abandon, label)
+            self._abandon(label)  # what an agent that was killed left
+            shared.remove_abandoned(place / ORIGIN)
+        return self.shares
 
     def _abandon(self, label: str) -> None:
         with suppress(ProvisionError, CommandError, EnvironmentMissing):
@@ -84,8 +92,9 @@ class Parts:
             with suppress(CommandError, OSError):
                 cluster.close()
         provider(name, self.paths.runtime).destroy(label)
+        self.shares.release(label)
         if site is not None:
-            if site.link and site.link.shared:
+            if site.link and site.link.shared and not site.link.server:
                 shutil.rmtree(site.link.shared, ignore_errors=True)  # another machine may be removing it too
             remove_site(site)
 

@@ -253,7 +253,7 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
             "nodes.overrides.worker1.memroy",
             'unknown key "memroy" (did you mean "memory"? allowed: cpus, disk, memory)',
         ),
-        (PLAIN + "[shared]\npaht = 1", "shared.paht", 'unknown key "paht" (did you mean "path"? allowed: path)'),
+        (PLAIN + "[shared]\npaht = 1", "shared.paht", 'unknown key "paht" (did you mean "path"? allowed: nfs, path)'),
         (PLAIN + "[image]\nsuit = 1", "image.suit", 'unknown key "suit" (did you mean "suite"? allowed: components,'),
         (
             with_box('cpu_limits = "quota"'),
