@@ -17,6 +17,7 @@ from integration.machines_lab import Lab, lab
 from integration.test_machines import WAIT_S, User
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
+from vtax.running.crossing import PINGS
 from vtax.store import Campaign
 
 pytestmark = pytest.mark.integration
@@ -157,23 +158,26 @@ def test_a_directory_that_the_machines_share_is_verified(user: User, tmp_path: P
         common.rmdir()
 
 
-def pinging(user: User) -> list[str]:
-    return [line for one in user.machines.machines.values() for line in one.processes() if line.startswith("ping -n")]
+def pinging(user: User, count: int) -> list[str]:
+    """The pings of a trial, or of the verification of a cluster, by their count."""
+    lines = (line for one in user.machines.machines.values() for line in one.processes())
+    return [line for line in lines if line.startswith("ping -n") and f" -c {count} " in line]
 
 
 @pytest.mark.long
-def test_a_connection_that_is_lost_costs_one_trial(user: User) -> None:
+@pytest.mark.parametrize(("count", "code", "costs"), [(600, 4, 1), (PINGS, 0, 0)], ids=["trial", "verification"])
+def test_a_connection_that_is_lost_costs_at_most_one_trial(user: User, count: int, code: int, costs: int) -> None:
     study = written(user, "ab", count=600, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
-    user.wait(lambda: pinging(user))
+    user.wait(lambda: pinging(user, count))
     machine = user.machines.machines["b"]
     machine.inside("kill", "-9", *machine.inside("pgrep", "-f", "sshd-session: root@").split())
     process.wait(timeout=WAIT_S)
     said = (user.place / "log").read_text()
-    assert process.returncode == 4 and "machine b is back" in said, said
+    assert process.returncode == code and "machine b is back" in said, said
     lost = [name for name, status in user.statuses().items() if status is not Status.OK]
-    assert len(user.statuses()) == 6 and len(lost) == 1
-    assert Status.FAILED in {one.status for one in Campaign.open(user.campaign).cells()}
+    assert len(user.statuses()) == 6 and len(lost) == costs
+    assert (Status.FAILED in {one.status for one in Campaign.open(user.campaign).cells()}) is bool(costs)
     assert_nothing_is_left(user, study)
 
 
@@ -181,7 +185,7 @@ def test_a_connection_that_is_lost_costs_one_trial(user: User) -> None:
 def test_all_of_it_is_killed_then_cleaned_and_resumed(user: User) -> None:
     study = written(user, "ab", count=1000, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
-    user.wait(lambda: pinging(user))
+    user.wait(lambda: pinging(user, 1000))
     for name in "ab":
         user.machines.machines[name].inside("pkill", "-9", "-f", "vtax[.]running[.]agent")  # first: they clean up
     process.send_signal(signal.SIGKILL)
@@ -200,7 +204,7 @@ def test_all_of_it_is_killed_then_cleaned_and_resumed(user: User) -> None:
 def test_a_second_campaign_is_refused_on_all_machines(user: User) -> None:
     study = written(user, "ab", count=600, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
-    user.wait(lambda: pinging(user))
+    user.wait(lambda: pinging(user, 600))
     said = user.vtax("run", str(study), "-o", str(user.place / "other"), code=3)
     assert "it is being used by another campaign" in said
     os.killpg(process.pid, signal.SIGINT)

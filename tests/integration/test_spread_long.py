@@ -39,7 +39,7 @@ def test_a_machine_that_does_not_come_back_ends_the_campaign_which_is_resumed(
     user = User(machines, Path(image.directory).parent.parent, tmp_path, state)
     study = written(user, "ab", count=600, network="bridge")
     process = user.start("run", str(study), "-o", str(user.campaign))
-    user.wait(lambda: pinging(user))
+    user.wait(lambda: pinging(user, 600))
     machines.machines["b"].pause()
     try:
         assert process.wait(timeout=GONE_S + 200) == 3, (user.place / "log").read_text()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vtax.errors import CommandError, EnvironmentMissing, NotMatched, ProvisionError, UsageError
+from vtax.errors import CommandError, EnvironmentMissing, MachineLost, NotMatched, ProvisionError, UsageError
 from vtax.model.cluster import Image, NodeFacts
 from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape, Scope
@@ -21,7 +21,7 @@ from vtax.transport.parallel import each
 
 KEYS = "keys"  # of a campaign, in its run-time directory
 
-ATTEMPTS = 2  # the second only for transient errors: a timeout, a port or an address taken meanwhile
+ATTEMPTS = 2  # the second only for transient errors: a timeout, a port taken meanwhile, a machine that was lost
 
 
 Keep = Callable[[int, Mapping[str, Path]], None]  # the attempt that failed, and node -> the log of its console
@@ -76,7 +76,7 @@ def provision(
             return _attempt(provider, spec, shape, shared_path, site, scopes, clock, partial(keep, attempt), seed)
         except NotMatched:
             raise
-        except (ProvisionError, CommandError):
+        except (ProvisionError, CommandError, MachineLost):
             if attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -100,11 +100,14 @@ def _attempt(
         facts = tuple(
             NodeFacts(node=one.node, values={**one.values, **cluster.facts.get(one.node, {})}) for one in seen
         )
-    except BaseException:
+    except BaseException as error:
+        gone = provider.lost() if isinstance(error, NotMatched) else ""
         try:
             keep({node.name: site.console(node.name) for node in shape.nodes if site.console(node.name).exists()})
         finally:
             destroy(provider, site, None)
+        if gone:  # then what did not match says nothing of the cluster
+            raise ProvisionError(f"{gone}, while the cluster was verified") from error
         raise
     return Ready(cluster, facts, (*cluster.notes, *checks), time.monotonic() - clock)
 

@@ -469,6 +469,31 @@ def test_a_cluster_that_does_not_match_is_not_tried_again(tmp_path: Path) -> Non
     assert not (tmp_path / "c1c1c1c1" / "site").exists()
 
 
+def test_a_machine_that_is_lost_while_a_cluster_is_verified_does_not_end_the_cell(tmp_path: Path) -> None:
+    """A machine that does not answer looks like a cluster that does not match: once it is back, there is a new one."""
+
+    def script(node: str, argv: tuple[str, ...], stdin: str) -> Reply | None:
+        return missing(node, argv, stdin) if provider.machine_lost else None
+
+    missing = answering(worker1="")
+    provider = FakeProvider("fake", tmp_path, script=script, before_create=lambda number: came_back())
+    provider.machine_lost = "machine b: the connection ended"
+
+    def came_back() -> None:
+        provider.machine_lost = "" if provider.destroyed else provider.machine_lost
+
+    assert len(provisioned(provider, tmp_path)) == 14
+    assert (provider.created, provider.destroyed) == (2, 1)
+
+
+def test_a_machine_that_stays_lost_is_named(tmp_path: Path) -> None:
+    provider = FakeProvider("fake", tmp_path, script=answering(worker1=""))
+    provider.machine_lost = "machine b: the connection ended"
+    with pytest.raises(ProvisionError, match="machine b: the connection ended, while the cluster was verified"):
+        provisioned(provider, tmp_path)
+    assert provider.created == 2
+
+
 def test_what_may_pass_is_tried_once_more(tmp_path: Path) -> None:
     def fail_first(number: int) -> None:
         if number == 1 and provider.destroyed == 0:
