@@ -69,6 +69,33 @@ time_s = {seconds}
 directory = "{directory}"
 slurm = {{ {slurm} }}
 """
+SRUN = """\
+name = "started"
+seed = 1
+rounds = {rounds}
+baseline = "host"
+interleave = "cell"
+[environments.host]
+provider = "host"
+network = "host"
+[environments.slurm]
+provider = "host"
+network = "host"
+launcher = "srun"
+[nodes]
+workers = 1
+cpus = 2
+memory = "512 MiB"
+place = "spread"
+[[benchmarks]]
+name = "hpl"
+n = 500
+scopes = ["cluster"]
+[machines.cluster]
+directory = "{directory}"
+slurm = {{ {slurm} }}
+"""
+LONG = SRUN.replace("n = 500", "n = 6000").replace('baseline = "host"', 'baseline = "slurm"')
 TWO = 'nodes = 2, time = "10 min"'
 WAIT_S = 180.0
 
@@ -241,6 +268,50 @@ def test_a_cluster_has_its_nodes_on_several_nodes_of_slurm_while_the_allocation_
             "cluster2": ("c2", "c2"),
         }
     user.assert_nothing_is_left()
+
+
+def test_srun_starts_the_ranks_of_a_cluster(user: User) -> None:
+    """Two ranks on each node, in two rounds, in which nodes change places: rank 0 is where the command runs."""
+    user.vtax("run", user.study(rounds=2, text=SRUN), "-o", str(user.campaign))
+    assert set(user.statuses().values()) == {Status.OK}
+    cells = [one for one in Campaign.open(user.campaign).cells() if one.environment == "slurm"]
+    assert len(cells) == 2
+    for cell in cells:
+        assert "mpi world cluster: 4 ranks, each of which sees all" in cell.checks
+        assert "mpi placement cluster: master=2 worker1=2" in cell.checks
+        assert "mpi binding cluster: master=0 master=1 worker1=0 worker1=1" in cell.checks
+        assert "mpi memory cluster: ranks of a node can read each other's memory" in cell.checks
+        assert {one.values["launcher"] for one in cell.facts} == {"srun"}
+    assert len({next(one.values["on_machine"] for one in cell.facts if one.node == "master") for cell in cells}) == 2
+    user.assert_nothing_is_left()
+
+
+def test_ranks_of_srun_that_do_not_know_each_other_are_named(user: User) -> None:
+    """A real srun that is told to use no PMIx starts every rank as a program of its own, and ends with code 0."""
+    for name in ("c1", "c2"):
+        program = "/usr/local/bin/srun"
+        text = '#!/bin/bash\\nexec /usr/bin/srun "${@/--mpi=pmix/--mpi=none}"\\n'
+        user.cluster.machines.machines[name].inside("sh", "-c", f"printf '{text}' >{program}; chmod 755 {program}")
+    try:
+        said = user.vtax("run", user.study(text=SRUN), "-o", str(user.campaign), code=4)
+        assert "srun started 4 programs of one rank each, but the plan has one program of 4 ranks" in said
+    finally:
+        for name in ("c1", "c2"):
+            user.cluster.machines.machines[name].inside("rm", "/usr/local/bin/srun")
+    statuses = user.statuses()
+    assert {status for name, status in statuses.items() if "-slurm/" in name} == {Status.NOT_RUN}
+    assert {status for name, status in statuses.items() if "-host/" in name} == {Status.OK}
+    user.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_ranks_of_srun_end_with_vtax(user: User, number: signal.Signals) -> None:
+    running = user.start("run", user.study(text=LONG), "-o", str(user.campaign))
+    user.wait(lambda: "r001-slurm" in user.log() and any("xhpl" in line for line in user.processes()))
+    running.send_signal(number)
+    running.wait(WAIT_S)
+    user.assert_nothing_is_left()
+    assert "nothing is left behind" in user.vtax("clean", "--machines", user.study())
 
 
 def test_the_time_limit_ends_it_likewise(user: User) -> None:

@@ -12,7 +12,7 @@ from vtax.evidence.campaign import Evidence, against_first, observed, shown
 from vtax.evidence.needs import Needs
 from vtax.evidence.row import Failed, Result, Undecided, row
 from vtax.facts.cpu import cpu_list
-from vtax.launchers import started
+from vtax.launchers import COMMANDS, started
 from vtax.model.capabilities import NodeKind
 from vtax.model.cluster import CellRecord
 from vtax.model.finding import Severity
@@ -168,11 +168,11 @@ def shared_by_ranks(text: str) -> str:
     why="shared memory is ten times as fast as TCP, so a part of any difference is the path and not virtualization",
     remedy='set `mpi_transport = "tcp"`, so that the host uses TCP as nodes must; the ladder preset shows that step '
     "alone. Of imported logs, repeat the run with --mca btl_base_verbose 30",
-    source="the command line of mpirun, whether ranks of a new cluster can read each other's memory, and what Open MPI "
-    "prints when single copies fail; in logs the latencies of messages",
+    source="the command line of the launcher, whether ranks of a new cluster can read each other's memory, and what "
+    "Open MPI prints when single copies fail; in logs the latencies of messages",
     benchmarks=MPI,
     needs=(
-        Needs("the command line of mpirun", programs=("mpirun",), origin=Origin.RUN),
+        Needs("the command line of the launcher", programs=COMMANDS, origin=Origin.RUN),
         Needs("latencies of messages", metrics=("MaxPingPongLatency",), compares=True, origin=Origin.IMPORTED),
     ),
 )
@@ -334,7 +334,8 @@ def usable(evidence: Evidence, environment: str, nodes: tuple[str, ...]) -> floa
         allowed = cpu_list(str(values.get("cpus_allowed", "")))
         if not allowed:
             return None
-        machine = "" if evidence.capabilities(environment).kind is NodeKind.HOST else node
+        shares = evidence.capabilities(environment).kind is NodeKind.HOST
+        machine = str(values.get("on_machine", "")) if shares else node
         counted |= {(machine, cpu) for cpu in allowed}
         quota += float(str(values.get("cpu_quota_cpus", len(allowed))))
     if evidence.plan.study.share_cpus:

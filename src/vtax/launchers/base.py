@@ -60,6 +60,11 @@ class Launcher(Protocol):
         """Whether all ranks run next to each other on one machine, of which nodes are only sets of CPUs."""
         ...
 
+    @property
+    def from_outside(self) -> bool:
+        """Whether the ranks are started by a program next to the node, which the command asks."""
+        ...
+
     def argv(
         self, program: Sequence[str], target: Target, ranks: Ranks, yield_when_idle: bool = False
     ) -> tuple[str, ...]:
@@ -82,3 +87,4 @@ class Started(NamedTuple):
     ranks: int
     threads: int  # of each rank
     path: str  # how ranks reach each other, "" where it does not say
+    launcher: str

@@ -39,6 +39,10 @@ class Mpirun(Record):
     def program(self) -> str:
         return PROGRAM
 
+    @property
+    def from_outside(self) -> bool:
+        return False
+
     def argv(
         self, program: Sequence[str], target: Target, ranks: Ranks, yield_when_idle: bool = False
     ) -> tuple[str, ...]:
@@ -85,7 +89,7 @@ def started(argv: Sequence[str]) -> Started | None:
     inside = "shared memory" if "sm" in transports.split(",") else "TCP"
     alone = any(word.startswith("localhost:") for word in argv)
     path = f"{inside} between all ranks" if alone else f"{inside} inside a node, TCP between nodes"
-    return Started(int(ranks), int(threads) if threads.isdecimal() else 1, path if transports else "")
+    return Started(int(ranks), int(threads) if threads.isdecimal() else 1, path if transports else "", PROGRAM)
 
 
 def _after(word: str, argv: Sequence[str]) -> str:

@@ -58,6 +58,16 @@ class Connection(ABC):
         """Where vtax keeps its files there; "" is below the user's home directory."""
         return self.spec.directory
 
+    @property
+    def job(self) -> str:
+        """The job that has the machine, "" where none has."""
+        return ""
+
+    @property
+    def node(self) -> str:
+        """What whoever gave the machine calls it."""
+        return ""
+
     def ended(self) -> str:
         """Why the machine is no longer this user's, for good; "" while it may come back."""
         return ""

@@ -41,3 +41,4 @@ class MadePart(Record):
     timeout_factor: float = 1
     facts: Mapping[StudyName, Mapping[str, Any]] = Field(default_factory=dict)
     pausing: str | None = None
+    joins: Mapping[StudyName, tuple[str, ...]] = Field(default_factory=dict)

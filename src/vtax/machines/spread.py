@@ -207,7 +207,24 @@ class SpreadProvider(Provider):
 
         made = dict(zip(shape.machines, each(make, shape.machines), strict=True))
         options = self.options.model_validate(dict(spec.options))
-        return parts.joined(spec, shape, made, links, self.capabilities_with(options), self.launcher(options))
+        launcher = self.launcher(options)
+        if launcher.from_outside:
+            self._relay(made, site)
+        return parts.joined(spec, shape, made, links, self.capabilities_with(options), launcher)
+
+    def _relay(self, made: Mapping[str, Cluster], site: Site) -> None:
+        """Have every machine start MPI programs for its nodes, on all nodes of the cluster."""
+        nodes = {
+            name: (self.agents[machine].machine.node, words)
+            for machine, part in made.items()
+            for name, words in part.joins.items()
+        }
+
+        def one(machine: str) -> None:
+            agent = self.agents[machine]
+            agent.ask("relay", label=label_on(site.campaign, machine), job=agent.machine.job, nodes=nodes)
+
+        each(one, made)
 
     def _links(self, spec: EnvironmentSpec, shape: ClusterShape, site: Site) -> dict[str, Link]:
         """The network between the machines of this cluster, as their interfaces are now."""
@@ -252,6 +269,7 @@ class SpreadProvider(Provider):
             timeout_factor=made.timeout_factor,
             facts=made.facts,
             pausing=None if made.pausing is None else PartPausing(agent, order.label, made.pausing),
+            joins=made.joins,
         )
 
     def connect(

@@ -36,6 +36,7 @@ TEXTS = (
         "dmi_product",
         "dmi_vendor",
         "governor",
+        "launcher",
         "on_machine",
         "shared_server",
         "workload_filesystem",

@@ -21,6 +21,7 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
         return  # the validation of the file has reported that
     machines = machine_names(table)
     if not machines:
+        yield from _launchers(raw.get("environments"), (), place)
         if isinstance(about, dict) and "place" in about:
             yield Mistake("nodes.place", "the study has no machines", "add a table [machines.NAME] with its `ssh`")
         return
@@ -36,6 +37,7 @@ def machine_mistakes(raw: Mapping[str, Any], environments: Sequence[str], nodes:
     names = [f"{machine}-{environment}" for machine in machines for environment in environments]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield Mistake("machines", f'two pairs of machine and environment would be called "{name}"', "rename one")
+    yield from _launchers(raw.get("environments"), list(table.values()), place)
     if isinstance(place, dict):
         yield from _table_mistakes(place, machines, nodes)
     elif place == SPREAD and len(machines) < len(nodes):
@@ -66,6 +68,29 @@ def _ways(table: Mapping[str, Any]) -> Iterable[Mistake]:
             if given not in SLURM_OPTIONS:
                 path = f"machines.{name}.slurm.options"
                 yield unknown_choice(path, given, SLURM_OPTIONS, "option of salloc that vtax passes on,")
+
+
+def _launchers(environments: Any, tables: Sequence[Any], place: Any) -> Iterable[Mistake]:
+    """Environments whose ranks srun cannot start: it starts them on the nodes of one allocation, where they join nodes
+    of the host."""
+    for name, one in environments.items() if isinstance(environments, dict) else ():
+        if not isinstance(one, dict) or one.get("launcher") != "srun":
+            continue
+        allocated = len(tables) == 1 and isinstance(tables[0], dict) and "slurm" in tables[0]
+        if one.get("provider") != "host":
+            what, remedy = f"srun starts ranks of the host, not of {one.get('provider')!r}", "leave it out"
+        elif not allocated:
+            what = "srun starts ranks on the nodes of one allocation of Slurm"
+            remedy = "leave it out, or have one table [machines.NAME] with `slurm` and no other"
+        elif place == TOGETHER:
+            what = 'srun starts ranks across nodes of Slurm, and place = "together" has whole clusters on each'
+            remedy = 'set place = "spread" in [nodes], or leave it out'
+        elif one.get("network") != "host":
+            what = "srun starts ranks on the machines' own network alone"
+            remedy = 'set network = "host", or leave it out'
+        else:
+            continue
+        yield Mistake(f"environments.{name}.launcher", what, remedy)
 
 
 def _same(table: Mapping[str, Any]) -> Iterable[Mistake]:

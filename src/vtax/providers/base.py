@@ -138,6 +138,7 @@ class Cluster:
     outside: Callable[[Sequence[str]], tuple[Outside, ...]] | None = (
         None  # of nodes; None: they are not on this machine
     )
+    joins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # node -> what joins it, for ranks from outside
     creations: Mapping[str, Creation] = field(default_factory=dict)  # of nodes, where this process created them
     link: Link | None = None  # the network between the machines of its nodes, where these are several
 

@@ -80,7 +80,7 @@ def joined(
         notes=(*sentences(link), *(f"{name}: {note}" for name, part in parts.items() for note in part.notes)),
         timeout_factor=max(part.timeout_factor for part in parts.values()),
         logs={name: path for part in parts.values() for name, path in part.logs.items()},
-        facts={name: {**facts, **node_facts(known, name)} for name, facts in every},
+        facts={name: {**facts, **node_facts(known, name), "launcher": launcher.program} for name, facts in every},
         shared_transports={},
         pausing=_pausing(parts),
         outside=None,

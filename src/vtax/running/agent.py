@@ -28,6 +28,7 @@ from vtax.launchers import written
 from vtax.machines.channel import Channel, Gone, Message
 from vtax.machines.nfs_kernel import cannot_mount, cannot_serve
 from vtax.machines.part import PartOrder
+from vtax.machines.slurm.relay import Joined
 from vtax.model.cluster import Image
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.plan import Plan
@@ -155,6 +156,11 @@ class Agent:
 
     def on_create_part(self, payload: bytes, order: Mapping[str, Any]) -> Any:
         return self.parts.create(PartOrder.model_validate(order)).model_dump(mode="json")
+
+    def on_relay(self, payload: bytes, label: str, job: str, nodes: Mapping[str, Any]) -> Any:
+        """Start MPI programs for the nodes of a part, in this job, until it is destroyed."""
+        self.parts.relay(label, job, {name: Joined(host, tuple(words)) for name, (host, words) in nodes.items()})
+        return {}
 
     def on_write_shared(self, payload: bytes, place: str, token: str) -> Any:
         return {"wrong": shared.written(Path(place), token)}

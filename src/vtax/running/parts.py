@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from vtax.errors import CommandError, EnvironmentMissing, ProvisionError
 from vtax.image import travel
+from vtax.launchers.srun import PLACE
 from vtax.machines.nfs import Shares
 from vtax.machines.part import MadePart, PartOrder
+from vtax.machines.slurm.relay import Joined, Relay
 from vtax.model.names import is_campaign_id
 from vtax.paths import Paths
 from vtax.providers import provider
@@ -31,6 +34,7 @@ class Parts:
         self.sites: dict[str, Site] = {}
         self.providers: dict[str, str] = {}  # by label
         self.shares = Shares(paths.runtime)
+        self.relays: dict[str, list[Relay]] = {}
 
     def create(self, order: PartOrder) -> MadePart:
         """Raises ProvisionError or CommandError; `destroy` then removes what was made."""
@@ -46,7 +50,14 @@ class Parts:
             timeout_factor=made.timeout_factor,
             facts=made.facts,
             pausing=None if made.pausing is None else made.pausing.reason,
+            joins=made.joins,
         )
+
+    def relay(self, label: str, job: str, nodes: Mapping[str, Joined]) -> None:
+        """Start MPI programs for the nodes that are here, until their cluster is destroyed."""
+        cluster, site = self.clusters[label], self.sites[label]
+        within = PLACE.lstrip("/")
+        self.relays[label] = [Relay(site.directory / node.name / within, job, nodes) for node in cluster.nodes]
 
     def _site(self, order: PartOrder) -> Site:
         """The place of a cluster's files, with its keys."""
@@ -87,6 +98,8 @@ class Parts:
         name = self.providers.get(label)
         if name is None or not is_campaign_id(label):
             return
+        for one in self.relays.pop(label, ()):
+            one.close()
         cluster, site = self.clusters.pop(label, None), self.sites.pop(label, None)
         if cluster is not None:
             with suppress(CommandError, OSError):

@@ -353,6 +353,11 @@ def talk(argv: Sequence[str], stderr: IO[bytes], env: Mapping[str, str] | None =
     return _spawn(argv, subprocess.PIPE, subprocess.PIPE, stderr, env)
 
 
+def start_into(argv: Sequence[str], stdout: IO[bytes], stderr: IO[bytes]) -> Popen:
+    """Start `argv`, which reads nothing, with open files for what it prints."""
+    return _spawn(argv, subprocess.DEVNULL, stdout, stderr, None)
+
+
 def start_with(argv: Sequence[str], stdin: IO[bytes], stderr: IO[bytes]) -> Popen:
     """Start `argv` with an open file, from where it is read so far, as its standard input."""
     return _spawn(argv, stdin, stderr, stderr, None)

@@ -18,6 +18,7 @@ from vtax.machines.spread import PartPausing, SpreadProvider, label_on
 from vtax.model.names import is_campaign_id
 from vtax.model.nodes import ClusterShape
 from vtax.model.study import MachineSpec
+from vtax.providers.base import Cluster, Site
 
 
 class Answering:
@@ -45,6 +46,25 @@ def test_a_machine_is_lost_for_the_reason_that_its_owner_has(tmp_path: Path) -> 
     assert spread(tmp_path, a=Answering("", 0, why=over), b=Answering("", 0, why=over)).lost() == over
     assert spread(tmp_path, a=Answering("node17", 0), b=Answering("", 0)).lost() == "gone"
     assert spread(tmp_path, a=Answering("node17", 0, why=over)).lost() == ""
+
+
+def test_every_machine_is_told_how_ranks_join_all_nodes(tmp_path: Path) -> None:
+    """Whichever of them has the first node of an entry starts the ranks."""
+    told: dict[str, dict[str, Any]] = {}
+
+    def agent(name: str, node: str) -> Any:
+        asked = lambda what, **given: told.setdefault(name, {"asked": what, **given})  # noqa: E731
+        return SimpleNamespace(ask=asked, machine=SimpleNamespace(node=node, job="7"))
+
+    made = spread(tmp_path, a=agent("a", "c1"), b=agent("b", "c2"))
+    joins = {"a": {"worker1": ("join", "5")}, "b": {"master": ("join", "9")}}
+    clusters = {name: cast(Cluster, SimpleNamespace(joins=one)) for name, one in joins.items()}
+    made._relay(clusters, cast(Site, SimpleNamespace(campaign="0123abcd")))
+    assert {name: one.pop("label") for name, one in told.items()} == {
+        name: label_on("0123abcd", name) for name in joins
+    }
+    every = {"worker1": ("c1", ("join", "5")), "master": ("c2", ("join", "9"))}
+    assert told == {name: {"asked": "relay", "job": "7", "nodes": every} for name in joins}
 
 
 def test_each_machine_that_answers_has_its_facts(tmp_path: Path) -> None:

@@ -185,6 +185,42 @@ def test_each_node_of_a_cluster_is_on_a_node_of_an_allocation() -> None:
     assert {name for one in placements(study) for name in one.values()} == {"c1", "c2", "c3"}
 
 
+ACROSS = (
+    '[machines.c]\nslurm = { nodes = 3, time = "1 h" }\n[nodes]\nplace = "spread"\n'
+    '[environments.s]\nprovider = "host"\nnetwork = "host"\nlauncher = "srun"\n'
+)
+
+
+def test_srun_starts_ranks_across_nodes_of_an_allocation() -> None:
+    options = {one.name: one.options for one in parse(STUDY + ACROSS, "test.toml").environments}
+    assert options["s"]["launcher"] == "srun"
+    assert all("launcher" not in one for name, one in options.items() if name != "s")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            'provider = "host"\nnetwork',
+            'provider = "docker"\nnetwork',
+            "srun starts ranks of the host, not of 'docker'",
+        ),
+        ('slurm = { nodes = 3, time = "1 h" }', 'ssh = "c"', "srun starts ranks on the nodes of one allocation"),
+        ("[nodes]", '[machines.d]\nssh = "d"\n[nodes]', "srun starts ranks on the nodes of one allocation"),
+        ('place = "spread"', 'place = "together"', "srun starts ranks across nodes of Slurm, and"),
+        ('network = "host"', 'network = "bridge"', "srun starts ranks on the machines' own network alone"),
+    ],
+)
+def test_srun_is_refused_elsewhere_by_its_name(old: str, new: str, expected: str) -> None:
+    said = mistakes(ACROSS.replace(old, new))
+    assert any(one.startswith(f"environments.s.launcher: {expected}") for one in said), said
+
+
+def test_srun_is_refused_without_machines() -> None:
+    said = mistakes('[environments.s]\nprovider = "host"\nnetwork = "bridge"\nlauncher = "srun"\n')
+    assert any("environments.s.launcher: srun starts ranks on the nodes of one allocation" in one for one in said), said
+
+
 # --- mistakes --------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The exact mpirun command of every kind of target."""
+"""The exact mpirun and srun commands of every kind of target."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fakes.cluster import node_shape
 from vtax.launchers import restored, started, written
 from vtax.launchers.base import Launcher, Ranks, ranks_for
 from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.srun import Srun
 from vtax.model.nodes import NodeShape, Scope, Target
 
 ONE = node_shape("worker1", (0, 1))
@@ -102,9 +103,9 @@ def test_two_threads_a_rank() -> None:
 def test_what_a_recorded_command_line_says() -> None:
     nodes = target(ONE, TWO)
     words = Mpirun(interface="eth0").argv(("hpcc",), nodes, ranks_for(nodes.nodes, threads=2))
-    assert started(words) == (2, 2, "shared memory inside a node, TCP between nodes")
+    assert started(words) == (2, 2, "shared memory inside a node, TCP between nodes", "mpirun")
     words = Mpirun(interface="lo", one_machine=True, transport="tcp").argv(("hpcc",), nodes, ranks_for(nodes.nodes))
-    assert started(words) == (4, 1, "TCP between all ranks")
+    assert started(words) == (4, 1, "TCP between all ranks", "mpirun")
 
 
 def test_a_launcher_crosses_to_another_machine() -> None:
@@ -135,3 +136,30 @@ def test_how_many_ranks_there_are(
 ) -> None:
     ranks = ranks_for(nodes, ranks_per_node, threads)
     assert (ranks.per_node, ranks.threads, ranks.total) == (per_node, threads, total)
+
+
+def test_srun_has_a_place_for_every_rank_where_the_command_runs_first() -> None:
+    nodes = target(MASTER, ONE)
+    settings = "env OPENBLAS_NUM_THREADS=1 PMIX_MCA_gds=hash OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm,tcp"
+    assert line(Srun(), nodes, ranks_for(nodes.nodes)) == (
+        "sh /run/vtax-srun/srun --mpi=pmix --distribution=arbitrary --ntasks=3 --nodelist=master,worker1,worker1 "
+        f"{settings} vtax-rank 1 hpcc -x"
+    )
+    assert Srun().inputs(nodes, ranks_for(nodes.nodes)) == () and Srun().from_outside
+    waiting = line(Srun(transport="tcp"), nodes, ranks_for(nodes.nodes, threads=2), yield_when_idle=True)
+    assert "OMPI_MCA_btl=self,tcp OMPI_MCA_mpi_yield_when_idle=1 vtax-rank 2" in waiting
+    assert "--ntasks=2 " in waiting and "OPENBLAS_NUM_THREADS=2" in waiting
+
+
+def test_a_command_of_srun_says_what_it_started() -> None:
+    nodes = target(MASTER, ONE)
+    said = started(Srun().argv(("xhpl",), nodes, ranks_for(nodes.nodes)))
+    assert said == (3, 1, "shared memory inside a node, TCP between nodes", "srun")
+    assert started(("srun", "--ntasks=3", "hostname")) is None
+    assert started(Srun().argv(("xhpl",), nodes, ranks_for(nodes.nodes))[:4]) is None
+
+
+def test_another_machine_is_told_of_srun() -> None:
+    made = Srun(transport="tcp")
+    assert restored(json.loads(json.dumps(written(made)))) == made
+    assert made.on_machines_network() == made

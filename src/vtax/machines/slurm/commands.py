@@ -100,6 +100,14 @@ def allocate(spec: SlurmSpec, name: str, comment: str) -> tuple[str, ...]:
     return clean(("salloc", *wanted(spec), *about, "sh", "-c", HOLD))
 
 
+def launch(job: str, hosts: Sequence[str], argv: Sequence[str]) -> tuple[str, ...]:
+    """The command that runs `argv` as a rank of one MPI program for each of `hosts`, in their order. Who starts it sees
+    to it that ranks have CPUs of their own."""
+    where = (f"--jobid={job}", f"--ntasks={len(hosts)}", "--distribution=arbitrary", f"--nodelist={','.join(hosts)}")
+    how = ("--overlap", "--overcommit", "--cpu-bind=none", "--mem=0", "--mpi=pmix", "--kill-on-bad-exit=1")
+    return clean(("srun", "--quiet", *where, *how, "--export=PATH", "--chdir=/", *argv))
+
+
 def step(job: str, node: str, argv: Sequence[str]) -> tuple[str, ...]:
     """The command that runs `argv` on a node of an allocation, next to whatever runs there, with all CPUs and all
     memory that the job has there."""

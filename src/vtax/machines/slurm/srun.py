@@ -28,6 +28,10 @@ class Srun(Connection):
         return f"machine {self.name} ({self.node or self.spec.words})"
 
     @property
+    def job(self) -> str:
+        return self.allocation.job
+
+    @property
     def node(self) -> str:
         nodes = self.allocation.nodes
         return nodes[self.place] if self.place < len(nodes) else ""

@@ -18,12 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from pydantic import Field
+
 from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
 from vtax.facts.perf import Subject
 from vtax.facts.processes import parent_of
 from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
+from vtax.launchers.srun import Srun
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
@@ -45,7 +48,7 @@ from vtax.providers.base import (
     Site,
     elsewhere,
 )
-from vtax.providers.host import entering, own_image, ssh_nodes
+from vtax.providers.host import entering, joining, own_image, ssh_nodes
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 from vtax.transport.parallel import each
@@ -58,10 +61,11 @@ class HostOptions(Options):
     """`mpi_transport` "tcp" makes ranks communicate over TCP, as they must between nodes, to separate its cost.
     `network` "bridge" gives every node its own network stack, and a bridge between them, as containers have; "auto" is
     "bridge" where it can be made, else "none". "host" leaves nodes on several machines, one on each, in these machines'
-    own network."""
+    own network. `launcher` "srun" has Slurm start the ranks there, with PMIx."""
 
     mpi_transport: Literal["auto", "tcp"] = "auto"
     network: Literal["none", "bridge", "host", "auto"] = "none"
+    launcher: Literal["mpirun", "srun"] = Field(default="mpirun", exclude_if=lambda chosen: chosen == "mpirun")
 
     @property
     def host_network(self) -> bool:
@@ -91,6 +95,8 @@ class Host(Provider):
         return 1.0
 
     def launcher(self, options: HostOptions) -> Launcher:
+        if options.launcher == "srun":
+            return Srun(transport=options.mpi_transport)
         if options.host_network:
             return Mpirun(interface="", transport=options.mpi_transport)
         if bridged(options):
@@ -125,6 +131,8 @@ class Host(Provider):
                     'set network = "bridge", or place = "spread" in [machines]',
                 )
             ]
+        if _options(spec).launcher == "srun":
+            return list(joining.problems(root=os.geteuid() == 0))
         nothing = 'or network = "none", in which no benchmark between nodes runs'
         return list(network.refused('network = "bridge"', nothing, *DEVICES)) if _bridged(spec) else []
 
@@ -221,7 +229,15 @@ class Host(Provider):
             facts=overlay.facts(site, [node.name for node in shape.nodes]),
             pausing=cgroup.GroupPausing(self.groups, site.campaign),
             outside=partial(self._outside, site.campaign, sets),
+            joins={name: self._join(site, name) for name, _ in sets} if options.launcher == "srun" else {},
         )
+
+    def _join(self, site: Site, name: str) -> tuple[str, ...]:
+        """What has a program of this machine join a node."""
+        return joining.words(_first_process(site, name), self._groups(site.campaign, name), name)
+
+    def _groups(self, campaign: str, name: str) -> list[Path]:
+        return [tree / f"{cgroup.PREFIX}{campaign}" / name for tree in self.groups.trees] if self.groups else []
 
     def _outside(
         self, campaign: str, sets: Sequence[tuple[str, Sequence[NodeShape]]], nodes: Sequence[str]
@@ -247,7 +263,6 @@ class Host(Provider):
         keep: Sequence[str] = (),
         holder: int | None = None,
     ) -> Callable[[str, Sequence[str]], tuple[str, ...]]:
-        top = f"{cgroup.PREFIX}{site.campaign}"
         return entering.wrapper(
             site.campaign,
             site.image,
@@ -255,7 +270,7 @@ class Host(Provider):
             shared_place(site),
             shared_path,
             _cpus(nodes),
-            [tree / top / name for tree in self.groups.trees] if self.groups else (),
+            self._groups(site.campaign, name),
             network=_entrance(spec, site.campaign, name),
             node=name if _served(spec) else "",
             keep=keep,
