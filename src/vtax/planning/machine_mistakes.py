@@ -10,6 +10,7 @@ from vtax.model.names import SLURM_OPTIONS
 from vtax.model.study import SPREAD, TOGETHER
 from vtax.planning.machine_tables import machine_names
 from vtax.planning.mistakes import unknown_choice
+from vtax.providers import option_models
 from vtax.wording import listed, plural
 
 
@@ -77,7 +78,8 @@ def _launchers(environments: Any, tables: Sequence[Any], place: Any) -> Iterable
         if not isinstance(one, dict) or one.get("launcher") != "srun":
             continue
         allocated = len(tables) == 1 and isinstance(tables[0], dict) and "slurm" in tables[0]
-        if one.get("provider") != "host":
+        model = option_models().get(str(one.get("provider")))
+        if model is None or "launcher" not in model.model_fields:
             what, remedy = f"srun starts ranks of the host, not of {one.get('provider')!r}", "leave it out"
         elif not allocated:
             what = "srun starts ranks on the nodes of one allocation of Slurm"
