@@ -53,6 +53,7 @@ mount --bind {images} {inside_images}
 {install_python} usr/local/bin/python3
 mkdir -p var/lib/docker
 mount -t tmpfs docker var/lib/docker
+{mounts}
 cp {place}/etc/* etc/ssh/
 echo {machine_id} >etc/machine-id
 hostname {name}
@@ -150,9 +151,17 @@ class Lab:
 
 
 @contextlib.contextmanager
-def lab(names: Sequence[str], tree: Path, images: Path, place: Path, services: str = "") -> Iterator[Lab]:
+def lab(
+    names: Sequence[str],
+    tree: Path,
+    images: Path,
+    place: Path,
+    services: str = "",
+    mounts: Mapping[str, str] | None = None,
+) -> Iterator[Lab]:
     """Machines of these names, until the end. `tree` is the root file system below them; `services` are commands of a
-    shell that start what else they serve."""
+    shell that start what else they serve; `mounts` are directories of this computer that they see, by where they see
+    them ("{name}" in a directory is the machine's)."""
     made = Lab(place, new_name("lab"))
     with contextlib.ExitStack() as stack:
         make_keys(place)
@@ -164,7 +173,9 @@ def lab(names: Sequence[str], tree: Path, images: Path, place: Path, services: s
         run(*inside, "addr", "add", "10.213.0.1/24", "dev", "bridge")
         run(*inside, "link", "set", "bridge", "up")
         for number, name in enumerate(names, start=11):
-            made.machines[name] = _machine(stack, made, name, f"10.213.0.{number}", tree, images, services)
+            made.machines[name] = _machine(
+                stack, made, name, f"10.213.0.{number}", tree, images, services, mounts or {}
+            )
         write_ssh(made, {one.name: one.address for one in made.machines.values()})
         yield made
 
@@ -175,7 +186,14 @@ def make_keys(place: Path) -> None:
 
 
 def _machine(
-    stack: contextlib.ExitStack, made: Lab, name: str, address: str, tree: Path, images: Path, services: str
+    stack: contextlib.ExitStack,
+    made: Lab,
+    name: str,
+    address: str,
+    tree: Path,
+    images: Path,
+    services: str,
+    mounts: Mapping[str, str],
 ) -> LabMachine:
     namespace, place = f"{made.namespace}{name}", made.place / name
     run("ip", "netns", "add", namespace)
@@ -202,6 +220,7 @@ def _machine(
         machine_id=secrets.token_hex(16),
         name=name,
         services=services,
+        mounts="\n".join(_mount(inside, source.format(name=name)) for inside, source in mounts.items()),
     )
     enter = ("nsenter", f"--net=/run/netns/{namespace}", "unshare", "--mount", "--pid", "--uts", "--ipc", "--fork")
     with (place / "log").open("wb") as log:
@@ -213,6 +232,11 @@ def _machine(
         assert process.poll() is None and time.monotonic() < deadline, said
         time.sleep(0.05)
     return machine
+
+
+def _mount(inside: str, source: str) -> str:
+    below = inside.lstrip("/")
+    return f"mkdir -p {below}; mount --bind {source} {below}"
 
 
 def _python(prefix: Path) -> tuple[Path, str]:
