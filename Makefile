@@ -1,6 +1,6 @@
 # Two commands: `make run` sets up and compares what works on this machine; `make test` sets up and runs all tests.
 
-.PHONY: run test test-long test-chaos test-machines test-slurm test-virtualbox test-kvm check bench clean docs site
+.PHONY: run test test-long test-chaos test-machines test-slurm test-kubernetes test-virtualbox test-kvm check bench clean docs site
 
 run:
 	@scripts/bootstrap run
@@ -15,7 +15,7 @@ test:
 
 test-long:
 	@scripts/bootstrap test
-	@.venv/bin/pytest -q -m long
+	@.venv/bin/pytest -q -m 'long and not kubernetes'
 
 # KILLS: of each scenario, fewer where one takes long; SEED repeats the random choices of an earlier run; LIMIT_S: when a
 # scenario begins nothing new; ONLY: tests by name, so that several runs add up in the file LOG.
@@ -35,6 +35,13 @@ test-machines:
 test-slurm:
 	@scripts/bootstrap test
 	@.venv/bin/pytest -q tests/integration/test_slurm.py
+
+# A real Kubernetes with two nodes: built with Go 1.24 or newer while the rest is set up, once, in about ten minutes, and
+# kept in vtax-kubernetes of the user's cache (5 GB).
+test-kubernetes:
+	@scripts/bootstrap run
+	@PYTHONPATH=tests .venv/bin/python -m integration.kubernetes_build & building=$$!; \
+	  scripts/bootstrap test && wait $$building && .venv/bin/pytest -q tests/integration/test_kubernetes.py
 
 test-virtualbox:
 	@scripts/bootstrap test

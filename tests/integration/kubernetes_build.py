@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from vtax.image import build
@@ -97,8 +98,8 @@ def _environment(place: Path) -> dict[str, str]:
 
 
 def _write_modules(place: Path, environment: dict[str, str]) -> None:
-    """A module that asks for Kubernetes. Its parts are modules in directories of its own repository, which the proxy has
-    under a version of theirs."""
+    """A module that asks for Kubernetes. Its parts are modules in directories of its own repository; the proxy has them
+    under versions of their own."""
     pause, module = place / "pause", place / "module"
     for directory in (pause, module):
         directory.mkdir(exist_ok=True)
@@ -142,3 +143,16 @@ def _go(place: Path, environment: dict[str, str], *words: str) -> str:
     )
     assert made.returncode == 0, f"go {' '.join(words)}: {made.stderr[-3000:]}"
     return made.stdout
+
+
+def main() -> None:
+    """Build what is missing."""
+    try:
+        programs(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"))
+    except NoGoError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()

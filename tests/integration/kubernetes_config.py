@@ -172,7 +172,10 @@ def api_server(place: Path) -> tuple[str, ...]:
 
 
 def scheduler(place: Path) -> tuple[str, ...]:
-    return (f"--kubeconfig={place}/system:kube-scheduler.kubeconfig", "--leader-elect=false", "--bind-address=127.0.0.1")
+    return (
+        f"--kubeconfig={place}/system:kube-scheduler.kubeconfig",
+        *("--leader-elect=false", "--bind-address=127.0.0.1"),
+    )
 
 
 def controller_manager(place: Path) -> tuple[str, ...]:

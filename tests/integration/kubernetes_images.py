@@ -52,9 +52,9 @@ def _image(
     }
     described = json.dumps(config).encode()
     named = f"{hashlib.sha256(described).hexdigest()}.json"
-    manifest = [{"Config": named, "RepoTags": [name], "Layers": ["layer.tar"]}]
+    manifest = json.dumps([{"Config": named, "RepoTags": [name], "Layers": ["layer.tar"]}]).encode()
     with tarfile.open(target, "w") as tar:
-        for inside, made in ((named, described), ("layer.tar", content), ("manifest.json", json.dumps(manifest).encode())):
+        for inside, made in ((named, described), ("layer.tar", content), ("manifest.json", manifest)):
             entry = tarfile.TarInfo(inside)
             entry.size = len(made)
             tar.addfile(entry, io.BytesIO(made))

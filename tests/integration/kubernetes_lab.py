@@ -1,8 +1,8 @@
 """A real Kubernetes for tests, without systemd: a control plane and two nodes on one computer.
 
-The nodes are machines as in `machines_lab`, over a root file system with containerd, each with a kubelet, control groups
-and a network of pods of its own. etcd, the API server, the scheduler and the controller manager are processes in the
-lab's network. The `kubectl` of the lab's environment runs in that network. There is no DNS and no kube-proxy.
+The nodes are machines as in `machines_lab`, over a root file system with containerd, each with a kubelet, control
+groups and a network of pods. etcd, the API server, the scheduler and the controller manager are processes in the lab's
+network. The `kubectl` of the lab's environment runs in that network. There is no DNS and no kube-proxy.
 
 To try things by hand: PYTHONPATH=tests .venv/bin/python -m integration.kubernetes_lab DIRECTORY [--without-static]
 """
@@ -18,6 +18,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,8 @@ PACKAGES = (
     "containerd,runc,containernetworking-plugins,docker-registry,busybox-static,openssh-server,ca-certificates,iproute2,"
     "iputils-ping,procps,util-linux,mount,nftables,iptables,uidmap,kmod,python3-minimal"
 )
-RESERVED: Mapping[str, str | None] = {"n1": "0", "n2": "1"}  # so pods of two nodes never have the same CPU for themselves
+# Each node reserves the CPU that pods of the other one can have for themselves.
+RESERVED: Mapping[str, str | None] = {"n1": "0", "n2": "1"}
 NO_STATIC: Mapping[str, str | None] = {"n1": "0", "n2": None}
 GROUPS = Path("/sys/fs/cgroup")
 READY_S = 90.0
@@ -92,25 +94,28 @@ class Kubernetes:
             list(pool.map(lambda node: self._import(node, archive), self.nodes))
 
     def _import(self, node: str, archive: Path) -> None:
+        command = self.machines.machines[node].enter("ctr", "--namespace=k8s.io", "images", "import", "-")
         with archive.open("rb") as file:
-            made = self._start(node, file, "ctr", "--namespace=k8s.io", "images", "import", "-")
-            said = made.communicate(timeout=300)[0]
-        assert made.returncode == 0, said.decode()
-
-    def _start(self, node: str, typed: Any, *argv: str) -> subprocess.Popen[bytes]:
-        pid = self.machines.machines[node].sshd
-        enter = ("nsenter", "-t", str(pid), "-a", f"--root=/proc/{pid}/root", "--wdns=/")
-        return subprocess.Popen((*enter, *argv), stdin=typed, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            made = subprocess.run(command, stdin=file, capture_output=True, timeout=300)
+        assert made.returncode == 0, made.stderr.decode()
 
     def serve_images(self) -> str:
         """Start a registry that both nodes pull from (by HTTP), and return its address."""
         start = f"docker-registry serve {config.SEEN}/n1/registry.yml >/var/log/registry.log 2>&1 &"
         self.machines.machines["n1"].inside("sh", "-c", start)
-        wait(lambda: _connects(self.machines, config.REGISTRY), "the registry", self.logs)
+        wait(lambda: self.connects(config.REGISTRY), "the registry", self.logs)
         return config.REGISTRY
 
+    def connects(self, address: str) -> bool:
+        """Whether something listens there, seen from the lab's network."""
+        host, _, port = address.partition(":")
+        probe = f"import socket; socket.create_connection(({host!r}, {port}), 5)"
+        command = self.machines.enter((sys.executable, "-c", probe))
+        return subprocess.run(command, capture_output=True).returncode == 0
+
     def start_kubelet(self, node: str) -> None:
-        self.machines.machines[node].inside("sh", "-c", f"sh {config.SEEN}/{node}/kubelet.sh >/dev/null 2>&1 </dev/null &")
+        start = f"sh {config.SEEN}/{node}/kubelet.sh >/dev/null 2>&1 </dev/null &"
+        self.machines.machines[node].inside("sh", "-c", start)
 
     def kill_kubelet(self, node: str) -> None:
         self.machines.machines[node].inside("pkill", "-KILL", "-x", "kubelet")
@@ -147,7 +152,7 @@ class Kubernetes:
         made = [f"{path.name}: {_tail(path.read_text())}" for path in sorted(self.place.glob("*.log"))]
         for name, machine in self.machines.machines.items():
             for log in ("containerd", "kubelet"):
-                text = run(*_enter(machine.sshd), "tail", "-n", "15", f"/var/log/{log}.log", check=False)
+                text = run(*machine.enter("tail", "-n", "15", f"/var/log/{log}.log"), check=False)
                 made.append(f"{name} {log}: {text}")
         return "\n".join(made)
 
@@ -156,8 +161,8 @@ class Kubernetes:
 def kubernetes(
     cache: Path, images: Path, place: Path, reserved: Mapping[str, str | None] = RESERVED
 ) -> Iterator[Kubernetes]:
-    """A cluster with both nodes ready, until the end. `reserved`: node -> CPUs that no pod has for itself, by the static
-    policy; None: without that policy."""
+    """A cluster with both nodes ready, until the end. `reserved`: node -> CPUs that no pod has for itself, with the
+    static policy; None: without that policy."""
     programs = kubernetes_build.programs(cache)
     tree = sid.tree(cache, "kubernetes-trixie", PACKAGES, "trixie")
     files = place / "files"
@@ -170,7 +175,7 @@ def kubernetes(
         mounts = {
             config.SEEN: str(files),
             config.PROGRAMS: str(programs),
-            "/var/lib/containerd": f"{place}/disks/{{name}}",  # where an overlay can be made; an overlay cannot on another
+            "/var/lib/containerd": f"{place}/disks/{{name}}",  # no overlay, on which no other could be made
         }
         services = f"exec sh {config.SEEN}/$(hostname)/start.sh;"
         machines = stack.enter_context(lab(tuple(reserved), tree, images, place, services, mounts))
@@ -278,16 +283,6 @@ def wait(reached: Callable[[], bool], what: str, about: Callable[[], str], limit
 
 def _is_ready(item: Mapping[str, Any]) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in item["status"].get("conditions", ()))
-
-
-def _connects(machines: Lab, address: str) -> bool:
-    host, _, port = address.partition(":")
-    probe = f"exec 3<>/dev/tcp/{host}/{port}"
-    return subprocess.run(machines.enter(("bash", "-c", probe)), capture_output=True).returncode == 0
-
-
-def _enter(pid: int) -> tuple[str, ...]:
-    return ("nsenter", "-t", str(pid), "-a", f"--root=/proc/{pid}/root", "--wdns=/")
 
 
 def _tail(text: str) -> str:

@@ -86,9 +86,13 @@ class LabMachine:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return int(children[0])
 
+    def enter(self, *argv: str) -> tuple[str, ...]:
+        """A command that runs on the machine."""
+        return ("nsenter", "-t", str(self.sshd), "-a", f"--root=/proc/{self.sshd}/root", "--wdns=/", *argv)
+
     def inside(self, *argv: str) -> str:
         """What a command prints on the machine."""
-        return run("nsenter", "-t", str(self.sshd), "-a", f"--root=/proc/{self.sshd}/root", "--wdns=/", *argv)
+        return run(*self.enter(*argv))
 
     def processes(self) -> list[str]:
         """The command lines of everything on it but the SSH server."""
