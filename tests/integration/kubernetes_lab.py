@@ -32,7 +32,7 @@ from integration.machines_lab import Lab, lab, run
 
 PACKAGES = (
     "containerd,runc,containernetworking-plugins,docker-registry,busybox-static,openssh-server,ca-certificates,iproute2,"
-    "iputils-ping,procps,util-linux,mount,nftables,iptables,uidmap,kmod,python3-minimal"
+    "iputils-ping,procps,util-linux,mount,nftables,iptables,uidmap,kmod,python3-minimal,libffi8"
 )
 # Each node reserves the CPU that pods of the other one can have for themselves.
 RESERVED: Mapping[str, str | None] = {"n1": "0", "n2": "1"}
@@ -99,12 +99,13 @@ class Kubernetes:
             made = subprocess.run(command, stdin=file, capture_output=True, timeout=300)
         assert made.returncode == 0, made.stderr.decode()
 
-    def serve_images(self) -> str:
-        """Start a registry that both nodes pull from (by HTTP), and return its address."""
-        start = f"docker-registry serve {config.SEEN}/n1/registry.yml >/var/log/registry.log 2>&1 &"
-        self.machines.machines["n1"].inside("sh", "-c", start)
-        wait(lambda: self.connects(config.REGISTRY), "the registry", self.logs)
-        return config.REGISTRY
+    def serve_images(self, address: str = config.REGISTRY) -> str:
+        """Start a registry on n1, by HTTP, and return its address. At any other than this one nodes expect TLS."""
+        serve = f"REGISTRY_HTTP_ADDR={address} docker-registry serve {config.SEEN}/n1/registry.yml"
+        if not self.connects(address):
+            self.machines.machines["n1"].inside("sh", "-c", f"{serve} >/var/log/registry.log 2>&1 </dev/null &")
+        wait(lambda: self.connects(address), "the registry", self.logs)
+        return address
 
     def connects(self, address: str) -> bool:
         """Whether something listens there, seen from the lab's network."""
@@ -164,7 +165,7 @@ def kubernetes(
     """A cluster with both nodes ready, until the end. `reserved`: node -> CPUs that no pod has for itself, with the
     static policy; None: without that policy."""
     programs = kubernetes_build.programs(cache)
-    tree = sid.tree(cache, "kubernetes-trixie", PACKAGES, "trixie")
+    tree = sid.tree(cache, "kubernetes-debian13", PACKAGES, "trixie")
     files = place / "files"
     with contextlib.ExitStack() as stack:
         group = stack.enter_context(_groups(tuple(reserved)))
