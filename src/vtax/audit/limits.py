@@ -90,7 +90,7 @@ def cpu_limits(
         yield Undecided(f"{name}: not recorded: the CPUs that it may use", environment)
         return
     planned = tuple(range(shape.cpus)) if able.own_kernel else tuple(sorted(shape.cpu_ids))
-    if able.existing and len(allowed) == shape.cpus:  # which ones, its machine decides
+    if able.away and len(allowed) == shape.cpus:  # which ones, its machine decides
         return
     said = f"{name} may use CPUs {values['cpus_allowed']}, planned are {','.join(map(str, planned))}"
     if set(allowed) == set(planned):

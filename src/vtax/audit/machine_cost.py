@@ -52,7 +52,7 @@ def background(evidence: Evidence) -> Iterator[Result]:
 
 def not_counted(evidence: Evidence) -> str:
     """Why runs have no cost to this machine; "" when they have."""
-    if elsewhere := [name for name in evidence.environments if evidence.capabilities(name).existing]:
+    if elsewhere := [name for name in evidence.environments if evidence.capabilities(name).away]:
         return f"the nodes of {elsewhere[0]} are elsewhere, so no entry has such metrics"
     return "" if any(one.step_counters for one in evidence.trials) else "no run counted its cost"
 

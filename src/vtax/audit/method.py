@@ -325,7 +325,7 @@ def confounded(evidence: Evidence) -> Iterator[Result]:
         spread = planned is not None and bool(planned.placement)
         if known and (spread or evidence.capabilities(cell.environment).shares_machine):
             machines.setdefault(cell.environment, set()).add(shown(known))
-    existing = [name for name in evidence.environments if evidence.capabilities(name).existing]
+    existing = [name for name in evidence.environments if evidence.capabilities(name).away]
     for environment in (name for name in evidence.environments if name not in (*machines, *existing)):
         yield Undecided(f"{environment}: not recorded: the machine that its nodes ran on", environment)
     ours = machines.get(evidence.reference, set())

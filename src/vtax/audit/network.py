@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from vtax.evidence.campaign import Evidence, observed_in, shown, values_of
 from vtax.evidence.needs import Needs
@@ -113,12 +113,18 @@ def pairs_of(evidence: Evidence, environment: str) -> tuple[list[str], list[str]
     for (name, _), trials in evidence.entries().items():
         for trial in trials:
             where = placed.get(trial.cell)
-            if evidence.capabilities(environment).existing:
-                where = {node: node for node in trial.nodes}  # each is a machine
+            if evidence.capabilities(environment).away:
+                where = _own_machines(evidence, environment, trial.nodes)
             if name == environment and where and len(trial.nodes) == 2:
                 machines = {where[node] for node in trial.nodes}
                 (across if len(machines) > 1 else inside)["-".join(trial.nodes)] = None
     return list(across), list(inside)
+
+
+def _own_machines(evidence: Evidence, environment: str, nodes: Sequence[str]) -> dict[str, str]:
+    """Node -> its machine, where the environment names one for each."""
+    named = evidence.option(environment, "nodes")
+    return {node: str(named.get(node, node)) if isinstance(named, Mapping) else node for node in nodes}
 
 
 @row(

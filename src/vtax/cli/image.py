@@ -98,6 +98,36 @@ def remove(keys: Annotated[list[str], typer.Argument(help="Keys, as `vtax image 
 
 
 @app.command()
+def export(
+    output: Annotated[Path, typer.Argument(help="File to write.")],
+    study: Annotated[Path | None, typer.Option(help="The study whose image it is [the default image].")] = None,
+) -> None:
+    """Write a root file system as an archive of images, as `docker save` does: for the containerd of machines that pull
+    it from no registry. It is built when the cache lacks it.
+
+    \b
+    Example:  vtax image export rootfs.tar --study study.toml
+    Example:  ctr --namespace k8s.io images import rootfs.tar
+    """
+    from vtax.cli.console import paths, say
+    from vtax.cli.progress import progress
+    from vtax.cluster.archive import tags, write_archive
+    from vtax.errors import StoreError
+    from vtax.model.study import ImageSpec
+    from vtax.planning.preparation import base_image, image_of
+    from vtax.planning.study import load
+
+    loaded = load(study) if study else None
+    with progress() as listener:
+        image = image_of(loaded, paths(), listener) if loaded else base_image(ImageSpec(), paths(), listener)
+    try:
+        write_archive(image, output)
+    except OSError as error:
+        raise StoreError(f"{output} cannot be written: {error.strerror}", remedy="choose another place") from error
+    say(f"{output}: {' and '.join(tags(image))}")
+
+
+@app.command()
 def sbom(
     study: Annotated[Path | None, typer.Argument(help="The study whose [image] it is [the default image].")] = None,
     format: Annotated[str, typer.Option("--format", "-f", help="json or xml.")] = "json",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vtax.cluster.keys import USER, public
@@ -28,10 +29,12 @@ def write_ssh_config(
     timeout_factor: float = 1,
     at: Mapping[str, str] | None = None,
     paused: bool = False,
+    through: Mapping[str, Sequence[str]] | None = None,
 ) -> Path:
     """`ssh_config` and `known_hosts` for nodes behind loopback ports. Returns the configuration's path.
 
-    `at` are the loopback addresses of nodes that have their own.
+    `at` are the loopback addresses of nodes that have their own. Nodes without any are reached `through` a command
+    whose standard input and output are an SSH server's.
 
     Nodes without a port are `behind` the first that has one: name -> address as that node knows it.
     `timeout_factor` is how many times longer than usual a login may take. With `paused`, connections outlive pauses of
@@ -40,13 +43,13 @@ def write_ssh_config(
     """
     config, hosts = directory / "ssh_config", directory / "known_hosts"
     hidden = {name: address for name, address in (behind or {}).items() if name not in ports}
-    longest = max(len(str(directory / f"c-{name}")) for name in (*ports, *hidden))
+    longest = max(len(str(directory / f"c-{name}")) for name in (*ports, *hidden, *(through or {})))
     if longest > LONGEST_SOCKET:
         raise StoreError(
             f"{directory} is too deep for SSH's control sockets ({longest} characters, {LONGEST_SOCKET} at most)",
             remedy="set XDG_STATE_HOME to a shorter path",
         )
-    hosts.write_text("".join(f"{name} {public(keys, name)}\n" for name in (*ports, *hidden)))
+    hosts.write_text("".join(f"{name} {public(keys, name)}\n" for name in (*ports, *hidden, *(through or {}))))
     blocks = [
         f"Host {name}\n  HostName {(at or {}).get(name, LOOPBACK)}\n  Port {port}\n  HostKeyAlias {name}\n"
         f"  ControlPath {directory}/c-{name}\n"
@@ -56,6 +59,11 @@ def write_ssh_config(
         f"Host {name}\n  HostName {address}\n  ProxyJump {next(iter(ports))}\n  HostKeyAlias {name}\n"
         f"  ControlPath {directory}/c-{name}\n"
         for name, address in hidden.items()
+    ]
+    blocks += [
+        f"Host {name}\n  HostName {name}\n  ProxyCommand exec {shlex.join(command).replace('%', '%%')}\n"
+        f"  HostKeyAlias {name}\n  ControlPath {directory}/c-{name}\n"
+        for name, command in (through or {}).items()
     ]
     common = (
         f"Host *\n  User root\n  IdentityFile {keys / USER}\n  IdentitiesOnly yes\n  UserKnownHostsFile {hosts}\n"

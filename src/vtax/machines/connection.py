@@ -46,6 +46,11 @@ class Connection(ABC):
         return False
 
     @property
+    def hangs_up(self) -> bool:
+        """Whether a command with a terminal ends when its way there does."""
+        return True
+
+    @property
     @abstractmethod
     def connected(self) -> bool: ...
 

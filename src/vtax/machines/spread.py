@@ -257,7 +257,7 @@ class SpreadProvider(Provider):
                     node.name,
                     order.link.places[node.name],
                     node,
-                    ThroughTransport.of(agent.machine.command, made.nodes[node.name]),
+                    ThroughTransport.of(agent.machine.command, made.nodes[node.name], hangs_up=agent.machine.hangs_up),
                 )
                 for node in order.shape.nodes
             ),

@@ -29,6 +29,12 @@ class Capabilities(Record):
     sole_hypervisor: bool = False  # no machine of another hypervisor can exist at the same time
     fresh_per_cell: bool = False  # every cell gets a new instance; otherwise claims are about the one that there is
     existing: bool = Field(default=False, exclude_if=is_empty)  # nodes are elsewhere, and vtax created none of them
+    elsewhere: bool = Field(default=False, exclude_if=is_empty)  # vtax creates nodes on machines that it is not on
+
+    @property
+    def away(self) -> bool:
+        """Whether nodes are on other machines than this one, of which nothing is counted here."""
+        return self.existing or self.elsewhere
 
 
 UNKNOWN = Capabilities()  # of environments whose plan does not record them

@@ -77,7 +77,7 @@ KINDS: Mapping[str, TypeAdapter[Any]] = {
         (("cpus",), TypeAdapter(int | Sequence[Mapping[str, Any]], config=STRICT)),  # of a node, how many
         (("virtualization",), TypeAdapter(str | Sequence[str], config=STRICT)),  # one word, in earlier versions
         (("uplink",), TypeAdapter(Uplink)),
-        (("slurm",), TypeAdapter(Mapping[str, str | Number | bool | None], config=STRICT)),
+        (("slurm", "kubernetes", "pod"), TypeAdapter(Mapping[str, str | Number | bool | None], config=STRICT)),
     )
     for name in names
 }

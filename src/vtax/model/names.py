@@ -30,6 +30,11 @@ SLURM_OPTIONS = (
     *("--qos", "--reservation", "--sockets-per-node", "--switches", "--threads-per-core", "--tmp", "--wckey"),
 )
 SLURM_OPTION = rf"^({'|'.join(SLURM_OPTIONS)})(=[A-Za-z0-9_.,:;@%*()\[\]|&!+-]{{1,200}})?$"
+# Of Kubernetes: a node, a namespace, a class (names of DNS); a context of a kubeconfig; an image, never an option.
+KUBERNETES_NAME = r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$"
+KUBERNETES_CONTEXT = r"^([A-Za-z0-9_][A-Za-z0-9_.:@/+-]{0,200})?$"
+IMAGE_NAME = r"^[a-z0-9][A-Za-z0-9._:/@-]{0,250}$"
+REGISTRY = r"^([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._/-]+[a-z0-9]+)*)?)?$"
 METRIC_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$"
 UNIT = r"^[A-Za-z0-9%°µμΩ²³/·._^*-]{1,30}$"  # as it is written: "ms", "tokens/s"
 OUTPUT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}){0,4}$"
@@ -44,6 +49,10 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9%_][^/\x00-\x1f\x7f]{0,254}
 RawFile = Annotated[str, Field(pattern=r"^raw/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}$")]  # an imported file's copy
 MountPoint = Annotated[str, Field(pattern=r"^/[a-z][a-z0-9_-]*$")]  # of the shared file system, on every node
 Destination = Annotated[str, Field(pattern=DESTINATION)]
+KubernetesName = Annotated[str, Field(pattern=KUBERNETES_NAME)]
+KubernetesContext = Annotated[str, Field(pattern=KUBERNETES_CONTEXT)]  # "" is the current one
+ImageName = Annotated[str, Field(pattern=IMAGE_NAME)]
+Registry = Annotated[str, Field(pattern=REGISTRY)]  # with a path or without; "" is none
 SlurmName = Annotated[str, Field(pattern=SLURM_NAME)]
 SlurmOption = Annotated[str, Field(pattern=SLURM_OPTION)]
 MachinePlace = Annotated[

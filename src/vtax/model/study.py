@@ -12,6 +12,9 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 from vtax.model.names import (
     Address,
     Destination,
+    ImageName,
+    KubernetesContext,
+    KubernetesName,
     MachinePlace,
     MountPoint,
     Name,
@@ -194,13 +197,24 @@ class SlurmSpec(Record):
         return tuple(f"{self.name}{number}" for number in range(1, self.nodes + 1))
 
 
+class ClusterNodeSpec(Record):
+    """A machine of a Kubernetes cluster, as `kubectl get nodes` shows it, entered by a pod of this image."""
+
+    node: KubernetesName
+    image: ImageName = "vtax-rootfs:latest"
+    kubeconfig: MachinePlace = ""
+    context: KubernetesContext = ""
+
+
 class MachineSpec(Record):
     """A machine on which clusters are created: `ssh` is what one gives to `ssh`, so anything that ~/.ssh/config
-    understands; with `slurm` it is a node of an allocation. `directory` is where vtax keeps its files there; "" is
-    below the user's home directory, or below /var/tmp of a node of Slurm."""
+    understands; with `slurm` it is a node of an allocation, with `kubernetes` a machine of such a cluster. `directory`
+    is where vtax keeps its files there; "" is below the user's home directory, or below /var/tmp of a node of Slurm and
+    of a machine of Kubernetes."""
 
     ssh: Destination | Literal[""] = ""
     slurm: SlurmSpec | None = Field(default=None, exclude_if=is_empty)
+    kubernetes: ClusterNodeSpec | None = Field(default=None, exclude_if=is_empty)
     directory: MachinePlace = Field(default="", exclude_if=is_empty)
     address: Address = Field(default="", exclude_if=is_empty)  # by which the other machines reach it; "": found by vtax
     shared: MachinePlace = Field(default="", exclude_if=is_empty)  # a directory of it that all machines see
@@ -208,14 +222,16 @@ class MachineSpec(Record):
     @property
     def words(self) -> str:
         """What it is reached by."""
+        if self.kubernetes is not None:
+            return f"Kubernetes, machine {self.kubernetes.node}"
         if self.slurm is None:
             return self.ssh
         return f"Slurm, partition {self.slurm.partition}" if self.slurm.partition else "Slurm"
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if bool(self.ssh) == (self.slurm is not None):
-            raise ValueError("a machine has either ssh or slurm")
+        if bool(self.ssh) + (self.slurm is not None) + (self.kubernetes is not None) != 1:
+            raise ValueError("a machine has one of ssh, slurm and kubernetes")
         return self
 
 

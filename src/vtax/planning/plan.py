@@ -320,7 +320,7 @@ def _work_of(spec: EnvironmentSpec, provider: Provider, frozen: Sequence[_Frozen
         if not spec.selection.has(item.spec.label):
             continue
         scopes = (item.target.scope, item.load.target.scope if item.load else None)
-        if item.provisioning and _capabilities(spec, provider).existing:
+        if item.provisioning and _capabilities(spec, provider).away:
             reasons.append(f"{item.spec.label} is not run on {spec.name}: its nodes exist already")
             continue
         if Scope.PAIRS in scopes and _one_stack(spec, provider):

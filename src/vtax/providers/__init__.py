@@ -23,7 +23,9 @@ BUILT_IN = {
     "podman": "vtax.providers.podman.provider:Podman",
     "qemu": "vtax.providers.qemu.provider:Qemu",
     "virtualbox": "vtax.providers.virtualbox.provider:VirtualBox",
+    "kubernetes": "vtax.providers.kubernetes.provider:Kubernetes",
     "ssh": "vtax.running.existing:Existing",  # made of agents, which have all providers below them
+    "kubernetes-host": "vtax.running.kubernetes_host:KubernetesHost",  # the same
 }
 GROUP = "vtax.providers"
 ALIASES = {"container": ("docker", "podman")}  # what a study may say -> providers of the same options, best first

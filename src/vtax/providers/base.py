@@ -141,11 +141,12 @@ class Cluster:
     joins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # node -> what joins it, for ranks from outside
     creations: Mapping[str, Creation] = field(default_factory=dict)  # of nodes, where this process created them
     link: Link | None = None  # the network between the machines of its nodes, where these are several
+    hostnames: Mapping[str, str] = field(default_factory=dict)  # what nodes call themselves -> node, where that differs
 
     @property
     def one_directory(self) -> bool:
         """Whether all nodes see one shared directory: those on several machines only where these share one."""
-        return self.link is None or bool(self.link.shared)
+        return bool(self.link.shared) if self.link else self.environment.one_directory
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)

@@ -214,7 +214,7 @@ class Agent:
         from vtax.running.doctor import diagnose
 
         found = diagnose(self.paths)
-        making = tuple(one for one in found.providers if not self.provider(one.name).capabilities.existing)
+        making = tuple(one for one in found.providers if not self.provider(one.name).capabilities.away)
         found = found.model_copy(update={"providers": making})
         return {**found.model_dump(mode="json"), "owner": lease.owner()}
 

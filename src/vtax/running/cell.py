@@ -53,7 +53,7 @@ class CellRun:
         self.running, self.cell = running, cell
         self.plan, self.listener, self.campaign = running.plan, running.listener, running.readings.campaign
         self.provider, self.site = running.providers[cell.environment], running.sites[cell.environment]
-        self.elsewhere = bool(cell.placement) or self.provider.capabilities.existing  # nothing here counts its nodes
+        self.elsewhere = bool(cell.placement) or self.provider.capabilities.away  # nothing here counts its nodes
         self.pending = tuple(trial for trial in pending if not self._work(trial).provisioning)
         self.noted = tuple(trial for trial in pending if self._work(trial).provisioning)  # when a cluster is gone
         self.instance = 1 + self.campaign.instances(cell.id)
@@ -123,7 +123,8 @@ class CellRun:
                 self.campaign.kept,
                 self.running.wall,
             )
-            if gone := self.provider.lost() if self.cell.placement else "":  # a part of the cluster goes with it
+            ask = self.cell.placement or record.status is not Status.OK
+            if gone := self.provider.lost() if ask else "":  # a part of the cluster goes with it
                 record = failed(record, f"{gone}, during this trial", place)
         whole_s = time.monotonic() - clock  # with its preparation, which the estimate has too
         record = self.running.readings.counted(record)  # now that the raw output is safe

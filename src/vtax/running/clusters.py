@@ -89,7 +89,7 @@ def _up(name: str, study: Study, paths: Paths, listener: Listener) -> SavedClust
         update={"environments": tuple(s for s in study.environments if s.name == name), "baseline": name}
     )
     prepared = prepare(study, paths)
-    if prepared.providers[name].capabilities.existing:
+    if prepared.providers[name].capabilities.away:
         raise UsageError(
             f"the nodes of {name} exist already, and what vtax makes there ends with its command",
             remedy="log in to them by SSH; `vtax run` measures them",

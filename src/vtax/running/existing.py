@@ -17,16 +17,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, cast
 
 from pydantic import Field
 
 from vtax.errors import EnvironmentMissing, MachineInUse, MachineLost, VtaxError
 from vtax.launchers.base import Launcher
 from vtax.machines.agent import REJOIN_S, Agent
-from vtax.machines.provider import RemoteProvider, sockets
+from vtax.machines.provider import RemoteProvider
 from vtax.machines.spread import SpreadProvider
-from vtax.machines.ssh import Ssh
+from vtax.machines.ways import way
 from vtax.model.capabilities import Capabilities, NodeKind
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
@@ -75,6 +75,9 @@ class ExistingOptions(Options):
             for node, to in self.nodes.items()
         }
 
+    def words(self, node: str) -> tuple[str, ...]:
+        return ("ssh", self.nodes.get(node, node), "--")
+
     def wrong_nodes(self, names: Sequence[str]) -> str:
         if missing := [name for name in names if name not in self.nodes]:
             return f"it names no machine for {listed(missing)}"
@@ -83,6 +86,21 @@ class ExistingOptions(Options):
         if len(set(self.nodes.values())) < len(self.nodes):
             return "two nodes have the same destination"
         return ""
+
+
+class NodesOptions(Protocol):
+    """Options of an environment whose nodes exist already, however they are reached."""
+
+    mpi_transport: Literal["auto", "tcp"]
+
+    @property
+    def machines(self) -> Mapping[str, MachineSpec]: ...
+
+    def words(self, node: str) -> tuple[str, ...]:
+        """What stands before the commands of a node, in the plan."""
+        ...
+
+    def wrong_nodes(self, names: Sequence[str]) -> str: ...
 
 
 @dataclass
@@ -101,7 +119,7 @@ _held: dict[tuple[str, str], Held] = {}  # environments may use the same machine
 
 class Existing(Provider):
     name = "ssh"
-    options = ExistingOptions
+    options: type[Options] = ExistingOptions
     runners = ()
     install_hint = "apt-get install openssh-client"
     capabilities = Capabilities(
@@ -114,10 +132,13 @@ class Existing(Provider):
         self.spread: SpreadProvider | None = None  # once its nodes were asked
         self.rooms: Mapping[str, HostCapacity] = {}
 
-    def slowdown(self, options: ExistingOptions) -> float:  # noqa: ARG002  # of the protocol
+    def _options(self, spec: EnvironmentSpec) -> NodesOptions:
+        return cast(NodesOptions, self.options.model_validate(dict(spec.options)))
+
+    def slowdown(self, options: NodesOptions) -> float:  # noqa: ARG002  # of the protocol
         return 1.0
 
-    def launcher(self, options: ExistingOptions) -> Launcher:
+    def launcher(self, options: NodesOptions) -> Launcher:
         return Host(self.runtime).launcher(_as_host(options)).on_machines_network()
 
     def commands(
@@ -129,11 +150,11 @@ class Existing(Provider):
         workload: bool = False,  # noqa: ARG002  # of the protocol: it is refused
     ) -> Commands:
         """What enters each node: that of the host, by its connection."""
-        options, host = ExistingOptions.model_validate(dict(spec.options)), Host(self.runtime)
+        options, host = self._options(spec), Host(self.runtime)
 
         def on(node: NodeShape) -> Iterator[tuple[str, ...]]:
             own = host.commands(_host_spec(spec, options), ClusterShape(nodes=(node,)), shared_path, kernel)
-            return (("ssh", options.nodes.get(node.name, node.name), "--", *command) for command in own)
+            return ((*options.words(node.name), *command) for command in own)
 
         return tuple(command for node in shape.nodes for command in on(node))
 
@@ -153,7 +174,7 @@ class Existing(Provider):
         """Log in to each node, and compare what it is with its shape. Raises UsageError for one machine twice."""
         if reason := self.unavailable():
             return [Problem.blocker(reason, self.install_hint)]
-        options = ExistingOptions.model_validate(dict(spec.options))
+        options = self._options(spec)
         if wrong := options.wrong_nodes([node.name for node in shape.nodes]):
             return [Problem.blocker(wrong, "nodes = {NODE = DESTINATION, ...} names each node once")]
         held = self._held(spec, options)
@@ -169,7 +190,7 @@ class Existing(Provider):
         return small or self._refused(spec, shape)
 
     def _join(
-        self, spec: EnvironmentSpec, options: ExistingOptions, held: Mapping[str, Held], shape: ClusterShape
+        self, spec: EnvironmentSpec, options: NodesOptions, held: Mapping[str, Held], shape: ClusterShape
     ) -> None:
         """Make what creates clusters on these nodes."""
         host = _host_spec(spec, options)
@@ -194,34 +215,34 @@ class Existing(Provider):
             for name, one in self.spread.on.items()
             if not one.capabilities.limits_memory
         ]
-        host = _host_spec(spec, ExistingOptions.model_validate(dict(spec.options)))
+        host = _host_spec(spec, self._options(spec))
         return found or list(self.spread.check(host, self._shape(spec, shape), NOTHING))
 
     def _shape(self, spec: EnvironmentSpec, shape: ClusterShape) -> ClusterShape:
         """The nodes with the CPUs of their machines."""
         return placed(shape, {node.name: _machine(spec.name, node.name) for node in shape.nodes}, self.rooms)
 
-    def _held(self, spec: EnvironmentSpec, options: ExistingOptions) -> dict[str, Held]:
+    def _held(self, spec: EnvironmentSpec, options: NodesOptions) -> dict[str, Held]:
         """By machine; one machine has one connection, whatever environments use it."""
         found = {}
         for node, machine in options.machines.items():
-            key, name = (machine.ssh, machine.directory), _machine(spec.name, node)
+            key, name = (machine.words, machine.directory), _machine(spec.name, node)
             if key not in _held:
-                _held[key] = Held(Agent(Ssh(name, machine, sockets(self.runtime.parent))))
+                _held[key] = Held(Agent(way(name, machine, self.runtime)))
                 atexit.register(_held[key].agent.close)
             found[name] = _held[key]
         return found
 
     def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:  # noqa: ARG002  # of the protocol
         """Lock every node, and send the root file system. Raises MachineInUse or EnvironmentMissing."""
-        options = ExistingOptions.model_validate(dict(spec.options))
+        options = self._options(spec)
         each(partial(_entered, image=image, runtime=self.runtime), self._held(spec, options).values())
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         if self.spread is None:
             raise EnvironmentMissing(f"the nodes of {spec.name} were not asked", remedy="please report this")
         self.prepare(spec, shape, site.image)
-        options = ExistingOptions.model_validate(dict(spec.options))
+        options = self._options(spec)
         made = self.spread.create(_host_spec(spec, options), self._shape(spec, shape), shared_path, site)
         return replace(made, environment=spec, capabilities=self.capabilities, notes=(NOT_NEW, *made.notes))
 
@@ -285,11 +306,11 @@ def _back(held: Held) -> None:
     held.given_up = ""
 
 
-def _as_host(options: ExistingOptions) -> HostOptions:
+def _as_host(options: NodesOptions) -> HostOptions:
     return HostOptions(network="host", mpi_transport=options.mpi_transport)
 
 
-def _host_spec(spec: EnvironmentSpec, options: ExistingOptions) -> EnvironmentSpec:
+def _host_spec(spec: EnvironmentSpec, options: NodesOptions) -> EnvironmentSpec:
     """The environment as the agents on its nodes know it."""
     return EnvironmentSpec(name=spec.name, provider=Host.name, options=_as_host(options).model_dump(mode="json"))
 

@@ -8,12 +8,10 @@ from typing import Any, TypeVar
 
 from vtax.errors import VtaxError
 from vtax.machines.agent import Agent, understood
-from vtax.machines.provider import sockets
 from vtax.machines.slurm import leftover
 from vtax.machines.slurm.allocation import Allocation
 from vtax.machines.slurm.srun import Srun
-from vtax.machines.ssh import Ssh
-from vtax.machines.ways import allocations
+from vtax.machines.ways import allocations, way
 from vtax.model.record import Record
 from vtax.model.study import Study
 from vtax.paths import Paths
@@ -139,7 +137,7 @@ def _on_each(
                 agent.close()
 
     named = {**study.machines, **existing_nodes(study)}
-    ssh = [Agent(Ssh(name, spec, sockets(paths.state))) for name, spec in named.items() if spec.slurm is None]
+    ssh = [Agent(way(name, spec, paths.runtime)) for name, spec in named.items() if spec.slurm is None]
     found = list(each(one, ssh))
     for slurm in allocations(study).values():
         if say is None:

@@ -61,7 +61,7 @@ def placement(cluster: Cluster, target: Target) -> Outcome:
         )
     if not cluster.one_directory:
         _elsewhere(cluster, target, ("rm", "-rf", target.directory))
-    found = answers(result.stdout)
+    found = tuple(one._replace(host=cluster.hostnames.get(one.host, one.host)) for one in answers(result.stdout))
     if wrong := worlds_differ(found, ranks.total, launcher.program):
         return [], [wrong]
     name = cluster.environment.name if launcher.one_machine else ""

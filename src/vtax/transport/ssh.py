@@ -92,6 +92,11 @@ class SshTransport:
             ("ssh", "-F", str(self.config), "-n", self.host, ":"), timeout_s=MARGIN_S * self.timeout_factor, check=True
         )
 
+    def connected(self) -> bool:
+        """Whether the connection that commands share is there."""
+        words = ("ssh", "-F", str(self.config), "-O", "check", self.host)
+        return process.run(words, timeout_s=5 * self.timeout_factor).exit_code == 0
+
     def close(self) -> None:
         process.run(("ssh", "-F", str(self.config), "-O", "exit", self.host), timeout_s=5 * self.timeout_factor)
 

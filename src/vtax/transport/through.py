@@ -13,7 +13,7 @@ from typing import Protocol
 
 from vtax.model.record import Record
 from vtax.transport import process
-from vtax.transport.entrance import Entrance
+from vtax.transport.entrance import SUPERVISE, Entrance
 from vtax.transport.local import ENVIRONMENT, LocalTransport
 from vtax.transport.ssh import SshTransport
 
@@ -48,10 +48,11 @@ class ThroughTransport(SshTransport):
 
     way: Way = lambda argv, *, terminal=False: tuple(argv)  # noqa: ARG005
     entrance: Entrance | None = None
+    hangs_up: bool = True  # whether what has a terminal ends when the connection does
 
     @classmethod
-    def of(cls, way: Way, how: Reached) -> ThroughTransport:
-        return cls(Path(how.config), how.host, how.timeout_factor, way, how.entrance)
+    def of(cls, way: Way, how: Reached, *, hangs_up: bool = True) -> ThroughTransport:
+        return cls(Path(how.config), how.host, how.timeout_factor, way, how.entrance, hangs_up)
 
     def _in(self, directory: str, argv: Sequence[str]) -> tuple[str, ...]:
         return self.way(self._there(directory, argv))
@@ -73,6 +74,8 @@ class ThroughTransport(SshTransport):
         stderr: Path,
         control: bool = False,
     ) -> process.Running:
+        if not control and not self.hangs_up:  # its standard input stays open for as long as the way there does
+            argv, control = (*SUPERVISE, *argv), True
         there = list(self._there(directory, (*self._limit(timeout_s), *argv)))
         if self.entrance is None and not control:
             there.insert(1, "-tt")

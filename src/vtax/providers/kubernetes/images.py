@@ -1,0 +1,49 @@
+"""The root file system for the machines of a cluster: pushed to the study's registry, where it names one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from vtax.cluster.archive import tags, write_archive
+from vtax.errors import ImageError
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem
+from vtax.providers.kubernetes.options import KubernetesOptions
+from vtax.transport import process
+
+PUSH_S = 1800.0
+ASK_S = 60.0
+LOCAL = "docker.io/library"  # what containerd puts before a name without a registry
+
+
+def name_of(options: KubernetesOptions, image: Image) -> str:
+    return f"{options.registry or LOCAL}/{tags(image)[0]}"
+
+
+def problems(options: KubernetesOptions) -> Iterator[Problem]:
+    if options.registry and not process.installed("skopeo"):
+        yield Problem.blocker("skopeo is not installed, by which images are pushed", "apt-get install skopeo")
+
+
+def ensure(options: KubernetesOptions, image: Image) -> None:
+    """Push it, unless the registry has it. Raises ImageError; without a registry the machines must have it."""
+    if not options.registry:
+        return
+    there = f"docker://{name_of(options, image)}"
+    if process.run(("skopeo", "inspect", "--raw", there), timeout_s=ASK_S).exit_code == 0:
+        return
+    with tempfile.TemporaryDirectory(prefix="vtax-", dir=Path(image.archive).parent) as place:
+        archive = Path(place) / "image.tar"
+        write_archive(image, archive)
+        result = process.run(
+            ("skopeo", "copy", "--quiet", f"docker-archive:{archive}:{tags(image)[0]}", there), timeout_s=PUSH_S
+        )
+    if result.exit_code != 0 or result.timed_out:
+        raise ImageError(
+            f"the root file system cannot be pushed to {options.registry}",
+            detail=(result.stderr.strip() or "skopeo did not end in time")[-1000:],
+            remedy="`skopeo login` gives it your password; registries without TLS are named in "
+            "/etc/containers/registries.conf (insecure = true)",
+        )

@@ -1,0 +1,148 @@
+"""Pods from inside: how they are reached, what they say of their machine, and why they no longer answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vtax.errors import EnvironmentMissing, NotMatched, ProvisionError, VtaxError
+from vtax.facts.cpu import cpu_list
+from vtax.model.nodes import ClusterShape
+from vtax.providers.kubernetes import states
+from vtax.providers.kubernetes.manifests import CONTAINER
+from vtax.providers.kubernetes.options import KubernetesOptions
+from vtax.transport.kubectl import Described, Kubectl
+from vtax.transport.parallel import each
+from vtax.transport.ssh import SshTransport
+
+ASK_S = 30.0
+CLOSED = "the API server closed the connection"
+# An SSH server for one connection, on its standard input and output.
+SERVER = ("/usr/sbin/sshd", "-i")
+# Gives the node the names of all nodes, which have addresses only now, and says what it sees of its machine.
+PREPARE = """\
+cat >/etc/hosts || exit 1
+say() { echo "$1=$(eval "$2" 2>/dev/null)"; }
+say hostname 'cat /proc/sys/kernel/hostname'
+say boot_id 'cat /proc/sys/kernel/random/boot_id'
+say kernel 'uname -r'
+say cpu_model "sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1"
+say memory_total_kib "sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo"
+say cpus_online 'cat /sys/devices/system/cpu/online'
+say cpus_allowed "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status"
+"""
+Seen = Mapping[str, str]
+
+
+def server(cluster: Kubectl, space: str, pod: str) -> tuple[str, ...]:
+    """The command whose standard input and output are an SSH server in the pod."""
+    return cluster.words(
+        "exec", "--stdin", "--quiet", f"--namespace={space}", pod, f"--container={CONTAINER}", "--", *SERVER
+    )
+
+
+@dataclass(frozen=True)
+class Pods:
+    """The pods of one cluster of nodes, while they are used; `uids` are those that were created."""
+
+    cluster: Kubectl
+    space: str
+    transports: Mapping[str, SshTransport]
+    uids: Mapping[str, str]
+
+    def prepared(self, hosts: str) -> dict[str, Seen]:
+        """Connect to all, and give them the names of all. Raises ProvisionError, CommandError."""
+
+        def one(name: str) -> Seen:
+            self.transports[name].open()
+            said = self.transports[name].run(("sh", "-c", PREPARE), timeout_s=ASK_S, stdin=hosts)
+            if said.exit_code != 0:
+                raise ProvisionError(f"pod {name} does not take the names of the others", detail=said.stderr.strip())
+            return dict(line.split("=", 1) for line in said.stdout.splitlines() if "=" in line)
+
+        return dict(zip(self.transports, each(one, self.transports), strict=True))
+
+    def lost(self) -> str:
+        """Why one of them no longer answers; "" when all do, or when that is not the cluster's doing."""
+        try:
+            found = {pod["metadata"]["name"]: pod for pod in self.cluster.items("pods", f"--namespace={self.space}")}
+        except EnvironmentMissing as error:
+            return f"{CLOSED}, and does not answer: {error.detail}"
+        except VtaxError as error:
+            return f"the API server does not say what became of the pods: {error.message}"
+        wrong = [why for name, uid in self.uids.items() if (why := _changed(name, uid, found.get(name)))]
+        if wrong:
+            return "; ".join(wrong)
+        closed = [
+            name
+            for name, alive in zip(self.transports, each(_connected, self.transports.values()), strict=True)
+            if not alive
+        ]
+        return f"{CLOSED} to pod {', '.join(closed)}" if closed else ""
+
+    def close(self) -> None:
+        each(lambda one: one.close(), self.transports.values())
+
+
+def _connected(transport: SshTransport) -> bool:
+    return transport.connected()
+
+
+def _changed(name: str, uid: str, pod: Described | None) -> str:
+    if pod is None:
+        return f"pod {name} was deleted"
+    if pod["metadata"].get("uid") != uid:
+        return f"pod {name} was replaced by another one"
+    why = states.ended(pod)
+    return f"pod {name}: {why}" if why else ""
+
+
+def exclusive(seen: Seen) -> bool:
+    """Whether a node may use only some of the CPUs of its machine."""
+    return len(cpu_list(seen.get("cpus_allowed", ""))) < len(cpu_list(seen.get("cpus_online", "")))
+
+
+def with_cpus(shape: ClusterShape, seen: Mapping[str, Seen], options: KubernetesOptions) -> ClusterShape:
+    """The nodes with the CPUs that the kubelets gave them. Raises NotMatched where these are not exclusive."""
+    if options.cpu_limit == "quota":
+        return shape
+    given = {name: cpu_list(one.get("cpus_allowed", "")) for name, one in seen.items()}
+    wrong = [
+        f"{node.name} on {options.nodes[node.name]} may use {len(given[node.name])} CPUs, and the plan has {node.cpus}"
+        for node in shape.nodes
+        if len(given[node.name]) != node.cpus
+    ]
+    if wrong:
+        raise NotMatched(
+            "pods have no exclusive CPUs, which the study demands",
+            detail="\n".join(wrong),
+            remedy='their kubelets need cpuManagerPolicy "static"; or set cpu_limit = "quota"',
+        )
+    return ClusterShape(nodes=tuple(node.model_copy(update={"cpu_ids": given[node.name]}) for node in shape.nodes))
+
+
+def machine(described: Described) -> dict[str, Any]:
+    """What the scheduler knows of a machine."""
+    status = described["status"]
+    info, has = status.get("nodeInfo", {}), status.get("capacity", {})
+    return {
+        "node": described["metadata"]["name"],
+        "cpus": str(has.get("cpu", "")),
+        "memory": str(has.get("memory", "")),
+        "boot_id": str(info.get("bootID", "")),
+        "kernel": str(info.get("kernelVersion", "")),
+        "kubelet": str(info.get("kubeletVersion", "")),
+        "runtime": str(info.get("containerRuntimeVersion", "")),
+        "os": str(info.get("osImage", "")),
+    }
+
+
+def machine_facts(described: Described, seen: Seen) -> dict[str, Any]:
+    """What is recorded of a machine: what a pod sees of it, and what the scheduler knows."""
+    found: dict[str, Any] = {name: seen[name] for name in ("boot_id", "kernel", "cpu_model") if seen.get(name)}
+    if seen.get("memory_total_kib", "").isdigit():
+        found["memory_total_bytes"] = 1024 * int(seen["memory_total_kib"])
+    if online := cpu_list(seen.get("cpus_online", "")):
+        found["cpus_usable"] = list(online)
+    return {**found, "kubernetes": machine(described)}

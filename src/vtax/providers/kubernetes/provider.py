@@ -1,0 +1,263 @@
+"""Nodes that are pods of a Kubernetes cluster, driven by `kubectl` alone.
+
+A cluster of nodes is a namespace with a Secret, which has the files of every node, and one pod each on the machine that
+the study names. Commands reach a pod by SSH over one `kubectl exec`, which runs an SSH server on its standard input and
+output: all commands share that connection, and nothing is exposed.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vtax.cluster.access import write_ssh_config
+from vtax.cluster.keys import make_keys
+from vtax.cluster.seed import hosts, seed
+from vtax.errors import EnvironmentMissing, ProvisionError, VtaxError
+from vtax.launchers.base import Launcher
+from vtax.launchers.mpirun import Mpirun
+from vtax.model.capabilities import Capabilities, NodeKind
+from vtax.model.cluster import Image
+from vtax.model.finding import Problem
+from vtax.model.nodes import ClusterShape, HostCapacity
+from vtax.model.study import EnvironmentSpec
+from vtax.providers import network
+from vtax.providers.base import Cluster, Commands, Leftover, Node, Provider, Site
+from vtax.providers.kubernetes import checks, images, inside, manifests, owned, starting, states
+from vtax.providers.kubernetes.options import KubernetesOptions, options_of
+from vtax.providers.kubernetes.pausing import PodsPausing
+from vtax.transport import process
+from vtax.transport.kubectl import INSTALL, Described, Kubectl
+from vtax.transport.ssh import SshTransport
+
+READY_S = 180.0  # for pods to be ready, with pulling their image
+CREATE_S = 60.0
+FIRST_PORT, PORTS = 20_000, 10_000  # below those that the kernel gives to outgoing connections
+
+
+class Kubernetes(Provider):
+    name = "kubernetes"
+    options = KubernetesOptions
+    runners = ()
+    install_hint = INSTALL
+    capabilities = Capabilities(
+        kind=NodeKind.CONTAINER,
+        limits_cpu=True,
+        limits_memory=True,
+        separate_nodes=True,
+        fresh_per_cell=True,
+        elsewhere=True,
+    )
+    provision_estimate_s = 6.0
+
+    def __init__(self, runtime: Path) -> None:
+        self.runtime = runtime
+        self.current: inside.Pods | None = None
+        self.machines: Mapping[str, Mapping[str, Any]] = {}  # of the last cluster, when it was made
+
+    def slowdown(self, options: KubernetesOptions) -> float:  # of the protocol
+        return 1.0
+
+    def launcher(self, options: KubernetesOptions) -> Launcher:
+        made = Mpirun(interface=network.INTERFACE, transport=options.mpi_transport)
+        return made.on_machines_network() if options.host_network else made
+
+    def commands(
+        self,
+        spec: EnvironmentSpec,
+        shape: ClusterShape,
+        shared_path: str,
+        kernel: str,  # of the protocol
+        workload: bool = False,  # of the protocol: it is refused
+    ) -> Commands:
+        """What `kubectl` is given, without the content of the Secret."""
+        owner = manifests.Owner("CAMPAIGN", "RUNTIME", "HOST")
+        return _commands(spec, shape, shared_path, owner, "vtax-CAMPAIGN", "vtax-rootfs:DIGEST", 0)
+
+    def unavailable(self) -> str:
+        for program in ("kubectl", "ssh", "ssh-keygen"):
+            if not process.installed(program):
+                return f"{program} is not installed"
+        return Kubectl().unreachable()
+
+    def status_note(self) -> str:
+        return "a study names the machines of its pods"
+
+    def check(
+        self,
+        spec: EnvironmentSpec,
+        shape: ClusterShape,
+        capacity: HostCapacity,  # each machine has its own
+    ) -> Sequence[Problem]:
+        options = options_of(spec)
+        if not process.installed("ssh-keygen"):
+            return [Problem.blocker("ssh-keygen is not installed", "apt-get install openssh-client")]
+        if reason := options.cluster.unreachable():
+            return [Problem.blocker(reason, self.install_hint)]
+        if wrong := options.wrong_nodes([node.name for node in shape.nodes]):
+            return [Problem.blocker(wrong, "nodes = {NODE = MACHINE, ...} names each node once")]
+        try:
+            return [*checks.problems(options.cluster, options, shape), *images.problems(options)]
+        except VtaxError as error:
+            return [Problem.blocker(f"{error.message}: {error.detail}".strip(": "), error.remedy or self.install_hint)]
+
+    def prepare(self, spec: EnvironmentSpec, shape: ClusterShape, image: Image) -> None:  # of the protocol
+        images.ensure(options_of(spec), image)
+
+    def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        options, deadline = options_of(spec), time.monotonic() + READY_S
+        names = [node.name for node in shape.nodes]
+        images.ensure(options, site.image)
+        make_keys(site.keys, names)
+        owned.note(self.runtime, site.campaign, options.cluster)
+        port = manifests.ssh_port(options, FIRST_PORT + secrets.randbelow(PORTS))
+        machines = {one["metadata"]["name"]: one for one in options.cluster.items("nodes")}
+        known = {name: _address(machines.get(options.nodes[name], {})) for name in names}
+        places = known if options.host_network else {name: name for name in names}  # not known before they are there
+        slots = {node.name: node.cpus for node in shape.nodes}
+        seeds = {
+            name: seed(site.keys, name, places, slots, port=port, interface=f"{known[name]}/32" if port != 22 else "")
+            for name in names
+        }
+        owner = owned.owner_of(site.campaign, self.runtime)
+        space, image = owned.new_name(site.campaign), images.name_of(options, site.image)
+        pods = self._started(options, owner, space, shape, seeds, image, port, shared_path, deadline)
+        return self._cluster(spec, shape, shared_path, site, space, pods, machines, port, image)
+
+    def _started(
+        self,
+        options: KubernetesOptions,
+        owner: manifests.Owner,
+        space: str,
+        shape: ClusterShape,
+        seeds: Mapping[str, bytes],
+        image: str,
+        port: int,
+        shared_path: str,
+        deadline: float,
+    ) -> dict[str, Described]:
+        """The pods, ready, and where the study has them."""
+        objects = [
+            manifests.namespace(owner, space),
+            manifests.secret(owner, space, seeds),
+            *(manifests.pod(owner, space, node, options, image, port, shared_path) for node in shape.nodes),
+        ]
+        starting.order(options.cluster, manifests.document(objects), CREATE_S)
+        pods = starting.Watched(options.cluster, space, list(seeds)).until_ready(deadline)
+        starting.refuse_misplaced(pods, {name: options.nodes[name] for name in pods})
+        return pods
+
+    def _cluster(
+        self,
+        spec: EnvironmentSpec,
+        shape: ClusterShape,
+        shared_path: str,
+        site: Site,
+        space: str,
+        pods: Mapping[str, Described],
+        machines: Mapping[str, Described],
+        port: int,
+        image: str,
+    ) -> Cluster:
+        """Connected, with the names of all nodes, and with the CPUs that the pods have."""
+        options = options_of(spec)
+        through = {name: inside.server(options.cluster, space, name) for name in pods}
+        config = write_ssh_config(site.directory, site.keys, {}, paused=site.paused, through=through)
+        transports = {name: SshTransport(config, name) for name in pods}
+        places = {name: str(pod["status"]["podIP"]) for name, pod in pods.items()}
+        self.current = inside.Pods(
+            options.cluster, space, transports, {n: p["metadata"]["uid"] for n, p in pods.items()}
+        )
+        said = self.current.prepared(hosts(places))
+        shape = inside.with_cpus(shape, said, options)
+        facts = {
+            name: {
+                "on_machine": options.nodes[name],
+                "pod": {**states.facts(pod, options.nodes[name]), "exclusive": inside.exclusive(said[name])},
+            }
+            for name, pod in pods.items()
+        }
+        self.machines = {
+            options.nodes[name]: inside.machine_facts(machines[options.nodes[name]], said[name]) for name in pods
+        }
+        owner = owned.owner_of(site.campaign, self.runtime)
+        return Cluster(
+            environment=spec,
+            shape=shape,
+            nodes=tuple(Node(node.name, places[node.name], node, transports[node.name]) for node in shape.nodes),
+            capabilities=self.capabilities,
+            launcher=self.launcher(options),
+            shared_path=shared_path,
+            commands=_commands(spec, shape, shared_path, owner, space, image, port),
+            notes=tuple(_sentence(name, pod) for name, pod in pods.items()),
+            facts=facts,
+            pausing=PodsPausing(options.cluster, space, list(pods)),
+            hostnames={said[name]["hostname"]: name for name in pods} if options.host_network else {},
+        )
+
+    def connect(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        raise EnvironmentMissing("what vtax makes in a cluster of Kubernetes ends with the process that made it")
+
+    def lost(self) -> str:
+        """Why pods no longer answer, by what the API server says of them."""
+        return self.current.lost() if self.current else ""
+
+    def machine_facts(self) -> Mapping[str, Mapping[str, Any]]:
+        return self.machines
+
+    def destroy(self, campaign: str) -> None:
+        cluster = owned.noted(self.runtime, campaign)
+        if cluster is None and not process.installed("kubectl"):
+            return
+        if self.current is not None:
+            self.current.close()
+            self.current = None
+        for one in [cluster] if cluster else owned.clusters(self.runtime):
+            if cluster is None and one.unreachable():
+                continue  # nothing says that something of it is there
+            owned.remove(one, self.runtime, campaign)
+
+    def leftovers(self) -> Sequence[Leftover]:
+        return owned.leftovers(self.name, self.runtime)
+
+    def remove_image(self, image: Image) -> None:
+        """A registry is the user's, and so is what the machines imported."""
+
+
+def _commands(
+    spec: EnvironmentSpec,
+    shape: ClusterShape,
+    shared_path: str,
+    owner: manifests.Owner,
+    space: str,
+    image: str,
+    port: int,
+) -> Commands:
+    options = options_of(spec)
+    objects = [
+        manifests.namespace(owner, space),
+        *(
+            manifests.pod(owner, space, node, options, image, manifests.ssh_port(options, port), shared_path)
+            for node in shape.nodes
+        ),
+    ]
+    return tuple((*options.cluster.words("create", "--filename=-"), json.dumps(one)) for one in objects)
+
+
+def _address(machine: Described) -> str:
+    """By which the machines reach one another."""
+    known = {one["type"]: one["address"] for one in machine.get("status", {}).get("addresses", ())}
+    if "InternalIP" not in known:
+        raise ProvisionError(
+            "a machine of the study has no address in the cluster", remedy="`kubectl get nodes -o wide`"
+        )
+    return str(known["InternalIP"])
+
+
+def _sentence(name: str, pod: Described) -> str:
+    status = pod["status"]
+    return f"pod {name}: on {pod['spec']['nodeName']}, {status.get('qosClass')}, address {status.get('podIP')}"
