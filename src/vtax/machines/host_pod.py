@@ -26,6 +26,7 @@ from vtax.transport.local import ENVIRONMENT
 READY_S = 120.0
 CREATE_S = 60.0
 CONTAINER = "host"
+CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "SYS_CHROOT", "NET_ADMIN")
 ENTER = ("nsenter", "--target=1", "--mount", "--uts", "--ipc", "--net", "--cgroup", "--")
 LEAVE = """\
 for group in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do
@@ -127,7 +128,7 @@ def host_pod(owner: manifests.Owner, space: str, node: ClusterNodeSpec) -> manif
         "command": ["sleep", "infinity"],
         "securityContext": {
             "runAsUser": 0,
-            "capabilities": {"add": ["SYS_ADMIN", "SYS_PTRACE", "SYS_CHROOT"]},
+            "capabilities": {"add": list(CAPABILITIES)},
             "seccompProfile": {"type": "Unconfined"},
             "appArmorProfile": {"type": "Unconfined"},
         },

@@ -81,6 +81,21 @@ class Kubectl(NamedTuple):
         return f"the cluster does not answer: {last_line(result)}"
 
 
+def objects(text: str) -> tuple[list[Described], str]:
+    """The whole objects at the beginning of what kubectl printed, and the rest."""
+    found, place, decoder = [], 0, json.JSONDecoder()
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        try:
+            one, place = decoder.raw_decode(text, place)
+        except ValueError:
+            break
+        found.append(one)
+    return found, text[place:]
+
+
 def away(result: CommandResult) -> bool:
     """Whether no API server answered."""
     return result.timed_out or (result.exit_code != 0 and AWAY.search(result.stderr) is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,7 +9,7 @@ from vtax.model.finding import Problem
 from vtax.model.nodes import ClusterShape
 from vtax.providers.kubernetes.manifests import document
 from vtax.providers.kubernetes.options import KubernetesOptions
-from vtax.transport.kubectl import Described, Kubectl, last_line
+from vtax.transport.kubectl import Described, Kubectl, last_line, objects
 from vtax.units import format_bytes
 from vtax.wording import listed
 
@@ -37,8 +36,8 @@ def quantity(text: str) -> float:
 
 def missing_rights(cluster: Kubectl) -> list[str]:
     """What this user may not do, of what vtax needs: asked all at once. Raises CommandError, EnvironmentMissing."""
-    said = json.loads(cluster.must("create", "--filename=-", "--output=json", stdin=_reviews()).stdout)
-    allowed = [bool(one.get("status", {}).get("allowed")) for one in said["items"]]
+    said, _ = objects(cluster.must("create", "--filename=-", "--output=json", stdin=_reviews()).stdout)
+    allowed = [bool(one.get("status", {}).get("allowed")) for one in said]
     return [f"{verb} {resource}" for (verb, resource), able in zip(RIGHTS, allowed, strict=True) if not able]
 
 

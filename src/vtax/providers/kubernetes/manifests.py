@@ -78,7 +78,7 @@ def pod(
     }
     spec = {
         "restartPolicy": "Never",
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": on(options.nodes[node.name])}},
+        "affinity": on(options.nodes[node.name]),
         "hostname": node.name,
         "hostNetwork": options.host_network,
         "enableServiceLinks": False,
@@ -104,8 +104,9 @@ def pod(
 
 
 def on(machine: str) -> Object:
-    """Terms that one machine of the cluster meets: the scheduler still decides whether there is room."""
-    return {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [machine]}]}]}
+    """What one machine of the cluster meets alone: the scheduler still decides whether there is room."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [machine]}]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
 def resources(node: NodeShape, options: KubernetesOptions) -> Object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import time
@@ -12,7 +11,7 @@ from contextlib import suppress
 from vtax.errors import NotMatched, ProvisionError
 from vtax.providers.kubernetes import states
 from vtax.transport import process
-from vtax.transport.kubectl import Described, Kubectl, last_line
+from vtax.transport.kubectl import Described, Kubectl, last_line, objects
 
 SCHEDULE_S = 5.0  # until what the scheduler says of a full machine is believed: pods may just be going
 CHUNK = 2**16
@@ -75,7 +74,7 @@ class Watched:
                     chunk = os.read(running.stdout.fileno(), CHUNK)
                     if not chunk:
                         return
-                    found, text = _objects(text + chunk.decode(errors="replace"))
+                    found, text = objects(text + chunk.decode(errors="replace"))
                     yield from found
             finally:
                 with suppress(OSError):
@@ -101,21 +100,6 @@ class Watched:
 
 def _phase(pod: Described) -> str:
     return str(pod.get("status", {}).get("phase", "the API server has not reported it"))
-
-
-def _objects(text: str) -> tuple[list[Described], str]:
-    """The whole objects at the beginning of what a watch printed, and the rest."""
-    found, place, decoder = [], 0, json.JSONDecoder()
-    while place < len(text):
-        if text[place].isspace():
-            place += 1
-            continue
-        try:
-            one, place = decoder.raw_decode(text, place)
-        except ValueError:
-            break
-        found.append(one)
-    return found, text[place:]
 
 
 def refuse_misplaced(pods: dict[str, Described], planned: dict[str, str]) -> None:
