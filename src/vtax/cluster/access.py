@@ -61,7 +61,7 @@ def write_ssh_config(
         for name, address in hidden.items()
     ]
     blocks += [
-        f"Host {name}\n  HostName {name}\n  ProxyCommand exec {shlex.join(command).replace('%', '%%')}\n"
+        f"Host {name}\n  HostName {name}\n  ProxyCommand {shlex.join(command).replace('%', '%%')}\n"
         f"  HostKeyAlias {name}\n  ControlPath {directory}/c-{name}\n"
         for name, command in (through or {}).items()
     ]

@@ -19,7 +19,7 @@ from vtax.transport.ssh import SshTransport
 ASK_S = 30.0
 CLOSED = "the API server closed the connection"
 # An SSH server for one connection, on its standard input and output.
-SERVER = ("/usr/sbin/sshd", "-i")
+SERVER = ("/usr/sbin/sshd", "-i", "-e", "-o", "LogLevel=ERROR")  # without -e it ends where there is no /dev/log
 # Gives the node the names of all nodes, which have addresses only now, and says what it sees of its machine.
 PREPARE = """\
 cat >/etc/hosts || exit 1
@@ -98,27 +98,39 @@ def _changed(name: str, uid: str, pod: Described | None) -> str:
     return f"pod {name}: {why}" if why else ""
 
 
-def exclusive(seen: Seen) -> bool:
-    """Whether a node may use only some of the CPUs of its machine."""
-    return len(cpu_list(seen.get("cpus_allowed", ""))) < len(cpu_list(seen.get("cpus_online", "")))
-
-
-def with_cpus(shape: ClusterShape, seen: Mapping[str, Seen], options: KubernetesOptions) -> ClusterShape:
-    """The nodes with the CPUs that the kubelets gave them. Raises NotMatched where these are not exclusive."""
-    if options.cpu_limit == "quota":
-        return shape
-    given = {name: cpu_list(one.get("cpus_allowed", "")) for name, one in seen.items()}
-    wrong = [
-        f"{node.name} on {options.nodes[node.name]} may use {len(given[node.name])} CPUs, and the plan has {node.cpus}"
+def limited_by(shape: ClusterShape, seen: Mapping[str, Seen], options: KubernetesOptions) -> str:
+    """How the kubelets limit the CPUs of the nodes: by a "cpuset", or by a "quota". Raises NotMatched where that is not
+    what the study demands, or not the same on all machines."""
+    cpus = {name: len(cpu_list(one.get("cpus_allowed", ""))) for name, one in seen.items()}
+    online = {name: len(cpu_list(one.get("cpus_online", ""))) for name, one in seen.items()}
+    # On a machine with as many CPUs as the node wants, these are its own in either case.
+    kinds = {
+        node.name: "cpuset" if cpus[node.name] == node.cpus and options.qos == "guaranteed" else "quota"
         for node in shape.nodes
-        if len(given[node.name]) != node.cpus
+    }
+    wanted = set(kinds.values()) if options.cpu_limit == "auto" else {options.cpu_limit}
+    if len(wanted) == 1 and set(kinds.values()) <= wanted:
+        return next(iter(wanted))
+    said = [
+        f"{node.name} on {options.nodes[node.name]}: {node.cpus} planned, {cpus[node.name]} of {online[node.name]} allowed"
+        for node in shape.nodes
     ]
-    if wrong:
-        raise NotMatched(
-            "pods have no exclusive CPUs, which the study demands",
-            detail="\n".join(wrong),
-            remedy='their kubelets need cpuManagerPolicy "static"; or set cpu_limit = "quota"',
-        )
+    what = {
+        "cpuset": "pods have no exclusive CPUs, which the study demands",
+        "quota": "pods have exclusive CPUs, where the study wants a quota",
+        "auto": "some pods have exclusive CPUs, and others only a quota",
+    }
+    raise NotMatched(
+        what[options.cpu_limit],
+        detail="\n".join(said),
+        remedy='the kubelets of all machines need cpuManagerPolicy "static" for exclusive CPUs (and whole CPUs, qos '
+        'guaranteed), and none of them for cpu_limit = "quota"',
+    )
+
+
+def with_cpus(shape: ClusterShape, seen: Mapping[str, Seen]) -> ClusterShape:
+    """The nodes with the CPUs that they have."""
+    given = {name: cpu_list(one.get("cpus_allowed", "")) for name, one in seen.items()}
     return ClusterShape(nodes=tuple(node.model_copy(update={"cpu_ids": given[node.name]}) for node in shape.nodes))
 
 

@@ -173,11 +173,13 @@ class Kubernetes(Provider):
             options.cluster, space, transports, {n: p["metadata"]["uid"] for n, p in pods.items()}
         )
         said = self.current.prepared(hosts(places))
-        shape = inside.with_cpus(shape, said, options)
+        limit = inside.limited_by(shape, said, options)
+        if limit == "cpuset":
+            shape = inside.with_cpus(shape, said)
         facts = {
             name: {
                 "on_machine": options.nodes[name],
-                "pod": {**states.facts(pod, options.nodes[name]), "exclusive": inside.exclusive(said[name])},
+                "pod": {**states.facts(pod, options.nodes[name]), "cpu_limit": limit},
             }
             for name, pod in pods.items()
         }
@@ -186,7 +188,7 @@ class Kubernetes(Provider):
         }
         owner = owned.owner_of(site.campaign, self.runtime)
         return Cluster(
-            environment=spec,
+            environment=spec.model_copy(update={"options": {**spec.options, "cpu_limit": limit}}),
             shape=shape,
             nodes=tuple(Node(node.name, places[node.name], node, transports[node.name]) for node in shape.nodes),
             capabilities=self.capabilities,
