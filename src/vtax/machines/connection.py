@@ -46,8 +46,8 @@ class Connection(ABC):
         return False
 
     @property
-    def hangs_up(self) -> bool:
-        """Whether a command with a terminal ends when its way there does."""
+    def terminals(self) -> bool:
+        """Whether commands can have a terminal there, and end with it."""
         return True
 
     @property

@@ -93,7 +93,7 @@ class HostPod(Connection):
         return self.cluster.words(*self._exec(argv))
 
     @property
-    def hangs_up(self) -> bool:
+    def terminals(self) -> bool:
         return False
 
     @property

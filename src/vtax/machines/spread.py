@@ -257,7 +257,9 @@ class SpreadProvider(Provider):
                     node.name,
                     order.link.places[node.name],
                     node,
-                    ThroughTransport.of(agent.machine.command, made.nodes[node.name], hangs_up=agent.machine.hangs_up),
+                    ThroughTransport.of(
+                        agent.machine.command, made.nodes[node.name], terminals=agent.machine.terminals
+                    ),
                 )
                 for node in order.shape.nodes
             ),

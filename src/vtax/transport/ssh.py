@@ -15,6 +15,7 @@ from pathlib import Path
 
 from vtax.model.trial import CommandResult
 from vtax.transport import process
+from vtax.transport.entrance import SUPERVISE
 from vtax.transport.process import Watch
 from vtax.transport.visit import Errand, Limits, Visit, nothing
 
@@ -23,11 +24,13 @@ MARGIN_S = 15.0  # what the connection may add to a command's own limit
 
 @dataclass(frozen=True)
 class SshTransport:
-    """`config` is the cluster's own ssh_config; `host` a name in it."""
+    """`config` is the cluster's own ssh_config; `host` a name in it. A command in the background ends with its terminal;
+    without `terminals` it ends with its standard input, which stays open for as long as the way to the node does."""
 
     config: Path
     host: str
     timeout_factor: float = 1
+    terminals: bool = True
 
     def command(self, argv: Sequence[str], timeout_s: float, directory: str, env: Mapping[str, str]) -> tuple[str, ...]:
         """The local command line that runs `argv` in `directory` on the node for at most its time."""
@@ -72,6 +75,8 @@ class SshTransport:
         stderr: Path,
         control: bool = False,
     ) -> process.Running:
+        if not control and not self.terminals:
+            argv, control = (*SUPERVISE, *argv), True
         command = list(self.command(argv, timeout_s, directory, {}))
         if not control:
             command.insert(1, "-tt")  # a terminal makes the node end the command when the connection closes

@@ -48,11 +48,10 @@ class ThroughTransport(SshTransport):
 
     way: Way = lambda argv, *, terminal=False: tuple(argv)  # noqa: ARG005
     entrance: Entrance | None = None
-    hangs_up: bool = True  # whether what has a terminal ends when the connection does
 
     @classmethod
-    def of(cls, way: Way, how: Reached, *, hangs_up: bool = True) -> ThroughTransport:
-        return cls(Path(how.config), how.host, how.timeout_factor, way, how.entrance, hangs_up)
+    def of(cls, way: Way, how: Reached, *, terminals: bool = True) -> ThroughTransport:
+        return cls(Path(how.config), how.host, how.timeout_factor, terminals, way, how.entrance)
 
     def _in(self, directory: str, argv: Sequence[str]) -> tuple[str, ...]:
         return self.way(self._there(directory, argv))
@@ -74,7 +73,7 @@ class ThroughTransport(SshTransport):
         stderr: Path,
         control: bool = False,
     ) -> process.Running:
-        if not control and not self.hangs_up:  # its standard input stays open for as long as the way there does
+        if not control and not self.terminals:
             argv, control = (*SUPERVISE, *argv), True
         there = list(self._there(directory, (*self._limit(timeout_s), *argv)))
         if self.entrance is None and not control:

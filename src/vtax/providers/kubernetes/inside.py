@@ -112,8 +112,8 @@ def limited_by(shape: ClusterShape, seen: Mapping[str, Seen], options: Kubernete
     if len(wanted) == 1 and set(kinds.values()) <= wanted:
         return next(iter(wanted))
     said = [
-        f"{node.name} on {options.nodes[node.name]}: {node.cpus} planned, {cpus[node.name]} of {online[node.name]} allowed"
-        for node in shape.nodes
+        f"{one.name} on {options.nodes[one.name]}: {one.cpus} planned, {cpus[one.name]} of {online[one.name]} allowed"
+        for one in shape.nodes
     ]
     what = {
         "cpuset": "pods have no exclusive CPUs, which the study demands",

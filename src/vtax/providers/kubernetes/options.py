@@ -23,12 +23,12 @@ def _size(value: object) -> object:
 
 class KubernetesOptions(Options):
     """`nodes` names each node of the study and the machine of the cluster, as `kubectl get nodes` shows it, on which
-    its pod runs. `network` "pod" is that of the cluster's CNI plug-in, "host" that of the machines. `cpu_limit` "cpuset"
-    demands exclusive CPUs, which kubelets with the static policy give, "quota" a limit of CPU time, and "auto" takes
-    what they give, the same on all machines. `qos`
-    "burstable" requests half of what it limits. `runtime_class` is a RuntimeClass of the cluster. The root file system
-    is pulled from `registry`, to which vtax pushes it; without one it has to be in the machines' containerd. `shm` is
-    the size of /dev/shm. `kubeconfig` and `context` are those of kubectl."""
+    its pod runs. `network` "pod" is that of the cluster's CNI plug-in, "host" that of the machines. `cpu_limit`
+    "cpuset" demands exclusive CPUs, which kubelets with the static policy give, "quota" a limit of CPU time, and "auto"
+    takes what they give, the same on all machines. `qos` "burstable" requests half of what it limits. `runtime_class`
+    is a RuntimeClass of the cluster. The root file system is pulled from `registry`, to which vtax pushes it; without
+    one it has to be in the machines' containerd. `shm` is the size of /dev/shm; `mpi_transport` "tcp" forces TCP.
+    `kubeconfig` and `context` are those of kubectl."""
 
     nodes: Mapping[StudyName, KubernetesName] = Field(default_factory=dict)
     network: Literal["pod", "host"] = "pod"

@@ -167,7 +167,7 @@ class Kubernetes(Provider):
         options = options_of(spec)
         through = {name: inside.server(options.cluster, space, name) for name in pods}
         config = write_ssh_config(site.directory, site.keys, {}, paused=site.paused, through=through)
-        transports = {name: SshTransport(config, name) for name in pods}
+        transports = {name: SshTransport(config, name, terminals=False) for name in pods}
         places = {name: str(pod["status"]["podIP"]) for name, pod in pods.items()}
         self.current = inside.Pods(
             options.cluster, space, transports, {n: p["metadata"]["uid"] for n, p in pods.items()}
