@@ -1,8 +1,8 @@
 """A machine of a Kubernetes cluster: a pod that enters it, in which every command of that machine begins.
 
-The pod has the machine's processes in view (hostPID) and three capabilities beyond the usual ones: SYS_PTRACE to see
-the namespaces of the machine's first process, SYS_ADMIN and SYS_CHROOT to enter them. A command leaves the pod's
-control groups too, so that no limit of the pod is one of the machine's environments.
+The pod has the machine's processes in view (hostPID) and four capabilities beyond the usual ones: SYS_PTRACE to see
+the namespaces of the machine's first process, SYS_ADMIN and SYS_CHROOT to enter them, NET_ADMIN for networks of nodes.
+A command leaves the pod's control groups too, so that no limit of the pod is one of the machine's environments.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class HostPod(Connection):
                 f"{self}: its pod cannot enter the machine",
                 detail=said,
                 remedy="the cluster must let this user create pods with hostPID and the capabilities SYS_ADMIN, "
-                "SYS_PTRACE and SYS_CHROOT (a namespace of the pod security level privileged)",
+                "SYS_PTRACE, SYS_CHROOT and NET_ADMIN (a namespace of the pod security level privileged)",
             )
 
     def _exec(self, argv: Sequence[str]) -> tuple[str, ...]:

@@ -249,6 +249,7 @@ class SpreadProvider(Provider):
     def _part(self, order: PartOrder, made: MadePart) -> Cluster:
         """The nodes of a machine, as they are reached from here."""
         agent = self.agents[order.link.machine]
+        way = agent.machine
         return Cluster(
             environment=order.spec,
             shape=order.shape,

@@ -24,8 +24,8 @@ MARGIN_S = 15.0  # what the connection may add to a command's own limit
 
 @dataclass(frozen=True)
 class SshTransport:
-    """`config` is the cluster's own ssh_config; `host` a name in it. A command in the background ends with its terminal;
-    without `terminals` it ends with its standard input, which stays open for as long as the way to the node does."""
+    """`config` is the cluster's own ssh_config; `host` a name in it. A command in the background ends with its
+    terminal; without `terminals`, with its standard input, which stays open for as long as the way to the node does."""
 
     config: Path
     host: str

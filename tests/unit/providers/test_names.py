@@ -19,7 +19,8 @@ WRITTEN_BY_ENGINES = SOURCE / "importing" / "prefixes.py"  # what they write bef
 SHARED = {"base", "recorded", "tunnel"}  # modules of providers/ that are no provider's
 FORMATS = re.compile(r"\bdocker(-archive|://|\.io/| save)")  # of images: their names, whatever runs them
 OF_AGENTS = SOURCE / "running" / "existing.py"  # a provider that is made of the agents of others
-WORDS = {"host", "ssh"}  # names that are also words, so only comparisons with them are looked at
+OF_PODS = SOURCE / "machines" / "host_pod.py"  # a pod as the way to its machine: made as the pods that are nodes
+WORDS = {"host", "ssh", "kubernetes", "kubernetes-host"}  # names that are also words, or what a machine belongs to
 NAMES = re.compile(rf"\b({'|'.join(name for name in BUILT_IN if name not in WORDS)})\b", re.IGNORECASE)
 
 
@@ -50,7 +51,7 @@ def named(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_module_knows_a_provider(path: Path) -> None:
-    if path not in (SHOWN_BY_MACHINES, WRITTEN_BY_ENGINES, OF_AGENTS):
+    if path not in (SHOWN_BY_MACHINES, WRITTEN_BY_ENGINES, OF_AGENTS, OF_PODS):
         assert list(named(ast.parse(path.read_text()))) == []
 
 
@@ -80,5 +81,5 @@ def test_only_providers_choose_a_launcher() -> None:
         if (isinstance(node, ast.ImportFrom) and node.module == "vtax.launchers.mpirun")
         or (isinstance(node, ast.Name) and node.id == "Mpirun")
     }
-    choosing = {f"providers/{name}/provider.py" for name in ("host", "container", "qemu", "virtualbox")}
+    choosing = {f"providers/{name}/provider.py" for name in ("host", "container", "kubernetes", "qemu", "virtualbox")}
     assert knowing - {"launchers/mpirun.py"} == choosing

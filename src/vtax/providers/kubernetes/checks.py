@@ -15,9 +15,11 @@ from vtax.wording import listed
 
 # Verb and resource of each right; `rbac.yaml` at the top of the repository gives them.
 RIGHTS = (
-    *(("create", "namespaces"), ("delete", "namespaces"), ("list", "namespaces")),
-    *(("create", "pods"), ("delete", "pods"), ("list", "pods"), ("watch", "pods"), ("create", "pods/exec")),
-    *(("create", "secrets"), ("list", "nodes")),
+    *((verb, "namespaces") for verb in ("create", "delete", "get", "list", "watch")),
+    *((verb, "pods") for verb in ("create", "delete", "deletecollection", "get", "list", "watch")),
+    *((verb, "pods/exec") for verb in ("create", "get")),
+    *((verb, "secrets") for verb in ("create", "delete", "deletecollection", "list")),
+    ("list", "nodes"),
 )
 RBAC = "who runs the cluster can give them: `kubectl apply -f rbac.yaml`, a file of vtax's repository"
 QUANTITY = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?)([numkKMGTPE]i?|)")
