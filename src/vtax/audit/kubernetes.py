@@ -46,7 +46,7 @@ def with_machines(evidence: Evidence) -> str:
     'cpu_limit = "cpuset" refuses clusters without it',
     source="the class that the API reports of each pod, and the CPUs that it may use; C02 has the throttled periods of "
     "every trial",
-    needs=Needs("what Kubernetes says of its pods", node=("pod",), origin=Origin.RUN),
+    needs=Needs("what Kubernetes says of its pods", origin=Origin.RUN),
     applies=with_pods,
 )
 def guaranteed(evidence: Evidence) -> Iterator[Result]:
@@ -76,7 +76,7 @@ def guaranteed(evidence: Evidence) -> Iterator[Result]:
     remedy="keep other loads off these machines for the campaign (taints, priorities), and look at `kubectl get "
     "events`; name another machine for each node in `nodes`, unless they are to share one",
     source="the machine and the restarts of every pod when its cluster was made, and why trials ended",
-    needs=Needs("what Kubernetes says of its pods", node=("pod",), origin=Origin.RUN),
+    needs=Needs("what Kubernetes says of its pods", origin=Origin.RUN),
     applies=with_pods,
 )
 def as_planned(evidence: Evidence) -> Iterator[Result]:

@@ -258,9 +258,7 @@ class SpreadProvider(Provider):
                     node.name,
                     order.link.places[node.name],
                     node,
-                    ThroughTransport.of(
-                        agent.machine.command, made.nodes[node.name], terminals=agent.machine.terminals
-                    ),
+                    ThroughTransport.of(way.command, made.nodes[node.name], terminals=way.terminals),
                 )
                 for node in order.shape.nodes
             ),

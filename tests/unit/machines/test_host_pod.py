@@ -1,0 +1,78 @@
+"""A pod as the way to its machine, with a `kubectl` that is written here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fakes.kubectl import FakeKubectl, pod
+from vtax.errors import EnvironmentMissing
+from vtax.machines.host_pod import CAPABILITIES, HostPod
+from vtax.model.study import ClusterNodeSpec, MachineSpec
+from vtax.store import is_alive
+
+NODE = ClusterNodeSpec(node="n1", context="lab")
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKubectl:
+    place = tmp_path / "bin"
+    place.mkdir()
+    monkeypatch.setenv("PATH", str(place), prepend=":")
+    made = FakeKubectl(place)
+    made.answer("version", {"serverVersion": {}})
+    made.answer("create")
+    made.answer("delete")
+    return made
+
+
+def machine(runtime: Path) -> HostPod:
+    return HostPod("host-master", MachineSpec(kubernetes=NODE), NODE, runtime)
+
+
+def test_commands_begin_in_a_pod_that_enters_the_machine(fake: FakeKubectl, tmp_path: Path) -> None:
+    fake.answer("get pods", json.dumps(pod("host")))
+    fake.answer("exec")
+    one = machine(tmp_path / "run")
+    one.connect()
+    space, made = fake.created()
+    assert space["kind"] == "Namespace"
+    spec = made["spec"]
+    assert spec["hostPID"]
+    assert spec["containers"][0]["securityContext"]["capabilities"]["add"] == list(CAPABILITIES)
+    assert "privileged" not in json.dumps(spec)
+    command = one.command(("uname", "-r"))
+    assert command[:4] == ("kubectl", "--context", "lab", "exec")
+    assert command[-2:] == ("uname", "-r")
+    assert "nsenter" in command
+    label = one.label
+    assert is_alive(tmp_path / "run" / label)  # so that `vtax clean` leaves it alone
+    fake.answer(
+        "get namespaces",
+        {"items": [{"metadata": {**space["metadata"], "name": space["metadata"]["name"]}}]},
+    )
+    one.close()
+    assert any(line.startswith(f"--context lab delete namespace {space['metadata']['name']}") for line in fake.calls)
+    assert not (tmp_path / "run" / label).exists()
+    assert not one.connected
+
+
+def test_a_pod_that_may_not_enter_its_machine_is_removed(fake: FakeKubectl, tmp_path: Path) -> None:
+    fake.answer("get pods", json.dumps(pod("host")))
+    fake.answer("exec", code=1, err="nsenter: cannot open /proc/1/ns/ipc: Permission denied\n")
+    fake.answer("get namespaces", {"items": []})
+    with pytest.raises(EnvironmentMissing, match="its pod cannot enter the machine") as caught:
+        machine(tmp_path / "run").connect()
+    assert "Permission denied" in caught.value.detail
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_pod_that_does_not_start_says_why(fake: FakeKubectl, tmp_path: Path) -> None:
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "no such host"}}
+    fake.answer("get pods", json.dumps(pod("host", conditions=[], containerStatuses=[{"state": waiting}])))
+    fake.answer("get namespaces", {"items": []})
+    with pytest.raises(EnvironmentMissing, match="its image cannot be pulled") as caught:
+        machine(tmp_path / "run").connect()
+    assert caught.value.message.startswith("machine host-master (n1): pod host does not start")
