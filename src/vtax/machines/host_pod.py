@@ -18,7 +18,7 @@ from typing import Any
 from vtax.errors import EnvironmentMissing, VtaxError
 from vtax.machines.connection import Connection
 from vtax.model.study import ClusterNodeSpec, MachineSpec
-from vtax.providers.kubernetes import inside, manifests, owned, starting
+from vtax.providers.kubernetes import checks, inside, manifests, owned, starting
 from vtax.store import alive
 from vtax.transport.kubectl import INSTALL, Kubectl, last_line
 from vtax.transport.local import ENVIRONMENT
@@ -61,6 +61,8 @@ class HostPod(Connection):
         self.close()
         if reason := self.cluster.unreachable():
             raise EnvironmentMissing(f"{self}: {reason}", remedy=INSTALL)
+        for problem in checks.machine_problems(self.cluster, {self.node.node: ()}):
+            raise EnvironmentMissing(f"{self}: {problem.message}", remedy=problem.remedy)
         self.label = secrets.token_hex(4)
         self.space = owned.new_name(self.label)
         self.held.enter_context(alive(self.runtime / self.label))
@@ -72,7 +74,8 @@ class HostPod(Connection):
             starting.Watched(self.cluster, self.space, [CONTAINER]).until_ready(time.monotonic() + READY_S)
             result = self.cluster.run(*self._exec(("true",)))
         except VtaxError as error:
-            self.close()
+            with suppress(VtaxError):  # what is said is why it failed
+                self.close()
             raise EnvironmentMissing(f"{self}: {error.message}", detail=error.detail, remedy=error.remedy) from error
         if result.exit_code != 0:
             said = last_line(result)

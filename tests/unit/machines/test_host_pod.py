@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from fakes.kubectl import FakeKubectl, pod
+from fakes.kubectl import machine as known
 from vtax.errors import EnvironmentMissing
 from vtax.machines.host_pod import CAPABILITIES, HostPod
 from vtax.model.study import ClusterNodeSpec, MachineSpec
+from vtax.providers.kubernetes.checks import RIGHTS
 from vtax.store import is_alive
 
 NODE = ClusterNodeSpec(node="n1", context="lab")
@@ -23,7 +25,9 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKubectl:
     monkeypatch.setenv("PATH", str(place), prepend=":")
     made = FakeKubectl(place)
     made.answer("version", {"serverVersion": {}})
+    made.answer("create .*--output=json", "\n".join(['{"status": {"allowed": true}}'] * len(RIGHTS)))
     made.answer("create")
+    made.answer("get nodes", {"items": [known("n1")]})
     made.answer("delete")
     return made
 
@@ -37,7 +41,7 @@ def test_commands_begin_in_a_pod_that_enters_the_machine(fake: FakeKubectl, tmp_
     fake.answer("exec")
     one = machine(tmp_path / "run")
     one.connect()
-    space, made = fake.created()
+    space, made = (one for one in fake.created() if one["kind"] != "SelfSubjectAccessReview")
     assert space["kind"] == "Namespace"
     spec = made["spec"]
     assert spec["hostPID"]
@@ -76,3 +80,11 @@ def test_a_pod_that_does_not_start_says_why(fake: FakeKubectl, tmp_path: Path) -
     with pytest.raises(EnvironmentMissing, match="its image cannot be pulled") as caught:
         machine(tmp_path / "run").connect()
     assert caught.value.message.startswith("machine host-master (n1): pod host does not start")
+
+
+def test_a_machine_that_the_cluster_does_not_have(fake: FakeKubectl, tmp_path: Path) -> None:
+    node = ClusterNodeSpec(node="n9")
+    one = HostPod("host-master", MachineSpec(kubernetes=node), node, tmp_path / "run")
+    with pytest.raises(EnvironmentMissing, match="the cluster has no machine n9: it has n1"):
+        one.connect()
+    assert {made["kind"] for made in fake.created()} == {"SelfSubjectAccessReview"}

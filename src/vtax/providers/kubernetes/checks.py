@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from vtax.model.finding import Problem
-from vtax.model.nodes import ClusterShape
+from vtax.model.nodes import ClusterShape, NodeShape
 from vtax.providers.kubernetes.manifests import document
 from vtax.providers.kubernetes.options import KubernetesOptions
 from vtax.transport.kubectl import Described, Kubectl, last_line, objects
@@ -61,23 +61,32 @@ def _reviews() -> bytes:
 
 def problems(cluster: Kubectl, options: KubernetesOptions, shape: ClusterShape) -> Iterator[Problem]:
     """What is wrong with the cluster, for these nodes."""
-    if missing := missing_rights(cluster):
-        yield Problem.blocker(f"this user of the cluster may not {listed(missing)}", RBAC)
-        return
-    machines = {one["metadata"]["name"]: one for one in cluster.items("nodes")}
-    unknown = sorted({name for name in options.nodes.values() if name not in machines})
-    if unknown:
-        what = f"the cluster has no machine {listed(unknown)}: it has {listed(sorted(machines))}"
-        yield Problem.blocker(what, "name machines that `kubectl get nodes` shows in `nodes`")
-    for name in dict.fromkeys(one for one in options.nodes.values() if one in machines):
-        mine = [node for node in shape.nodes if options.nodes[node.name] == name]
-        cpus, memory = sum(node.cpus for node in mine), sum(node.memory_bytes for node in mine)
-        yield from _unfit(name, machines[name], cpus, memory)
-    if options.runtime_class:
+    wanted = {
+        name: [node for node in shape.nodes if options.nodes[node.name] == name]
+        for name in dict.fromkeys(options.nodes.values())
+    }
+    found = list(machine_problems(cluster, wanted))
+    yield from found
+    if options.runtime_class and not found:
         said = cluster.read("get", "runtimeclass", options.runtime_class, "--output=name")
         if said.exit_code != 0:
             what = f"runtime class {options.runtime_class} cannot be used: {last_line(said)}"
             yield Problem.blocker(what, "choose one that `kubectl get runtimeclass` shows, or leave it out")
+
+
+def machine_problems(cluster: Kubectl, wanted: Mapping[str, Sequence[NodeShape]]) -> Iterator[Problem]:
+    """Rights that are missing, or what is wrong with these machines for pods of these shapes."""
+    if missing := missing_rights(cluster):
+        yield Problem.blocker(f"this user of the cluster may not {listed(missing)}", RBAC)
+        return
+    machines = {one["metadata"]["name"]: one for one in cluster.items("nodes")}
+    if unknown := sorted(name for name in wanted if name not in machines):
+        what = f"the cluster has no machine {listed(unknown)}: it has {listed(sorted(machines))}"
+        yield Problem.blocker(what, "name machines that `kubectl get nodes` shows in `nodes`")
+    for name, nodes in wanted.items():
+        if name in machines:
+            cpus, memory = sum(node.cpus for node in nodes), sum(node.memory_bytes for node in nodes)
+            yield from _unfit(name, machines[name], cpus, memory)
 
 
 def _unfit(name: str, machine: Described, cpus: int, memory_bytes: int) -> Iterator[Problem]:
