@@ -84,7 +84,7 @@ def as_planned(evidence: Evidence) -> Iterator[Result]:
     for environment in environments(evidence):
         wrong = list(_misplaced(evidence, environment))
         lost = [
-            trial.failure
+            trial.failure.partition("\n")[0]
             for trial in evidence.trials
             if trial.environment == environment and trial.status is not Status.OK and trial.failure.startswith(LOST)
         ]

@@ -56,12 +56,19 @@ def load(path: Path) -> Study:
 
 def with_machines(study: Study) -> Study:
     """A study that has machines. Raises UsageError for one that is for this machine."""
-    if not study.machines and not existing_nodes(study):
+    if not study.machines and not existing_nodes(study) and not in_clusters(study):
         raise UsageError(
             f"the study {study.name} has no machines: it is for this one",
             remedy="leave --machines out, or add a table [machines.NAME] with its `ssh` or `slurm` to the study",
         )
     return study
+
+
+def in_clusters(study: Study) -> bool:
+    """Whether vtax makes something for this study in a cluster of Kubernetes."""
+    making = {name for name, one in built_in().items() if one.capabilities.elsewhere}
+    machines = (*study.machines.values(), *existing_nodes(study).values())
+    return any(spec.provider in making for spec in study.environments) or any(one.kubernetes for one in machines)
 
 
 def existing_nodes(study: Study) -> dict[str, MachineSpec]:

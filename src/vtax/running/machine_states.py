@@ -16,9 +16,11 @@ from vtax.model.record import Record
 from vtax.model.study import Study
 from vtax.paths import Paths
 from vtax.planning.on_machines import refuse_wrong_clock
-from vtax.planning.study import existing_nodes
+from vtax.planning.study import existing_nodes, in_clusters
+from vtax.providers import built_in, provider
 from vtax.providers.base import Leftover
 from vtax.running.doctor import Diagnosis
+from vtax.running.leftovers import clean, leftovers
 from vtax.transport.parallel import each
 
 R = TypeVar("R")
@@ -96,7 +98,27 @@ def clean_machines(study: Study, paths: Paths, *, check: bool, everything: bool)
             return Cleaned(name=agent.name, found=found, removed=said["removed"], kept=tuple(said["kept"]))
 
     cleaned = _on_each(study, paths, one, lambda agent, error: Cleaned(name=agent.name, reason=str(error)))
-    return (*cleaned, *_clean_jobs(study, check=check, everything=everything))
+    jobs = _clean_jobs(study, check=check, everything=everything)
+    return (*cleaned, *jobs, *_clean_clusters(study, paths, check=check, everything=everything))
+
+
+def _clean_clusters(study: Study, paths: Paths, *, check: bool, everything: bool) -> tuple[Cleaned, ...]:
+    """Remove what is left in a cluster of Kubernetes, which is found from here."""
+    if not in_clusters(study):
+        return ()
+    making = [name for name, one in built_in().items() if one.capabilities.elsewhere]
+    there = [item for name in making for item in provider(name, paths.runtime).leftovers()]
+    labels = {item.campaign for item in there}
+    found = [one for one in leftovers(paths, everything=everything, among=there) if one.campaign in labels]
+    listed = tuple((one.provider, one.kind, one.name, one.campaign, one.origin) for one in found)
+    if check or not found:
+        return (Cleaned(name="kubernetes", found=listed),)
+    try:
+        kept = clean(found, paths, everything=everything)
+    except VtaxError as error:
+        return (Cleaned(name="kubernetes", found=listed, reason=str(error)),)
+    names = tuple(one.name for one in kept)
+    return (Cleaned(name="kubernetes", found=listed, removed=len(found) - len(kept), kept=names),)
 
 
 def _clean_jobs(study: Study, *, check: bool, everything: bool) -> tuple[Cleaned, ...]:
