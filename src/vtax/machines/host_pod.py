@@ -42,13 +42,13 @@ class HostPod(Connection):
 
     def __init__(self, name: str, spec: MachineSpec, node: ClusterNodeSpec, runtime: Path) -> None:
         super().__init__(name, spec)
-        self.node, self.runtime = node, runtime
+        self.given, self.runtime = node, runtime
         self.cluster = Kubectl(node.kubeconfig, node.context)
         self.label = self.space = ""
         self.held = ExitStack()
 
     def __str__(self) -> str:
-        return f"machine {self.name} ({self.node.node})"
+        return f"machine {self.name} ({self.given.node})"
 
     @property
     def directory(self) -> str:
@@ -61,7 +61,7 @@ class HostPod(Connection):
         self.close()
         if reason := self.cluster.unreachable():
             raise EnvironmentMissing(f"{self}: {reason}", remedy=INSTALL)
-        for problem in checks.machine_problems(self.cluster, {self.node.node: ()}):
+        for problem in checks.machine_problems(self.cluster, {self.given.node: ()}):
             raise EnvironmentMissing(f"{self}: {problem.message}", remedy=problem.remedy)
         self.label = secrets.token_hex(4)
         self.space = owned.new_name(self.label)
@@ -69,7 +69,7 @@ class HostPod(Connection):
         owned.note(self.runtime, self.label, self.cluster)
         owner = owned.owner_of(self.label, self.runtime)
         try:
-            objects = (manifests.namespace(owner, self.space), host_pod(owner, self.space, self.node))
+            objects = (manifests.namespace(owner, self.space), host_pod(owner, self.space, self.given))
             starting.order(self.cluster, manifests.document(objects), CREATE_S)
             starting.Watched(self.cluster, self.space, [CONTAINER]).until_ready(time.monotonic() + READY_S)
             result = self.cluster.run(*self._exec(("true",)))
@@ -96,6 +96,10 @@ class HostPod(Connection):
         return self.cluster.words(*self._exec(argv))
 
     @property
+    def node(self) -> str:
+        return self.given.node
+
+    @property
     def terminals(self) -> bool:
         return False
 
@@ -106,7 +110,7 @@ class HostPod(Connection):
     def facts(self) -> Mapping[str, Any]:
         with suppress(VtaxError):
             for one in self.cluster.items("nodes"):
-                if one["metadata"]["name"] == self.node.node:
+                if one["metadata"]["name"] == self.given.node:
                     return {"kubernetes": inside.machine(one)}
         return {}
 
