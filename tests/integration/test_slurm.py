@@ -6,98 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.slurm_lab import Slurm, slurm
+from integration.slurm_lab import NODES, Slurm, slurm
+from integration.slurm_user import LONG, SPREAD, SRUN, STUDY, TWO, WAIT_S, User
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
 from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
-
-STUDY = """\
-name = "two"
-seed = 1
-rounds = {rounds}
-baseline = "host"
-interleave = "cell"
-[environments.host]
-provider = "host"
-[environments.bridged]
-provider = "host"
-network = "bridge"
-[nodes]
-workers = 1
-cpus = 1
-memory = "512 MiB"
-[[benchmarks]]
-name = "sysbench-cpu"
-nodes = ["worker1"]
-time_s = {seconds}
-[machines.cluster]
-directory = "{directory}"
-slurm = {{ {slurm} }}
-"""
-SPREAD = """\
-name = "across"
-seed = 1
-rounds = {rounds}
-baseline = "host"
-interleave = "cell"
-[environments.host]
-provider = "host"
-network = "host"
-[environments.bridged]
-provider = "host"
-network = "bridge"
-[nodes]
-workers = 1
-cpus = 1
-memory = "512 MiB"
-place = "spread"
-[[benchmarks]]
-name = "ping"
-count = 5
-[[benchmarks]]
-name = "sysbench-cpu"
-nodes = ["worker1"]
-time_s = {seconds}
-[machines.cluster]
-directory = "{directory}"
-slurm = {{ {slurm} }}
-"""
-SRUN = """\
-name = "started"
-seed = 1
-rounds = {rounds}
-baseline = "host"
-interleave = "cell"
-[environments.host]
-provider = "host"
-network = "host"
-[environments.slurm]
-provider = "host"
-network = "host"
-launcher = "srun"
-[nodes]
-workers = 1
-cpus = 2
-memory = "512 MiB"
-place = "spread"
-[[benchmarks]]
-name = "hpl"
-n = 500
-scopes = ["cluster"]
-[machines.cluster]
-directory = "{directory}"
-slurm = {{ {slurm} }}
-"""
-LONG = SRUN.replace("n = 500", "n = 6000").replace('baseline = "host"', 'baseline = "slurm"')
-TWO = 'nodes = 2, time = "10 min"'
-WAIT_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -107,90 +27,12 @@ def cluster(cache: Path, image: Image, tmp_path_factory: pytest.TempPathFactory)
         yield made
 
 
-class User:
-    """A user of vtax on the machine that has Slurm's commands."""
-
-    def __init__(self, cluster: Slurm, images: Path, place: Path, state: Path) -> None:
-        self.cluster, self.images, self.place = cluster, images, place
-        self.environment = {
-            **cluster.machines.environment,
-            "XDG_STATE_HOME": str(state),
-            "XDG_CACHE_HOME": str(images.parents[1]),
-        }
-        self.campaign = place / "campaign"
-        self.started: subprocess.Popen[bytes] | None = None
-
-    def study(self, asked: str = TWO, rounds: int = 1, seconds: int = 1, text: str = STUDY) -> str:
-        path = self.place / "study.toml"
-        path.write_text(text.format(rounds=rounds, seconds=seconds, directory=self.images.parent, slurm=asked))
-        return str(path)
-
-    def vtax(self, *words: str, code: int = 0) -> str:
-        """What vtax prints."""
-        made = subprocess.run(
-            (sys.executable, "-m", "vtax", *words),
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=WAIT_S,
-            cwd=self.place,
-        )
-        said = made.stdout + made.stderr
-        assert made.returncode == code, said + self.cluster.logs()
-        return said
-
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        with (self.place / "log").open("wb") as log:
-            self.started = subprocess.Popen(
-                (sys.executable, "-m", "vtax", *words),
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                cwd=self.place,
-                start_new_session=True,
-            )
-        return self.started
-
-    def log(self) -> str:
-        return (self.place / "log").read_text()
-
-    def wait(self, what: Callable[[], object]) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while not what():
-            assert time.monotonic() < deadline, self.log() + self.cluster.logs()
-            time.sleep(0.1)
-
-    def running_trial(self) -> bool:
-        """Whether a trial runs on a node."""
-        nodes = (self.cluster.machines.machines[name] for name in ("c1", "c2"))
-        return any("sysbench" in line for node in nodes for line in node.processes())
-
-    def statuses(self) -> dict[str, Status]:
-        return {one.id: one.status for one in Campaign.open(self.campaign).trials(texts=False)}
-
-    def assert_nothing_is_left(self) -> None:
-        self.wait(lambda: not self.cluster.jobs())
-        self.wait(lambda: not self.processes())
-
-    def processes(self) -> list[str]:
-        """What runs on the nodes besides what always does."""
-        nodes = (self.cluster.machines.machines[name] for name in ("c1", "c2"))
-        return [line for node in nodes for line in node.processes() if not daemon(line)]
-
-
-def daemon(line: str) -> bool:
-    return any(line.startswith(name) for name in ("munged", "slurmd", "slurmctld", "/usr/sbin/slurm"))
-
-
 @pytest.fixture
 def user(cluster: Slurm, image: Image, tmp_path: Path, state: Path) -> Iterator[User]:
     cluster.wait_idle()
     made = User(cluster, Path(image.directory).parent.parent, tmp_path, state)
     yield made
-    if made.started is not None:
-        made.started.kill()
-        made.started.wait()
-    cluster.controller("scancel", "--user=root")
+    made.end()
 
 
 def test_a_study_on_two_nodes(user: User) -> None:
@@ -288,7 +130,7 @@ def test_srun_starts_the_ranks_of_a_cluster(user: User) -> None:
 
 def test_ranks_of_srun_that_do_not_know_each_other_are_named(user: User) -> None:
     """A real srun that is told to use no PMIx starts every rank as a program of its own, and ends with code 0."""
-    for name in ("c1", "c2"):
+    for name in NODES:
         program = "/usr/local/bin/srun"
         text = '#!/bin/bash\\nexec /usr/bin/srun "${@/--mpi=pmix/--mpi=none}"\\n'
         user.cluster.machines.machines[name].inside("sh", "-c", f"printf '{text}' >{program}; chmod 755 {program}")
@@ -296,7 +138,7 @@ def test_ranks_of_srun_that_do_not_know_each_other_are_named(user: User) -> None
         said = user.vtax("run", user.study(text=SRUN), "-o", str(user.campaign), code=4)
         assert "srun started 4 programs of one rank each, but the plan has one program of 4 ranks" in said
     finally:
-        for name in ("c1", "c2"):
+        for name in NODES:
             user.cluster.machines.machines[name].inside("rm", "/usr/local/bin/srun")
     statuses = user.statuses()
     assert {status for name, status in statuses.items() if "-slurm/" in name} == {Status.NOT_RUN}
@@ -381,3 +223,65 @@ def test_a_job_whose_holder_was_killed_too_is_cancelled_by_clean(user: User) -> 
     running.wait()
     user.vtax("clean", "--machines", user.study())
     user.wait(lambda: [line.split()[0] for line in user.cluster.jobs()] == [other])
+
+
+def test_a_job_that_is_preempted_ends_the_round(user: User) -> None:
+    """By one of a partition of a higher tier, which wants all nodes."""
+    running = user.start("run", user.study(rounds=2, seconds=20), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    user.cluster.controller("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--wrap=sleep 1")
+    assert running.wait(WAIT_S) == 3
+    assert "ended: it was preempted" in user.log() and f"--resume {user.campaign}" in user.log()
+    failures = [one.failure for one in Campaign.open(user.campaign).trials(texts=False) if one.failure]
+    assert failures and all("it was preempted" in one for one in failures)
+    user.assert_nothing_is_left()
+
+
+def test_a_job_that_is_to_be_queued_again_goes_on(user: User) -> None:
+    """Slurm queues only jobs of sbatch again; that of an allocation stays as it is."""
+    running = user.start("run", user.study(seconds=6), "-o", str(user.campaign))
+    user.wait(user.running_trial)
+    job = user.cluster.jobs()[0].split()[0]
+    user.cluster.controller("sh", "-c", f"! scontrol requeue {job}")
+    assert running.wait(WAIT_S) == 0, user.log()
+    assert set(user.statuses().values()) == {Status.OK}
+
+
+@pytest.mark.parametrize("text", [STUDY, SPREAD], ids=["together", "spread"])
+def test_a_node_that_reboots_at_once_costs_a_trial_and_is_named(user: User, text: str) -> None:
+    """Another boot id, the end of all that ran there, a slurmd that says so. Slurm leaves an allocation as it is."""
+    running = user.start("run", user.study(rounds=2, seconds=8, text=text), "-o", str(user.campaign))
+    machine = user.cluster.machines.machines["c2"]
+    user.wait(lambda: any("sysbench" in line for line in machine.processes()))
+    before = machine.inside("cat", "/proc/sys/kernel/random/boot_id").strip()
+    user.cluster.reboot("c2")
+    assert running.wait(WAIT_S) == 4, user.log()
+    bad = {name: status for name, status in user.statuses().items() if status is not Status.OK}
+    assert list(bad.values()) == [Status.FAILED], user.log()
+    assert f"the boot was {before} and, from cell" in user.vtax("audit", str(user.campaign))
+    user.assert_nothing_is_left()
+
+
+def test_a_node_that_is_away_for_longer_ends_the_allocation(user: User) -> None:
+    """Longer than Slurm waits for it (`SlurmdTimeout`)."""
+    running = user.start("run", user.study(rounds=2, seconds=8, text=SPREAD), "-o", str(user.campaign))
+    user.wait(lambda: any("sysbench" in line for line in user.cluster.machines.machines["c2"].processes()))
+    back = user.cluster.reboot("c2", away_s=40)
+    assert running.wait(WAIT_S) == 3, user.log()
+    assert "one of its nodes failed" in user.log() and f"--resume {user.campaign}" in user.log()
+    assert back.wait() == 0
+    user.assert_nothing_is_left()
+
+
+def test_the_first_trial_begins_within_ten_seconds_of_the_allocation(
+    user: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the root file system on the nodes."""
+    running = user.start("run", user.study(), "-o", str(user.campaign))
+    user.wait(lambda: "has c1 c2" in user.log())
+    given = time.time()
+    assert running.wait(WAIT_S) == 0, user.log()
+    first_s = min(one.started for one in Campaign.open(user.campaign).trials(texts=False)) - given
+    with capsys.disabled():
+        sys.stdout.write(f"\nthe first trial began {first_s:.1f} s after the allocation\n")
+    assert first_s < 10

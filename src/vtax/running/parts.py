@@ -68,7 +68,8 @@ class Parts:
         write_atomic(place / ORIGIN, json.dumps(origin, indent=1).encode())
         image = travel.local(self.paths.images, order.recipe)
         site = Site(order.label, place / order.environment, image, place / KEYS, order.paused, order.link)
-        site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        remove_site(site)  # what a machine that went down in a cluster has of it
+        site.directory.mkdir(mode=0o700, parents=True)
         site.keys.mkdir(mode=0o700, exist_ok=True)
         for name, content in order.keys.items():
             file = site.keys / Path(name).name

@@ -93,6 +93,8 @@ def _attempt(
     keep: Callable[[Mapping[str, Path]], None],
     seed: int,
 ) -> Ready:
+    if site.directory.exists():  # of a cluster in which this machine went down
+        destroy(provider, site, None)
     site.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         cluster = provider.create(spec, shape, shared_path, site)

@@ -448,6 +448,17 @@ def provisioned(provider: FakeProvider, tmp_path: Path) -> tuple[str, ...]:
     return provision(provider, spec, SHAPE, "/shared", site(tmp_path), BOTH).checks
 
 
+def test_what_is_left_of_a_cluster_in_which_its_machine_went_down_is_removed(tmp_path: Path) -> None:
+    """A machine that rebooted has the files of the cluster that it had, and the next one has its label."""
+    provider = FakeProvider("fake", tmp_path)
+    old = tmp_path / "c1c1c1c1" / "site" / "worker1" / "scratch" / "result"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    assert len(provisioned(provider, tmp_path)) == 14
+    assert (provider.created, provider.destroyed) == (1, 1)
+    assert not old.exists()
+
+
 def test_a_cluster_that_stands(tmp_path: Path) -> None:
     provider = FakeProvider("fake", tmp_path)
     assert len(provisioned(provider, tmp_path)) == 14
