@@ -175,4 +175,4 @@ class User:
 
 
 def daemon(line: str) -> bool:
-    return any(line.startswith(name) for name in ("munged", "slurmd", "slurmctld", "/usr/sbin/slurm"))
+    return any(line.startswith(name) for name in ("munged", "slurmd", "[slurmd]", "slurmctld", "/usr/sbin/slurm"))
