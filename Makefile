@@ -34,7 +34,7 @@ test-machines:
 # A real Slurm with two nodes, from Debian trixie: its root file system is made once, in about two minutes.
 test-slurm:
 	@scripts/bootstrap test
-	@.venv/bin/pytest -q tests/integration/test_slurm.py
+	@.venv/bin/pytest -q tests/integration/test_slurm.py tests/integration/test_slurm_limits.py
 
 # A real Kubernetes with two nodes: built with Go 1.24 or newer while the rest is set up, once, in about ten minutes, and
 # kept in vtax-kubernetes of the user's cache (5 GB).
