@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class FakeMachine:
         self.fails: set[str] = set()
         self.stuck: set[str] = set()  # mount points of which a plain umount does not return
         self.log: list[str] = []
+        self.closed: str = ""  # why no server can be reached
         self.killed: list[int] = []
         for place in ("proc/self/ns", "proc/net", "proc/fs/nfsd", "proc/sys/kernel/random", "run", "var/lib/nfs"):
             (root / place).mkdir(parents=True)
@@ -40,6 +42,7 @@ class FakeMachine:
         patch.setattr("vtax.transport.process.installed", lambda name: name in self.installed)
         patch.setattr("os.geteuid", lambda: 0)
         patch.setattr("os.kill", self.kill)
+        patch.setattr("socket.create_connection", self.connect)
 
     @property
     def shares(self) -> Shares:
@@ -80,7 +83,7 @@ class FakeMachine:
                     return 32
                 lines = self.read("proc/self/mountinfo").splitlines(keepends=True)
                 self.write("proc/self/mountinfo", "".join(one for one in lines if one.split(" ")[4] != place))
-            case ["exportfs", "-o", options, what]:
+            case ["exportfs", "-i", "-o", options, what]:
                 client, _, place = what.partition(":")
                 self.write("var/lib/nfs/etab", self.read("var/lib/nfs/etab") + f"{place}\t{client}({options})\n")
             case ["exportfs", "-u", what]:
@@ -92,18 +95,17 @@ class FakeMachine:
                 self.write("proc/fs/nfsd/threads", f"{count}\n")
                 self.write("proc/fs/nfsd/versions", "-3 +4 +4.1 +4.2\n")
             case ["rpc.mountd", *_]:
-                self.process(DAEMON, "77")
+                self.process(DAEMON)
         return 0
 
     def mount(self, place: str, kind: str) -> None:
         self.write("proc/self/mountinfo", self.read("proc/self/mountinfo") + f"2 1 0:9 / {place} rw - {kind} x rw\n")
 
-    def process(self, pid: int, since: str) -> None:
-        """A daemon of a server, started at that time."""
+    def process(self, pid: int, name: str = "rpc.mountd", network: str = "net:[1]") -> None:
+        """A daemon of a server."""
         (self.root / f"proc/{pid}/ns").mkdir(parents=True)
-        (self.root / f"proc/{pid}/ns/net").symlink_to("net:[1]")
-        self.write(f"proc/{pid}/comm", "rpc.mountd\n")
-        self.write(f"proc/{pid}/stat", f"{pid} (rpc.mountd) S " + "0 " * 18 + f"{since} 0\n")
+        (self.root / f"proc/{pid}/ns/net").symlink_to(network)
+        self.write(f"proc/{pid}/comm", f"{name}\n")
 
     def kill(self, pid: int, number: int) -> None:
         self.killed.append(pid)
@@ -116,7 +118,12 @@ class FakeMachine:
         self.write("proc/fs/nfsd/threads", "8\n")
         self.write("proc/fs/nfsd/versions", versions)
         self.write("var/lib/nfs/etab", export)
-        self.process(99, "11")
+        self.process(99)
+
+    def connect(self, address: tuple[str, int], timeout_s: float) -> socket.socket:
+        if self.closed:
+            raise OSError(111, self.closed)
+        return socket.socket()
 
     def points(self) -> list[str]:
         """What is mounted but for the root."""

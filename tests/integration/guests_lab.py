@@ -11,6 +11,7 @@ import contextlib
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -90,8 +91,12 @@ class Guest:
         own = ("sshd", "/usr/sbin/sshd", "ps ", "/bin/sh /guest-init", "sleep 1000", "bash -c ps", "sh -c ps")
         return [line for line in lines if not line.startswith(own)]
 
+    def pause(self) -> None:
+        """Stop all of it, as if it had frozen."""
+        self.process.send_signal(signal.SIGSTOP)
+
     def go_on(self) -> None:
-        """It was never stopped."""
+        self.process.send_signal(signal.SIGCONT)
 
 
 @dataclass

@@ -71,13 +71,13 @@ class User:
         path.write_text(STUDY.format(rounds=rounds, seconds=seconds) + self.machines.tables(self.images))
         return path
 
-    def _command(self, *words: str) -> tuple[str, ...]:
+    def command(self, *words: str) -> tuple[str, ...]:
         return self.machines.enter((sys.executable, "-m", "vtax", *words))
 
     def vtax(self, *words: str, code: int = 0) -> str:
         """What vtax prints."""
         made = subprocess.run(
-            self._command(*words),
+            self.command(*words),
             env=self.environment,
             capture_output=True,
             text=True,
@@ -91,7 +91,7 @@ class User:
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         with (self.place / "log").open("wb") as log:
             self.started = subprocess.Popen(
-                self._command(*words),
+                self.command(*words),
                 env=self.environment,
                 stdout=log,
                 stderr=log,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,10 +80,22 @@ def machines(image: Image, cache: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def user(machines: GuestsLab, image: Image, tmp_path: Path, state: Path) -> Iterator[User]:
     made = User(machines, Path(image.directory).parent.parent, tmp_path, state, WAIT_S)
+    started(made)
     yield made
     if made.started is not None:
         made.started.kill()
         made.started.wait()
+
+
+def started(user: User) -> None:
+    """Send vtax to the guests, where its first start compiles it: that may take longer than an agent may be silent."""
+    for _ in range(5):
+        if (
+            subprocess.run(user.command("doctor", "--machines", str(written(user))), env=user.environment).returncode
+            == 0
+        ):
+            return
+    raise AssertionError("vtax does not start in the guests")
 
 
 def written(user: User, count: int = 5, rounds: int = 1, more: str = "") -> Path:
@@ -127,13 +140,24 @@ def test_the_masters_machine_serves_a_directory_to_the_others(user: User, machin
     assert_nothing_is_left(user, machines, study)
 
 
+def roles(user: User, machines: GuestsLab) -> tuple[str, str]:
+    """The machine that serves and the one that mounts, once a trial runs."""
+
+    def begun() -> bool:
+        assert user.started is not None and user.started.poll() is None, (user.place / "log").read_text()
+        return any("ping -n" in line for guest in machines.guests.values() for line in guest.processes())
+
+    user.wait(begun)
+    (server,) = (name for name, text in look(machines).items() if "rpc.mountd" in text)
+    (client,) = set(machines.guests) - {server}
+    return server, client
+
+
 def test_all_of_it_is_killed_then_cleaned(user: User, machines: GuestsLab) -> None:
     study = written(user, count=100_000)
     process = user.start("run", str(study), "-o", str(user.campaign))
-    user.wait(lambda: any("ping -n" in line for guest in machines.guests.values() for line in guest.processes()))
+    server, client = roles(user, machines)
     seen = look(machines)
-    (server,) = (name for name, text in seen.items() if "rpc.mountd" in text)
-    (client,) = set(machines.guests) - {server}
     to = machines.guests[client].address
     assert f"{to}(rw" in seen[server] and machines.guests[server].address not in seen[server]
     assert "vtax-" in seen[client] and "rpc.mountd" not in seen[client]
@@ -181,8 +205,8 @@ def test_where_that_cannot_be_the_plan_says_why(user: User, machines: GuestsLab)
     finally:
         b.inside("mv /usr/sbin/not-mount.nfs4 /usr/sbin/mount.nfs4")
         a.inside("kill $(cat /tmp/taken)")
-    assert "machine a cannot serve it: port 2049 is taken by another program" in said
-    assert "machine b cannot mount it: the program mount.nfs4 is not installed (apt-get install nfs-common)" in said
+    assert "machine a cannot serve: port 2049 is taken by another program" in said
+    assert "machine b cannot mount: the program mount.nfs4 is not installed (apt-get install nfs-common)" in said
     assert "iozone is not run on shared" in said
     off = written(user, more="[shared]\nnfs = false\n")
     assert "NFS is turned off (nfs = false in [shared])" in " ".join(user.vtax("plan", str(off)).split())

@@ -120,6 +120,9 @@ def machine_lines(state: MachineState) -> list[str]:
     )
     lines = [f"{where}: {', '.join(works) or 'nothing'} works; {what}; clock {state.clock_offset_s:+.3f} s"]
     lines += [f"  {one.name}: {one.reason}" for one in state.found.providers if not one.works]
+    if state.nfs is not None:
+        nfs = [f"cannot {what}: {why}" for what, why in state.nfs.items()] or ["can serve and mount"]
+        lines += [f"  /shared by NFS: {one}" for one in nfs]
     if state.owner:
         lines.append(f"  in use by {state.owner}")
     if state.found.left_behind:

@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import signal
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -39,6 +40,7 @@ MOUNT = f"vers={kernel.VERSION},proto=tcp,softerr,timeo=600,retrans=1,retry=0,no
 THREADS = 8
 SETTINGS = ("versions", "nfsv4leasetime", "nfsv4gracetime")  # that starting a server changes, or may
 COMMAND_S, MOUNT_S = 30.0, 150.0
+CONNECT_S = 20.0
 LOCK_S = 60.0
 TCP = f"open TCP port {kernel.PORT} between the machines, or set nfs = false in [shared]"
 
@@ -50,7 +52,6 @@ class Share(Record):
     label: CampaignId
     runtime: str
     server: Address | None = None
-    clients: tuple[Address, ...] = ()
 
     @property
     def place(self) -> str:
@@ -68,13 +69,13 @@ class Share(Record):
 
 
 class Started(Record):
-    """A server that vtax started: its daemon, when that was started, and what else was not there before."""
+    """A server that vtax started, and what of it was not there before: the module, the mount of the kernel's directory
+    for it, a daemon."""
 
     boot: str
-    daemon: int = 0
-    since: str = ""
-    loaded: bool = False  # the module
-    mounted: bool = False  # the kernel's directory for it
+    loaded: bool
+    mounted: bool
+    daemon: bool
     settings: Mapping[str, str] = Field(default_factory=dict)
 
 
@@ -89,16 +90,15 @@ class Shares:
         """Make the directory, and export it to these addresses alone. Raises CommandError or ProvisionError; `release`
         then removes what was made."""
         with self._alone():
-            share = Share(name=name, label=label, runtime=str(self.runtime), clients=clients)
+            share = Share(name=name, label=label, runtime=str(self.runtime))
             self._note(name, share)
             share.backing.mkdir(mode=0o700, parents=True)
             self._place(share).mkdir(mode=0o700)
             self._must("mount", "--bind", str(share.backing), share.place)
-            if clients:
-                self._start()
-                for client in clients:
-                    options = f"rw,no_root_squash,no_subtree_check,fsid={share.fsid}"
-                    self._must("exportfs", "-o", options, f"{client}:{share.place}")
+            self._start()
+            for client in clients:
+                options = f"rw,no_root_squash,no_subtree_check,fsid={share.fsid}"
+                self._must("exportfs", "-i", "-o", options, f"{client}:{share.place}")
 
     def mount(self, label: str, name: str, server: str) -> None:
         """Mount the directory of the machine with this address. Raises ProvisionError."""
@@ -107,6 +107,7 @@ class Shares:
             self._note(name, share)
             self._place(share).mkdir(mode=0o700)
             source = f"{server}:{share.place}"
+            _refuse_unreachable(server)
             made = self._run("mount", "-t", "nfs4", "-o", MOUNT, source, share.place, timeout_s=MOUNT_S)
             if made.exit_code != 0 or made.timed_out:
                 why = "there was no answer in time" if made.timed_out else made.stderr.strip()
@@ -139,8 +140,7 @@ class Shares:
             for place, client, _ in kernel.exports(self.root):
                 if place == share.place:
                     self._run("exportfs", "-u", f"{client}:{place}")
-            others = [one for one in self._shares() if one.server is None and one.clients and one.name != share.name]
-            if share.clients and not others:
+            if not any(one.server is None and one.name != share.name for one in self._shares()):
                 self._stop()
             if kernel.threads(self.root):
                 self._run("exportfs", "-f")  # what the kernel knows of an export keeps its mount in use
@@ -177,19 +177,17 @@ class Shares:
             boot=self._boot(),
             loaded="nfsd" not in kernel.filesystems(self.root),
             mounted=not any(kind == "nfsd" for _, kind in kernel.mounted(self.root)),
+            daemon=not kernel.daemons(self.root),
         )
         self._note(SERVER, begun)
         if begun.loaded:
             self._must("modprobe", "nfsd")
         if begun.mounted:
             self._must("mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd")
-        before = kernel.daemons(self.root)
         begun = begun.model_copy(update={"settings": {name: read(state / name).strip() for name in SETTINGS}})
         self._note(SERVER, begun)
-        if not before:
+        if begun.daemon:
             self._must(kernel.DAEMON, "-N", "3")
-            for daemon, since in kernel.daemons(self.root).items():
-                self._note(SERVER, begun.model_copy(update={"daemon": daemon, "since": since}))
         self._must("rpc.nfsd", "-N", "3", "-V", kernel.VERSION, str(THREADS))
         # Nobody has locks to reclaim on a server that has never run. One that others used waits for these.
         with suppress(OSError):
@@ -210,9 +208,9 @@ class Shares:
     def _stopped(self, begun: Started) -> None:
         if kernel.threads(self.root):
             self._must("rpc.nfsd", "0")
-        if begun.since and kernel.started(self.root, begun.daemon) == begun.since:
+        for daemon in kernel.daemons(self.root) if begun.daemon else ():
             with suppress(ProcessLookupError):
-                os.kill(begun.daemon, signal.SIGTERM)
+                os.kill(daemon, signal.SIGTERM)
         for name, text in begun.settings.items():
             with suppress(OSError):  # a kernel may show what it does not take back
                 (self.root / "proc/fs/nfsd" / name).write_text(text)
@@ -260,3 +258,12 @@ class Shares:
         made = self._run(*argv)
         if made.exit_code != 0 or made.timed_out:
             raise process.failed(made, remedy="set nfs = false in [shared] to do without")
+
+
+def _refuse_unreachable(server: str) -> None:
+    """Raise ProvisionError, in seconds, where a mount would be tried for minutes."""
+    try:
+        socket.create_connection((server, kernel.PORT), CONNECT_S).close()
+    except OSError as error:
+        what = f"the NFS server at {server} cannot be reached: {error.strerror or error}"
+        raise ProvisionError(what, remedy=TCP) from error

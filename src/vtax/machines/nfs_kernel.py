@@ -126,17 +126,11 @@ def exports(root: Path) -> list[tuple[str, str, str]]:
     return [(place, client, options.rstrip(")\n")) for place, (client, _, options) in pairs]
 
 
-def daemons(root: Path) -> dict[int, str]:
-    """The processes of this network that answer the kernel's questions about exports, with when each was started."""
+def daemons(root: Path) -> list[int]:
+    """The processes of this network that answer the kernel's questions about exports."""
     here = _network(root / "proc/self")
     found = (place for place in (root / "proc").glob("[0-9]*") if read(place / "comm").strip() == DAEMON)
-    return {int(one.name): started(root, int(one.name)) for one in found if _network(one) == here}
-
-
-def started(root: Path, pid: int) -> str:
-    """When a process was started, in ticks since the boot; "" where there is none."""
-    said = read(root / f"proc/{pid}/stat").rpartition(")")[2].split()
-    return said[19] if len(said) > 19 else ""
+    return [int(one.name) for one in found if _network(one) == here]
 
 
 def _network(place: Path) -> str:

@@ -18,14 +18,17 @@ def lacking(agents: Mapping[str, Agent], machines: Collection[str], servers: Col
     """Why `machines` cannot have one directory that each of `servers` may have to serve; nothing where they can."""
 
     def asked(name: str) -> list[str]:
-        with understood(agents[name]):
-            said = agents[name].ask("nfs").content
-            serves, mounts = str(said["serve"]), str(said["mount"])
-        found = [f"machine {name} cannot serve it: {serves}"] if name in servers and serves else []
-        has_others = any(server != name for server in servers)
-        return found + ([f"machine {name} cannot mount it: {mounts}"] if mounts and has_others else [])
+        wanted = {"serve": name in servers, "mount": any(server != name for server in servers)}
+        return [f"machine {name} cannot {what}: {why}" for what, why in refusals(agents[name]).items() if wanted[what]]
 
-    return [] if len(machines) < 2 else [reason for several in each(asked, machines) for reason in several]
+    return [reason for several in each(asked, machines) for reason in several]
+
+
+def refusals(agent: Agent) -> dict[str, str]:
+    """What a machine cannot do with a directory by NFS, "serve" or "mount", and why."""
+    with understood(agent):
+        said = agent.ask("nfs").content
+        return {what: str(said[what]) for what in ("serve", "mount") if said[what]}
 
 
 def problems(agents: Mapping[str, Agent], shape: ClusterShape) -> Iterator[Problem]:

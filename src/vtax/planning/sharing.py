@@ -15,13 +15,12 @@ OFF = "NFS is turned off (nfs = false in [shared])"
 
 def with_nfs(study: Study, agents: Agents) -> Study:
     """The study with whether its machines share a directory by NFS: asked where they share none, and it may."""
-    given = all(one.shared for one in study.machines.values())
-    if not study.apart or given or not all(one.one_directory for one in study.environments):
+    found = placements(study)
+    machines = [name for name in study.machines if any(name in one.values() for one in found)]
+    if len(machines) < 2 or study.one_directory or not all(one.one_directory for one in study.environments):
         return study
     if not study.nfs:
         return study.model_copy(update={"nfs_refused": OFF})
-    found = placements(study)
-    machines = [name for name in study.machines if any(name in one.values() for one in found)]
     servers = {one[study.node_names[0]] for one in found}
     reasons = lacking(agents, machines, servers)
     return study.model_copy(update={"nfs_used": not reasons, "nfs_refused": "; ".join(reasons)})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from vtax.errors import VtaxError
 from vtax.machines.agent import Agent, understood
+from vtax.machines.sharing import refusals
 from vtax.machines.slurm import leftover
 from vtax.machines.slurm.allocation import Allocation
 from vtax.machines.slurm.srun import Srun
@@ -37,6 +38,7 @@ class MachineState(Record):
     clock_offset_s: float | None = None
     directory: str = ""
     owner: str = ""
+    nfs: Mapping[str, str] | None = None  # why it cannot serve or mount the shared directory, where that is asked for
     found: Diagnosis | None = None
 
 
@@ -51,6 +53,7 @@ def diagnose_machines(study: Study, paths: Paths, say: Callable[[str], None]) ->
             owner = str(said.pop("owner"))
             found = Diagnosis.model_validate(said)
         usable = any(one.works for one in found.providers)
+        wanted = study.apart and study.nfs and not study.one_directory
         return MachineState(
             name=agent.name,
             ssh=agent.machine.spec.words,
@@ -60,6 +63,7 @@ def diagnose_machines(study: Study, paths: Paths, say: Callable[[str], None]) ->
             clock_offset_s=agent.offset_s,
             directory=agent.directory,
             owner=owner,
+            nfs=refusals(agent) if wanted else None,
             found=found,
         )
 

@@ -178,25 +178,28 @@ def test_a_server_of_somebody_else_stays_as_it_is(machine: FakeMachine) -> None:
 
 def test_a_server_that_others_use_since_stays(machine: FakeMachine) -> None:
     serve(machine)
-    machine.done(["exportfs", "-o", "ro", "10.0.0.9:/srv"])
+    machine.done(["exportfs", "-i", "-o", "ro", "10.0.0.9:/srv"])
     machine.shares.release(LABEL)
     assert machine.read("proc/fs/nfsd/threads") == "8\n" and machine.killed == []
     assert machine.read("var/lib/nfs/etab").startswith("/srv\t10.0.0.9") and files(machine) == set()
 
 
 def test_a_daemon_that_ran_before_is_used_and_stays(machine: FakeMachine) -> None:
-    machine.process(99, "11")
+    machine.process(99)
     serve(machine)
     machine.shares.release(LABEL)
     assert "rpc.mountd -N 3" not in machine.log and machine.killed == []
     assert machine.read("proc/fs/nfsd/threads") == "0\n"
 
 
-def test_a_number_that_another_process_has_now_is_not_killed(machine: FakeMachine) -> None:
+def test_processes_of_others_are_not_killed(machine: FakeMachine) -> None:
+    """Not the daemon of a container with a network of its own, whether it was there before or came since."""
+    machine.process(98, network="net:[2]")
     serve(machine)
-    machine.write(f"proc/{DAEMON}/stat", f"{DAEMON} (rpc.mountd) S " + "0 " * 18 + "999 0\n")
+    machine.process(97, network="net:[2]")
+    machine.process(96, name="rpc.statd")
     machine.shares.release(LABEL)
-    assert machine.killed == []
+    assert machine.killed == [DAEMON]
 
 
 def test_after_a_reboot_the_server_of_somebody_else_is_not_stopped(machine: FakeMachine) -> None:
@@ -223,13 +226,6 @@ def test_what_fails_half_way_leaves_nothing(machine: FakeMachine, step: str) -> 
     assert machine.killed == ([DAEMON] if "rpc.mountd -N 3" in machine.log and step != "rpc.mountd" else [])
 
 
-def test_what_is_served_to_nobody_needs_no_server(machine: FakeMachine) -> None:
-    machine.shares.serve(LABEL, NAME, ())
-    assert machine.points() == [PLACE] and machine.log == [f"mount --bind /vtax/run/{LABEL}/{NAME} {PLACE}"]
-    machine.shares.release(LABEL)
-    assert machine.points() == [] and files(machine) == set()
-
-
 def test_a_directory_is_mounted_and_goes(machine: FakeMachine) -> None:
     machine.shares.mount(LABEL, NAME, "10.0.0.1")
     (line,) = machine.log
@@ -253,6 +249,16 @@ def test_what_cannot_be_unmounted_stays_noted(machine: FakeMachine) -> None:
     with pytest.raises(ProvisionError, match="cannot be unmounted"):
         machine.shares.release(LABEL)
     assert [one.name for one in machine.shares.leftovers()] == [PLACE]
+
+
+def test_a_closed_port_is_said_before_a_mount_is_tried(machine: FakeMachine) -> None:
+    machine.closed = "Connection refused"
+    with pytest.raises(ProvisionError) as raised:
+        machine.shares.mount(LABEL, NAME, "10.0.0.1")
+    assert raised.value.message == "the NFS server at 10.0.0.1 cannot be reached: Connection refused"
+    assert "TCP port 2049" in raised.value.remedy and machine.log == []
+    machine.shares.release(LABEL)
+    assert files(machine) == set()
 
 
 def test_a_mount_that_is_refused_says_what_to_open(machine: FakeMachine) -> None:

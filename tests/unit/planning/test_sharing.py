@@ -70,14 +70,14 @@ def test_machines_that_share_nothing_get_a_directory_by_nfs() -> None:
         (
             SPREAD,
             {"a": Machine(serve="its kernel has no module nfsd"), "b": Machine()},
-            "machine a cannot serve it: its kernel has no module nfsd",
+            "machine a cannot serve: its kernel has no module nfsd",
         ),
         (
             SPREAD,
             {"a": Machine(), "b": Machine("port 2049 is taken", "no root")},
-            "machine b cannot serve it: port 2049 is taken; machine b cannot mount it: no root",
+            "machine b cannot serve: port 2049 is taken; machine b cannot mount: no root",
         ),
-        (TABLE, {"a": Machine(mount="no program"), "b": Machine()}, "machine a cannot mount it: no program"),
+        (TABLE, {"a": Machine(mount="no program"), "b": Machine()}, "machine a cannot mount: no program"),
         (
             SPREAD + "[shared]\nnfs = false\n",
             {"a": Machine(), "b": Machine()},
@@ -113,9 +113,10 @@ def test_a_directory_that_they_share_already_is_used_instead() -> None:
 
 
 def test_studies_of_one_machine_a_cluster_have_no_trace_of_it() -> None:
-    study = study_of(A + B)
-    assert with_nfs(study, {}) is study
-    assert not any(name.startswith("nfs") for name in study.model_dump(mode="json"))
+    one = A + '[nodes]\nworkers = 1\nplace = { master = "a", worker1 = "a" }\n'
+    for study in (study_of(A + B), study_of(one)):
+        assert with_nfs(study, {}) is study
+        assert not any(name.startswith("nfs") for name in study.model_dump(mode="json"))
 
 
 # --- clusters
@@ -204,6 +205,6 @@ def test_what_others_mount_is_removed_after_they_have(tmp_path: Path) -> None:
 def test_a_machine_that_can_serve_no_more_is_refused_before_a_campaign_goes_on() -> None:
     known = agents(a=Machine(serve="port 2049 is taken by another program"), b=Machine())
     (problem,) = making.problems(known, shape("a", "b"))
-    assert problem.message == "the shared directory: machine a cannot serve it: port 2049 is taken by another program"
+    assert problem.message == "the shared directory: machine a cannot serve: port 2049 is taken by another program"
     assert "nfs = false in [shared]" in problem.remedy
     assert list(making.problems(known, shape("b", "a"))) == []

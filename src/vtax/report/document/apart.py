@@ -8,6 +8,7 @@ from typing import Any
 from vtax.model.nodes import EVERY_PAIR
 from vtax.model.plan import Plan
 from vtax.model.study import SPREAD
+from vtax.planning.sharing import form
 from vtax.report.records import ReportInput
 from vtax.units import format_quantity
 from vtax.wording import listed, shortened
@@ -50,6 +51,7 @@ def rows(report: ReportInput) -> Iterator[tuple[str, str]]:
         where = {machine: [node for node in study.place if study.place[node] == machine] for machine in study.machines}
         yield "nodes", "; ".join(f"{_named(nodes)} on {machine}" for machine, nodes in where.items())
     yield "pairs", pairs_sentence(report.plan)
+    yield "shared directory", form(study)
     known = [
         facts.values for cell in report.cells for facts in cell.facts if {"uplink", "on_machine"} <= facts.values.keys()
     ]
