@@ -48,7 +48,7 @@ test-kubernetes:
 test-kubernetes:
 	@scripts/bootstrap run
 	@PYTHONPATH=tests .venv/bin/python -m integration.kubernetes_build & building=$$!; \
-	  scripts/bootstrap test && wait $$building && .venv/bin/pytest -q tests/integration/test_kubernetes.py
+	  scripts/bootstrap test && wait $$building && .venv/bin/pytest -q tests/integration/test_kubernetes*.py
 
 test-virtualbox:
 	@scripts/bootstrap test

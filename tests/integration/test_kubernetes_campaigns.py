@@ -1,0 +1,340 @@
+"""Campaigns on the pods of a real Kubernetes: a study, what is refused, and the bad days."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.kubernetes_lab import NO_STATIC, Kubernetes, kubernetes
+from vtax.model.cluster import Image
+from vtax.model.trial import Status
+from vtax.store import Campaign
+
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.kubernetes]
+
+STUDY = """\
+name = "pods"
+seed = 1
+rounds = {rounds}
+baseline = "pods"
+interleave = "cell"
+[environments.pods]
+provider = "kubernetes"
+nodes = {{ master = "n1", worker1 = "n2" }}
+{options}
+[nodes]
+workers = 1
+cpus = 1
+memory = "512 MiB"
+[[benchmarks]]
+name = "sysbench-cpu"
+nodes = ["worker1"]
+time_s = {seconds}
+"""
+HOST_NETWORK = """
+[environments.hostnet]
+provider = "kubernetes"
+network = "host"
+nodes = { master = "n1", worker1 = "n2" }
+"""
+PODS = {"master": "n1", "worker1": "n2"}
+PLAIN_PORT = 5001  # of a registry that nodes take for one with TLS
+WAIT_S = 240.0
+TIMED = 3
+
+
+class User:
+    """A user of vtax with a kubeconfig of the cluster."""
+
+    def __init__(self, cluster: Kubernetes, cache: Path, place: Path, state: Path) -> None:
+        self.cluster, self.place = cluster, place
+        self.environment = {**cluster.environment, "XDG_STATE_HOME": str(state), "XDG_CACHE_HOME": str(cache)}
+        self.campaign = place / "campaign"
+        self.started: subprocess.Popen[bytes] | None = None
+
+    def study(self, options: str = "", rounds: int = 1, seconds: int = 1) -> str:
+        path = self.place / "study.toml"
+        path.write_text(STUDY.format(rounds=rounds, seconds=seconds, options=options))
+        return str(path)
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """In the lab's network, where its registry is."""
+        return self.cluster.machines.enter((sys.executable, "-m", "vtax", *words))
+
+    def vtax(self, *words: str, code: int = 0, **environment: str) -> str:
+        """What vtax prints."""
+        made = subprocess.run(
+            self.command(*words),
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            cwd=self.place,
+        )
+        said = made.stdout + made.stderr
+        assert made.returncode == code, said + self.cluster.logs()
+        return said
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        with (self.place / "log").open("wb") as log:
+            self.started = subprocess.Popen(
+                self.command(*words),
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd=self.place,
+                start_new_session=True,
+            )
+        return self.started
+
+    def log(self) -> str:
+        return (self.place / "log").read_text()
+
+    def wait(self, what: Callable[[], object]) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not what():
+            assert time.monotonic() < deadline, self.log() + self.cluster.logs()
+            time.sleep(0.1)
+
+    def running_trial(self) -> bool:
+        return any("sysbench" in line for line in self.cluster.machines.machines["n2"].processes())
+
+    def start_trial(self, options: str = "") -> subprocess.Popen[bytes]:
+        """A campaign of two rounds, in a trial of the first one."""
+        made = self.start("run", self.study(options, rounds=2, seconds=15), "-o", str(self.campaign))
+        self.wait(lambda: self.running_trial() or made.poll() is not None)
+        assert made.poll() is None, self.log()
+        return made
+
+    def statuses(self) -> dict[str, Status]:
+        return {one.id: one.status for one in Campaign.open(self.campaign).trials(texts=False)}
+
+    def assert_second_round_only(self) -> None:
+        """That the first round has failed, and the next one is measured."""
+        found = self.statuses()
+        assert [Status.OK if name.startswith("r002") else Status.FAILED for name in found] == list(found.values())
+        assert {name.partition("-")[0] for name in found} == {"r001", "r002"}, self.log()
+
+    def space(self) -> str:
+        """The namespace that vtax has made."""
+        (name,) = self.spaces()
+        return name
+
+    def spaces(self) -> list[str]:
+        """Namespaces of vtax's; their Secrets and pods go with them."""
+        found = [one["metadata"]["name"] for one in self.cluster.objects("namespaces")]
+        return [name for name in found if name.startswith("vtax-")]
+
+    def assert_nothing_is_left(self) -> None:
+        assert self.spaces() == []
+        assert self.cluster.objects("pods", "--all-namespaces") == []
+        assert [one for one in self.cluster.objects("secrets", "--all-namespaces") if vtax_has(one)] == []
+
+
+def vtax_has(secret: dict[str, dict[str, object]]) -> bool:
+    return str(secret["metadata"]["namespace"]).startswith("vtax-")
+
+
+@pytest.fixture(scope="module")
+def archive(cache: Path, image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("archive") / "rootfs.tar"
+    command = (sys.executable, "-m", "vtax", "image", "export", str(path))
+    subprocess.run(command, env={**os.environ, "XDG_CACHE_HOME": str(cache)}, check=True, stdout=subprocess.DEVNULL)
+    yield path
+    path.unlink()
+
+
+@pytest.fixture(scope="module")
+def cluster(cache: Path, image: Image, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubernetes]:
+    place = tmp_path_factory.mktemp("kubernetes")
+    with kubernetes(cache, Path(image.directory).parent.parent, place) as made:
+        made.load(archive)
+        yield made
+
+
+@pytest.fixture
+def user(cluster: Kubernetes, cache: Path, tmp_path: Path, state: Path) -> Iterator[User]:
+    made = User(cluster, cache, tmp_path, state)
+    yield made
+    if made.started is not None and made.started.poll() is None:
+        made.started.kill()
+        made.started.wait()
+    for name in made.spaces():
+        cluster.kubectl("delete", "namespace", name, "--timeout=60s")
+
+
+def test_a_study_on_pods_where_it_says_with_cpus_of_their_own(user: User) -> None:
+    said = user.vtax("run", user.study(HOST_NETWORK, rounds=2), "-o", str(user.campaign))
+    assert "report:" in said
+    assert set(user.statuses().values()) == {Status.OK} and len(user.statuses()) == 4
+    for cell in Campaign.open(user.campaign).cells():
+        pods = {one.node: one.values["pod"] for one in cell.facts}
+        assert {name: pod["machine"] for name, pod in pods.items()} == PODS
+        assert {pod["cpu_limit"] for pod in pods.values()} == {"cpuset"}
+        assert {pod["qos"] for pod in pods.values()} == {"Guaranteed"}
+    user.assert_nothing_is_left()
+
+
+def test_missing_rights_are_named_before_anything_is_created_and_the_file_gives_them(user: User) -> None:
+    restricted = str(user.cluster.kubeconfig("restricted"))
+    said = user.vtax("run", user.study(), "-o", str(user.campaign), code=3, KUBECONFIG=restricted)
+    assert "create namespaces" in said and "create pods/exec" in said and "rbac.yaml" in said
+    user.assert_nothing_is_left()
+    rights = Path(__file__).parents[2] / "rbac.yaml"
+    given = rights.read_text().replace("    name: vtax\n", "    name: restricted\n")
+    user.cluster.kubectl("apply", "--filename=-", typed=given)
+    try:
+        user.vtax("run", user.study(), "-o", str(user.campaign), KUBECONFIG=restricted)
+    finally:
+        user.cluster.kubectl("delete", "--filename=-", typed=given)
+    assert set(user.statuses().values()) == {Status.OK}
+    user.assert_nothing_is_left()
+
+
+def test_an_image_that_is_not_on_the_machines_is_named(user: User, archive: Path) -> None:
+    names = user.cluster.machines.machines["n2"].inside("ctr", "--namespace=k8s.io", "images", "ls", "--quiet")
+    ours = [name for name in names.splitlines() if "vtax-rootfs" in name]
+    assert ours
+    user.cluster.machines.machines["n2"].inside("ctr", "--namespace=k8s.io", "images", "rm", "--sync", *ours)
+    try:
+        said = user.vtax("run", user.study(), "-o", str(user.campaign), code=4)
+    finally:
+        user.cluster.load(archive)
+    assert "pod worker1 does not start: its image is not on the machine" in said
+    assert "ctr --namespace k8s.io images import" in said
+    user.assert_nothing_is_left()
+
+
+def test_an_image_is_pushed_to_the_registry_and_pulled_or_the_failure_is_named(user: User, tmp_path: Path) -> None:
+    registry = user.cluster.serve_images()
+    host = registry.partition(":")[0]
+    other = f"{host}:{PLAIN_PORT}"
+    user.cluster.serve_images(other)
+    settings = tmp_path / "home/.config/containers/registries.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("".join(f'[[registry]]\nlocation = "{one}"\ninsecure = true\n' for one in (registry, other)))
+    user.environment["HOME"] = str(tmp_path / "home")
+    user.vtax("run", user.study(f'registry = "{registry}"'), "-o", str(user.campaign))
+    assert set(user.statuses().values()) == {Status.OK}
+    said = user.vtax("run", user.study(f'registry = "{other}"'), "-o", str(tmp_path / "second"), code=4)
+    assert "does not start: its image cannot be pulled" in said and "HTTP response to HTTPS client" in said
+    user.assert_nothing_is_left()
+
+
+def test_a_deleted_pod_fails_its_trial_and_the_next_round_goes_on(user: User) -> None:
+    running = user.start_trial()
+    user.cluster.kubectl("delete", "pod", "worker1", f"--namespace={user.space()}")
+    assert running.wait(WAIT_S) == 4, user.log()
+    assert "pod worker1" in user.log() and "deleted" in user.log()
+    user.assert_second_round_only()
+    user.assert_nothing_is_left()
+
+
+def test_an_evicted_pod_fails_its_trial_and_the_next_round_goes_on(user: User) -> None:
+    running = user.start_trial()
+    user.cluster.drain("n2")
+    user.cluster.kubectl("uncordon", "n2")
+    assert running.wait(WAIT_S) == 4, user.log()
+    assert "pod worker1" in user.log()
+    user.assert_second_round_only()
+    user.assert_nothing_is_left()
+
+
+def test_an_api_server_that_restarts_is_waited_for(user: User) -> None:
+    running = user.start_trial()
+    user.cluster.restart_api_server(away_s=5)
+    assert running.wait(WAIT_S) in (0, 4), user.log()
+    found = user.statuses()
+    assert {status for name, status in found.items() if name.startswith("r002")} == {Status.OK}, user.log()
+    assert "API server" in user.log() or set(found.values()) == {Status.OK}
+    user.assert_nothing_is_left()
+
+
+def test_a_cordoned_machine_is_named(user: User) -> None:
+    user.cluster.kubectl("cordon", "n2")
+    try:
+        assert "machine n2 is cordoned" in user.vtax("run", user.study(), "-o", str(user.campaign), code=3)
+    finally:
+        user.cluster.kubectl("uncordon", "n2")
+
+
+def test_clean_removes_everything_after_vtax_was_killed(user: User) -> None:
+    running = user.start_trial()
+    space = user.space()
+    assert len(user.cluster.objects("pods", f"--namespace={space}")) == 2
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    study = user.study()
+    assert space in user.vtax("clean", "--check", "--machines", study, code=5)
+    user.vtax("clean", "--machines", study)
+    user.assert_nothing_is_left()
+
+
+def test_pods_are_verified_nearly_as_fast_as_kubectl_sees_them_ready(user: User) -> None:
+    """The fastest of some, of each: others use this computer too."""
+    user.vtax("run", user.study(rounds=TIMED), "-o", str(user.campaign))
+    ours = [cell.provision_s for cell in Campaign.open(user.campaign).cells()]
+    listed = user.cluster.machines.machines["n1"].inside("ctr", "--namespace=k8s.io", "images", "ls", "--quiet")
+    image = next(name for name in listed.splitlines() if name.startswith("docker.io/library/vtax-rootfs:"))
+    theirs = [kubectl_s(user.cluster, image) for _ in range(TIMED)]
+    print(f"vtax: {ours}; kubectl: {theirs}")  # noqa: T201
+    assert min(ours) <= 1.5 * min(theirs)
+
+
+def kubectl_s(cluster: Kubernetes, image: str) -> float:
+    """How long kubectl takes to see two pods with an SSH server ready, s, from their creation."""
+    probe = {"tcpSocket": {"port": 22}, "periodSeconds": 1, "failureThreshold": 120}
+    limits = {"cpu": "1", "memory": "512Mi"}
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "terminationGracePeriodSeconds": 1,
+                "containers": [
+                    {
+                        "name": "node",
+                        "image": image,
+                        "imagePullPolicy": "Never",
+                        "command": ["sh", "-c", "mkdir -p /run/sshd; ssh-keygen -A; exec /usr/sbin/sshd -D"],
+                        "resources": {"limits": limits},
+                        "readinessProbe": probe,
+                    }
+                ],
+            },
+        }
+        for name, node in PODS.items()
+    ]
+    typed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    began = time.monotonic()
+    cluster.kubectl("create", "--filename=-", typed=typed)
+    cluster.kubectl("wait", "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in PODS))
+    took_s = time.monotonic() - began
+    cluster.kubectl("delete", "pod", *PODS)
+    return took_s
+
+
+def test_without_static_policy_on_all_machines_it_is_refused(
+    cache: Path, image: Image, archive: Path, tmp_path: Path, state: Path
+) -> None:
+    place = tmp_path / "lab"
+    place.mkdir()
+    with kubernetes(cache, Path(image.directory).parent.parent, place, NO_STATIC) as made:
+        made.load(archive)
+        user = User(made, cache, tmp_path, state)
+        said = user.vtax("run", user.study('cpu_limit = "cpuset"'), "-o", str(user.campaign), code=4)
+        assert "pods have no exclusive CPUs, which the study demands" in said and 'cpuManagerPolicy "static"' in said
+        said = user.vtax("run", user.study(), "-o", str(tmp_path / "second"), code=4)
+        assert "some pods have exclusive CPUs, and others only a quota" in said
+        assert "worker1 on n2: 1 planned, 2 of 2 allowed" in said
+        user.assert_nothing_is_left()
