@@ -18,11 +18,12 @@ from vtax.transport.ssh import SshTransport
 
 ASK_S = 30.0
 CLOSED = "the API server closed the connection"
-# An SSH server for one connection, on its standard input and output, once the node has its files: the host file is last.
+# An SSH server for one connection, on its standard input and output, once the node has its files, the host file last.
+# Without -e it ends where there is no /dev/log.
 WAIT = (
     "until [ -s /root/hostfile ]; do sleep 0.02; done; mkdir -p /run/sshd; exec /usr/sbin/sshd -i -e -o LogLevel=ERROR"
 )
-SERVER = ("sh", "-c", WAIT)  # without -e the server ends where there is no /dev/log
+SERVER = ("sh", "-c", WAIT)
 # Gives the node the names of all nodes, which have addresses only now, waits until its SSH server listens on the port,
 # which is given in the hexadecimal digits of the kernel, and says what it sees of its machine.
 PREPARE = """\
