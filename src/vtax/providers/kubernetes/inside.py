@@ -18,11 +18,20 @@ from vtax.transport.ssh import SshTransport
 
 ASK_S = 30.0
 CLOSED = "the API server closed the connection"
-# An SSH server for one connection, on its standard input and output.
-SERVER = ("/usr/sbin/sshd", "-i", "-e", "-o", "LogLevel=ERROR")  # without -e it ends where there is no /dev/log
-# Gives the node the names of all nodes, which have addresses only now, and says what it sees of its machine.
+# An SSH server for one connection, on its standard input and output, once the node has its files, the host file last.
+# Without -e it ends where there is no /dev/log.
+WAIT = (
+    "until [ -s /root/hostfile ]; do sleep 0.02; done; mkdir -p /run/sshd; exec /usr/sbin/sshd -i -e -o LogLevel=ERROR"
+)
+SERVER = ("sh", "-c", WAIT)
+# Gives the node the names of all nodes, which have addresses only now, waits until its SSH server listens on the port,
+# which is given in the hexadecimal digits of the kernel, and says what it sees of its machine.
 PREPARE = """\
 cat >/etc/hosts || exit 1
+for try in $(seq 500); do
+  grep -qsE "^ *[0-9]+: [0-9A-F]+:$1 [0-9A-F]+:0000 0A" /proc/net/tcp /proc/net/tcp6 && break
+  sleep 0.02
+done
 say() { echo "$1=$(eval "$2" 2>/dev/null)"; }
 say hostname 'cat /proc/sys/kernel/hostname'
 say boot_id 'cat /proc/sys/kernel/random/boot_id'
@@ -51,12 +60,13 @@ class Pods:
     transports: Mapping[str, SshTransport]
     uids: Mapping[str, str]
 
-    def prepared(self, hosts: str) -> dict[str, Seen]:
-        """Connect to all, and give them the names of all. Raises ProvisionError, CommandError."""
+    def prepared(self, hosts: str, port: int) -> dict[str, Seen]:
+        """Connect to all, and give them the names of all. `port` is that of their SSH servers. Raises ProvisionError,
+        CommandError."""
 
         def one(name: str) -> Seen:
             self.transports[name].open()
-            said = self.transports[name].run(("sh", "-c", PREPARE), timeout_s=ASK_S, stdin=hosts)
+            said = self.transports[name].run(("sh", "-c", PREPARE, "sh", f"{port:04X}"), timeout_s=ASK_S, stdin=hosts)
             if said.exit_code != 0:
                 raise ProvisionError(f"pod {name} does not take the names of the others", detail=said.stderr.strip())
             return dict(line.split("=", 1) for line in said.stdout.splitlines() if "=" in line)

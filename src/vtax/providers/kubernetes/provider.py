@@ -11,6 +11,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -109,24 +110,36 @@ class Kubernetes(Provider):
         images.ensure(options_of(spec), image)
 
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
+        options = options_of(spec)
+        with ThreadPoolExecutor(max_workers=1) as pool:  # what is known of machines is asked for meanwhile
+            described = pool.submit(options.cluster.items, "nodes")
+            return self._created(spec, shape, shared_path, site, described)
+
+    def _created(
+        self,
+        spec: EnvironmentSpec,
+        shape: ClusterShape,
+        shared_path: str,
+        site: Site,
+        described: Future[list[Described]],
+    ) -> Cluster:
         options, deadline = options_of(spec), time.monotonic() + READY_S
         names = [node.name for node in shape.nodes]
         images.ensure(options, site.image)
         make_keys(site.keys, names)
         owned.note(self.runtime, site.campaign, options.cluster)
         port = manifests.ssh_port(options, FIRST_PORT + secrets.randbelow(PORTS))
-        machines = {one["metadata"]["name"]: one for one in options.cluster.items("nodes")}
-        known = {name: _address(machines.get(options.nodes[name], {})) for name in names}
-        places = known if options.host_network else {name: name for name in names}  # not known before they are there
+        places = {name: name for name in names}  # addresses in the pods' network are not known before they are there
+        if options.host_network:
+            places = {name: _address(_by_name(described).get(options.nodes[name], {})) for name in names}
         slots = {node.name: node.cpus for node in shape.nodes}
         seeds = {
-            name: seed(site.keys, name, places, slots, port=port, interface=f"{known[name]}/32" if port != 22 else "")
-            for name in names
+            name: seed(site.keys, name, places, slots, port=port, interface=f"{places[name]}/32") for name in names
         }
         owner = owned.owner_of(site.campaign, self.runtime)
         space, image = owned.new_name(site.campaign), images.name_of(options, site.image)
         pods = self._started(options, owner, space, shape, seeds, image, port, shared_path, deadline)
-        return self._cluster(spec, shape, shared_path, site, space, pods, machines, port, image)
+        return self._cluster(spec, shape, shared_path, site, space, pods, _by_name(described), port, image)
 
     def _started(
         self,
@@ -140,14 +153,14 @@ class Kubernetes(Provider):
         shared_path: str,
         deadline: float,
     ) -> dict[str, Described]:
-        """The pods, ready, and where the study has them."""
+        """The pods, running, and where the study has them."""
         objects = [
             manifests.namespace(owner, space),
             manifests.secret(owner, space, seeds),
             *(manifests.pod(owner, space, node, options, image, port, shared_path) for node in shape.nodes),
         ]
         starting.order(options.cluster, manifests.document(objects), CREATE_S)
-        pods = starting.Watched(options.cluster, space, list(seeds)).until_ready(deadline)
+        pods = starting.Watched(options.cluster, space, list(seeds)).until_running(deadline)
         starting.refuse_misplaced(pods, {name: options.nodes[name] for name in pods})
         return pods
 
@@ -172,7 +185,7 @@ class Kubernetes(Provider):
         self.current = inside.Pods(
             options.cluster, space, transports, {n: p["metadata"]["uid"] for n, p in pods.items()}
         )
-        said = self.current.prepared(hosts(places))
+        said = self.current.prepared(hosts(places), port)
         limit = inside.limited_by(shape, said, options)
         if limit == "cpuset":
             shape = inside.with_cpus(shape, said)
@@ -248,6 +261,10 @@ def _commands(
         ),
     ]
     return tuple((*options.cluster.words("create", "--filename=-"), json.dumps(one)) for one in objects)
+
+
+def _by_name(described: Future[list[Described]]) -> dict[str, Described]:
+    return {one["metadata"]["name"]: one for one in described.result()}
 
 
 def _address(machine: Described) -> str:

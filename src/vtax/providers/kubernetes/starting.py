@@ -1,4 +1,4 @@
-"""From an order to pods that are ready, or to the reason why they never will be, as soon as the API server knows it."""
+"""From an order to pods that run, or to the reason why they never will, as soon as the API server knows it."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ def order(cluster: Kubectl, document: bytes, timeout_s: float) -> None:
 
 
 class Watched:
-    """The pods of a namespace, as one watch of them reports, from their order to their readiness."""
+    """The pods of a namespace, as one watch of them reports, from their order on."""
 
     def __init__(self, cluster: Kubectl, space: str, names: Collection[str]) -> None:
         self.cluster, self.space, self.names = cluster, space, names
         self.pods: dict[str, Described] = {}
         self.full: dict[str, float] = {}  # since when the scheduler finds no place
 
-    def until_ready(self, deadline: float) -> dict[str, Described]:
-        """All pods, ready. Raises ProvisionError, NotMatched."""
+    def until_running(self, deadline: float) -> dict[str, Described]:
+        """All pods, when their containers run: whether they are ready is asked inside, sooner than the cluster knows
+        it. Raises ProvisionError."""
         while time.monotonic() < deadline:
             for pod in self._reported(deadline):
                 if pod is not None:
                     self.pods[pod["metadata"]["name"]] = pod
                 self._refuse_hopeless()
-                if all(name in self.pods and states.ready(self.pods[name]) for name in self.names):
+                if all(name in self.pods and states.running(self.pods[name]) for name in self.names):
                     return {name: self.pods[name] for name in self.names}
             time.sleep(min(WATCH_AGAIN_S, max(0.0, deadline - time.monotonic())))  # the API server closed the watch
-        waiting = [name for name in self.names if not states.ready(self.pods.get(name, {}))]
+        waiting = [name for name in self.names if not states.running(self.pods.get(name, {}))]
         raise ProvisionError(
-            f"pods were not ready in time: {', '.join(waiting)}",
+            f"pods did not run in time: {', '.join(waiting)}",
             detail="; ".join(f"{name}: {_phase(self.pods.get(name, {}))}" for name in waiting),
             remedy="`kubectl describe pod` and `kubectl get events` say more while they are there",
         )

@@ -1,4 +1,4 @@
-"""What the API says of pods: ready, or why they never will be."""
+"""What the API says of pods: that they run, or why they never will."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def conditions(pod: Described) -> dict[str, Described]:
     return {one["type"]: one for one in pod.get("status", {}).get("conditions", ())}
 
 
-def ready(pod: Described) -> bool:
-    return conditions(pod).get("Ready", {}).get("status") == "True"
+def running(pod: Described) -> bool:
+    """Whether its container runs, at an address that is known."""
+    return bool(pod.get("status", {}).get("podIP")) and any("running" in state for state in _states(pod))
 
 
 def unschedulable(pod: Described) -> str:

@@ -167,9 +167,9 @@ def watch(*several: dict[str, Any]) -> str:
 
 
 def test_pods_are_awaited_by_one_watch(fake: FakeKubectl) -> None:
-    waiting = pod("master", phase="Pending", conditions=[])
+    waiting = pod("master", phase="Pending", conditions=[], containerStatuses=[])
     fake.answer("^get pods", watch(waiting, pod("worker1", "n2"), pod("master")))
-    pods = starting.Watched(CLUSTER, "space", ["master", "worker1"]).until_ready(time.monotonic() + 5)
+    pods = starting.Watched(CLUSTER, "space", ["master", "worker1"]).until_running(time.monotonic() + 5)
     assert sorted(pods) == ["master", "worker1"]
     assert len(fake.calls) == 1
     with pytest.raises(NotMatched, match="not on the machines") as caught:
@@ -199,7 +199,7 @@ def test_a_pod_that_will_never_be_ready_ends_the_wait(fake: FakeKubectl, status:
     fake.answer("^get pods", watch(pod("master", **{"phase": "Pending", "conditions": [], **status})))
     began = time.monotonic()
     with pytest.raises(ProvisionError) as caught:
-        starting.Watched(CLUSTER, "space", ["master"]).until_ready(began + 60)
+        starting.Watched(CLUSTER, "space", ["master"]).until_running(began + 60)
     assert f"pod master does not start: {expected}" in caught.value.message
     assert time.monotonic() - began < 5
     assert ("vtax image export" in caught.value.remedy) is ("image" in expected)
@@ -209,23 +209,23 @@ def test_what_the_scheduler_says_ends_the_wait(fake: FakeKubectl, monkeypatch: p
     monkeypatch.setattr(starting, "SCHEDULE_S", 0.0)
     monkeypatch.setattr(starting, "WATCH_AGAIN_S", 0.01)
     why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient cpu"}
-    fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[why])))
+    fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[why], containerStatuses=[])))
     with pytest.raises(ProvisionError, match="pod master cannot be scheduled: Insufficient cpu"):
-        starting.Watched(CLUSTER, "space", ["master"]).until_ready(time.monotonic() + 5)
+        starting.Watched(CLUSTER, "space", ["master"]).until_running(time.monotonic() + 5)
 
 
 def test_a_watch_that_the_api_server_closes_is_begun_again(fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "WATCH_AGAIN_S", 0.01)
-    fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[])), times=1)
+    fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[], containerStatuses=[])), times=1)
     fake.answer("^get pods", watch(pod("master")))
-    assert starting.Watched(CLUSTER, "space", ["master"]).until_ready(time.monotonic() + 5)
+    assert starting.Watched(CLUSTER, "space", ["master"]).until_running(time.monotonic() + 5)
 
 
-def test_pods_that_are_not_ready_in_time_are_named(fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pods_that_do_not_run_in_time_are_named(fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "WATCH_AGAIN_S", 0.01)
-    fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[])))
-    with pytest.raises(ProvisionError, match="not ready in time: master") as caught:
-        starting.Watched(CLUSTER, "space", ["master"]).until_ready(time.monotonic() + 0.3)
+    fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[], containerStatuses=[])))
+    with pytest.raises(ProvisionError, match="did not run in time: master") as caught:
+        starting.Watched(CLUSTER, "space", ["master"]).until_running(time.monotonic() + 0.3)
     assert caught.value.detail == "master: Pending"
 
 
