@@ -25,12 +25,19 @@ WAIT = (
 )
 SERVER = ("sh", "-c", WAIT)
 # Gives the node the names of all nodes, which have addresses only now, waits until its SSH server listens on the port,
-# which is given in the hexadecimal digits of the kernel, and says what it sees of its machine.
+# which is given in the hexadecimal digits of the kernel, and says what it sees of its machine. With an address, which a
+# node on the machines' own network has, MPI uses the interface that has it.
 PREPARE = """\
 cat >/etc/hosts || exit 1
 for try in $(seq 500); do
   grep -qsE "^ *[0-9]+: [0-9A-F]+:$1 [0-9A-F]+:0000 0A" /proc/net/tcp /proc/net/tcp6 && break
   sleep 0.02
+done
+for place in ${2:+/sys/class/net/*}; do
+  ip -o -4 addr show "${place##*/}" | grep -qF " $2/" || continue
+  mkdir -p /root/.openmpi /root/.prte
+  echo "btl_tcp_if_include = ${place##*/}" >/root/.openmpi/mca-params.conf
+  echo "prte_if_include = ${place##*/}" >/root/.prte/mca-params.conf
 done
 say() { echo "$1=$(eval "$2" 2>/dev/null)"; }
 say hostname 'cat /proc/sys/kernel/hostname'
@@ -60,13 +67,14 @@ class Pods:
     transports: Mapping[str, SshTransport]
     uids: Mapping[str, str]
 
-    def prepared(self, hosts: str, port: int) -> dict[str, Seen]:
-        """Connect to all, and give them the names of all. `port` is that of their SSH servers. Raises ProvisionError,
-        CommandError."""
+    def prepared(self, hosts: str, port: int, addresses: Mapping[str, str]) -> dict[str, Seen]:
+        """Connect to all, and give them the names of all. `port` is that of their SSH servers, and `addresses` those on
+        the machines' own network. Raises ProvisionError, CommandError."""
 
         def one(name: str) -> Seen:
             self.transports[name].open()
-            said = self.transports[name].run(("sh", "-c", PREPARE, "sh", f"{port:04X}"), timeout_s=ASK_S, stdin=hosts)
+            words = ("sh", "-c", PREPARE, "sh", f"{port:04X}", addresses.get(name, ""))
+            said = self.transports[name].run(words, timeout_s=ASK_S, stdin=hosts)
             if said.exit_code != 0:
                 raise ProvisionError(f"pod {name} does not take the names of the others", detail=said.stderr.strip())
             return dict(line.split("=", 1) for line in said.stdout.splitlines() if "=" in line)

@@ -133,9 +133,7 @@ class Kubernetes(Provider):
         if options.host_network:
             places = {name: _address(_by_name(described).get(options.nodes[name], {})) for name in names}
         slots = {node.name: node.cpus for node in shape.nodes}
-        seeds = {
-            name: seed(site.keys, name, places, slots, port=port, interface=f"{places[name]}/32") for name in names
-        }
+        seeds = {name: seed(site.keys, name, places, slots, port=port) for name in names}
         owner = owned.owner_of(site.campaign, self.runtime)
         space, image = owned.new_name(site.campaign), images.name_of(options, site.image)
         pods = self._started(options, owner, space, shape, seeds, image, port, shared_path, deadline)
@@ -185,7 +183,7 @@ class Kubernetes(Provider):
         self.current = inside.Pods(
             options.cluster, space, transports, {n: p["metadata"]["uid"] for n, p in pods.items()}
         )
-        said = self.current.prepared(hosts(places), port)
+        said = self.current.prepared(hosts(places), port, places if options.host_network else {})
         limit = inside.limited_by(shape, said, options)
         if limit == "cpuset":
             shape = inside.with_cpus(shape, said)
