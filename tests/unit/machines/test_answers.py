@@ -154,7 +154,7 @@ def study() -> Any:
 def test_what_is_left_behind_there_is_listed_or_refused(
     answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_states, "Ssh", lambda *_: Way(tmp_path, answer))
+    monkeypatch.setattr(machine_states, "way", lambda *_: Way(tmp_path, answer))
     for check in (True, False):
         (one,) = machine_states.clean_machines(study(), Paths(tmp_path, tmp_path), check=check, everything=False)
         assert one.reason or all(len(item) == 5 for item in one.found)
@@ -165,7 +165,7 @@ def test_what_is_left_behind_there_is_listed_or_refused(
 def test_a_machine_that_is_there_and_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It sends beats, so that it is not silent: what is asked has a time limit of its own."""
     monkeypatch.setattr(machine_agent, "ANSWER_S", 0.5)
-    monkeypatch.setattr(machine_states, "Ssh", lambda *_: Way(tmp_path, ""))
+    monkeypatch.setattr(machine_states, "way", lambda *_: Way(tmp_path, ""))
     began = time.monotonic()
     (one,) = machine_states.clean_machines(study(), Paths(tmp_path, tmp_path), check=True, everything=False)
     assert "the connection to machine a (node17) was lost: it is there, and does not answer" in one.reason
