@@ -24,7 +24,7 @@ def test_a_plan_of_format_1_has_those_of_the_built_in_providers() -> None:
     assert not found["host"].fresh_per_cell
     assert found["container"].fresh_per_cell
     known = [capabilities_of(evidence(provider=name).plan)["container"] for name in provider_names()]
-    assert all(one.shares_machine is not (one.existing or one.elsewhere) for one in known)
+    assert all(one.shares_machine is not one.away for one in known)
 
 
 def test_of_any_other_provider_nothing_is_known() -> None:
