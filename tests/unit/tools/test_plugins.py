@@ -224,4 +224,6 @@ def test_a_provider_that_is_not_there(install: Install, tmp_path: Path) -> None:
     install(providers.GROUP, "import nothing_of_that_name")
     with pytest.raises(EnvironmentMissing, match="there is no provider 'mine'") as caught:
         providers.provider("mine", tmp_path)
-    assert caught.value.remedy == "choose one of host, docker, podman, qemu, virtualbox, kubernetes, ssh, kubernetes-host"
+    assert (
+        caught.value.remedy == "choose one of host, docker, podman, qemu, virtualbox, kubernetes, ssh, kubernetes-host"
+    )
