@@ -183,6 +183,7 @@ class Reader:
             "clean on machines": ("clean", "--machines", study),
             "image build": ("image", "build", study),
             "image sbom": ("image", "sbom", study),
+            "image export": ("image", "export", asked, "--study", study),
             "compose": ("compose", study, "host"),
             "up": ("up", "host", "--study", study),
             "measure": ("measure", "--in", "host", "--image", archive, "-o", asked, "--", "true"),

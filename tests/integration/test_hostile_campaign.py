@@ -35,7 +35,8 @@ from .judge import Machine, Reader, effect, judge, judge_files
 
 pytestmark = pytest.mark.integration
 CAMPAIGN = ("analyse", "audit", "report", "export", "watch", "compare", "serve", "seal", "from", "extend", "resume")
-STUDY = ("plan", "sample", "run", "image build", "image sbom", "compose", "up", "measure")
+STUDY = ("plan", "sample", "run", "image build", "image sbom", "image export", "compose", "up", "measure")
+AWAY = ("sample", "measure", "image build", "image sbom", "image export")  # look at no machine
 ON_MACHINES = ("doctor on machines", "clean on machines")  # with a study that names some
 LOGS = ("import", "layout")
 SEALED = ("seal --check", "from a sealed one", "compare a sealed one")
@@ -450,7 +451,7 @@ def test_a_hostile_study_logs_in_nowhere(key: str, tmp_path: Path, good: Path) -
     """Whatever it calls machines, destinations, directories and options of a job."""
     reader = Reader(tmp_path, good)
     (reader.given / "study.toml").write_text(study(["host"], CPU.format(seconds=1)) + MACHINES[key])
-    names = [name for name in (*STUDY, *ON_MACHINES) if name not in ("sample", "measure", "image sbom", "image build")]
+    names = [name for name in (*STUDY, *ON_MACHINES) if name not in AWAY]
     judge(reader, names)
     for name in names:
         assert f"{key}" in reader.ended[name].printed, (name, reader.ended[name].printed)
