@@ -41,13 +41,6 @@ test-slurm:
 test-kubernetes:
 	@scripts/bootstrap run
 	@PYTHONPATH=tests .venv/bin/python -m integration.kubernetes_build & building=$$!; \
-	  scripts/bootstrap test && wait $$building && .venv/bin/pytest -q tests/integration/test_kubernetes.py
-
-# A real Kubernetes with two nodes: built with Go 1.24 or newer while the rest is set up, once, in about ten minutes, and
-# kept in vtax-kubernetes of the user's cache (5 GB).
-test-kubernetes:
-	@scripts/bootstrap run
-	@PYTHONPATH=tests .venv/bin/python -m integration.kubernetes_build & building=$$!; \
 	  scripts/bootstrap test && wait $$building && .venv/bin/pytest -q tests/integration/test_kubernetes*.py
 
 test-virtualbox:

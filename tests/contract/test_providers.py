@@ -41,9 +41,10 @@ UNEQUAL = ClusterShape(
 )
 SMALLEST = ClusterShape(nodes=(node_shape("master", (0,)), node_shape("worker1", (0,))))
 
-MAKING = [name for name, kind in built_in().items() if not kind.capabilities.existing]  # the others use what there is
+MAKING = [name for name, kind in built_in().items() if not kind.capabilities.away]  # on this machine
 of_every_provider = pytest.mark.parametrize("name", BUILT_IN)
-CONTAINERS = [name for name, kind in built_in().items() if kind.capabilities.kind is NodeKind.CONTAINER]
+ENGINES = [name for name in MAKING if built_in()[name].capabilities.kind is NodeKind.CONTAINER]
+PODS = [name for name, kind in built_in().items() if kind.capabilities.elsewhere]
 on_every_shape = pytest.mark.parametrize("shape", [EQUAL, UNEQUAL, SMALLEST], ids=["equal", "unequal", "smallest"])
 
 
@@ -59,9 +60,12 @@ def made(name: str, tmp_path: Path) -> Provider:
     return provider(name, tmp_path / "run")
 
 
-def spec_of(name: str) -> EnvironmentSpec:
-    """An environment with all its defaults, as a study has it."""
-    return EnvironmentSpec(name="box", provider=name, options=option_models()[name]().model_dump(mode="json"))
+def spec_of(name: str, shape: ClusterShape = EQUAL) -> EnvironmentSpec:
+    """An environment with all its defaults, as a study has it; pods have their machines by name."""
+    model = option_models()[name]
+    places = {node.name: f"machine-{node.name}" for node in shape.nodes} if "nodes" in model.model_fields else {}
+    options = model.model_validate({"nodes": places} if places else {})
+    return EnvironmentSpec(name="box", provider=name, options=options.model_dump(mode="json"))
 
 
 @of_every_provider
@@ -84,8 +88,9 @@ def test_it_declares_what_its_nodes_are(name: str, made: Provider) -> None:
     assert declared.kind is not NodeKind.UNKNOWN
     assert declared.own_kernel is (declared.kind is NodeKind.VM)
     assert declared.limits_cpu
-    assert declared.shares_machine is not declared.existing, "what is made is made here"
-    assert bool(made.runners) is (declared.kind is not NodeKind.HOST)
+    assert declared.shares_machine is not declared.away, "what is made is made here, or on machines of a cluster"
+    assert not (declared.existing and declared.elsewhere), "what is there is not made"
+    assert bool(made.runners) is (declared.kind is not NodeKind.HOST and not declared.elsewhere)
 
 
 @pytest.mark.parametrize("alias", ALIASES)
@@ -102,10 +107,10 @@ def test_making_it_changes_nothing(name: str, made: Provider, tmp_path: Path) ->
 @on_every_shape
 @of_every_provider
 def test_the_commands_of_the_plan_are_pure(name: str, made: Provider, shape: ClusterShape, tmp_path: Path) -> None:
-    commands = made.commands(spec_of(name), shape, "/shared", "cloud")
+    commands = made.commands(spec_of(name, shape), shape, "/shared", "cloud")
     assert commands
-    assert commands == made.commands(spec_of(name), shape, "/shared", "cloud")
-    assert commands == provider(name, tmp_path / "elsewhere").commands(spec_of(name), shape, "/shared", "cloud")
+    assert commands == made.commands(spec_of(name, shape), shape, "/shared", "cloud")
+    assert commands == provider(name, tmp_path / "elsewhere").commands(spec_of(name, shape), shape, "/shared", "cloud")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,15 +135,16 @@ def test_an_image_of_the_study_is_in_the_commands_or_refused(
 @on_every_shape
 @of_every_provider
 def test_everything_that_is_made_carries_the_label(name: str, made: Provider, shape: ClusterShape) -> None:
-    for command in made.commands(spec_of(name), shape, "/shared", "cloud"):
+    for command in made.commands(spec_of(name, shape), shape, "/shared", "cloud"):
         named = made.capabilities.kind is not NodeKind.CONTAINER and any("vtax-CAMPAIGN" in word for word in command)
-        assert f"{LABEL}=CAMPAIGN" in command or named
+        described = json.loads(command[-1]) if made.capabilities.elsewhere else {"metadata": {"labels": {}}}
+        assert f"{LABEL}=CAMPAIGN" in command or named or described["metadata"]["labels"][LABEL] == "CAMPAIGN"
 
 
 @on_every_shape
 @of_every_provider
 def test_no_command_takes_more_than_it_needs(name: str, made: Provider, shape: ClusterShape) -> None:
-    for command in made.commands(spec_of(name), shape, "/shared", "cloud"):
+    for command in made.commands(spec_of(name, shape), shape, "/shared", "cloud"):
         line = shlex.join(command)
         for forbidden in ("--privileged", "0.0.0.0", "--network host", "--network=host", "--pid host", "--cap-add"):
             assert forbidden not in line
@@ -146,15 +152,26 @@ def test_no_command_takes_more_than_it_needs(name: str, made: Provider, shape: C
         assert all(place.startswith("127.0.0.1:") for place in published)
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+@pytest.mark.parametrize("name", ENGINES)
 def test_every_node_has_its_limits(name: str, made: Provider) -> None:
-    commands = made.commands(spec_of(name), UNEQUAL, "/shared", "cloud")
+    commands = made.commands(spec_of(name, UNEQUAL), UNEQUAL, "/shared", "cloud")
     for node in UNEQUAL.nodes:
         (command,) = (line for line in commands if line[-1].startswith("vtax-rootfs:") and node.name in line)
         after = dict(pairwise(command))
         assert after["--cpuset-cpus"] == ",".join(map(str, node.cpu_ids))
         assert after["--memory"] == after["--memory-swap"] == str(node.memory_bytes)
         assert int(after["--cpu-quota"]) > node.cpus * int(after["--cpu-period"])
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_every_pod_has_its_limits(name: str, made: Provider) -> None:
+    spec = spec_of(name, UNEQUAL)
+    described = [json.loads(line[-1]) for line in made.commands(spec, UNEQUAL, "/shared", "cloud")]
+    for node in UNEQUAL.nodes:
+        (pod,) = (one for one in described if one["kind"] == "Pod" and node.name in one["metadata"]["name"])
+        (container,) = pod["spec"]["containers"]
+        limits = {"cpu": str(node.cpus), "memory": str(node.memory_bytes)}
+        assert container["resources"]["limits"] == container["resources"]["requests"] == limits
 
 
 @on_every_shape
@@ -177,7 +194,7 @@ def test_its_launcher_starts_mpirun(name: str, made: Provider, shape: ClusterSha
 # --- where nothing is ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+@pytest.mark.parametrize("name", ENGINES)
 def test_an_engine_that_is_not_installed(
     name: str, made: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
