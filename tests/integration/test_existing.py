@@ -60,18 +60,14 @@ class Owner(User):
     """A user with a study for nodes that exist."""
 
     def study(self, rounds: int = 1, seconds: int = 1) -> Path:
-        path = self.place / "study.toml"
-        path.write_text(STUDY.format(rounds=rounds, seconds=seconds, directory=self.images.parent))
-        return path
+        return self.written(STUDY.format(rounds=rounds, seconds=seconds, directory=self.images.parent))
 
 
 @pytest.fixture
 def user(machines: Lab, image: Image, tmp_path: Path, state: Path) -> Iterator[Owner]:
     made = Owner(machines, Path(image.directory).parent.parent, tmp_path, state)
     yield made
-    if made.started is not None:
-        made.started.kill()
-        made.started.wait()
+    made.end()
 
 
 def test_existing_nodes_are_measured_beside_the_host(user: Owner) -> None:

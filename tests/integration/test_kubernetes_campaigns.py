@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from integration.kubernetes_lab import NO_STATIC, Kubernetes, kubernetes
+from integration.user import CommandUser
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
 from vtax.store import Campaign
@@ -51,58 +52,22 @@ WAIT_S = 240.0
 TIMED = 3
 
 
-class User:
+class User(CommandUser):
     """A user of vtax with a kubeconfig of the cluster."""
 
     def __init__(self, cluster: Kubernetes, cache: Path, place: Path, state: Path) -> None:
-        self.cluster, self.place = cluster, place
-        self.environment = {**cluster.environment, "XDG_STATE_HOME": str(state), "XDG_CACHE_HOME": str(cache)}
-        self.campaign = place / "campaign"
-        self.started: subprocess.Popen[bytes] | None = None
-
-    def study(self, options: str = "", rounds: int = 1, seconds: int = 1) -> str:
-        path = self.place / "study.toml"
-        path.write_text(STUDY.format(rounds=rounds, seconds=seconds, options=options))
-        return str(path)
+        super().__init__(cluster.environment, cache, state, place, WAIT_S)
+        self.cluster = cluster
 
     def command(self, *words: str) -> tuple[str, ...]:
         """In the lab's network, where its registry is."""
-        return self.cluster.machines.enter((sys.executable, "-m", "vtax", *words))
+        return self.cluster.machines.enter(super().command(*words))
 
-    def vtax(self, *words: str, code: int = 0, **environment: str) -> str:
-        """What vtax prints."""
-        made = subprocess.run(
-            self.command(*words),
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=WAIT_S,
-            cwd=self.place,
-        )
-        said = made.stdout + made.stderr
-        assert made.returncode == code, said + self.cluster.logs()
-        return said
+    def logs(self) -> str:
+        return self.cluster.logs()
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        with (self.place / "log").open("wb") as log:
-            self.started = subprocess.Popen(
-                self.command(*words),
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                cwd=self.place,
-                start_new_session=True,
-            )
-        return self.started
-
-    def log(self) -> str:
-        return (self.place / "log").read_text()
-
-    def wait(self, what: Callable[[], object]) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while not what():
-            assert time.monotonic() < deadline, self.log() + self.cluster.logs()
-            time.sleep(0.1)
+    def study(self, options: str = "", rounds: int = 1, seconds: int = 1) -> str:
+        return str(self.written(STUDY.format(rounds=rounds, seconds=seconds, options=options)))
 
     def running_trial(self) -> bool:
         return any("sysbench" in line for line in self.cluster.machines.machines["n2"].processes())
@@ -113,9 +78,6 @@ class User:
         self.wait(lambda: self.running_trial() or made.poll() is not None)
         assert made.poll() is None, self.log()
         return made
-
-    def statuses(self) -> dict[str, Status]:
-        return {one.id: one.status for one in Campaign.open(self.campaign).trials(texts=False)}
 
     def assert_second_round_only(self) -> None:
         """That the first round has failed, and the next one is measured."""
@@ -164,9 +126,7 @@ def cluster(cache: Path, image: Image, archive: Path, tmp_path_factory: pytest.T
 def user(cluster: Kubernetes, cache: Path, tmp_path: Path, state: Path) -> Iterator[User]:
     made = User(cluster, cache, tmp_path, state)
     yield made
-    if made.started is not None and made.started.poll() is None:
-        made.started.kill()
-        made.started.wait()
+    made.end()
     for name in made.spaces():
         cluster.kubectl("delete", "namespace", name, "--timeout=60s")
 

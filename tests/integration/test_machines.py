@@ -8,15 +8,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from integration.machines_lab import Lab, lab
+from integration.user import CommandUser
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
 from vtax.store import Campaign
@@ -53,61 +51,18 @@ def machines(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield made
 
 
-class User:
+class User(CommandUser):
     """A user of vtax in the lab's network, with a state directory and files of their own."""
 
     def __init__(self, machines: Lab, images: Path, place: Path, state: Path, wait_s: float = WAIT_S) -> None:
-        self.machines, self.images, self.place, self.wait_s = machines, images, place, wait_s
-        self.environment = {
-            **machines.environment,
-            "XDG_STATE_HOME": str(state),
-            "XDG_CACHE_HOME": str(images.parents[1]),
-        }
-        self.campaign = place / "campaign"
-        self.started: subprocess.Popen[bytes] | None = None
-
-    def study(self, rounds: int = 1, seconds: int = 1) -> Path:
-        path = self.place / "study.toml"
-        path.write_text(STUDY.format(rounds=rounds, seconds=seconds) + self.machines.tables(self.images))
-        return path
+        super().__init__(machines.environment, images.parents[1], state, place, wait_s)
+        self.machines, self.images = machines, images
 
     def command(self, *words: str) -> tuple[str, ...]:
-        return self.machines.enter((sys.executable, "-m", "vtax", *words))
+        return self.machines.enter(super().command(*words))
 
-    def vtax(self, *words: str, code: int = 0) -> str:
-        """What vtax prints."""
-        made = subprocess.run(
-            self.command(*words),
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=self.wait_s,
-            cwd=self.place,
-        )
-        said = made.stdout + made.stderr
-        assert made.returncode == code, said
-        return said
-
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        with (self.place / "log").open("wb") as log:
-            self.started = subprocess.Popen(
-                self.command(*words),
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                cwd=self.place,
-                start_new_session=True,
-            )
-        return self.started
-
-    def wait(self, what: Callable[[], object]) -> None:
-        deadline = time.monotonic() + self.wait_s
-        while not what():
-            assert time.monotonic() < deadline, (self.place / "log").read_text()
-            time.sleep(0.1)
-
-    def statuses(self) -> dict[str, Status]:
-        return {one.id: one.status for one in Campaign.open(self.campaign).trials(texts=False)}
+    def study(self, rounds: int = 1, seconds: int = 1) -> Path:
+        return self.written(STUDY.format(rounds=rounds, seconds=seconds) + self.machines.tables(self.images))
 
 
 @pytest.fixture
@@ -116,9 +71,7 @@ def user(machines: Lab, image: Image, tmp_path: Path, state: Path) -> Iterator[U
     known = (machines.place / "known_hosts").read_text()
     made = User(machines, Path(image.directory).parent.parent, tmp_path, state)
     yield made
-    if made.started is not None:
-        made.started.kill()
-        made.started.wait()
+    made.end()
     (machines.place / "known_hosts").write_text(known)
     for machine in machines.machines.values():
         machine.go_on()

@@ -46,9 +46,7 @@ def user(machines: Lab, image: Image, tmp_path: Path, state: Path) -> Iterator[U
     made = User(machines, Path(image.directory).parent.parent, tmp_path, state)
     yield made
     (machines.place / "config").write_text(config)
-    if made.started is not None:
-        made.started.kill()
-        made.started.wait()
+    made.end()
 
 
 def only(user: User, ssh: str, directory: str, seconds: int = 1) -> str:

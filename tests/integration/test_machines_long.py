@@ -37,9 +37,7 @@ def machines(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def user(machines: Lab, image: Image, tmp_path: Path, state: Path) -> Iterator[User]:
     made = User(machines, Path(image.directory).parent.parent, tmp_path, state)
     yield made
-    if made.started is not None:
-        made.started.kill()
-        made.started.wait()
+    made.end()
 
 
 def lost(user: User) -> list[str]:

@@ -82,9 +82,7 @@ def user(machines: GuestsLab, image: Image, tmp_path: Path, state: Path) -> Iter
     made = User(machines, Path(image.directory).parent.parent, tmp_path, state, WAIT_S)
     started(made)
     yield made
-    if made.started is not None:
-        made.started.kill()
-        made.started.wait()
+    made.end()
 
 
 def started(user: User) -> None:
@@ -99,9 +97,8 @@ def started(user: User) -> None:
 
 
 def written(user: User, count: int = 5, rounds: int = 1, more: str = "") -> Path:
-    path = user.place / "study.toml"
-    path.write_text(STUDY.format(count=count, rounds=rounds, more=more) + user.machines.tables(user.images))
-    return path
+    tables = user.machines.tables(user.images)
+    return user.written(STUDY.format(count=count, rounds=rounds, more=more) + tables)
 
 
 def look(machines: GuestsLab) -> dict[str, str]:

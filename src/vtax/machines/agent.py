@@ -32,6 +32,7 @@ LIMITS_S = {  # by what is asked; a round has the time limits of its trials, on 
 }
 END_S = 120.0  # for an agent to remove what it made
 AT_ONCE_S = 10.0  # for one that made nothing
+START_S = 120.0  # until it says its first word: where it has never run, Python compiles it first
 FREE_BYTES = 2**28
 KERNEL = (5, 3)  # has pidfd_open
 PROBE = r"""
@@ -100,7 +101,7 @@ class Agent:
         with process.in_memory() as said:
             self.process = process.talk(self.machine.command(("python3", "-I", "-c", python)), said)
             assert self.process.stdin is not None and self.process.stdout is not None
-            self.channel = Channel(self.process.stdout.fileno(), self.process.stdin.fileno())
+            self.channel = Channel(self.process.stdout.fileno(), self.process.stdin.fileno(), START_S)
             self.worked = False
             try:
                 self.ask("hello")
@@ -110,6 +111,7 @@ class Agent:
                 raise EnvironmentMissing(
                     f"vtax does not start on {self.machine}", detail="\n".join(lines) or str(error), remedy=DOCTOR
                 ) from error
+        self.channel.lease_s = LEASE_S
         self.channel.keep_alive()
         self.offset_s = self._clock_offset()
 

@@ -172,6 +172,18 @@ def test_a_machine_that_is_there_and_does_not_answer(tmp_path: Path, monkeypatch
     assert time.monotonic() - began < 20
 
 
+def test_the_first_start_of_an_agent_may_take_longer_than_it_may_be_silent_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_agent, "LEASE_S", 0.5)
+    slow = "import time\ntime.sleep(1)" + AGENT.replace("0.05", "60")  # late, and silent when it is asked for a fact
+    agent = Agent(Way(tmp_path, "", program=slow))
+    agent.start()
+    with pytest.raises(MachineLost, match="nothing was heard for 0.5 s"):
+        agent.ask("fact")
+    agent.close()
+
+
 def test_a_question_is_not_waited_for_after_an_agent_that_made_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
