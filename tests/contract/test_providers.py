@@ -24,7 +24,7 @@ from vtax.providers import ALIASES, BUILT_IN, built_in, cgroup, network, option_
 from vtax.providers.base import LABEL, Provider, Site
 from vtax.providers.cgroup import Hierarchy
 from vtax.providers.container.provider import Container
-from vtax.providers.host import provider as host
+from vtax.providers.host import processes
 from vtax.providers.qemu import kvm, qmp
 from vtax.providers.qemu.provider import Qemu
 from vtax.providers.virtualbox import manage
@@ -215,7 +215,7 @@ def test_a_host_without_anything_of_ours(tmp_path: Path, monkeypatch: pytest.Mon
         tree.mkdir(exist_ok=True)
     monkeypatch.setattr(os, "geteuid", lambda: 0)  # only root makes control groups
     monkeypatch.setattr(cgroup, "find", lambda: Hierarchy(version, *trees))
-    monkeypatch.setattr(host, "_labelled_processes", list)  # this machine may be running something else
+    monkeypatch.setattr(processes, "labelled", list)  # this machine may be running something else
     monkeypatch.setattr(network, "NAMESPACES", tmp_path / "netns")
     made = provider("host", tmp_path / "run")
     assert made.leftovers() == []

@@ -260,6 +260,7 @@ memory = "256 MiB"
 name = "sysbench-cpu"
 nodes = ["worker1"]
 time_s = 2
+exploratory = ["events_rate"]
 [[benchmarks]]
 name = "sysbench-memory"
 label = "memory"
@@ -283,7 +284,7 @@ def test_plan_is_a_summary(run: Run, tmp_path: Path) -> None:
     assert "to build the root file system" in out
     assert re.search(r"^nodes        master \(CPU \d+, 256 MiB\) and worker1 \(CPU \d+, 256 MiB\)$", out, re.MULTILINE)
     assert "decides      sysbench-cpu" in lines
-    assert "exploratory  memory" in lines
+    assert "exploratory  events_rate of sysbench-cpu, memory" in lines
     assert "left out     ping between nodes is not run on host: its nodes share one network stack" in lines
     assert "             again runs all but memory, in 8 of 10 rounds" in lines
     assert lines[-1] == "`vtax run mine.toml` does it; --commands shows every command in order"

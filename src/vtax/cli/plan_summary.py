@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vtax.model.cluster import Workload
     from vtax.model.nodes import NodeShape
     from vtax.model.plan import Plan
-    from vtax.model.study import Study, WorkloadSpec
+    from vtax.model.study import BenchmarkSpec, Study, WorkloadSpec
     from vtax.planning.preparation import Prepared
 
 WIDTH, COLUMN = 100, 13  # of the summary, and of the words to the left of it
@@ -57,16 +57,25 @@ def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | N
     if study.image.workload:
         yield "image", "; ".join(own_image_texts(study.image.workload, own))
     runs = {work.label for work in plan.work}
-    for word, exploratory in (("decides", False), ("exploratory", True)):
-        labels = [spec.label for spec in study.benchmarks if spec.label in runs and spec.exploratory is exploratory]
-        if labels:
-            yield word, ", ".join(labels)
+    entries = [spec for spec in study.benchmarks if spec.label in runs]
+    if decides := [spec.label for spec in entries if spec.exploratory is not True]:
+        yield "decides", ", ".join(decides)
+    if explored := [text for spec in entries for text in _explored(spec)]:
+        yield "exploratory", ", ".join(explored)
     for place, sentence in enumerate(plan.left_out):
         yield "left out" if place == 0 else "", sentence
     known = (*plan.problems, *(problem for name in prepared.providers for problem in prepared.problems[name]))
     limits = [*(problem.message for problem in known if problem.severity is Severity.WARNING), *_undecidable(plan)]
     for place, sentence in enumerate(limits):
         yield "limits" if place == 0 else "", sentence
+
+
+def _explored(spec: BenchmarkSpec) -> Iterator[str]:
+    """What has no verdict: an entry, or some metrics of it."""
+    if isinstance(spec.exploratory, tuple):
+        yield from (f"{metric} of {spec.label}" for metric in spec.exploratory)
+    elif spec.exploratory:
+        yield spec.label
 
 
 def _undecidable(plan: Plan) -> Iterator[str]:

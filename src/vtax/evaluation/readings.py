@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from vtax.errors import DamagedError, StoreError
 from vtax.model.measurement import Measurement
 from vtax.model.reading import TrialReading
+from vtax.model.study import Study
 from vtax.model.trial import Status, TrialRecord
 from vtax.store import Campaign, LargeOutput, texts_of
 from vtax.tools import log_formats, tool_of, tools
@@ -88,13 +89,11 @@ class Readings:
         bare = record.model_copy(update={"texts": {}}) if record.texts else record
         if reading.failure or record.status is not Status.OK:
             return Read(as_read(bare, reading), reading, ())
-        exploratory = record.label in self._exploratory
-        return Read(bare, reading, measurements_of(record, reading, exploratory=exploratory))
+        return Read(bare, reading, measurements_of(record, reading, partial(self._study.explores, record.label)))
 
     @cached_property
-    def _exploratory(self) -> frozenset[str]:
-        """The entries of the study of which no metric is primary, whatever their tools declare."""
-        return self.campaign.plan().study.exploratory
+    def _study(self) -> Study:
+        return self.campaign.plan().study
 
     def _save(self, reading: TrialReading) -> None:
         if self.keep:

@@ -16,6 +16,7 @@ from vtax.model.names import (
     KubernetesContext,
     KubernetesName,
     MachinePlace,
+    MetricName,
     MountPoint,
     Name,
     Sha256,
@@ -154,11 +155,15 @@ class BenchmarkSpec(Record):
     alone: bool = True  # False: only the load of others
     one_way: bool = False  # in the scope of pairs: every pair of nodes in one direction only
     all_pairs: bool = Field(default=False, exclude_if=is_empty)  # there: all, also of many nodes, and not a sample
-    exploratory: bool = False  # none of its metrics is primary: shown with intervals, not in the correction
+    exploratory: bool | tuple[MetricName, ...] = False  # all its metrics, or these: with intervals, never primary
     sweep_of: str = ""  # label of the entry with the `matrix` that it came from
     point: Mapping[str, str | int | float] = Field(default_factory=dict)  # its values in that matrix
     workload: WorkloadName = ""  # the name under which vtax has this entry, where the study took it by name
     params: Mapping[str, JsonValue] = Field(default_factory=dict)
+
+    def explores(self, metric: str) -> bool:
+        """Whether this metric is not primary, whatever its tool declares."""
+        return metric in self.exploratory if isinstance(self.exploratory, tuple) else self.exploratory
 
 
 class ScoreSpec(Record):
@@ -299,10 +304,9 @@ class Study(Record):
             found |= {str(name) for name in names} if isinstance(names, list) else set()
         return tuple(sorted(found))
 
-    @property
-    def exploratory(self) -> frozenset[str]:
-        """The labels of the entries of which no metric is primary."""
-        return frozenset(entry.label for entry in self.benchmarks if entry.exploratory)
+    def explores(self, label: str, metric: str) -> bool:
+        """Whether this metric of this entry is not primary, whatever its tool declares."""
+        return any(entry.explores(metric) for entry in self.benchmarks if entry.label == label)
 
     @property
     def equivalence(self) -> Equivalence:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vtax.model.names import STUDY_NAME as NAME
-from vtax.model.names import WORKLOAD_SOURCE, Destination, MountPoint, SlurmName, SlurmOption, WorkloadName
+from vtax.model.names import WORKLOAD_SOURCE, Destination, MetricName, MountPoint, SlurmName, SlurmOption, WorkloadName
 from vtax.model.nodes import MOST_WORKERS, Scope
 from vtax.model.record import Record
 from vtax.model.study import (
@@ -28,6 +28,12 @@ from vtax.units import parse_bytes, parse_seconds
 
 def _size(value: Any) -> Any:
     return parse_bytes(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+
+
+def _bool_or_names(value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, list) and value and all(isinstance(one, str) for one in value)):
+        return value
+    raise ValueError("it is neither true, false nor a list of metrics")
 
 
 def _size_or_auto(value: Any) -> Any:
@@ -194,7 +200,7 @@ class BenchmarkTable(BaseModel):
     alone: bool = True
     one_way: bool = False
     all_pairs: bool = False
-    exploratory: bool = False
+    exploratory: Annotated[bool | list[MetricName], BeforeValidator(_bool_or_names)] = False
     matrix: dict[str, list[str | int | float]] = Field(default_factory=dict)
 
 

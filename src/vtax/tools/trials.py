@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +64,15 @@ def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
 
 
 def measurements_of(
-    record: TrialRecord, reading: TrialReading, *, exploratory: bool = False
+    record: TrialRecord, reading: TrialReading, explores: Callable[[str], bool] = lambda metric: False
 ) -> tuple[Measurement, ...]:
-    """The values of a reading as measurements of its trial; none is primary where its entry is `exploratory`."""
+    """The values of a reading as measurements of its trial; no metric is primary that its entry `explores`."""
     if record.imported is not None and record.imported.reader == TABLE:
         return _rows_of(record)
     return tuple(
         Measurement.of(
             record,
-            Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary and not exploratory, better=v.better),
+            Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary and not explores(v.metric), better=v.better),
             v.value,
             v.labels,
             v.file,

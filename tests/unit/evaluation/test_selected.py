@@ -86,8 +86,11 @@ def test_an_environment_with_enough_rounds_of_its_own_has_a_verdict(tmp_path: Pa
     assert "R01" not in {row.id for row in found.audit.rows if row.outcome is Outcome.FAIL}
 
 
-def test_metrics_of_an_exploratory_entry_are_not_primary(tmp_path: Path, campaign: Campaign) -> None:
-    explored, usual = evaluate(ran(tmp_path, {"exploratory": True})), evaluate(campaign)
+@pytest.mark.parametrize("exploratory", [True, ("events_rate",)])
+def test_exploratory_metrics_are_not_primary(
+    exploratory: bool | tuple[str, ...], tmp_path: Path, campaign: Campaign
+) -> None:
+    explored, usual = evaluate(ran(tmp_path, {"exploratory": exploratory})), evaluate(campaign)
     assert of(usual, "box").primary
     assert not of(explored, "box").primary
     assert not any(one.primary for one in explored.measurements)

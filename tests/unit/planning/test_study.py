@@ -211,7 +211,7 @@ def test_an_environment_may_take_part_in_less() -> None:
     assert spec.emulated == Selection(skip=("hpl",), rounds=1)
     assert box.environments[0].selection == Selection()
     assert box.environments[0].emulated is None
-    assert box.exploratory == {"hpl"}
+    assert [one.exploratory for one in box.benchmarks] == [False, True]
     assert not {"only", "skip", "rounds", "emulated"} & set(spec.options)
 
 
@@ -337,7 +337,9 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
             "'trials' is not allowed (did you mean \"trial\"? allowed: cell",
         ),
         (with_ping("iterations = 3"), "benchmarks.ping.iterations", "3 is odd: interleaved iterations run in mirrored"),
-        (with_ping('exploratory = "yes"'), "benchmarks[0].exploratory", "'yes': input should be a valid boolean"),
+        (with_ping('exploratory = "yes"'), "benchmarks[0].exploratory", "it is neither true, false nor a list of metrics"),
+        (with_ping("exploratory = []"), "benchmarks[0].exploratory", "it is neither true, false nor a list of metrics"),
+        (with_ping('exploratory = ["rtt_mean"]'), "benchmarks[0].exploratory", "there is no primary metric 'rtt_mean'"),
         # loads
         (with_ping('load = "noise"'), "benchmarks.ping.load", "there is no entry without a load 'noise'"),
         (with_ping('load = "ping"'), "benchmarks.ping.load", "there is no entry without a load 'ping'"),

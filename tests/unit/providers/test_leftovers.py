@@ -21,7 +21,7 @@ from vtax.providers import cgroup, network
 from vtax.providers.base import LABEL, RUNTIME_LABEL, UNKNOWN, Leftover, elsewhere
 from vtax.providers.cgroup import Hierarchy
 from vtax.providers.docker.provider import Docker
-from vtax.providers.host import provider
+from vtax.providers.host import processes, provider
 from vtax.providers.podman.provider import Podman
 from vtax.running import leftovers
 from vtax.running.provision import remove_campaign
@@ -120,23 +120,23 @@ def test_a_command_line_alone_makes_no_process_ours(tmp_path: Path, monkeypatch:
         (tmp_path / "proc" / pid / "cmdline").write_text("\0".join(words))
         (tmp_path / "proc" / pid / "root").symlink_to(its_root)
     proc = tmp_path / "proc"
-    monkeypatch.setattr(provider, "Path", lambda place: proc if place == "/proc" else Path(place))
-    assert sorted(one.pid for one in provider._labelled_processes()) == [1, 2]
-    mine = provider._processes("c1c1c1c1", runtime)
+    monkeypatch.setattr(processes, "Path", lambda place: proc if place == "/proc" else Path(place))
+    assert sorted(one.pid for one in processes.labelled()) == [1, 2]
+    mine = processes.of_campaign("c1c1c1c1", runtime)
     assert sorted(one.pid for one in mine) == [1, 2]
     signals: list[object] = []
     monkeypatch.setattr(os, "pidfd_open", lambda pid: os.open(os.devnull, os.O_RDONLY))
     monkeypatch.setattr("signal.pidfd_send_signal", lambda held, number: signals.append(number))
-    monkeypatch.setattr(provider, "_labelled", lambda place: mine[0] if place.name == str(mine[0].pid) else None)
+    monkeypatch.setattr(processes, "process_at", lambda place: mine[0] if place.name == str(mine[0].pid) else None)
     for one in mine:
         one.kill()
     assert signals == [9], "the other number is no longer that process's"
     monkeypatch.undo()
-    monkeypatch.setattr(provider, "Path", lambda place: proc if place == "/proc" else Path(place))
-    assert provider._processes("c1c1c1c1", tmp_path / "elsewhere") == []
+    monkeypatch.setattr(processes, "Path", lambda place: proc if place == "/proc" else Path(place))
+    assert processes.of_campaign("c1c1c1c1", tmp_path / "elsewhere") == []
     uid = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
-    assert provider._labelled_processes() == []
+    assert processes.labelled() == []
 
 
 def test_processes_and_control_groups_of_others_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,11 +145,11 @@ def test_processes_and_control_groups_of_others_are_told_apart(tmp_path: Path, m
     for name in ("vtax-c1c1c1c1", "vtax-c2c2c2c2"):
         (tmp_path / "tree" / name).mkdir(parents=True)
     monkeypatch.setattr(cgroup, "find", lambda: Hierarchy(2, tmp_path / "tree", tmp_path / "tree"))
-    processes = [
-        provider._Process(7, "c1c1c1c1", f"{runtime}/c1c1c1c1/host/worker1"),
-        provider._Process(8, "c2c2c2c2", "/b/run/c2c2c2c2/host/worker1"),
+    found = [
+        processes.Process(7, "c1c1c1c1", f"{runtime}/c1c1c1c1/host/worker1"),
+        processes.Process(8, "c2c2c2c2", "/b/run/c2c2c2c2/host/worker1"),
     ]
-    monkeypatch.setattr(provider, "_labelled_processes", lambda: processes)
+    monkeypatch.setattr(processes, "labelled", lambda: found)
     monkeypatch.setattr(
         network, "found", lambda: [network.Namespace("c1c1c1c1", "worker1", runtime / "c1c1c1c1" / "host")]
     )

@@ -151,7 +151,7 @@ def _declared(context: PairingContext, place: Place) -> list[SeriesRecord]:
             unit=metric.unit,
             kind=metric.kind,
             direction=metric.direction,
-            primary=label not in context.study.exploratory,
+            primary=not context.study.explores(label, metric.name),
             labels={"target": target},
         )
         for metric in context.declared.get(label, ())

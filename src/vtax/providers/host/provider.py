@@ -9,21 +9,18 @@ control groups; an ordinary user works in a user namespace, pins CPUs with `task
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field
 
 from vtax.cluster.keys import make_keys
 from vtax.errors import ProvisionError
 from vtax.facts.perf import Subject
-from vtax.facts.processes import parent_of
 from vtax.launchers.base import Launcher
 from vtax.launchers.mpirun import Mpirun
 from vtax.launchers.srun import Srun
@@ -34,7 +31,6 @@ from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import cgroup, network, overlay, tunnel
 from vtax.providers.base import (
-    LABEL,
     SCRATCH,
     WORKLOAD,
     Cluster,
@@ -48,7 +44,7 @@ from vtax.providers.base import (
     Site,
     elsewhere,
 )
-from vtax.providers.host import entering, joining, own_image, ssh_nodes
+from vtax.providers.host import entering, joining, own_image, processes, ssh_nodes
 from vtax.transport import process
 from vtax.transport.local import LocalTransport
 from vtax.transport.parallel import each
@@ -164,7 +160,7 @@ class Host(Provider):
             self._limit(site.campaign, name, nodes)
         if site.image.workload:
             names = [name for name, _ in _sets(spec, shape)]
-            own_image.make(site, site.image.workload, self.name, names, shared_path, _holder)
+            own_image.make(site, site.image.workload, self.name, names, shared_path, processes.holder)
         shared_place(site).mkdir(exist_ok=True)
         for place in (SCRATCH, shared_path, *((WORKLOAD,) if site.image.workload else ())):
             (Path(site.image.directory) / place.lstrip("/")).mkdir(exist_ok=True)
@@ -197,7 +193,7 @@ class Host(Provider):
             ssh_nodes.write_files(site, shape, node.name, port)
             command = self._server(spec, node, shared_path, site)
             first, serves = ssh_nodes.start_server(command, node.name, site.console(node.name), port)
-            return Creation(ordered, first, serves, _first_process(site, node.name))
+            return Creation(ordered, first, serves, processes.first_inside(site, node.name))
 
         return dict(zip(names, each(start, shape.nodes), strict=True))
 
@@ -211,7 +207,7 @@ class Host(Provider):
         options = _options(spec)
         places = network.places(site, shape) if _served(spec) else {}
         sets = _sets(spec, shape)
-        holder = _holder(site) if site.image.workload and os.geteuid() != 0 else None
+        holder = processes.holder(site) if site.image.workload and os.geteuid() != 0 else None
         wraps = {name: self._wrapper(spec, name, nodes, shared_path, site, holder=holder) for name, nodes in sets}
         transports = {name: LocalTransport(wrap) for name, wrap in wraps.items()}
         shared = {frozenset(node.name for node in nodes): transports[name] for name, nodes in sets if len(nodes) > 1}
@@ -234,7 +230,7 @@ class Host(Provider):
 
     def _join(self, site: Site, name: str) -> tuple[str, ...]:
         """What has a program of this machine join a node."""
-        return joining.words(_first_process(site, name), self._groups(site.campaign, name), name)
+        return joining.words(processes.first_inside(site, name), self._groups(site.campaign, name), name)
 
     def _groups(self, campaign: str, name: str) -> list[Path]:
         return [tree / f"{cgroup.PREFIX}{campaign}" / name for tree in self.groups.trees] if self.groups else []
@@ -278,7 +274,7 @@ class Host(Provider):
         )
 
     def destroy(self, campaign: str) -> None:
-        for one in _processes(campaign, self.runtime):
+        for one in processes.of_campaign(campaign, self.runtime):
             one.kill()
         if self.groups:
             cgroup.remove(self.groups, campaign)
@@ -296,7 +292,7 @@ class Host(Provider):
             ),
             *(
                 Leftover(self.name, "process", str(one.pid), one.campaign, one.elsewhere(self.runtime))
-                for one in _labelled_processes()
+                for one in processes.labelled()
             ),
             *network.leftovers(self.name, self.runtime, parts=True),
             *overlay.leftovers(self.name, self.runtime),
@@ -371,69 +367,3 @@ def _entrance(spec: EnvironmentSpec, label: str, node: str) -> str:
     if _options(spec).host_network:
         return network.OWN
     return str(network.path_of(label, node if _bridged(spec) else LOOPBACK))
-
-
-class _Process(NamedTuple):
-    """A process inside a host environment; `site` is the directory of its node."""
-
-    pid: int
-    campaign: str
-    site: str
-
-    def elsewhere(self, runtime: Path) -> str:
-        return elsewhere(runtime, self.campaign, Path(self.site))
-
-    def kill(self) -> None:
-        """Send SIGKILL, unless the number is another process's by now."""
-        with suppress(ProcessLookupError):
-            held = os.pidfd_open(self.pid)
-            try:
-                if _labelled(Path(f"/proc/{self.pid}")) == self:
-                    signal.pidfd_send_signal(held, signal.SIGKILL)
-            finally:
-                os.close(held)
-
-
-def _labelled_processes() -> list[_Process]:
-    """This user's processes inside host environments."""
-    found = (_labelled(place) for place in Path("/proc").glob("[0-9]*"))
-    return [one for one in found if one is not None]
-
-
-def _labelled(place: Path) -> _Process | None:
-    """The process with this directory, if it is one of a host environment: its command line contains the label, then
-    root and site. A command line is what a program wants it to be, so the process must also belong to this user and
-    have this machine's root directory or the root that it names."""
-    try:
-        words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return None  # gone meanwhile
-    labels = [number for number, word in enumerate(words) if word.startswith(f"{LABEL}=")]
-    if not labels or len(words) <= labels[0] + 2 or not any(word.endswith(entering.PROGRAM) for word in words):
-        return None
-    campaign, root, site = words[labels[0]].partition("=")[2], *words[labels[0] + 1 : labels[0] + 3]
-    return _Process(int(place.name), campaign, site) if _is_mine(place, root) else None
-
-
-def _first_process(site: Site, node: str) -> int | None:
-    """The process of this machine that entered a node first; None where it is not to be seen."""
-    inside = [one.pid for one in _labelled_processes() if one.site == str(site.directory / node)]
-    return next((pid for pid in inside if parent_of(pid) not in inside), None)
-
-
-def _holder(site: Site) -> int | None:
-    """The process that holds the mounts of an ordinary user's cluster."""
-    mine = (site.campaign, str(site.directory))
-    return next((one.pid for one in _labelled_processes() if (one.campaign, one.site) == mine), None)
-
-
-def _is_mine(process_: Path, root: str) -> bool:
-    with suppress(OSError):  # gone meanwhile, or not this user's to look at
-        mine = process_.stat().st_uid == os.geteuid()
-        return mine and any((process_ / "root").samefile(one) for one in ("/", root))
-    return False
-
-
-def _processes(campaign: str, runtime: Path) -> list[_Process]:
-    """Those of a campaign with this run-time directory."""
-    return [one for one in _labelled_processes() if one.campaign == campaign and not one.elsewhere(runtime)]

@@ -103,10 +103,11 @@ def results_of(report: ReportInput) -> Results:
 
 
 def _exploratory(report: ReportInput, several: Iterable[Series]) -> frozenset[Series]:
-    """The series of exploratory entries whose metrics their tools declare as primary, or read as primary (iozone: of
-    some operations)."""
-    labels = {spec.label for spec in report.plan.study.benchmarks if spec.exploratory}
-    declared = declared_metrics(report.plan.study.benchmarks)
+    """The exploratory series whose metrics their tools declare as primary, or read as primary (iozone: of some
+    operations)."""
+    study = report.plan.study
+    labels = {spec.label for spec in study.benchmarks if spec.exploratory}
+    declared = declared_metrics(study.benchmarks)
     primary = {(label, metric.name) for label, known in declared.items() for metric in known if metric.primary}
     read = {
         (trial.label, value.metric, frozenset(value.labels.items()))
@@ -121,7 +122,7 @@ def _exploratory(report: ReportInput, several: Iterable[Series]) -> frozenset[Se
             (label, metric) == (one.label, one.metric) and own <= set(one.labels) for label, metric, own in read
         )
 
-    return frozenset(one for one in several if one.label in labels and main(one))
+    return frozenset(one for one in several if study.explores(one.label, one.metric) and main(one))
 
 
 def bundles(several: Iterable[Series]) -> list[list[Series]]:
