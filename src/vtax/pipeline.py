@@ -33,7 +33,7 @@ from vtax.model.plan import Origin, Plan
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.planning.on_machines import Agents, connected, facts_of
+from vtax.planning.on_machines import Agents, connected
 from vtax.planning.placement import shape_in
 from vtax.planning.preparation import (
     Here,
@@ -138,7 +138,7 @@ def start(
             "id": secrets.token_hex(4),
             "vtax_version": __version__,
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            **measured_machines(agents),
+            **measured_machines(prepared.machines),
             "image": image.model_dump(mode="json"),
             **({"overrides": given} if given else {}),
         }
@@ -149,12 +149,11 @@ def start(
             _execute(campaign, prepared.providers, image, paths, listener, ignoring=ignoring, agents=agents)
 
 
-def measured_machines(agents: Agents) -> dict[str, Any]:
+def measured_machines(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The machine that is measured, or each of several: `host` is then the first of them."""
-    if not agents:
+    if not machines:
         return {"host": {**host_facts(runners=runners()), **clock_fact()}}
-    facts = facts_of(agents)
-    return {"host": next(iter(facts.values())), "machines": facts}
+    return {"host": next(iter(machines.values())), "machines": machines}
 
 
 def refuse_small_budget(plan: Plan) -> tuple[str, ...]:

@@ -72,6 +72,16 @@ def test_an_ordinary_user_measures_where_slurm_limits_jobs(user: User) -> None:
     user.assert_nothing_is_left()
 
 
+@pytest.mark.parametrize("user", [True], indirect=True)
+def test_podman_without_root_is_refused_where_nothing_can_limit_it(user: User) -> None:
+    """Slurm limits the job, but not the containers in it. This Slurm's control groups are of version 1."""
+    text = STUDY.replace('provider = "host"\nmpi_transport = "tcp"', 'provider = "podman"').replace(".tcp", ".podman")
+    said = user.vtax("run", user.study(ONE, text=text), "-o", str(user.campaign), code=3)
+    assert "podman: machine cluster1: Podman without root cannot limit CPUs and memory on cgroup version 1" in said
+    assert "cgroup version 2" in said and not user.campaign.exists()
+    assert user.cluster.jobs() == []
+
+
 @pytest.mark.parametrize("user", [False], indirect=True)
 def test_an_ordinary_user_is_refused_where_slurm_limits_nothing(user: User) -> None:
     said = user.vtax("run", user.study(ONE, text=STUDY), "-o", str(user.campaign), code=3)

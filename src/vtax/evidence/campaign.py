@@ -194,9 +194,10 @@ class Evidence:
 
     @cached_property
     def identities(self) -> Mapping[str, tuple[tuple[CellRecord, Mapping[str, Any]], ...]]:
-        """Machine -> what it said of itself at every cell that came up, in the order of time. "" is this machine."""
+        """Machine -> what it said of itself at every cell, in the order of time: at those that failed too, after some
+        trials or before any. "" is this machine."""
         found: dict[str, list[tuple[CellRecord, Mapping[str, Any]]]] = {}
-        for cell in sorted(self.provisioned, key=lambda cell: cell.started):
+        for cell in sorted(self.cells, key=lambda cell: cell.started):
             known = cell.machine_facts or {self.machine_of.get(cell.cell, ""): cell.host_facts}
             for machine, facts in known.items():
                 if facts:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from vtax import errors
 from vtax.errors import EnvironmentMissing, MachineLost, VtaxError
 from vtax.machines import parcel
 from vtax.machines.channel import LEASE_S, Channel, Gone, Message
-from vtax.machines.connection import Connection
+from vtax.machines.connection import Connection, read_until
 from vtax.transport import process
 
 Heard = Callable[[Message], None]  # for what comes before the answer
@@ -32,22 +32,30 @@ LIMITS_S = {  # by what is asked; a round has the time limits of its trials, on 
 }
 END_S = 120.0  # for an agent to remove what it made
 AT_ONCE_S = 10.0  # for one that made nothing
+LOOK_S = 60.0  # for a machine to say what it is
 START_S = 120.0  # until it says its first word: where it has never run, Python compiles it first
 FREE_BYTES = 2**28
 KERNEL = (5, 3)  # has pidfd_open
-PROBE = r"""
+START = "import sys; sys.path.insert(0, sys.argv[1]); from vtax.running.agent import main; main(sys.argv[2])"
+READY, GO = b"vtax may start\n", b"start\n"
+# One command for all of it, because a command there may cost seconds: what the machine is, and, once vtax has looked at
+# that and has sent what is missing, the agent.
+SCRIPT = rf"""
 umask 077
-place=$1; [ -n "$place" ] || place=${XDG_CACHE_HOME:-$HOME/.cache}/vtax-machine
-mkdir -p -- "$place" && cd -- "$place" || exit 1
-[ -O . ] && chmod go-w . || { echo "$place belongs to another user, who could change what runs here" >&2; exit 1; }
-echo "directory=$(pwd)"
 echo "system=$(uname -s)"
 echo "architecture=$(uname -m)"
 echo "kernel=$(uname -r)"
+place=$1; [ -n "$place" ] || place=${{XDG_CACHE_HOME:-$HOME/.cache}}/vtax-machine
+mkdir -p -- "$place" && cd -- "$place" || exit 1
+[ -O . ] && chmod go-w . || {{ echo "$place belongs to another user, who could change what runs here" >&2; exit 1; }}
+place=$(pwd)
+echo "directory=$place"
 echo "python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)"
-echo "free=$(($(df -Pk . | tail -n 1 | awk '{print $4}') * 1024))"
+echo "free=$(($(df -Pk . | tail -n 1 | awk '{{print $4}}') * 1024))"
 [ -d "agent/$2" ] && echo "sent=yes"
-exit 0
+echo "{READY.decode().strip()}"
+read -r told && [ "$told" = "{GO.decode().strip()}" ] || exit 0
+cd / && exec python3 -I -c "$3" "$place/agent/$2" "$place"
 """
 UNPACK = """
 umask 077
@@ -56,7 +64,6 @@ rm -f "$2.tar.gz"
 mv -T ".$2" "$2" 2>/dev/null || rm -rf ".$2"
 for old in *; do [ "$old" = "$2" ] || [ -z "$(find "$old" -maxdepth 0 -mtime +30)" ] || rm -rf "$old"; done
 """
-START = "import sys; sys.path.insert(0, {path!r}); from vtax.running.agent import main; main({directory!r})"
 
 
 class Agent:
@@ -86,44 +93,46 @@ class Agent:
         """Connect, send what is missing, and start it. Raises EnvironmentMissing with what to do."""
         self.machine.connect()
         try:
-            self._started()
+            with process.in_memory() as said:
+                self._started(said)
         except BaseException:
-            self.machine.close()
+            self.drop()
             raise
 
-    def _started(self) -> None:
-        found = self._examined()
+    def _started(self, said: IO[bytes]) -> None:
+        script = ("sh", "-c", SCRIPT, "sh", self.machine.directory, parcel.digest(), START)
+        self.process = running = process.talk(self.machine.command(script), said)
+        assert running.stdin is not None and running.stdout is not None
+        found = self._examined(running, said)
         self.directory = found["directory"]
-        place = f"{self.directory}/agent/{parcel.digest()}"
         if "sent" not in found:
-            self._send(place)
-        python = START.format(path=place, directory=self.directory)
-        with process.in_memory() as said:
-            self.process = process.talk(self.machine.command(("python3", "-I", "-c", python)), said)
-            assert self.process.stdin is not None and self.process.stdout is not None
-            self.channel = Channel(self.process.stdout.fileno(), self.process.stdin.fileno(), START_S)
-            self.worked = False
-            try:
-                self.ask("hello")
-            except MachineLost as error:
-                said.seek(0)
-                lines = said.read().decode(errors="replace").strip().splitlines()[-6:]
-                raise EnvironmentMissing(
-                    f"vtax does not start on {self.machine}", detail="\n".join(lines) or str(error), remedy=DOCTOR
-                ) from error
+            self._send(f"{self.directory}/agent/{parcel.digest()}")
+        self.channel = Channel(running.stdout.fileno(), running.stdin.fileno(), START_S)
+        self.worked = False
+        try:
+            running.stdin.write(GO)
+            running.stdin.flush()
+            self.ask("hello")
+        except (MachineLost, OSError) as error:
+            raise EnvironmentMissing(
+                f"vtax does not start on {self.machine}", detail=_last(said) or str(error), remedy=DOCTOR
+            ) from error
         self.channel.lease_s = LEASE_S
         self.channel.keep_alive()
         self.offset_s = self._clock_offset()
 
-    def _examined(self) -> Mapping[str, str]:
+    def _examined(self, running: process.Popen, said: IO[bytes]) -> Mapping[str, str]:
         """What the machine is, as far as it decides whether vtax can run there."""
-        script = ("sh", "-c", PROBE, "sh", self.machine.directory, parcel.digest())
-        result = self.machine.run(script, timeout_s=60)
-        found = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
-        if result.exit_code != 0 or "directory" not in found:
+        text, waits = read_until(running.stdout, READY, LOOK_S)
+        found = dict(line.split("=", 1) for line in text.decode(errors="replace").splitlines() if "=" in line)
+        if not waits:
+            process.wait(running, AT_ONCE_S)  # by then it has said why
+            if "system" not in found or running.poll() is None:
+                raise self.machine.unusable(_last(said) or f"nothing was heard for {LOOK_S:g} s")
+        if not waits or "directory" not in found:
             raise EnvironmentMissing(
                 f"{self.machine}: vtax's directory there cannot be used",
-                detail=result.stderr,
+                detail=_last(said),
                 remedy="set `directory` of the machine to one that belongs to its user",
             )
         with understood(self):
@@ -255,6 +264,12 @@ def understood(agent: Agent) -> Iterator[None]:
 
 DOCTOR = "run `vtax doctor --machines STUDY` to see what is missing and how to fix it"
 REJOIN_S = LEASE_S + 60.0  # until an agent that is cut off has noticed that, and has removed what it made
+
+
+def _last(said: IO[bytes]) -> str:
+    """The last lines of what was printed."""
+    said.seek(0)
+    return "\n".join(said.read().decode(errors="replace").strip().splitlines()[-6:])
 
 
 def _version(release: str) -> tuple[int, int]:

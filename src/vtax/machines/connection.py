@@ -19,6 +19,7 @@ from vtax.model.trial import CommandResult
 from vtax.transport import process
 
 TRANSFER_S = 3600.0
+HEARD_BYTES = 2**16  # of what a machine says before it is known to be one that can be used
 SENT = re.compile("[0-9]{1,18}")  # bytes; a machine may say anything else
 # What is there of a file, how much of its beginning is wanted again, and its name when all of it is there.
 APPEND = 'umask 077; mkdir -p "$(dirname -- "$1")" && cat >>"$1.part"'
@@ -49,6 +50,10 @@ class Connection(ABC):
     def terminals(self) -> bool:
         """Whether commands can have a terminal there, and end with it."""
         return True
+
+    def unusable(self, detail: str) -> EnvironmentMissing:
+        """The error when no command runs there, with what was said instead."""
+        return EnvironmentMissing(f"{self}: no command runs there", detail=detail, remedy="is the machine still on?")
 
     @property
     @abstractmethod
@@ -146,17 +151,18 @@ def _script(text: str, *arguments: str) -> tuple[str, ...]:
     return ("sh", "-c", text, "sh", *arguments)
 
 
-def reads(stream: IO[bytes] | None, wanted: bytes, within_s: float) -> bool:
-    """Whether a stream begins with this in time; a login that prints something of its own before it is no obstacle."""
+def read_until(stream: IO[bytes] | None, last: bytes, within_s: float) -> tuple[bytes, bool]:
+    """What a stream says up to the line `last`, and whether that came in time; what a login prints of its own before it
+    is no obstacle."""
     assert stream is not None
     seen, deadline = b"", time.monotonic() + within_s
     waiting = select.poll()
     waiting.register(stream.fileno(), select.POLLIN)
-    while not seen.endswith(wanted):
+    while not seen.endswith(last):
         if not waiting.poll(1000 * max(0.0, deadline - time.monotonic())):
-            return False
+            return seen, False
         chunk = os.read(stream.fileno(), 1024)
         if not chunk:
-            return False
-        seen = (seen + chunk)[-4096:]
-    return True
+            return seen, False
+        seen = (seen + chunk)[-HEARD_BYTES:]
+    return seen, True

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vtax.errors import EnvironmentMissing, StoreError
-from vtax.machines.connection import Connection, reads
+from vtax.machines.connection import Connection, read_until
 from vtax.model.study import MachineSpec
 from vtax.transport import process
 
@@ -67,7 +67,7 @@ class Ssh(Connection):
         told = shlex.join(("printf", READY.decode().replace("\n", "\\n"))) + "; exec cat >/dev/null"
         with process.in_memory() as said:
             self.master = process.talk(("ssh", "-T", *_options(own), "--", self.spec.ssh, told), said)
-            if not reads(self.master.stdout, READY, CONNECT_S + 10):
+            if not read_until(self.master.stdout, READY, CONNECT_S + 10)[1]:
                 process.end(self.master)
                 said.seek(0)
                 self.close()

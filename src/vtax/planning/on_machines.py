@@ -8,6 +8,7 @@ from typing import Any
 
 from vtax.errors import EnvironmentMissing, UsageError
 from vtax.events import Listener, Notice, ignore
+from vtax.machines import parcel
 from vtax.machines.agent import Agent, understood
 from vtax.machines.provider import RemoteProvider
 from vtax.machines.ways import connections
@@ -28,6 +29,8 @@ Agents = Mapping[str, Agent]
 def connected(study: Study, paths: Paths, listener: Listener = ignore) -> Iterator[Agents]:
     """An agent on each machine of a study. Raises EnvironmentMissing for all that cannot be used, at once; UsageError
     for an allocation that Slurm cannot give."""
+    if study.machines:
+        parcel.digest()  # reads all that is sent: not while a machine waits, and not once for each of them
     with ExitStack() as stack:
         ways = stack.enter_context(connections(study, paths, lambda said: listener(Notice(said))))
         agents = {name: Agent(way) for name, way in ways.items()}
@@ -65,23 +68,18 @@ def refuse_wrong_clock(agent: Agent) -> None:
         )
 
 
-def facts_of(agents: Agents) -> dict[str, dict[str, Any]]:
-    """What each machine says of itself."""
+def described(agents: Agents) -> tuple[dict[str, dict[str, Any]], dict[str, HostCapacity]]:
+    """What each machine says of itself, and what it has for nodes."""
 
-    def one(agent: Agent) -> dict[str, Any]:
+    def one(agent: Agent) -> tuple[dict[str, Any], HostCapacity]:
+        given = {"clock_offset_s": agent.offset_s, **agent.machine.facts()}
         with understood(agent):
-            said = of_their_kinds(dict(agent.ask("facts").content["facts"]))
-        return {**said, "clock_offset_s": agent.offset_s, **agent.machine.facts()}
+            said = agent.ask("facts").content
+            facts = {**of_their_kinds(dict(said["facts"])), **given}
+            return facts, HostCapacity.model_validate(said["capacity"])
 
-    return dict(zip(agents, each(one, agents.values()), strict=True))
-
-
-def capacities_of(agents: Agents) -> dict[str, HostCapacity]:
-    def one(agent: Agent) -> HostCapacity:
-        with understood(agent):
-            return HostCapacity.model_validate(agent.ask("facts").content["capacity"])
-
-    return dict(zip(agents, each(one, agents.values()), strict=True))
+    found = dict(zip(agents, each(one, agents.values()), strict=True))
+    return {name: facts for name, (facts, _) in found.items()}, {name: room for name, (_, room) in found.items()}
 
 
 def refuse_one_machine_twice(facts: Mapping[str, Mapping[str, Any]]) -> None:

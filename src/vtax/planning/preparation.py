@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from vtax.errors import EnvironmentMissing, NotMatched, UsageError
 from vtax.events import Listener, ignore
@@ -21,9 +22,8 @@ from vtax.paths import Paths
 from vtax.planning.interleaving import arranged
 from vtax.planning.on_machines import (
     Agents,
-    capacities_of,
     connected,
-    facts_of,
+    described,
     problems_on,
     providers_on,
     refuse_one_machine_twice,
@@ -44,6 +44,7 @@ class Prepared:
     plan: Plan
     providers: Mapping[str, Provider]
     problems: Mapping[str, tuple[Problem, ...]]
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what those of the study say of themselves
 
     def blockers(self, environment: str) -> list[Problem]:
         return [problem for problem in self.problems[environment] if problem.severity is Severity.BLOCKER]
@@ -103,7 +104,7 @@ def _prepared(study: Study, where: Here | There, paths: Paths, *, only_available
             remedy="run `vtax doctor` to see what is missing and how to fix it",
         )
     plan = make_plan(study, room, providers, left_out=left_out, capacities=where.capacities)
-    return Prepared(plan, providers, problems)
+    return Prepared(plan, providers, problems, where.machines)
 
 
 class Here:
@@ -112,6 +113,7 @@ class Here:
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
         self.room = capacity(host_facts())
+        self.machines: Mapping[str, Mapping[str, Any]] = {}
         self.capacities: Mapping[str, HostCapacity] = {}
         self.providers: Mapping[str, Provider] = {}
 
@@ -130,8 +132,8 @@ class There:
 
     def __init__(self, agents: Agents, study: Study) -> None:
         self.agents, self.study = agents, study
-        refuse_one_machine_twice(facts_of(agents))
-        self.capacities = capacities_of(agents)
+        self.machines, self.capacities = described(agents)
+        refuse_one_machine_twice(self.machines)
         self.room = room_apart(study, common_capacity(self.capacities))
         self.on: Mapping[str, Mapping[str, RemoteProvider]] = {}
         self.providers: Mapping[str, Provider] = {}

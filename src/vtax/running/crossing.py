@@ -17,13 +17,22 @@ ANSWERED = re.compile(r"^[0-9]+ packets transmitted, ([0-9]+) received", re.MULT
 Outcome = tuple[list[str], list[str]]  # sentences of checks that passed, and of checks that failed
 
 
-def crosses(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
-    """Every node sends packets of the planned size, which may not be fragmented, to one node on another machine."""
+def crosses(cluster: Cluster, facts: Sequence[NodeFacts], lost: Sequence[str]) -> Outcome:
+    """Interfaces have the planned size of packets, and none was `lost`."""
     if cluster.link is None:
         return [], []
     mtu, addresses = cluster.link.mtu, cluster.link.places
     wrong = [line for one in facts for line in mtu_differs(one, addresses[one.node], mtu)]
-    chosen = across(cluster.shape)
+    passed = f"packets of {mtu} bytes cross unfragmented: " + ", ".join(f"{a} to {b}" for a, b in across(cluster.shape))
+    return ([] if wrong or lost else [passed]), wrong or list(lost)
+
+
+def lost_between(cluster: Cluster) -> list[str]:
+    """Every node sends packets of the planned size, which may not be fragmented, to one node on another machine: those
+    that do not arrive."""
+    if cluster.link is None:
+        return []
+    mtu = cluster.link.mtu
 
     def lost(pair: tuple[str, str]) -> str:
         here, there = pair
@@ -35,9 +44,7 @@ def crosses(cluster: Cluster, facts: Sequence[NodeFacts]) -> Outcome:
         why = (result.stderr.strip() or result.stdout.strip()).splitlines()
         return f"packets of {mtu} bytes from {here} do not reach {there}: {why[-1] if why else 'no answer'}"
 
-    wrong = wrong or [line for line in each(lost, chosen) if line]
-    passed = f"packets of {mtu} bytes cross unfragmented: " + ", ".join(f"{a} to {b}" for a, b in chosen)
-    return ([] if wrong else [passed]), wrong
+    return [line for line in each(lost, across(cluster.shape)) if line]
 
 
 def across(shape: ClusterShape) -> list[tuple[str, str]]:

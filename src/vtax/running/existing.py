@@ -34,7 +34,7 @@ from vtax.model.link import Address
 from vtax.model.names import Destination, StudyName
 from vtax.model.nodes import ClusterShape, HostCapacity, NodeShape
 from vtax.model.study import EnvironmentSpec, MachineSpec
-from vtax.planning.on_machines import capacities_of, facts_of, refuse_one_machine_twice, refuse_wrong_clock
+from vtax.planning.on_machines import described, refuse_one_machine_twice, refuse_wrong_clock
 from vtax.planning.placement import placed
 from vtax.providers.base import Cluster, Commands, Leftover, Options, Provider, Site
 from vtax.providers.host.provider import Host, HostOptions
@@ -182,8 +182,8 @@ class Existing(Provider):
         if failed:
             return [Problem.blocker(str(error).partition("\n")[0], error.remedy) for error in failed]
         agents = {name: one.agent for name, one in held.items()}
-        refuse_one_machine_twice(facts_of(agents))
-        self.rooms = capacities_of(agents)
+        facts, self.rooms = described(agents)
+        refuse_one_machine_twice(facts)
         self._join(spec, options, held, shape)
         assert self.spread is not None
         small = [problem for node in shape.nodes for problem in self._too_small(spec, node)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from vtax import tools
@@ -21,7 +22,7 @@ from vtax.model.nodes import EVERY_PAIR, NodeShape, Scope, Target
 from vtax.providers import overlay
 from vtax.providers.base import SCRATCH, WORKLOAD, Cluster
 from vtax.running import peers
-from vtax.running.crossing import crosses
+from vtax.running.crossing import crosses, lost_between
 from vtax.running.placement import Outcome, placement
 from vtax.transport.parallel import each
 from vtax.units import format_bytes
@@ -41,8 +42,10 @@ def verify(
 
     Raises NotMatched with everything that differs from the plan.
     """
-    facts, examined = _examined(cluster, seed)
-    outcomes = [_limits(cluster, facts), examined, crosses(cluster, facts)]
+    with ThreadPoolExecutor(max_workers=1) as meanwhile:
+        lost = meanwhile.submit(lost_between, cluster)
+        facts, examined = _examined(cluster, seed)
+    outcomes = [_limits(cluster, facts), examined, crosses(cluster, facts, lost.result())]
     if workload is not None:
         outcomes.append(_own_image(cluster, facts, workload))
     _refuse(cluster, outcomes)

@@ -148,6 +148,19 @@ def test_t08_a_machine_that_was_replaced_or_rebooted() -> None:
     ]
 
 
+def test_t08_a_reboot_before_which_every_cell_failed() -> None:
+    """Its trials up to then count, and the boot is none of the later ones."""
+    changed = from_round(campaign(), "b", 2, boot_id="boot-new")
+    cells = tuple(
+        cell.model_copy(update={"status": Status.FAILED, "failure": "worker1 no longer answered"})
+        if cell.cell.startswith("b-") and cell.round < 2
+        else cell
+        for cell in changed.cells
+    )
+    (found,) = failed(environment.machine_changed, replace(changed, cells=cells))
+    assert found.message == "b: the boot was boot-b and, from cell b-r2-host on, boot-new"
+
+
 def test_t08_every_machine_of_a_cluster_that_is_spread() -> None:
     made = campaign()
     cells = tuple(

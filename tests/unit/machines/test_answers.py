@@ -26,7 +26,7 @@ from vtax.machines.spread import SpreadProvider
 from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec, MachineSpec
 from vtax.paths import Paths
-from vtax.planning.on_machines import capacities_of, facts_of, refuse_one_machine_twice
+from vtax.planning.on_machines import described, refuse_one_machine_twice
 from vtax.planning.study import parse
 from vtax.running import machine_states
 from vtax.running.sending import send_image
@@ -50,11 +50,14 @@ for line in sys.stdin.buffer:
 
 
 class Way(Connection):
-    """To this machine. `said` is the text of every answer; `scripts` is what shell scripts print, "" is theirs."""
+    """To this machine. `said` is the text of every answer; `scripts` is what shell scripts print, "" is theirs; the
+    agent is `program`. `before` is what each command is given to."""
 
-    def __init__(self, place: Path, said: str, scripts: str = "", program: str = AGENT) -> None:
+    def __init__(
+        self, place: Path, said: str, scripts: str = "", program: str = AGENT, before: Sequence[str] = ()
+    ) -> None:
         super().__init__("a", MachineSpec(ssh="node17", directory=str(place)))
-        self.said, self.scripts, self.program = said, scripts, program
+        self.scripts, self.before, self.program = scripts, before, f"import sys\nsys.argv[1] = {said!r}\n{program}"
         (place / "agent" / parcel.digest()).mkdir(parents=True, exist_ok=True)  # it was sent already
 
     def __str__(self) -> str:
@@ -69,9 +72,9 @@ class Way(Connection):
         return True
 
     def command(self, argv: Sequence[str], *, terminal: bool = False) -> tuple[str, ...]:
-        if argv[0] == "python3":
-            return sys.executable, "-I", "-c", self.program, self.said
-        return ("printf", "%s", self.scripts) if self.scripts else tuple(argv)
+        if self.scripts:
+            return "printf", "%s", self.scripts
+        return *self.before, *(self.program if word == machine_agent.START else word for word in argv)
 
 
 def started(place: Path, said: str) -> Agent:
@@ -81,7 +84,7 @@ def started(place: Path, said: str) -> Agent:
 
 
 def facts(agent: Agent) -> None:
-    refuse_one_machine_twice({**facts_of({"a": agent}), "b": {"machine_id": "1"}})
+    refuse_one_machine_twice({**described({"a": agent})[0], "b": {"machine_id": "1"}})
 
 
 def shape() -> ClusterShape:
@@ -108,7 +111,6 @@ def spread(agent: Agent) -> SpreadProvider:
 
 ASKS: dict[str, Callable[[Agent], object]] = {
     "facts": facts,
-    "capacity": lambda agent: capacities_of({"a": agent}),
     "describe": lambda agent: RemoteProvider(agent, SPEC),
     "check": checked,
     "image": lambda agent: send_image(agent, IMAGE),
@@ -141,7 +143,7 @@ def test_what_is_no_number_is_no_message(number: str, tmp_path: Path) -> None:
     """It would be in a file of the campaign, which could not be read again."""
     agent = started(tmp_path, f'{{"facts": {{"load": {number}}}}}')
     with pytest.raises(MachineLost, match="what was heard is not a message"):
-        facts_of({"a": agent})
+        described({"a": agent})
 
 
 def study() -> Any:
@@ -202,7 +204,31 @@ def test_a_question_is_not_waited_for_after_an_agent_that_made_nothing(
 def test_what_a_machine_says_of_itself_may_be_anything(said: str, tmp_path: Path) -> None:
     fit = f"system=Linux\narchitecture={parcel.ARCHITECTURE}\npython={parcel.PYTHON}\nkernel=6.1\n"
     with pytest.raises(EnvironmentMissing):
-        Agent(Way(tmp_path, "[]", scripts=fit + said)).start()
+        Agent(Way(tmp_path, "[]", scripts=fit + said + machine_agent.READY.decode())).start()
+
+
+def test_a_machine_on_which_no_command_runs(tmp_path: Path) -> None:
+    """What was said instead is shown."""
+    way = Way(tmp_path, "[]", before=("sh", "-c", "echo welcome; echo no shell for you >&2; exit 7"))
+    with pytest.raises(EnvironmentMissing, match=r"machine a \(node17\): no command runs there") as raised:
+        Agent(way).start()
+    assert raised.value.detail == "no shell for you"
+
+
+def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    way = Way(tmp_path, "[]")
+    way.spec = MachineSpec(ssh="node17", directory=str(tmp_path / "file" / "place"))
+    with pytest.raises(EnvironmentMissing, match="vtax's directory there cannot be used") as raised:
+        Agent(way).start()
+    assert "file" in raised.value.detail and "directory" in raised.value.remedy
+
+
+def test_what_a_login_prints_is_no_obstacle(tmp_path: Path) -> None:
+    agent = Agent(Way(tmp_path, "[]", before=("sh", "-c", 'echo "a = welcome"; exec "$@"', "sh")))
+    agent.start()
+    assert agent.ask("hello").content == {"pid": 1}
+    agent.close()
 
 
 @pytest.mark.parametrize("said", ["many", "-5", "1" * 5000, "²"])

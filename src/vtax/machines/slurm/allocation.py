@@ -9,6 +9,7 @@ import os
 import secrets
 import select
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -44,7 +45,8 @@ class Allocation:
         self.job, self.nodes = "", ()
         self.holder: process.Popen | None = None
         self.constrained = False
-        self.known: dict[str, Mapping[str, Any]] = {}  # node -> its facts, which hold while this process has it
+        self.known: Mapping[str, Mapping[str, Any]] = {}  # node -> its facts, which hold while this process has it
+        self.asking = threading.Lock()
 
     job: str
     nodes: tuple[str, ...]
@@ -142,13 +144,15 @@ class Allocation:
 
     def facts(self, node: str) -> Mapping[str, Any]:
         """What Slurm says of this job and of one of its nodes."""
-        if node not in self.known:
-            self.known[node] = self._facts(node)
+        with self.asking:  # once, for all of them
+            if not self.known:
+                job = self._about()
+                said = commands.must("scontrol", "show", "node", ",".join(self.nodes), "--oneliner").splitlines()
+                nodes = {one["NodeName"]: one for one in map(commands.fields, said) if "NodeName" in one}
+                self.known = {name: self._facts(name, job, nodes.get(name, {})) for name in self.nodes}
         return self.known[node]
 
-    def _facts(self, node: str) -> Mapping[str, Any]:
-        job = self._about()
-        about = commands.fields(commands.must("scontrol", "show", "node", node, "--oneliner"))
+    def _facts(self, node: str, job: Mapping[str, str], about: Mapping[str, str]) -> Mapping[str, Any]:
         return {
             "job": self.job,
             "node": node,

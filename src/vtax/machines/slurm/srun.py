@@ -12,9 +12,6 @@ from vtax.machines.slurm import commands
 from vtax.machines.slurm.allocation import Allocation
 from vtax.model.finding import Problem
 from vtax.model.study import MachineSpec
-from vtax.transport import process
-
-CONNECT_S = 60.0
 
 
 class Srun(Connection):
@@ -42,17 +39,18 @@ class Srun(Connection):
         return self.spec.directory or f"/var/tmp/vtax-{os.geteuid()}"
 
     def connect(self) -> None:
-        """See that commands run there. Raises EnvironmentMissing, and AllocationEnded where they never will again."""
+        """Raises AllocationEnded where no command will ever run there again; whether one does now, the first shows."""
         self.allocation.refuse_ended()
-        result = process.run(self.command(("true",)), timeout_s=CONNECT_S)
-        if result.exit_code != 0 or result.timed_out:
-            self.allocation.refuse_ended()
-            raise EnvironmentMissing(
-                f"{self}: no command runs there",
-                detail=result.stderr.strip() or "srun did not end",
-                remedy=f"`srun --jobid={self.allocation.job} --overlap -w {self.node} true` must work; "
-                "`scontrol show node` says what is wrong with it",
-            )
+
+    def unusable(self, detail: str) -> EnvironmentMissing:
+        """The same; raises AllocationEnded."""
+        self.allocation.refuse_ended()
+        return EnvironmentMissing(
+            f"{self}: no command runs there",
+            detail=detail,
+            remedy=f"`srun --jobid={self.allocation.job} --overlap -w {self.node} true` must work; "
+            "`scontrol show node` says what is wrong with it",
+        )
 
     def command(self, argv: Sequence[str], *, terminal: bool = False) -> tuple[str, ...]:  # noqa: ARG002
         return commands.step(self.allocation.job, self.node, argv)

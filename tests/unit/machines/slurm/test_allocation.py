@@ -29,7 +29,7 @@ case "$1 $2" in
   "show hostnames") printf 'c1\\nc2\\n' ;;
   "show job") echo "JobId=$3 JobName=x JobState=$(cat "$PLACE/state") Reason=None Partition=idle NumCPUs=4 \\
 OverSubscribe=NO TimeLimit=00:10:00" ;;
-  "show node") echo "NodeName=$3 CPUTot=2 RealMemory=4000 State=ALLOCATED" ;;
+  "show node") echo "$3" | tr , '\\n' | sed 's/.*/NodeName=& CPUTot=2 RealMemory=4000 State=ALLOCATED/' ;;
 esac""",
     "sbatch": '[ -z "$(cat "$PLACE/refusal")" ] || { echo "sbatch: error: $(cat "$PLACE/refusal")" >&2; exit 1; }',
     "squeue": 'echo "7|PENDING|Resources|N/A"',
