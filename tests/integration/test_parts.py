@@ -22,7 +22,7 @@ from vtax.model.study import EnvironmentSpec
 from vtax.paths import Paths
 from vtax.providers import parts, provider
 from vtax.providers.base import Cluster, Node, Site
-from vtax.running.crossing import crosses
+from vtax.running.crossing import crosses, lost_between
 from vtax.running.verify import parallel_targets, verify
 from vtax.transport.local import LocalTransport
 from vtax.transport.process import run
@@ -193,7 +193,7 @@ def test_a_cluster_of_two_parts_is_verified_like_any_other(wired: Wired, places:
         assert rate_between(cluster, "master", "worker2", tmp_path) > 0
         assert {"network namespace vtax-" + wired.labels["right"] + ".worker2"} < set(wired.left("host"))
         wired.on("left", "ip", "link", "set", "wire0", "mtu", "1300")  # the network carries less than it said
-        _, wrong = crosses(cluster, facts)
+        _, wrong = crosses(cluster, facts, lost_between(cluster))
         assert [line.partition(":")[0] for line in wrong][:1] == [
             "packets of 1350 bytes from master do not reach worker2"
         ]

@@ -181,7 +181,7 @@ def test_the_first_start_of_an_agent_may_take_longer_than_it_may_be_silent_later
     slow = "import time\ntime.sleep(1)" + AGENT.replace("0.05", "60")  # late, and silent when it is asked for a fact
     agent = Agent(Way(tmp_path, "", program=slow))
     agent.start()
-    with pytest.raises(MachineLost, match="nothing was heard for 0.5 s"):
+    with pytest.raises(MachineLost, match=r"nothing was heard for 0\.5 s"):
         agent.ask("fact")
     agent.close()
 
