@@ -121,10 +121,10 @@ class Container(Client, Provider):
         raise NotImplementedError
 
     def check(self, spec: EnvironmentSpec, shape: ClusterShape, capacity: HostCapacity) -> Sequence[Problem]:
+        """Both what is missing and what cannot be limited: installing something does not change the latter."""
         reason = self.unavailable()
-        if reason:
-            return [Problem.blocker(reason, self.install_hint)]
-        return self.limit_problems()
+        missing = (Problem.blocker(reason, self.install_hint),) if reason else ()
+        return (*missing, *self.limit_problems())
 
     def workload_problems(self, spec: EnvironmentSpec) -> Sequence[Problem]:
         return own_image.problems(self.name, _options(spec).runtime, self.changed_ids)
