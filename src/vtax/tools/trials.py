@@ -64,7 +64,7 @@ def _said(record: TrialRecord) -> tuple[ReadOutput, ...]:
 
 
 def measurements_of(
-    record: TrialRecord, reading: TrialReading, explores: Callable[[str], bool] = lambda metric: False
+    record: TrialRecord, reading: TrialReading, explores: Callable[[str], bool] = lambda _: False
 ) -> tuple[Measurement, ...]:
     """The values of a reading as measurements of its trial; no metric is primary that its entry `explores`."""
     if record.imported is not None and record.imported.reader == TABLE:
@@ -72,7 +72,9 @@ def measurements_of(
     return tuple(
         Measurement.of(
             record,
-            Metric(name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary and not explores(v.metric), better=v.better),
+            Metric(
+                name=v.metric, unit=v.unit, kind=v.kind, primary=v.primary and not explores(v.metric), better=v.better
+            ),
             v.value,
             v.labels,
             v.file,

@@ -337,7 +337,11 @@ def test_odd_iterations_are_fine_where_nothing_alternates() -> None:
             "'trials' is not allowed (did you mean \"trial\"? allowed: cell",
         ),
         (with_ping("iterations = 3"), "benchmarks.ping.iterations", "3 is odd: interleaved iterations run in mirrored"),
-        (with_ping('exploratory = "yes"'), "benchmarks[0].exploratory", "it is neither true, false nor a list of metrics"),
+        (
+            with_ping('exploratory = "yes"'),
+            "benchmarks[0].exploratory",
+            "it is neither true, false nor a list of metrics",
+        ),
         (with_ping("exploratory = []"), "benchmarks[0].exploratory", "it is neither true, false nor a list of metrics"),
         (with_ping('exploratory = ["rtt_mean"]'), "benchmarks[0].exploratory", "there is no primary metric 'rtt_mean'"),
         # loads
