@@ -379,6 +379,7 @@ class FakeProvider:
         self.slow = 1.0
         self.emulated = False
         self.machine_lost = ""  # which of its machines
+        self.shares_refused: str | None = None  # why the machines of its nodes have no directory by NFS
         self.before_create = before_create
         self.prepared: list[str] = []  # environments
         self.broken_preparation = ""
@@ -419,6 +420,9 @@ class FakeProvider:
 
     def lost(self) -> str:
         return self.machine_lost
+
+    def cannot_share(self, spec: EnvironmentSpec, shape: ClusterShape) -> str | None:
+        return self.shares_refused
 
     def machine_ticks(self) -> Mapping[str, float]:
         return {}

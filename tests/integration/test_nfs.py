@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.guests_lab import GuestsLab, guests_lab
+from integration.guests_lab import DIRECTORY, Guest, GuestsLab, guests_lab
 from integration.test_machines import User
 from vtax.model.cluster import Image
 from vtax.model.trial import Status
@@ -19,7 +20,9 @@ from vtax.store import Campaign
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 WAIT_S = 900.0
-STUDY = """\
+FROZEN_S = 40.0  # longer than a machine may be silent
+INTERRUPTED_S = 100.0  # less than programs wait for a server
+TABLES = """\
 name = "served"
 seed = 1
 rounds = {rounds}
@@ -37,16 +40,45 @@ cpus = 1
 memory = "256 MiB"
 place = "spread"
 {more}
-[[benchmarks]]
-name = "ping"
-count = {count}
-interval_s = 0.01
+"""
+FILES = """
 [[benchmarks]]
 name = "iozone"
 scopes = ["shared"]
 file_sizes = ["1 MiB"]
 record_sizes = ["64 KiB"]
 tests = [0, 1]
+"""
+PING = """
+[[benchmarks]]
+name = "ping"
+count = {count}
+interval_s = 0.01
+"""
+# Most of the time it waits for the server.
+DD = "dd if=/dev/zero of=written"
+WRITES = f"""
+[[benchmarks]]
+name = "command"
+label = "writes"
+scopes = ["shared"]
+command = ["sh", "-ec", "for i in $(seq 25); do {DD} bs=64k count=16 conv=fsync 2>/dev/null; done"]
+"""
+EXISTING = f"""\
+name = "existing"
+baseline = "host"
+rounds = 1
+[environments.host]
+provider = "host"
+network = "bridge"
+[environments.cloud]
+provider = "ssh"
+nodes = {{ master = "a", worker1 = "b" }}
+directory = "{DIRECTORY}"
+[nodes]
+workers = 1
+cpus = 1
+memory = "256 MiB"
 """
 # Everything that a share is made of: notes, mounts, exports, the server with its daemon, its directory and its module.
 LOOK = """
@@ -80,25 +112,15 @@ def machines(image: Image, cache: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def user(machines: GuestsLab, image: Image, tmp_path: Path, state: Path) -> Iterator[User]:
     made = User(machines, Path(image.directory).parent.parent, tmp_path, state, WAIT_S)
-    started(made)
     yield made
     made.end()
+    for guest in machines.guests.values():
+        guest.go_on()
 
 
-def started(user: User) -> None:
-    """Send vtax to the guests, where its first start compiles it: that may take longer than an agent may be silent."""
-    for _ in range(5):
-        if (
-            subprocess.run(user.command("doctor", "--machines", str(written(user))), env=user.environment).returncode
-            == 0
-        ):
-            return
-    raise AssertionError("vtax does not start in the guests")
-
-
-def written(user: User, count: int = 5, rounds: int = 1, more: str = "") -> Path:
+def written(user: User, count: int = 5, rounds: int = 1, more: str = "", entries: str = PING + FILES) -> Path:
     tables = user.machines.tables(user.images)
-    return user.written(STUDY.format(count=count, rounds=rounds, more=more) + tables)
+    return user.written(TABLES.format(rounds=rounds, more=more) + entries.format(count=count) + tables)
 
 
 def look(machines: GuestsLab) -> dict[str, str]:
@@ -141,7 +163,7 @@ def roles(user: User, machines: GuestsLab) -> tuple[str, str]:
     """The machine that serves and the one that mounts, once a trial runs."""
 
     def begun() -> bool:
-        assert user.started is not None and user.started.poll() is None, (user.place / "log").read_text()
+        assert user.started is not None and user.started.poll() is None, user.log()
         return any("ping -n" in line for guest in machines.guests.values() for line in guest.processes())
 
     user.wait(begun)
@@ -165,6 +187,82 @@ def test_all_of_it_is_killed_then_cleaned(user: User, machines: GuestsLab) -> No
     listed = user.vtax("clean", "--machines", str(study), "--check", code=5)
     assert "export" in listed and "mount" in listed
     user.vtax("clean", "--machines", str(study))
+    assert_nothing_is_left(user, machines, study)
+
+
+def freeze_server(user: User, machines: GuestsLab) -> tuple[Guest, Guest]:
+    """Stop all of the guest that serves the directory while a program of the other one writes into it. Returns both."""
+    user.wait((user.campaign / "plan.json").exists)
+    where = Campaign.open(user.campaign).plan().cells[0].placement
+    server, client = machines.guests[where["master"]], machines.guests[where["worker1"]]
+
+    def writing() -> bool:
+        assert user.started is not None and user.started.poll() is None, user.log()
+        return any(line.startswith(DD) for line in client.processes())
+
+    user.wait(writing)
+    server.pause()
+    return server, client
+
+
+def test_a_server_that_freezes_for_a_while_costs_one_trial(user: User, machines: GuestsLab) -> None:
+    """The program on the other machine gets an error, and both environments have new clusters when it is back."""
+    study = written(user, rounds=2, entries=WRITES)
+    process = user.start("run", str(study), "-o", str(user.campaign))
+    server, client = freeze_server(user, machines)
+    time.sleep(FROZEN_S)
+    server.go_on()
+    assert process.wait(timeout=WAIT_S) == 4, user.log()
+    found = user.statuses()
+    assert list(found.values()).count(Status.OK) == 3 and len(found) == 4, user.log()
+    (lost,) = (one for one in Campaign.open(user.campaign).trials(texts=False) if one.status is not Status.OK)
+    assert lost.status is Status.FAILED and lost.round == 1
+    assert f"machine {server.name}" in lost.failure and f"machine {server.name} is back" in user.log()
+    assert f"machine {client.name}" not in user.log()
+    assert_nothing_is_left(user, machines, study)
+
+
+def test_a_server_that_does_not_come_back_ends_the_campaign(user: User, machines: GuestsLab) -> None:
+    """On the other machine nothing is left while it is frozen, and nothing on it when it is back."""
+    study = written(user, rounds=2, entries=WRITES)
+    process = user.start("run", str(study), "-o", str(user.campaign))
+    server, client = freeze_server(user, machines)
+    assert process.wait(timeout=WAIT_S) == 3, user.log()
+    assert f"error: machine {server.name} did not come back, and every cluster needs it" in user.log()
+    assert f"vtax run --resume {user.campaign}" in user.log()
+    assert client.inside(LOOK) == "" and client.processes() == []
+    assert list(user.statuses().values()) == [Status.FAILED]
+    server.go_on()
+    user.wait(lambda: look(machines)[server.name] == "" and server.processes() == [])
+    assert_nothing_is_left(user, machines, study)
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_is_frozen(user: User, machines: GuestsLab) -> None:
+    """What waits for it on the other machine does not even end when it is killed: its mount is given up."""
+    study = written(user, entries=WRITES)
+    process = user.start("run", str(study), "-o", str(user.campaign))
+    server, client = freeze_server(user, machines)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=INTERRUPTED_S) == 130, user.log()
+    assert client.inside(LOOK) == "" and client.processes() == []
+    server.go_on()
+    user.wait(lambda: look(machines)[server.name] == "" and server.processes() == [])
+    assert_nothing_is_left(user, machines, study)
+
+
+def test_nodes_that_exist_already_have_it_too(user: User, machines: GuestsLab) -> None:
+    study = user.written(EXISTING + FILES)
+    said = user.vtax("doctor", "--machines", str(study))
+    assert said.count("/shared by NFS: can serve and mount") == 2
+    said = " ".join(user.vtax("plan", str(study)).split())
+    assert "/shared of cloud is served by the master's machine with NFS 4.2, because the nodes share no" in said
+    user.vtax("run", str(study), "-o", str(user.campaign))
+    assert set(user.statuses().values()) == {Status.OK} and len(user.statuses()) == 2
+    (cell,) = (one for one in Campaign.open(user.campaign).cells() if one.environment == "cloud")
+    facts = {one.node: one.values for one in cell.facts}
+    assert [facts[node]["shared_filesystem"] for node in ("master", "worker1")] == ["ext4", "nfs4"]
+    assert facts["worker1"]["shared_server"] == "cloud-master"
+    assert "/shared is the same on all 2 nodes" in cell.checks
     assert_nothing_is_left(user, machines, study)
 
 

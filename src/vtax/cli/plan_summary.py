@@ -50,8 +50,8 @@ def _summary(prepared: Prepared, lacking: Mapping[str, float], own: Workload | N
     if study.machines:
         yield "machines", listed([machine_text(plan, name) for name in study.machines])
     yield "nodes", _nodes(plan.shape.nodes) if not study.apart else _nodes_apart(plan)
-    if study.apart:
-        yield "shared", form(study)
+    if shared := form(study):
+        yield "shared", shared
     if study.packages or study.image.model_copy(update={"workload": None}) != ImageSpec():
         yield "packages", "; ".join(packages_texts(study))  # what decides whose programs run here as root
     if study.image.workload:

@@ -14,7 +14,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from vtax import files
-from vtax.errors import ProvisionError
+from vtax.errors import CommandError, ProvisionError
 from vtax.facts.machine import read
 from vtax.machines import nfs_kernel as kernel
 from vtax.model.link import Address
@@ -40,6 +40,7 @@ MOUNT = f"vers={kernel.VERSION},proto=tcp,softerr,timeo=600,retrans=1,retry=0,no
 THREADS = 8
 SETTINGS = ("versions", "nfsv4leasetime", "nfsv4gracetime")  # that starting a server changes, or may
 COMMAND_S, MOUNT_S = 30.0, 150.0
+FORCED = ("-f", "-l")  # what waits for an answer of the server gets an error, and the mount goes in any case
 CONNECT_S = 20.0
 LOCK_S = 60.0
 TCP = f"open TCP port {kernel.PORT} between the machines, or set nfs = false in [shared]"
@@ -122,6 +123,23 @@ class Shares:
                 if share.label == label:
                     self._remove(share)
 
+    def ended(self, label: str, destroy: Callable[[str], None]) -> None:
+        """Let `destroy` remove the nodes of a cluster. A program that waits for a server that is gone does not even end
+        when it is killed, so where nodes stay, what they wait for is given up first. Raises what `destroy` raises."""
+        try:
+            destroy(label)
+        except (ProvisionError, CommandError):
+            if not self._given_up(label):
+                raise
+            destroy(label)
+
+    def _given_up(self, label: str) -> bool:
+        """Unmount what a cluster has of other machines, whoever uses it. Returns whether there was any."""
+        mounts = [share.place for share in self._shares() if share.label == label and share.server]
+        for place in mounts:
+            self._unmount(place, FORCED)
+        return bool(mounts)
+
     def leftovers(self) -> list[Leftover]:
         """All that is noted, with the owner of what another vtax instance made."""
         return [
@@ -151,9 +169,9 @@ class Shares:
             self._place(share).rmdir()
         (self.notes / share.name).unlink(missing_ok=True)
 
-    def _unmount(self, place: str) -> None:
+    def _unmount(self, place: str, *ways: tuple[str, ...]) -> None:
         """Whether its server answers or not: without a look at what is mounted, and at last without waiting for it."""
-        for how in ((), ("-f", "-l")):
+        for how in ways or ((), FORCED):
             if self._is_mounted(place):
                 self._run("umount", "-i", "-c", *how, place)
         if self._is_mounted(place):

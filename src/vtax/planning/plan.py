@@ -272,10 +272,7 @@ def unfit_apart(study: Study, scope: Scope) -> str:
     if scope is Scope.PROVISIONING and study.apart:
         return "several machines create the cluster, each by its own clock"
     if scope is Scope.SHARED and not study.one_directory:
-        lacking = [spec.name for spec in study.environments if not spec.one_directory]
-        if not lacking:
-            return unshared(study)
-        return f"the nodes of {listed(lacking)} share no directory (`shared` in the environment names one)"
+        return unshared(study)
     return ""
 
 

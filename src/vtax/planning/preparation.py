@@ -31,7 +31,7 @@ from vtax.planning.on_machines import (
 )
 from vtax.planning.placement import common_capacity, covering, placed, room_apart
 from vtax.planning.plan import make_plan
-from vtax.planning.sharing import with_nfs
+from vtax.planning.sharing import with_nfs, with_nfs_between
 from vtax.providers import overlay, provider, resolved
 from vtax.providers.base import WORKLOAD, Provider
 from vtax.wording import listed
@@ -103,6 +103,7 @@ def _prepared(study: Study, where: Here | There, paths: Paths, *, only_available
             detail="\n".join(left_out),
             remedy="run `vtax doctor` to see what is missing and how to fix it",
         )
+    study = with_nfs_between(study, providers, shape)
     plan = make_plan(study, room, providers, left_out=left_out, capacities=where.capacities)
     return Prepared(plan, providers, problems, where.machines)
 

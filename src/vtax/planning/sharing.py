@@ -3,13 +3,18 @@ none."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from vtax.machines.sharing import lacking
-from vtax.model.study import Study
+from vtax.model.nodes import ClusterShape
+from vtax.model.study import EnvironmentSpec, Study
 from vtax.planning.on_machines import Agents
 from vtax.planning.placement import placements
+from vtax.providers.base import Provider
 from vtax.wording import listed
 
 NONE = "the machines share no directory (`shared` in [machines.NAME] names one)"
+BETWEEN = "share no directory (`shared` in the environment names one)"  # nodes that exist already
 OFF = "NFS is turned off (nfs = false in [shared])"
 
 
@@ -26,19 +31,50 @@ def with_nfs(study: Study, agents: Agents) -> Study:
     return study.model_copy(update={"nfs_used": not reasons, "nfs_refused": "; ".join(reasons)})
 
 
+def with_nfs_between(study: Study, providers: Mapping[str, Provider], shape: ClusterShape) -> Study:
+    """The same for environments whose nodes exist already. One that cannot have a directory is enough: entries on it
+    are compared, or left out."""
+    without = _without(study)
+    if not without or study.machines or any(spec.name not in providers for spec in without):
+        return study
+    if not study.nfs:
+        return study.model_copy(update={"nfs_refused": OFF})
+    found = [providers[spec.name].cannot_share(spec, shape) for spec in without]
+    if None in found:
+        return study
+    if reasons := "; ".join(filter(None, found)):
+        return study.model_copy(update={"nfs_refused": reasons})
+    known = tuple(spec.model_copy(update={"one_directory": True}) for spec in study.environments)
+    return study.model_copy(update={"environments": known, "nfs_used": True})
+
+
+def _without(study: Study) -> list[EnvironmentSpec]:
+    """The environments whose nodes share no directory, wherever they are."""
+    return [spec for spec in study.environments if not spec.one_directory]
+
+
 def unshared(study: Study) -> str:
     """Why the nodes of a cluster see no shared directory."""
-    return f"{NONE}, and not by NFS: {study.nfs_refused}" if study.nfs_refused else NONE
+    without = [spec.name for spec in _without(study)]
+    none = f"the nodes of {listed(without)} {BETWEEN}" if without else NONE
+    return f"{none}, and not by NFS: {study.nfs_refused}" if study.nfs_refused else none
 
 
 def form(study: Study) -> str:
-    """What the shared directory is, and why not something else."""
+    """What the shared directory is, and why not something else; "" where every cluster is on one machine, or has its
+    own."""
     path = study.shared_path
-    if lacking := [spec.name for spec in study.environments if not spec.one_directory]:
-        return f"no {path}: the nodes of {listed(lacking)} share no directory"
+    if not study.one_directory:
+        return f"no {path}: {unshared(study)}"
     if study.nfs_used:
-        return f"{path} is served by the master's machine with NFS 4.2, because {NONE}"
-    if study.one_directory:
+        served, why = ("", NONE) if study.apart else (f" of {_served(study)}", f"the nodes {BETWEEN}")
+        return f"{path}{served} is served by the master's machine with NFS 4.2, because {why}"
+    if study.apart:
         places = sorted({one.shared for one in study.machines.values()})
         return f"{path} is a part of {listed(places)}, which the machines share already"
-    return f"no {path}: {unshared(study)}"
+    return ""
+
+
+def _served(study: Study) -> str:
+    """The environments whose nodes exist already, without a directory that they share."""
+    return listed([spec.name for spec in study.environments if spec.options.get("shared") == ""])

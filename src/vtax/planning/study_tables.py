@@ -128,7 +128,7 @@ class NodesTable(Table):
 
 class SharedTable(Table):
     """Where every node sees the cluster's shared file system. `nfs`: whether the master's machine may serve it by NFS,
-    where clusters have nodes on several machines and these share no directory."""
+    where clusters have nodes on several machines, or nodes exist already, and these share no directory."""
 
     path: MountPoint = "/shared"
     nfs: bool = True

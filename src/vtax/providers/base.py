@@ -239,6 +239,11 @@ class Provider(Protocol):
         """Which of several machines were lost, for a provider whose clusters are on several; "" when none was."""
         return ""
 
+    def cannot_share(self, spec: EnvironmentSpec, shape: ClusterShape) -> str | None:
+        """Why the master's machine cannot serve a directory to those of the other nodes, for a provider whose nodes
+        exist already; "" where it can, and None of all others. Changes nothing."""
+        return None
+
     def machine_ticks(self) -> Mapping[str, float]:
         """What the CPUs of the machines have counted so far, added, of a provider whose clusters are on several."""
         return {}

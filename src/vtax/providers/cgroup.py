@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vtax.errors import PauseError
+from vtax.errors import PauseError, ProvisionError
 from vtax.providers.freezer import FREEZER, PROC, ROOT, Freezer
 
 PREFIX = "vtax-"
@@ -190,7 +190,8 @@ def campaigns(where: Hierarchy) -> tuple[str, ...]:
 
 
 def remove(where: Hierarchy, campaign: str) -> None:
-    """End whatever runs in the campaign's groups, and remove them. May be called twice."""
+    """End whatever runs in the campaign's groups, and remove them. May be called twice. Raises ProvisionError for a
+    program that does not end."""
     if freezer := where.freezer_of(campaign):
         freezer.thaw()  # frozen processes would not end
     for tree in where.trees:
@@ -217,7 +218,11 @@ def _remove(place: Path) -> None:
             return
         except FileNotFoundError:
             return
-        except OSError:
+        except OSError as error:
             if time.monotonic() > deadline:
-                raise
+                raise ProvisionError(
+                    f"the control group {place} cannot be removed: {error.strerror}",
+                    detail="a program in it does not end: it waits for a disk or for a server",
+                    remedy="`vtax clean` removes it when that answers",
+                ) from error
             time.sleep(0.02)

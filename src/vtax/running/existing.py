@@ -23,6 +23,7 @@ from pydantic import Field
 
 from vtax.errors import EnvironmentMissing, MachineInUse, MachineLost, VtaxError
 from vtax.launchers.base import Launcher
+from vtax.machines import sharing
 from vtax.machines.agent import REJOIN_S, Agent
 from vtax.machines.provider import RemoteProvider
 from vtax.machines.spread import SpreadProvider
@@ -54,7 +55,8 @@ Place = Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")]
 class ExistingOptions(Options):
     """`nodes` names each node of the study and what one gives to `ssh` to reach it. They find each other by
     `addresses`, or by a network that they have in common. vtax keeps its files in `directory` there; `shared` is a
-    directory that all of them see, for instance by NFS. `mpi_transport` as on the host."""
+    directory that all of them see; without one, the master's machine may serve it by NFS. `mpi_transport` as on the
+    host."""
 
     nodes: Mapping[StudyName, Destination] = Field(default_factory=dict)
     addresses: Mapping[StudyName, Address] = Field(default_factory=dict)
@@ -92,6 +94,9 @@ class NodesOptions(Protocol):
     """Options of an environment whose nodes exist already, however they are reached."""
 
     mpi_transport: Literal["auto", "tcp"]
+
+    @property
+    def one_directory(self) -> bool: ...
 
     @property
     def machines(self) -> Mapping[str, MachineSpec]: ...
@@ -196,7 +201,14 @@ class Existing(Provider):
         host = _host_spec(spec, options)
         on = {name: RemoteProvider(one.agent, host) for name, one in held.items()}
         specs = {_machine(spec.name, node.name): options.machines[node.name] for node in shape.nodes}
-        self.spread = SpreadProvider({name: one.agent for name, one in held.items()}, on, specs)
+        agents = {name: one.agent for name, one in held.items()}
+        self.spread = SpreadProvider(agents, on, specs, _by_nfs(spec, options))
+
+    def cannot_share(self, spec: EnvironmentSpec, shape: ClusterShape) -> str | None:
+        if self.spread is None:
+            return f"the machines of {spec.name} could not be asked"
+        machines = [_machine(spec.name, node.name) for node in shape.nodes]
+        return "; ".join(sharing.lacking(self.spread.agents, machines, machines[:1]))
 
     def _too_small(self, spec: EnvironmentSpec, node: NodeShape) -> Iterator[Problem]:
         has, name = self.rooms[_machine(spec.name, node.name)], f"{spec.name}: {node.name}"
@@ -243,6 +255,7 @@ class Existing(Provider):
             raise EnvironmentMissing(f"the nodes of {spec.name} were not asked", remedy="please report this")
         self.prepare(spec, shape, site.image)
         options = self._options(spec)
+        self.spread.nfs = _by_nfs(spec, options)
         made = self.spread.create(_host_spec(spec, options), self._shape(spec, shape), shared_path, site)
         return replace(made, environment=spec, capabilities=self.capabilities, notes=(NOT_NEW, *made.notes))
 
@@ -313,6 +326,11 @@ def _as_host(options: NodesOptions) -> HostOptions:
 def _host_spec(spec: EnvironmentSpec, options: NodesOptions) -> EnvironmentSpec:
     """The environment as the agents on its nodes know it."""
     return EnvironmentSpec(name=spec.name, provider=Host.name, options=_as_host(options).model_dump(mode="json"))
+
+
+def _by_nfs(spec: EnvironmentSpec, options: NodesOptions) -> bool:
+    """Whether the plan has a directory for nodes of which the study names none."""
+    return spec.one_directory and not options.one_directory
 
 
 def _machine(environment: str, node: str) -> str:

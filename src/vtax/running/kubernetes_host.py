@@ -11,7 +11,8 @@ from typing import Literal
 from pydantic import Field
 
 from vtax.model.names import ImageName, KubernetesContext, KubernetesName, MachinePlace, StudyName
-from vtax.model.study import ClusterNodeSpec, MachineSpec
+from vtax.model.nodes import ClusterShape
+from vtax.model.study import ClusterNodeSpec, EnvironmentSpec, MachineSpec
 from vtax.providers.base import Options
 from vtax.running.existing import Existing
 from vtax.transport import process
@@ -61,6 +62,9 @@ class KubernetesHost(Existing):
     name = "kubernetes-host"
     options = KubernetesHostOptions
     install_hint = INSTALL
+
+    def cannot_share(self, spec: EnvironmentSpec, shape: ClusterShape) -> None:  # noqa: ARG002  # of the protocol
+        """The pod that enters a machine has none of the capabilities to load a module or to start a server."""
 
     def unavailable(self) -> str:
         return "" if process.installed("kubectl") else "kubectl is not installed"

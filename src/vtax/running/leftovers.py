@@ -92,10 +92,10 @@ def _clean(items: Sequence[Leftover], paths: Paths, *, everything: bool) -> list
 
 
 def _clean_label(label: str, items: Sequence[Leftover], paths: Paths) -> None:
-    providers = all_providers(paths.runtime)
+    providers, shares = all_providers(paths.runtime), Shares(paths.runtime)
     for name in dict.fromkeys(item.provider for item in items if item.provider in providers):
-        providers[name].destroy(label)
-    Shares(paths.runtime).release(label)
+        shares.ended(label, providers[name].destroy)
+    shares.release(label)
     remove_abandoned(paths.runtime / label / ORIGIN)
     for item in items:
         if item.provider == "files":

@@ -53,7 +53,6 @@ def diagnose_machines(study: Study, paths: Paths, say: Callable[[str], None]) ->
             owner = str(said.pop("owner"))
             found = Diagnosis.model_validate(said)
         usable = any(one.works for one in found.providers)
-        wanted = study.apart and study.nfs and not study.one_directory
         return MachineState(
             name=agent.name,
             ssh=agent.machine.spec.words,
@@ -63,7 +62,7 @@ def diagnose_machines(study: Study, paths: Paths, say: Callable[[str], None]) ->
             clock_offset_s=agent.offset_s,
             directory=agent.directory,
             owner=owner,
-            nfs=refusals(agent) if wanted else None,
+            nfs=refusals(agent) if _may_share(study, agent) else None,
             found=found,
         )
 
@@ -73,6 +72,14 @@ def diagnose_machines(study: Study, paths: Paths, say: Callable[[str], None]) ->
         return MachineState(name=agent.name, ssh=ssh, works=False, reason=reason, remedy=error.remedy)
 
     return _on_each(study, paths, look, fault, say)
+
+
+def _may_share(study: Study, agent: Agent) -> bool:
+    """Whether a machine may have to serve or mount the shared directory."""
+    if study.apart:
+        return study.nfs and not study.one_directory
+    spec = agent.machine.spec
+    return study.nfs and agent.name in existing_nodes(study) and not spec.shared and spec.kubernetes is None
 
 
 class Cleaned(Record):

@@ -105,7 +105,7 @@ class Parts:
         if cluster is not None:
             with suppress(CommandError, OSError):
                 cluster.close()
-        provider(name, self.paths.runtime).destroy(label)
+        self.shares.ended(label, provider(name, self.paths.runtime).destroy)
         self.shares.release(label)
         if site is not None:
             if site.link and site.link.shared and not site.link.server:

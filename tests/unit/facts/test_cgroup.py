@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from vtax.errors import ProvisionError
 from vtax.providers import cgroup
 from vtax.providers.cgroup import Hierarchy
 
@@ -162,6 +164,23 @@ def test_campaigns_that_have_groups(tmp_path: Path, make_tree: MakeTree) -> None
 
 def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
     cgroup.remove(Hierarchy(2, version_2(tmp_path), tmp_path), "c1")
+
+
+def test_a_program_that_does_not_end_is_named_by_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = Hierarchy(2, version_2(tmp_path), tmp_path)
+    (place,) = cgroup.make(where, "c1", "master", (0,), GIB)
+    (place / "cgroup.procs").write_text("")
+    (tmp_path / "vtax-c1" / "cgroup.procs").write_text("")
+    times = iter(range(0, 1000, 4))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(times)))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+    def rmdir(self: Path) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(self))
+
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+    with pytest.raises(ProvisionError, match="vtax-c1/master cannot be removed: Device or resource busy"):
+        cgroup.remove(where, "c1")
 
 
 def test_processes_end_before_their_group_goes_and_groups_before_their_parent(

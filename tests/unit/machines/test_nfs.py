@@ -243,6 +243,38 @@ def test_a_server_that_does_not_answer_any_more_keeps_nothing_mounted(machine: F
     assert machine.log[1:] == [f"umount -i -c {PLACE}", f"umount -i -c -f -l {PLACE}"] and machine.points() == []
 
 
+def test_a_program_that_waits_for_a_server_that_is_gone_is_ended(machine: FakeMachine) -> None:
+    """No signal ends it, but an answer does, if only an error."""
+    machine.shares.mount(LABEL, NAME, "10.0.0.1")
+    machine.shares.mount(OTHER_LABEL, OTHER_NAME, "10.0.0.1")
+    asked: list[str] = []
+
+    def destroy(label: str) -> None:
+        asked.append(label)
+        if PLACE in machine.points():
+            raise ProvisionError("its control group cannot be removed")
+
+    machine.shares.ended(LABEL, destroy)
+    assert asked == [LABEL, LABEL] and machine.log[2:] == [f"umount -i -c -f -l {PLACE}"]
+    assert machine.points() == [f"/run/{OTHER_NAME}"], "what another cluster has stays"
+    machine.shares.release(LABEL)
+    assert [one.name for one in machine.shares.leftovers()] == [f"/run/{OTHER_NAME}"]
+
+
+def test_nodes_that_stay_without_such_a_directory_are_an_error_at_once(machine: FakeMachine) -> None:
+    """On the machine that serves it no program waits for another one."""
+    serve(machine)
+    asked: list[str] = []
+
+    def destroy(label: str) -> None:
+        asked.append(label)
+        raise ProvisionError("its control group cannot be removed")
+
+    with pytest.raises(ProvisionError, match="control group"):
+        machine.shares.ended(LABEL, destroy)
+    assert asked == [LABEL] and PLACE in machine.points()
+
+
 def test_what_cannot_be_unmounted_stays_noted(machine: FakeMachine) -> None:
     machine.shares.mount(LABEL, NAME, "10.0.0.1")
     machine.fails = {"umount"}

@@ -18,11 +18,12 @@ from vtax.model.capabilities import Capabilities
 from vtax.model.cluster import Image
 from vtax.model.link import Interconnect, Uplink
 from vtax.model.nodes import ClusterShape
+from vtax.model.plan import Plan
 from vtax.model.study import EnvironmentSpec, MachineSpec, Study
-from vtax.planning.sharing import form, with_nfs
+from vtax.planning.sharing import form, with_nfs, with_nfs_between
 from vtax.planning.study import parse
 from vtax.providers import parts
-from vtax.providers.base import Site
+from vtax.providers.base import Provider, Site
 
 SPREAD = '[nodes]\nworkers = 1\nplace = "spread"\n'
 TABLE = '[nodes]\nworkers = 1\nplace = { master = "b", worker1 = "a" }\n'
@@ -117,6 +118,81 @@ def test_studies_of_one_machine_a_cluster_have_no_trace_of_it() -> None:
     for study in (study_of(A + B), study_of(one)):
         assert with_nfs(study, {}) is study
         assert not any(name.startswith("nfs") for name in study.model_dump(mode="json"))
+
+
+# --- nodes that exist already
+
+EXISTING = """\
+name = "test"
+baseline = "host"
+[environments.host]
+provider = "host"
+[environments.cloud]
+provider = "ssh"
+nodes = { master = "vm1", worker1 = "vm2" }
+[environments.other]
+provider = "ssh"
+nodes = { master = "vm3", worker1 = "vm4" }
+[nodes]
+workers = 1
+[[benchmarks]]
+name = "iozone"
+"""
+BETWEEN = "share no directory (`shared` in the environment names one)"
+
+
+def between_nodes(text: str, **refused: str | None) -> Study:
+    study = parse(text, "test.toml")
+    providers = {spec.name: FakeProvider(spec.name, Path("run")) for spec in study.environments}
+    for name, why in refused.items():
+        providers[name].shares_refused = why
+    known = {name: cast(Provider, one) for name, one in providers.items()}
+    return with_nfs_between(study, known, shape("", ""))
+
+
+def planned(study: Study) -> Plan:
+    """The plan, with fakes in place of the providers, which have no options."""
+    bare = tuple(spec.model_copy(update={"options": {}}) for spec in study.environments)
+    return plan_of(study.model_copy(update={"environments": bare}))
+
+
+def test_nodes_that_share_nothing_get_a_directory_by_nfs() -> None:
+    study = between_nodes(EXISTING, cloud="", other="")
+    assert study.one_directory and study.nfs_used and not planned(study).left_out
+    said = f"/shared of cloud and other is served by the master's machine with NFS 4.2, because the nodes {BETWEEN}"
+    assert form(study) == said
+    assert Study.model_validate_json(study.model_dump_json()).one_directory, "a campaign that goes on has it too"
+
+
+@pytest.mark.parametrize(
+    ("more", "refused", "why"),
+    [
+        ("", {"cloud": "machine cloud-master cannot serve: no root", "other": ""}, "machine cloud-master cannot serve"),
+        ("", {"cloud": "one", "other": "two"}, "one; two"),
+        ("[shared]\nnfs = false\n", {"cloud": "", "other": ""}, "NFS is turned off (nfs = false in [shared])"),
+    ],
+)
+def test_where_nodes_cannot_have_it_entries_are_left_out_in_all_environments(
+    more: str, refused: dict[str, str | None], why: str
+) -> None:
+    study = between_nodes(EXISTING + more, **refused)
+    without = f"the nodes of cloud and other {BETWEEN}, and not by NFS: {why}"
+    assert not study.one_directory
+    assert form(study).startswith(f"no /shared: {without}")
+    assert any(line.startswith(f"iozone is not run on shared: {without}") for line in planned(study).left_out)
+
+
+def test_one_environment_for_which_vtax_serves_none_is_enough() -> None:
+    study = between_nodes(EXISTING, cloud="", other=None)
+    assert form(study) == f"no /shared: the nodes of cloud and other {BETWEEN}"
+
+
+def test_a_directory_that_nodes_have_is_used_instead() -> None:
+    nodes = 'worker1 = "vm{}" }}\n'
+    text = EXISTING.replace(nodes.format(2), nodes.format(2) + 'shared = "/srv"\n')
+    text = text.replace(nodes.format(4), nodes.format(4) + 'shared = "/srv"\n')
+    study = between_nodes(text, cloud="", other="")
+    assert study.one_directory and not study.nfs_used and form(study) == ""
 
 
 # --- clusters

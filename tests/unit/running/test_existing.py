@@ -53,6 +53,7 @@ class Node:
         self.channel: object = self
         self.machine = SimpleNamespace(facts=dict)
         self.asked: list[str] = []
+        self.nfs = {"serve": "", "mount": ""}
         self.away = 0  # how often connecting fails from now on
 
     def start(self) -> None:
@@ -88,6 +89,7 @@ class Node:
                 "install_hint": "",
             },
             "check": {"problems": [], "commands": []},
+            "nfs": self.nfs,
             "has_image": {"there": True, "directory": "/images"},
         }
         return known.get(what, {})
@@ -106,11 +108,15 @@ def spec_of(more: str = NODES) -> EnvironmentSpec:
 
 def messages(*nodes: Node, tmp_path: Path) -> list[str]:
     """What keeps an environment with these machines as nodes from working."""
-    spec, made = spec_of(), Existing(tmp_path)
+    return [problem.message for problem in made_of(*nodes, tmp_path=tmp_path).check(spec_of(), SHAPE, ROOM)]
+
+
+def made_of(*nodes: Node, tmp_path: Path) -> Existing:
+    made = Existing(tmp_path)
     for (node, to), one in zip((("master", "lab@vm1"), ("worker1", "vm2")), nodes, strict=True):
         existing._held[to, ""] = Held(cast(Agent, one))
         one.name = f"cloud-{node}"
-    return [problem.message for problem in made.check(spec, SHAPE, ROOM)]
+    return made
 
 
 @pytest.mark.parametrize(
@@ -138,6 +144,29 @@ def test_without_a_shared_directory_no_study_uses_one() -> None:
         "cloud-master": "lab@vm1",
         "cloud-worker1": "vm2",
     }
+
+
+def test_the_masters_machine_has_to_serve_and_the_others_to_mount(tmp_path: Path) -> None:
+    first, second = Node("a"), Node("b")
+    made = made_of(first, second, tmp_path=tmp_path)
+    assert made.cannot_share(spec_of(), SHAPE) == "the machines of cloud could not be asked"
+    made.check(spec_of(), SHAPE, ROOM)
+    first.nfs["mount"], second.nfs["serve"] = "no program", "no module"  # neither has to
+    assert made.cannot_share(spec_of(), SHAPE) == ""
+    first.nfs["serve"], second.nfs["mount"] = "no program", "no module"
+    said = "machine cloud-master cannot serve: no program; machine cloud-worker1 cannot mount: no module"
+    assert made.cannot_share(spec_of(), SHAPE) == said
+
+
+def test_a_plan_with_a_directory_is_refused_where_there_can_be_none_any_more(tmp_path: Path) -> None:
+    first, second = Node("a"), Node("b")
+    made, planned = made_of(first, second, tmp_path=tmp_path), spec_of().model_copy(update={"one_directory": True})
+    assert made.check(planned, SHAPE, ROOM) == [] and made.spread is not None and made.spread.nfs
+    second.nfs["mount"] = "no module"
+    (problem,) = made.check(planned, SHAPE, ROOM)
+    assert problem.message == "the shared directory: machine cloud-worker1 cannot mount: no module"
+    named = spec_of(NODES + '\nshared = "/srv"')
+    assert named.one_directory and not existing._by_nfs(named, made._options(named)), "it is the nodes' own"
 
 
 def test_machines_that_fit(tmp_path: Path) -> None:
