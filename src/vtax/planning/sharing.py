@@ -14,7 +14,8 @@ from vtax.providers.base import Provider
 from vtax.wording import listed
 
 NONE = "the machines share no directory (`shared` in [machines.NAME] names one)"
-BETWEEN = "share no directory (`shared` in the environment names one)"  # nodes that exist already
+BETWEEN = "share no directory"  # nodes that exist already
+NAMES = " (`shared` in the environment names one)"
 OFF = "NFS is turned off (nfs = false in [shared])"
 
 
@@ -55,8 +56,9 @@ def _without(study: Study) -> list[EnvironmentSpec]:
 
 def unshared(study: Study) -> str:
     """Why the nodes of a cluster see no shared directory."""
-    without = [spec.name for spec in _without(study)]
-    none = f"the nodes of {listed(without)} {BETWEEN}" if without else NONE
+    without = _without(study)
+    names = NAMES if any("shared" in spec.options for spec in without) else ""
+    none = f"the nodes of {listed([spec.name for spec in without])} {BETWEEN}{names}" if without else NONE
     return f"{none}, and not by NFS: {study.nfs_refused}" if study.nfs_refused else none
 
 
@@ -67,7 +69,7 @@ def form(study: Study) -> str:
     if not study.one_directory:
         return f"no {path}: {unshared(study)}"
     if study.nfs_used:
-        served, why = ("", NONE) if study.apart else (f" of {_served(study)}", f"the nodes {BETWEEN}")
+        served, why = ("", NONE) if study.apart else (f" of {_served(study)}", f"the nodes {BETWEEN}{NAMES}")
         return f"{path}{served} is served by the master's machine with NFS 4.2, because {why}"
     if study.apart:
         places = sorted({one.shared for one in study.machines.values()})

@@ -44,7 +44,8 @@ def rows(report: ReportInput) -> Iterator[tuple[str, str]]:
     """What the plan and the cells say of where nodes are, for the table of the plan."""
     study = report.plan.study
     if not study.apart:
-        yield from [("shared directory", form(study))] if study.nfs_used else []
+        if study.nfs_used:
+            yield "shared directory", form(study)
         return
     if study.place == SPREAD:
         yield "nodes", "one on each machine, changing places from round to round"
