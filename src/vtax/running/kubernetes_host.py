@@ -63,7 +63,7 @@ class KubernetesHost(Existing):
     options = KubernetesHostOptions
     install_hint = INSTALL
 
-    def cannot_share(self, spec: EnvironmentSpec, shape: ClusterShape) -> None:  # noqa: ARG002  # of the protocol
+    def cannot_share(self, spec: EnvironmentSpec, shape: ClusterShape) -> None:
         """The pod that enters a machine has none of the capabilities to load a module or to start a server."""
 
     def unavailable(self) -> str:
