@@ -62,7 +62,7 @@ WRITES = f"""
 name = "command"
 label = "writes"
 scopes = ["shared"]
-command = ["sh", "-ec", "for i in $(seq 25); do {DD} bs=64k count=16 conv=fsync 2>/dev/null; done"]
+command = ["sh", "-ec", "for i in $(seq 80); do {DD} bs=64k count=16 conv=fsync 2>/dev/null; done"]
 """
 EXISTING = f"""\
 name = "existing"
@@ -198,7 +198,7 @@ def freeze_server(user: User, machines: GuestsLab) -> tuple[Guest, Guest]:
 
     def writing() -> bool:
         assert user.started is not None and user.started.poll() is None, user.log()
-        return any(line.startswith(DD) for line in client.processes())
+        return any(DD in line for line in client.processes())
 
     user.wait(writing)
     server.pause()
