@@ -1,7 +1,8 @@
 """A machine behind SSH: one connection that all commands share, made by the user's own OpenSSH and its configuration.
 
 ~/.ssh/config decides users, ports, jump hosts and keys. vtax gives no password, adds no host key, and asks nothing.
-The connection ends with vtax, however that ends: its other side reads a pipe that closes then.
+The connection ends with vtax, however that ends: its other side reads a pipe that closes then. Where that is not heard
+there, because the network was gone meanwhile, it ends when it next says that it is there, and nobody takes that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ from vtax.transport import process
 CONNECT_S = 20.0
 LONGEST_SOCKET = 90  # a Unix socket's path ends at 107 characters, and OpenSSH adds 17 of them
 READY = b"vtax is connected\n"
+ALIVE_S = 20
+# Runs there while the connection lasts: it ends with its input, or when nobody takes what it says from time to time.
+HOLD = (
+    f"printf '{READY.decode().strip()}\\n'; command -v timeout >/dev/null || exec cat >/dev/null; "
+    f"until timeout {ALIVE_S} cat >/dev/null; do printf . || exit; done"
+)
 OPTIONS = {
     "BatchMode": "yes",  # asks for no password or passphrase
     "StrictHostKeyChecking": "yes",  # neither accepts nor adds an unknown key
@@ -64,7 +71,7 @@ class Ssh(Connection):
         self.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_abandoned(self.socket.parent)
         own = {**OPTIONS, "ControlMaster": "yes", "ControlPath": str(self.socket), "ControlPersist": "no"}
-        told = shlex.join(("printf", READY.decode().replace("\n", "\\n"))) + "; exec cat >/dev/null"
+        told = "exec " + shlex.join(("sh", "-c", HOLD))
         with process.in_memory() as said:
             self.master = process.talk(("ssh", "-T", *_options(own), "--", self.spec.ssh, told), said)
             if not read_until(self.master.stdout, READY, CONNECT_S + 10)[1]:

@@ -5,13 +5,14 @@ The lines are those of OpenSSH 9.2 (sshconnect.c, sshkey.c); the machines are no
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from vtax.errors import StoreError
 from vtax.machines import parcel
-from vtax.machines.ssh import Ssh
+from vtax.machines.ssh import ALIVE_S, HOLD, READY, Ssh
 from vtax.model.study import MachineSpec
 
 UNKNOWN = (
@@ -54,6 +55,19 @@ def test_every_command_uses_the_one_connection_and_asks_nothing() -> None:
     assert options["BatchMode"] == options["StrictHostKeyChecking"] == "yes"
     assert options["ProxyCommand"] == "false"  # where the connection is gone, no second one is made
     assert options["ControlMaster"] == "no"
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout"])
+def test_the_other_side_ends_when_nobody_writes_or_nobody_reads(closed: str) -> None:
+    """The second is how it learns that vtax is gone where the network was gone when vtax said so."""
+    soon = HOLD.replace(f"timeout {ALIVE_S}", "timeout 0.2")
+    assert soon != HOLD
+    with subprocess.Popen(("sh", "-c", soon), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as side:
+        assert side.stdin is not None and side.stdout is not None
+        assert side.stdout.read(len(READY)) == READY
+        assert side.stdout.read(1) == b"." and side.poll() is None
+        (side.stdin if closed == "stdin" else side.stdout).close()
+        side.wait(timeout=10)
 
 
 def test_a_socket_that_openssh_could_not_make_is_refused() -> None:
