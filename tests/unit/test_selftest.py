@@ -139,8 +139,13 @@ def test_half_a_million_measurements_are_analysed_in_seconds() -> None:
     assert spec.loader is not None
     bench = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(bench)
-    quarter, _ = bench.cost(250_000)
-    half, count = bench.cost(500_000)
-    assert count > 490_000
-    assert half < 10.0  # s of processor time, on a machine that others use too; bench/analysis.py measures the goal
+    quarter, half = float("inf"), float("inf")
+    for _ in range(3):  # s of processor time, which others who use the machine make longer, but never shorter
+        quarter = min(quarter, bench.cost(250_000)[0])
+        seconds, count = bench.cost(500_000)
+        half = min(half, seconds)
+        assert count > 490_000
+        if half < 2.2 * quarter + 0.5:
+            break
+    assert half < 10.0  # bench/analysis.py measures the goal
     assert half < 2.2 * quarter + 0.5
