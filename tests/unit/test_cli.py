@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from builders import oci
 from builders.pages import whole
+from fakes.kubectl import FakeKubectl
 from vtax import __version__
 from vtax.analysis.records import Note
 from vtax.cli import main
@@ -30,6 +31,7 @@ from vtax.planning.plan import digest
 from vtax.planning.presets import PRESETS, preset
 from vtax.planning.study import parse
 from vtax.providers.host.provider import Host
+from vtax.providers.kubernetes.checks import RIGHTS
 from vtax.running import noise
 
 HOST_ONLY = """\
@@ -382,6 +384,47 @@ def test_plan_where_the_environment_does_not_work(run: Run, tmp_path: Path, monk
     code, _, err = run("plan", "--available", "mine.toml")
     assert code == 3
     assert "  environment host is left out: unshare is not installed\n" in err
+
+
+PODS = """\
+name = "mine"
+baseline = "host"
+[environments.host]
+provider = "kubernetes-host"
+nodes = { master = "n1", worker1 = "n2" }
+[environments.pods]
+provider = "kubernetes"
+nodes = { master = "n1", worker1 = "n2" }
+[nodes]
+workers = 1
+cpus = 1
+memory = "256 MiB"
+[[benchmarks]]
+name = "ping"
+"""
+
+
+def test_rights_that_are_missing_in_a_cluster_are_named_before_anything_is_created(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    fake = FakeKubectl(tmp_path / "bin")
+    monkeypatch.setenv("PATH", str(fake.place), prepend=":")
+    fake.answer("^version", {"serverVersion": {}})
+    refused = ["create pods", "list nodes"]
+    allowed = [f"{verb} {resource}" not in refused for verb, resource in RIGHTS]
+    fake.answer("^create --filename=- --output=json", "\n".join(json.dumps({"status": {"allowed": a}}) for a in allowed))
+    missing = "this user of the cluster may not create pods and list nodes"
+    code, out, err = run("plan", study(tmp_path, PODS))
+    assert (code, out.startswith("compares ")) == (0, True)
+    assert f"note: pods is not available here now: {missing}; " in err
+    assert f"note: host is not available here now: machine host-master (n1): {missing}; " in err
+    assert "kubectl apply -f rbac.yaml" in err
+    for words in (("plan", "--check"), ("run",)):
+        code, _, err = run(*words, "mine.toml")
+        assert (code, f"pods: {missing}\n" in err) == (3, True)
+    assert {one["kind"] for one in fake.created()} == {"SelfSubjectAccessReview"}
+    assert not (tmp_path / "campaigns").exists()
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vtax.cluster.seed import SSH
@@ -44,63 +45,79 @@ def namespace(owner: Owner, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": owner.metadata(name)}
 
 
-def secret(owner: Owner, space: str, seeds: Mapping[str, bytes]) -> Object:
-    """The files of all nodes: their keys are in them."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "Opaque",
-        "metadata": owner.metadata("seeds", space),
-        "data": {f"{node}.tar": base64.b64encode(content).decode() for node, content in seeds.items()},
-    }
+@dataclass(frozen=True)
+class Order:
+    """One cluster of nodes as it is asked for: what all its objects share. `port` is that of the SSH servers."""
 
+    owner: Owner
+    space: str
+    options: KubernetesOptions
+    image: str
+    port: int
+    shared_path: str
 
-def pod(
-    owner: Owner, space: str, node: NodeShape, options: KubernetesOptions, image: str, port: int, shared_path: str
-) -> Object:
-    """One node, on the machine that the study names for it; it is ready when its SSH server answers."""
-    container = {
-        "name": CONTAINER,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent" if options.registry else "Never",
-        "command": ["sh", "-ec", START, "sh", shared_path],
-        "resources": resources(node, options),
-        "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1, "failureThreshold": 120},
-        "securityContext": {
-            "runAsUser": 0,
-            "allowPrivilegeEscalation": False,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "volumeMounts": [
-            {"name": "seed", "mountPath": KEYS_AT, "readOnly": True},
-            {"name": "shm", "mountPath": "/dev/shm"},
-        ],
-    }
-    spec = {
-        "restartPolicy": "Never",
-        "affinity": on(options.nodes[node.name]),
-        "hostname": node.name,
-        "hostNetwork": options.host_network,
-        "enableServiceLinks": False,
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": GRACE_S,
-        **({"runtimeClassName": options.runtime_class} if options.runtime_class else {}),
-        "containers": [container],
-        "volumes": [
-            {
-                "name": "seed",
-                "secret": {
-                    "secretName": "seeds",
-                    "defaultMode": 0o400,
-                    "items": [{"key": f"{node.name}.tar", "path": SEED}],
+    def objects(self, nodes: Iterable[NodeShape], seeds: Mapping[str, bytes] | None = None) -> tuple[Object, ...]:
+        """All of them, in the order in which they are made; without the Secret where there are no seeds."""
+        secrets = () if seeds is None else (self._secret(seeds),)
+        return (namespace(self.owner, self.space), *secrets, *(self.pod(node) for node in nodes))
+
+    def _secret(self, seeds: Mapping[str, bytes]) -> Object:
+        """The files of all nodes: their keys are in them."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "Opaque",
+            "metadata": self.owner.metadata("seeds", self.space),
+            "data": {f"{node}.tar": base64.b64encode(content).decode() for node, content in seeds.items()},
+        }
+
+    def pod(self, node: NodeShape) -> Object:
+        """One node, on the machine that the study names for it."""
+        host_network = self.options.host_network
+        spec = {
+            "restartPolicy": "Never",
+            "affinity": on(self.options.nodes[node.name]),
+            **({} if host_network else {"hostname": node.name}),  # else it is called as its machine
+            "hostNetwork": host_network,
+            "enableServiceLinks": False,
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": GRACE_S,
+            **({"runtimeClassName": self.options.runtime_class} if self.options.runtime_class else {}),
+            "containers": [self._container(node)],
+            "volumes": [
+                {
+                    "name": "seed",
+                    "secret": {
+                        "secretName": "seeds",
+                        "defaultMode": 0o400,
+                        "items": [{"key": f"{node.name}.tar", "path": SEED}],
+                    },
                 },
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(self.options.shm)}},
+            ],
+        }
+        metadata = self.owner.metadata(node.name, self.space, node.name)
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    def _container(self, node: NodeShape) -> Object:
+        """It is ready when its SSH server answers."""
+        return {
+            "name": CONTAINER,
+            "image": self.image,
+            "imagePullPolicy": "IfNotPresent" if self.options.registry else "Never",
+            "command": ["sh", "-ec", START, "sh", self.shared_path],
+            "resources": resources(node, self.options),
+            "readinessProbe": {"tcpSocket": {"port": self.port}, "periodSeconds": 1, "failureThreshold": 120},
+            "securityContext": {
+                "runAsUser": 0,
+                "allowPrivilegeEscalation": False,
+                "seccompProfile": {"type": "RuntimeDefault"},
             },
-            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(options.shm)}},
-        ],
-    }
-    if options.host_network:
-        del spec["hostname"]  # the machine's
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": owner.metadata(node.name, space, node.name), "spec": spec}
+            "volumeMounts": [
+                {"name": "seed", "mountPath": KEYS_AT, "readOnly": True},
+                {"name": "shm", "mountPath": "/dev/shm"},
+            ],
+        }
 
 
 def on(machine: str) -> Object:

@@ -29,6 +29,7 @@ from vtax.model.study import EnvironmentSpec
 from vtax.providers import network
 from vtax.providers.base import Cluster, Commands, Leftover, Node, Provider, Site
 from vtax.providers.kubernetes import checks, images, inside, manifests, owned, starting, states
+from vtax.providers.kubernetes.manifests import Order
 from vtax.providers.kubernetes.options import KubernetesOptions, options_of
 from vtax.providers.kubernetes.pausing import PodsPausing
 from vtax.transport import process
@@ -75,9 +76,9 @@ class Kubernetes(Provider):
         kernel: str,  # of the protocol
         workload: bool = False,  # of the protocol: it is refused
     ) -> Commands:
-        """What `kubectl` is given, without the content of the Secret."""
-        owner = manifests.Owner("CAMPAIGN", "RUNTIME", "HOST")
-        return _commands(spec, shape, shared_path, owner, "vtax-CAMPAIGN", "vtax-rootfs:DIGEST", 0)
+        options = options_of(spec)
+        owner, port = manifests.Owner("CAMPAIGN", "RUNTIME", "HOST"), manifests.ssh_port(options, 0)
+        return _commands(Order(owner, "vtax-CAMPAIGN", options, "vtax-rootfs:DIGEST", port, shared_path), shape)
 
     def unavailable(self) -> str:
         for program in ("kubectl", "ssh", "ssh-keygen"):
@@ -112,102 +113,71 @@ class Kubernetes(Provider):
     def create(self, spec: EnvironmentSpec, shape: ClusterShape, shared_path: str, site: Site) -> Cluster:
         options = options_of(spec)
         with ThreadPoolExecutor(max_workers=1) as pool:  # what is known of machines is asked for meanwhile
-            described = pool.submit(options.cluster.items, "nodes")
-            return self._created(spec, shape, shared_path, site, described)
-
-    def _created(
-        self,
-        spec: EnvironmentSpec,
-        shape: ClusterShape,
-        shared_path: str,
-        site: Site,
-        described: Future[list[Described]],
-    ) -> Cluster:
-        options, deadline = options_of(spec), time.monotonic() + READY_S
-        names = [node.name for node in shape.nodes]
-        images.ensure(options, site.image)
-        make_keys(site.keys, names)
-        owned.note(self.runtime, site.campaign, options.cluster)
-        port = manifests.ssh_port(options, FIRST_PORT + secrets.randbelow(PORTS))
-        places = {name: name for name in names}  # addresses in the pods' network are not known before they are there
-        if options.host_network:
-            places = {name: _address(_by_name(described).get(options.nodes[name], {})) for name in names}
-        slots = {node.name: node.cpus for node in shape.nodes}
-        seeds = {name: seed(site.keys, name, places, slots, port=port) for name in names}
-        owner = owned.owner_of(site.campaign, self.runtime)
-        space, image = owned.new_name(site.campaign), images.name_of(options, site.image)
-        pods = self._started(options, owner, space, shape, seeds, image, port, shared_path, deadline)
-        return self._cluster(spec, shape, shared_path, site, space, pods, _by_name(described), port, image)
+            described = pool.submit(_machines, options.cluster)
+            images.ensure(options, site.image)
+            order = Order(
+                owner=owned.owner_of(site.campaign, self.runtime),
+                space=owned.new_name(site.campaign),
+                options=options,
+                image=images.name_of(options, site.image),
+                port=manifests.ssh_port(options, FIRST_PORT + secrets.randbelow(PORTS)),
+                shared_path=shared_path,
+            )
+            pods = self._started(order, shape, site, described)
+            return self._connected(spec, shape, site, order, pods, described.result())
 
     def _started(
-        self,
-        options: KubernetesOptions,
-        owner: manifests.Owner,
-        space: str,
-        shape: ClusterShape,
-        seeds: Mapping[str, bytes],
-        image: str,
-        port: int,
-        shared_path: str,
-        deadline: float,
+        self, order: Order, shape: ClusterShape, site: Site, machines: Future[dict[str, Described]]
     ) -> dict[str, Described]:
         """The pods, running, and where the study has them."""
-        objects = [
-            manifests.namespace(owner, space),
-            manifests.secret(owner, space, seeds),
-            *(manifests.pod(owner, space, node, options, image, port, shared_path) for node in shape.nodes),
-        ]
-        starting.order(options.cluster, manifests.document(objects), CREATE_S)
-        pods = starting.Watched(options.cluster, space, list(seeds)).until_running(deadline)
+        options, deadline = order.options, time.monotonic() + READY_S
+        names = [node.name for node in shape.nodes]
+        make_keys(site.keys, names)
+        owned.note(self.runtime, site.campaign, options.cluster)
+        places = {name: name for name in names}  # addresses in the pods' network are not known before they are there
+        if options.host_network:
+            places = {name: _address(machines.result().get(options.nodes[name], {})) for name in names}
+        slots = {node.name: node.cpus for node in shape.nodes}
+        seeds = {name: seed(site.keys, name, places, slots, port=order.port) for name in names}
+        starting.order(options.cluster, manifests.document(order.objects(shape.nodes, seeds)), CREATE_S)
+        pods = starting.Watched(options.cluster, order.space, names).until_running(deadline)
         starting.refuse_misplaced(pods, {name: options.nodes[name] for name in pods})
         return pods
 
-    def _cluster(
+    def _connected(
         self,
         spec: EnvironmentSpec,
         shape: ClusterShape,
-        shared_path: str,
         site: Site,
-        space: str,
+        order: Order,
         pods: Mapping[str, Described],
         machines: Mapping[str, Described],
-        port: int,
-        image: str,
     ) -> Cluster:
-        """Connected, with the names of all nodes, and with the CPUs that the pods have."""
-        options = options_of(spec)
+        """The cluster, whose nodes have the names of all, with the CPUs that the pods have."""
+        options, space = order.options, order.space
         through = {name: inside.server(options.cluster, space, name) for name in pods}
         config = write_ssh_config(site.directory, site.keys, {}, paused=site.paused, through=through)
         transports = {name: SshTransport(config, name, terminals=False) for name in pods}
         places = {name: str(pod["status"]["podIP"]) for name, pod in pods.items()}
-        self.current = inside.Pods(
-            options.cluster, space, transports, {n: p["metadata"]["uid"] for n, p in pods.items()}
-        )
-        said = self.current.prepared(hosts(places), port, places if options.host_network else {})
+        uids = {name: pod["metadata"]["uid"] for name, pod in pods.items()}
+        self.current = inside.Pods(options.cluster, space, transports, uids)
+        said = self.current.prepared(hosts(places), order.port, places if options.host_network else {})
         limit = inside.limited_by(shape, said, options)
         if limit == "cpuset":
             shape = inside.with_cpus(shape, said)
-        facts = {
-            name: {
-                "on_machine": options.nodes[name],
-                "pod": {**states.facts(pod, options.nodes[name]), "cpu_limit": limit},
-            }
-            for name, pod in pods.items()
-        }
         self.machines = {
             options.nodes[name]: inside.machine_facts(machines[options.nodes[name]], said[name]) for name in pods
         }
-        owner = owned.owner_of(site.campaign, self.runtime)
         return Cluster(
             environment=spec.model_copy(update={"options": {**spec.options, "cpu_limit": limit}}),
             shape=shape,
             nodes=tuple(Node(node.name, places[node.name], node, transports[node.name]) for node in shape.nodes),
             capabilities=self.capabilities,
             launcher=self.launcher(options),
-            shared_path=shared_path,
-            commands=_commands(spec, shape, shared_path, owner, space, image, port),
+            shared_path=order.shared_path,
+            commands=_commands(order, shape),
             notes=tuple(_sentence(name, pod) for name, pod in pods.items()),
-            facts=facts,
+            facts={name: _facts(pod, options.nodes[name], limit) for name, pod in pods.items()},
             pausing=PodsPausing(options.cluster, space, list(pods)),
             hostnames={said[name]["hostname"]: name for name in pods} if options.host_network else {},
         )
@@ -241,28 +211,18 @@ class Kubernetes(Provider):
         """A registry is the user's, and so is what the machines imported."""
 
 
-def _commands(
-    spec: EnvironmentSpec,
-    shape: ClusterShape,
-    shared_path: str,
-    owner: manifests.Owner,
-    space: str,
-    image: str,
-    port: int,
-) -> Commands:
-    options = options_of(spec)
-    objects = [
-        manifests.namespace(owner, space),
-        *(
-            manifests.pod(owner, space, node, options, image, manifests.ssh_port(options, port), shared_path)
-            for node in shape.nodes
-        ),
-    ]
-    return tuple((*options.cluster.words("create", "--filename=-"), json.dumps(one)) for one in objects)
+def _commands(order: Order, shape: ClusterShape) -> Commands:
+    """What `kubectl` is given, one object a line, without the content of the Secret."""
+    words = order.options.cluster.words("create", "--filename=-")
+    return tuple((*words, json.dumps(one)) for one in order.objects(shape.nodes))
 
 
-def _by_name(described: Future[list[Described]]) -> dict[str, Described]:
-    return {one["metadata"]["name"]: one for one in described.result()}
+def _machines(cluster: Kubectl) -> dict[str, Described]:
+    return {one["metadata"]["name"]: one for one in cluster.items("nodes")}
+
+
+def _facts(pod: Described, planned: str, limit: str) -> Mapping[str, Any]:
+    return {"on_machine": planned, "pod": {**states.facts(pod, planned), "cpu_limit": limit}}
 
 
 def _address(machine: Described) -> str:

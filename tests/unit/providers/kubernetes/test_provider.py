@@ -143,7 +143,7 @@ def test_reading_ends_with_what_to_do(fake: FakeKubectl) -> None:
 
 
 def test_pods_are_limited_as_the_plan_says() -> None:
-    made = manifests.pod(OWNER, "space", SHAPE.nodes[0], OPTIONS, "image", 22, "/shared")["spec"]
+    made = manifests.Order(OWNER, "space", OPTIONS, "image", 22, "/shared").pod(SHAPE.nodes[0])["spec"]
     limits = made["containers"][0]["resources"]
     assert limits["limits"] == limits["requests"] == {"cpu": "1", "memory": str(GIB)}
     assert made["containers"][0]["imagePullPolicy"] == "Never"
@@ -154,7 +154,7 @@ def test_pods_are_limited_as_the_plan_says() -> None:
 
 def test_burstable_pods_request_half_and_the_host_network_has_the_names_of_machines() -> None:
     options = OPTIONS.model_copy(update={"qos": "burstable", "network": "host", "registry": "r:5000"})
-    made = manifests.pod(OWNER, "space", SHAPE.nodes[0], options, "image", 20_000, "/shared")["spec"]
+    made = manifests.Order(OWNER, "space", options, "image", 20_000, "/shared").pod(SHAPE.nodes[0])["spec"]
     assert made["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": str(GIB // 2)}
     assert made["containers"][0]["imagePullPolicy"] == "IfNotPresent"
     assert made["hostNetwork"]
