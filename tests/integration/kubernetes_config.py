@@ -10,6 +10,9 @@ API = "10.213.0.1"
 ADDRESSES = {"n1": "10.213.0.11", "n2": "10.213.0.12"}
 NETWORKS = {"n1": "10.244.1.0/24", "n2": "10.244.2.0/24"}  # of the pods
 REGISTRY = "10.213.0.11:5000"
+LOGIN_REGISTRY = "10.213.0.11:5002"  # for this user and password alone, of which the registry knows the hash
+LOGIN = ("lab", "lab-password")
+LOGIN_HASH = "$2b$05$abcdefghijklmnopqrstuuL/Ej5MNdcjasz4Sr7bjTMIxZn.WGpgG"
 SEEN = "/opt/lab"  # where a node sees the lab's files
 PROGRAMS = "/opt/kubernetes"
 # User, groups. Each is known by a token.
@@ -98,9 +101,10 @@ def write_node(place: Path, name: str, group: str, reserved: str | None, pause: 
     }
     for file, text in (("start.sh", START), ("inside.sh", INSIDE), ("kubelet.sh", KUBELET)):
         (place / file).write_text(text.format(**values))
-    certs = place / "containerd" / "certs.d" / REGISTRY
-    certs.mkdir(parents=True)
-    (certs / "hosts.toml").write_text(CERTS.format(registry=REGISTRY))
+    for registry in (REGISTRY, LOGIN_REGISTRY):
+        certs = place / "containerd" / "certs.d" / registry
+        certs.mkdir(parents=True)
+        (certs / "hosts.toml").write_text(CERTS.format(registry=registry))
     (place / "containerd" / "config.toml").write_text(CONTAINERD.format(pause=pause))
     (place / "registry.yml").write_text(REGISTRY_FILE.format(registry=REGISTRY))
     (place / "network.json").write_text(json.dumps(_network(NETWORKS[name])))
@@ -113,6 +117,10 @@ def _network(pods: str) -> Mapping[str, object]:
     return {"cniVersion": "1.0.0", "name": "lab", "plugins": [bridge]}
 
 
+# By default a node takes no pods where less than 15 % of the disk are free, which may be many gigabytes.
+EVICTION = {"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"}
+
+
 def _kubelet(reserved: str | None) -> Mapping[str, object]:
     """`reserved`: the CPUs that no pod has for itself; None: no pod has any for itself."""
     static = {} if reserved is None else {"cpuManagerPolicy": "static", "reservedSystemCPUs": reserved}
@@ -122,6 +130,7 @@ def _kubelet(reserved: str | None) -> Mapping[str, object]:
         "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
         "authorization": {"mode": "AlwaysAllow"},
         "cgroupDriver": "cgroupfs",
+        "evictionHard": EVICTION,
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "failCgroupV1": False,
         "failSwapOn": False,

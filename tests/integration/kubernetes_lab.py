@@ -99,9 +99,14 @@ class Kubernetes:
             made = subprocess.run(command, stdin=file, capture_output=True, timeout=300)
         assert made.returncode == 0, made.stderr.decode()
 
-    def serve_images(self, address: str = config.REGISTRY) -> str:
-        """Start a registry on n1, by HTTP, and return its address. At any other than this one nodes expect TLS."""
-        serve = f"REGISTRY_HTTP_ADDR={address} docker-registry serve {config.SEEN}/n1/registry.yml"
+    def serve_images(self, address: str = config.REGISTRY, *, login: bool = False) -> str:
+        """Start a registry on n1, by HTTP, and return its address; with `login`, for `config.LOGIN` alone. At any
+        address but the two of the configuration nodes expect TLS."""
+        settings = f"REGISTRY_HTTP_ADDR={address}"
+        if login:
+            (self.place / "n1/htpasswd").write_text(f"{config.LOGIN[0]}:{config.LOGIN_HASH}\n")
+            settings += f" REGISTRY_AUTH_HTPASSWD_REALM=lab REGISTRY_AUTH_HTPASSWD_PATH={config.SEEN}/n1/htpasswd"
+        serve = f"{settings} docker-registry serve {config.SEEN}/n1/registry.yml"
         if not self.connects(address):
             self.machines.machines["n1"].inside("sh", "-c", f"{serve} >/var/log/registry.log 2>&1 </dev/null &")
         wait(lambda: self.connects(address), "the registry", self.logs)

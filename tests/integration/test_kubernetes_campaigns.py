@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -10,13 +11,20 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
+from integration import kubernetes_config as config
 from integration.kubernetes_lab import NO_STATIC, Kubernetes, kubernetes
 from integration.user import CommandUser
+from vtax.cluster.keys import make_keys
+from vtax.cluster.seed import SSH, seed
 from vtax.model.cluster import Image
+from vtax.model.nodes import NodeShape, Role
 from vtax.model.trial import Status
+from vtax.providers.kubernetes import images, manifests, owned
+from vtax.providers.kubernetes.options import KubernetesOptions
 from vtax.store import Campaign
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.kubernetes]
@@ -46,7 +54,18 @@ provider = "kubernetes"
 network = "host"
 nodes = { master = "n1", worker1 = "n2" }
 """
+HOST = """
+[environments.host]
+provider = "kubernetes-host"
+nodes = { master = "n1", worker1 = "n2" }
+"""
+HPL = """
+[[benchmarks]]
+name = "hpl"
+n = 500
+"""
 PODS = {"master": "n1", "worker1": "n2"}
+ROLES = {"master": Role.MASTER, "worker1": Role.WORKER}
 PLAIN_PORT = 5001  # of a registry that nodes take for one with TLS
 WAIT_S = 240.0
 TIMED = 3
@@ -145,16 +164,23 @@ def test_a_study_on_pods_where_it_says_with_cpus_of_their_own(user: User) -> Non
 
 def test_missing_rights_are_named_before_anything_is_created_and_the_file_gives_them(user: User) -> None:
     restricted = str(user.cluster.kubeconfig("restricted"))
-    said = user.vtax("run", user.study(), "-o", str(user.campaign), code=3, KUBECONFIG=restricted)
-    assert "create namespaces" in said and "create pods/exec" in said and "rbac.yaml" in said
+    study = user.study(HOST)
+    said = [
+        user.vtax("plan", study, KUBECONFIG=restricted),
+        user.vtax("plan", "--check", study, code=3, KUBECONFIG=restricted),
+        user.vtax("run", study, "-o", str(user.campaign), code=3, KUBECONFIG=restricted),
+    ]
+    for one in said:
+        assert "create namespaces" in one and "create pods/exec" in one and "rbac.yaml" in one
     user.assert_nothing_is_left()
     rights = Path(__file__).parents[2] / "rbac.yaml"
     given = rights.read_text().replace("    name: vtax\n", "    name: restricted\n")
     user.cluster.kubectl("apply", "--filename=-", typed=given)
     try:
-        user.vtax("run", user.study(), "-o", str(user.campaign), KUBECONFIG=restricted)
+        user.vtax("run", study, "-o", str(user.campaign), KUBECONFIG=restricted)
     finally:
         user.cluster.kubectl("delete", "--filename=-", typed=given)
+    assert {cell.environment for cell in Campaign.open(user.campaign).cells()} == {"pods", "host"}
     assert set(user.statuses().values()) == {Status.OK}
     user.assert_nothing_is_left()
 
@@ -186,6 +212,27 @@ def test_an_image_is_pushed_to_the_registry_and_pulled_or_the_failure_is_named(u
     assert set(user.statuses().values()) == {Status.OK}
     said = user.vtax("run", user.study(f'registry = "{other}"'), "-o", str(tmp_path / "second"), code=4)
     assert "does not start: its image cannot be pulled" in said and "HTTP response to HTTPS client" in said
+    user.assert_nothing_is_left()
+
+
+def test_machines_pull_with_the_login_of_the_registry_or_the_failure_is_named(user: User, tmp_path: Path) -> None:
+    registry = user.cluster.serve_images(config.LOGIN_REGISTRY, login=True)
+    settings = tmp_path / "home/.config/containers/registries.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n')
+    user.environment |= {"HOME": str(tmp_path / "home"), "REGISTRY_AUTH_FILE": str(tmp_path / "auth.json")}
+    study = user.study(f'registry = "{registry}"\nregistry_login = true')
+    said = user.vtax("run", study, "-o", str(user.campaign), code=3)
+    assert f"there is no login of {registry} for the machines" in said and f"skopeo login {registry}" in said
+    token = base64.b64encode(":".join(config.LOGIN).encode()).decode()
+    (tmp_path / "auth.json").write_text(json.dumps({"auths": {registry: {"auth": token}}}))
+    user.vtax("run", study, "-o", str(user.campaign))
+    assert set(user.statuses().values()) == {Status.OK}
+    kept = "".join(path.read_text(errors="replace") for path in user.campaign.rglob("*.json"))
+    assert "imagePullSecrets" in kept and token not in kept
+    other = user.study(f'registry = "{registry}/other"')
+    said = user.vtax("run", other, "-o", str(tmp_path / "second"), code=4)
+    assert "does not start: its image cannot be pulled" in said and "registry_login" in said
     user.assert_nothing_is_left()
 
 
@@ -227,60 +274,52 @@ def test_a_cordoned_machine_is_named(user: User) -> None:
 
 
 def test_clean_removes_everything_after_vtax_was_killed(user: User) -> None:
-    running = user.start_trial()
-    space = user.space()
-    assert len(user.cluster.objects("pods", f"--namespace={space}")) == 2
+    """A cluster of nodes, and the pods by which the machines are entered."""
+    running = user.start_trial(HOST)
+    spaces = user.spaces()
+    assert len(spaces) >= len(PODS)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    study = user.study()
-    assert space in user.vtax("clean", "--check", "--machines", study, code=5)
+    study = user.study(HOST)
+    listed = user.vtax("clean", "--check", "--machines", study, code=5)
+    assert [name for name in spaces if name not in listed] == []
     user.vtax("clean", "--machines", study)
     user.assert_nothing_is_left()
+    user.wait(lambda: not user.running_trial())
 
 
-def test_pods_are_verified_nearly_as_fast_as_kubectl_sees_them_ready(user: User) -> None:
-    """The fastest of some, of each: others use this computer too."""
-    user.vtax("run", user.study(rounds=TIMED), "-o", str(user.campaign))
-    ours = [cell.provision_s for cell in Campaign.open(user.campaign).cells()]
-    listed = user.cluster.machines.machines["n1"].inside("ctr", "--namespace=k8s.io", "images", "ls", "--quiet")
-    image = next(name for name in listed.splitlines() if name.startswith("docker.io/library/vtax-rootfs:"))
-    theirs = [kubectl_s(user.cluster, image) for _ in range(TIMED)]
+def test_pods_are_verified_nearly_as_fast_as_kubectl_sees_them_ready(user: User, image: Image, tmp_path: Path) -> None:
+    """With a launch of MPI on all nodes, and the same objects for kubectl; medians, because others use this computer
+    too."""
+    study = user.written(STUDY.format(rounds=TIMED, seconds=1, options="") + HPL)
+    user.vtax("run", str(study), "-o", str(user.campaign))
+    cells = list(Campaign.open(user.campaign).cells())
+    assert all(any("mpi world" in check for check in cell.checks) for cell in cells)
+    ours = [cell.provision_s for cell in cells]
+    theirs = [kubectl_s(user.cluster, image, tmp_path / f"keys-{number}") for number in range(TIMED)]
     print(f"vtax: {ours}; kubectl: {theirs}")  # noqa: T201
-    assert min(ours) <= 1.5 * min(theirs)
+    assert len(ours) == TIMED
+    assert median(ours) <= 1.5 * median(theirs)
 
 
-def kubectl_s(cluster: Kubernetes, image: str) -> float:
-    """How long kubectl takes to see two pods with an SSH server ready, s, from their creation."""
-    probe = {"tcpSocket": {"port": 22}, "periodSeconds": 1, "failureThreshold": 120}
-    limits = {"cpu": "1", "memory": "512Mi"}
-    items = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name},
-            "spec": {
-                "nodeSelector": {"kubernetes.io/hostname": node},
-                "terminationGracePeriodSeconds": 1,
-                "containers": [
-                    {
-                        "name": "node",
-                        "image": image,
-                        "imagePullPolicy": "Never",
-                        "command": ["sh", "-c", "mkdir -p /run/sshd; ssh-keygen -A; exec /usr/sbin/sshd -D"],
-                        "resources": {"limits": limits},
-                        "readinessProbe": probe,
-                    }
-                ],
-            },
-        }
-        for name, node in PODS.items()
+def kubectl_s(cluster: Kubernetes, image: Image, keys: Path) -> float:
+    """How long kubectl takes to see pods Ready that are asked for as vtax does it, s, from their creation."""
+    nodes = [
+        NodeShape(name=name, role=role, cpus=1, cpu_ids=(0,), memory_bytes=2**29, disk_bytes=0)
+        for name, role in ROLES.items()
     ]
-    typed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    options = KubernetesOptions(nodes=PODS)
+    owner = manifests.Owner("0123abcd", "/nowhere", "here")
+    order = manifests.Order(owner, owned.new_name("0123abcd"), options, images.name_of(options, image), SSH, "/shared")
+    make_keys(keys, list(PODS))
+    seeds = {name: seed(keys, name, dict(zip(PODS, PODS, strict=True)), dict.fromkeys(PODS, 1)) for name in PODS}
+    typed = manifests.document(order.objects(nodes, [order.seeds(seeds)])).decode()
+    where = f"--namespace={order.space}"
     began = time.monotonic()
     cluster.kubectl("create", "--filename=-", typed=typed)
-    cluster.kubectl("wait", "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in PODS))
+    cluster.kubectl("wait", where, "--for=condition=Ready", "--timeout=60s", *(f"pod/{name}" for name in PODS))
     took_s = time.monotonic() - began
-    cluster.kubectl("delete", "pod", *PODS)
+    cluster.kubectl("delete", "namespace", order.space, "--timeout=60s")
     return took_s
 
 

@@ -413,7 +413,9 @@ def test_rights_that_are_missing_in_a_cluster_are_named_before_anything_is_creat
     fake.answer("^version", {"serverVersion": {}})
     refused = ["create pods", "list nodes"]
     allowed = [f"{verb} {resource}" not in refused for verb, resource in RIGHTS]
-    fake.answer("^create --filename=- --output=json", "\n".join(json.dumps({"status": {"allowed": a}}) for a in allowed))
+    fake.answer(
+        "^create --filename=- --output=json", "\n".join(json.dumps({"status": {"allowed": a}}) for a in allowed)
+    )
     missing = "this user of the cluster may not create pods and list nodes"
     code, out, err = run("plan", study(tmp_path, PODS))
     assert (code, out.startswith("compares ")) == (0, True)

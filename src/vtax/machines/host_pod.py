@@ -71,7 +71,7 @@ class HostPod(Connection):
         try:
             objects = (manifests.namespace(owner, self.space), host_pod(owner, self.space, self.given))
             starting.order(self.cluster, manifests.document(objects), CREATE_S)
-            starting.Watched(self.cluster, self.space, [CONTAINER]).until_running(time.monotonic() + READY_S)
+            starting.Watched(self.cluster, self.space, [CONTAINER]).until_started(time.monotonic() + READY_S)
             result = self.cluster.run(*self._exec(("true",)))
         except VtaxError as error:
             with suppress(VtaxError):  # what is said is why it failed

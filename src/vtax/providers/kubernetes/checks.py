@@ -19,6 +19,7 @@ RIGHTS = (
     *((verb, "pods") for verb in ("create", "delete", "deletecollection", "get", "list", "watch")),
     *((verb, "pods/exec") for verb in ("create", "get")),
     *((verb, "secrets") for verb in ("create", "delete", "deletecollection", "list")),
+    *((verb, "events") for verb in ("list", "watch")),
     ("list", "nodes"),
 )
 RBAC = "who runs the cluster can give them: `kubectl apply -f rbac.yaml`, a file of vtax's repository"

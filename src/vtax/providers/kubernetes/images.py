@@ -10,6 +10,7 @@ from vtax.cluster.archive import tags, write_archive
 from vtax.errors import ImageError
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
+from vtax.providers.kubernetes import login
 from vtax.providers.kubernetes.options import KubernetesOptions
 from vtax.transport import process
 
@@ -23,8 +24,11 @@ def name_of(options: KubernetesOptions, image: Image) -> str:
 
 
 def problems(options: KubernetesOptions) -> Iterator[Problem]:
+    """What keeps it from being pushed or pulled. Raises ImageError where the login for that is not there."""
     if options.registry and not process.installed("skopeo"):
         yield Problem.blocker("skopeo is not installed, by which images are pushed", "apt-get install skopeo")
+    elif options.registry_login:
+        login.found(options.registry)
 
 
 def ensure(options: KubernetesOptions, image: Image) -> None:

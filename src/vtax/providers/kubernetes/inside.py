@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from vtax.transport.parallel import each
 from vtax.transport.ssh import SshTransport
 
 ASK_S = 30.0
+KNOWN_S, AGAIN_S = 2.0, 0.2
 CLOSED = "the API server closed the connection"
 # An SSH server for one connection, on its standard input and output, once the node has its files, the host file last.
 # Without -e it ends where there is no /dev/log.
@@ -24,9 +26,21 @@ WAIT = (
     "until [ -s /root/hostfile ]; do sleep 0.02; done; mkdir -p /run/sshd; exec /usr/sbin/sshd -i -e -o LogLevel=ERROR"
 )
 SERVER = ("sh", "-c", WAIT)
-# Gives the node the names of all nodes, which have addresses only now, waits until its SSH server listens on the port,
-# which is given in the hexadecimal digits of the kernel, and says what it sees of its machine. With an address, which a
-# node on the machines' own network has, MPI uses the interface that has it.
+# Says the node's address, and what it sees of its machine.
+SEE = """\
+say() { echo "$1=$(eval "$2" 2>/dev/null)"; }
+say address 'cat /run/vtax-address'
+say hostname 'cat /proc/sys/kernel/hostname'
+say boot_id 'cat /proc/sys/kernel/random/boot_id'
+say kernel 'uname -r'
+say cpu_model "sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1"
+say memory_total_kib "sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo"
+say cpus_online 'cat /sys/devices/system/cpu/online'
+say cpus_allowed "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status"
+"""
+# Gives the node the names of all nodes, which have addresses only now, and waits until its SSH server listens on the
+# port, which is given in the hexadecimal digits of the kernel. With an address, which a node on the machines' own
+# network has, MPI uses the interface that has it.
 PREPARE = """\
 cat >/etc/hosts || exit 1
 for try in $(seq 500); do
@@ -39,14 +53,6 @@ for place in ${2:+/sys/class/net/*}; do
   echo "btl_tcp_if_include = ${place##*/}" >/root/.openmpi/mca-params.conf
   echo "prte_if_include = ${place##*/}" >/root/.prte/mca-params.conf
 done
-say() { echo "$1=$(eval "$2" 2>/dev/null)"; }
-say hostname 'cat /proc/sys/kernel/hostname'
-say boot_id 'cat /proc/sys/kernel/random/boot_id'
-say kernel 'uname -r'
-say cpu_model "sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1"
-say memory_total_kib "sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo"
-say cpus_online 'cat /sys/devices/system/cpu/online'
-say cpus_allowed "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status"
 """
 Seen = Mapping[str, str]
 
@@ -67,37 +73,54 @@ class Pods:
     transports: Mapping[str, SshTransport]
     uids: Mapping[str, str]
 
-    def prepared(self, hosts: str, port: int, addresses: Mapping[str, str]) -> dict[str, Seen]:
-        """Connect to all, and give them the names of all. `port` is that of their SSH servers, and `addresses` those on
-        the machines' own network. Raises ProvisionError, CommandError."""
+    def seen(self) -> dict[str, Seen]:
+        """Connect to all, and ask each what it is. Raises ProvisionError, CommandError."""
+        return self._asked(dict.fromkeys(self.transports, (SEE,)), "", "does not answer")
+
+    def named(self, hosts: str, port: int, addresses: Mapping[str, str]) -> None:
+        """Give each the names of all. `port` is that of their SSH servers, and `addresses` those on the machines' own
+        network. Raises ProvisionError, CommandError."""
+        words = {name: (PREPARE, "sh", f"{port:04X}", addresses.get(name, "")) for name in self.transports}
+        self._asked(words, hosts, "does not take the names of the others")
+
+    def _asked(self, scripts: Mapping[str, Sequence[str]], stdin: str, otherwise: str) -> dict[str, Seen]:
+        """What a script with its words, on each node, says line by line."""
 
         def one(name: str) -> Seen:
-            self.transports[name].open()
-            words = ("sh", "-c", PREPARE, "sh", f"{port:04X}", addresses.get(name, ""))
-            said = self.transports[name].run(words, timeout_s=ASK_S, stdin=hosts)
+            said = self.transports[name].run(("sh", "-c", *scripts[name]), timeout_s=ASK_S, stdin=stdin)
             if said.exit_code != 0:
-                raise ProvisionError(f"pod {name} does not take the names of the others", detail=said.stderr.strip())
+                raise ProvisionError(f"pod {name} {otherwise}", detail=self._ended() or said.stderr.strip())
             return dict(line.split("=", 1) for line in said.stdout.splitlines() if "=" in line)
 
         return dict(zip(self.transports, each(one, self.transports), strict=True))
 
     def lost(self) -> str:
         """Why one of them no longer answers; "" when all do, or when that is not the cluster's doing."""
-        try:
-            found = {pod["metadata"]["name"]: pod for pod in self.cluster.items("pods", f"--namespace={self.space}")}
-        except EnvironmentMissing as error:
-            return f"{CLOSED}, and does not answer: {error.detail}"
-        except VtaxError as error:
-            return f"the API server does not say what became of the pods: {error.message}"
-        wrong = [why for name, uid in self.uids.items() if (why := _changed(name, uid, found.get(name)))]
-        if wrong:
-            return "; ".join(wrong)
+        if why := self._gone():
+            return why
         closed = [
             name
             for name, alive in zip(self.transports, each(_connected, self.transports.values()), strict=True)
             if not alive
         ]
         return f"{CLOSED} to pod {', '.join(closed)}" if closed else ""
+
+    def _gone(self) -> str:
+        """What the API server says of those that are no longer there."""
+        try:
+            found = {pod["metadata"]["name"]: pod for pod in self.cluster.items("pods", f"--namespace={self.space}")}
+        except EnvironmentMissing as error:
+            return f"{CLOSED}, and does not answer: {error.detail}"
+        except VtaxError as error:
+            return f"the API server does not say what became of the pods: {error.message}"
+        return "; ".join(why for name, uid in self.uids.items() if (why := _changed(name, uid, found.get(name))))
+
+    def _ended(self) -> str:
+        """The same of pods that started a moment ago: what becomes of them is known a second later."""
+        deadline = time.monotonic() + KNOWN_S
+        while not (why := self._gone()) and time.monotonic() < deadline:
+            time.sleep(AGAIN_S)
+        return why
 
     def close(self) -> None:
         each(lambda one: one.close(), self.transports.values())

@@ -22,8 +22,13 @@ NODE_LABEL = "vtax.node"
 HOST_LABEL = "vtax.host"  # an annotation: the machine whose vtax made it
 KEYS_AT = "/run/vtax-seed"
 SEED = "seed.tar"
-# The files of the node, then the first process of every container node.
-START = f'tar -C / -xf {KEYS_AT}/{SEED} && mkdir -p "$1" && exec /usr/local/bin/node-init'
+# The address of the node, its files, then the first process of every container node.
+ADDRESS = "VTAX_ADDRESS"
+START = (
+    f'echo "${ADDRESS}" >/run/vtax-address && tar -C / -xf {KEYS_AT}/{SEED} && mkdir -p "$1" && '
+    "exec /usr/local/bin/node-init"
+)
+SEEDS, LOGIN = "seeds", "registry"  # the Secrets
 GRACE_S = 1
 Object = Mapping[str, Any]
 
@@ -56,19 +61,25 @@ class Order:
     port: int
     shared_path: str
 
-    def objects(self, nodes: Iterable[NodeShape], seeds: Mapping[str, bytes] | None = None) -> tuple[Object, ...]:
-        """All of them, in the order in which they are made; without the Secret where there are no seeds."""
-        secrets = () if seeds is None else (self._secret(seeds),)
+    def objects(self, nodes: Iterable[NodeShape], secrets: Iterable[Object] = ()) -> tuple[Object, ...]:
+        """All of them, in the order in which they are made; the Secrets are given."""
         return (namespace(self.owner, self.space), *secrets, *(self.pod(node) for node in nodes))
 
-    def _secret(self, seeds: Mapping[str, bytes]) -> Object:
-        """The files of all nodes: their keys are in them."""
+    def seeds(self, seeds: Mapping[str, bytes]) -> Object:
+        """The Secret with the files of all nodes: their keys are in them."""
+        return self._secret(SEEDS, "Opaque", {f"{node}.tar": content for node, content in seeds.items()})
+
+    def login(self, content: bytes) -> Object:
+        """The Secret with the login of the registry."""
+        return self._secret(LOGIN, "kubernetes.io/dockerconfigjson", {".dockerconfigjson": content})
+
+    def _secret(self, name: str, kind: str, data: Mapping[str, bytes]) -> Object:
         return {
             "apiVersion": "v1",
             "kind": "Secret",
-            "type": "Opaque",
-            "metadata": self.owner.metadata("seeds", self.space),
-            "data": {f"{node}.tar": base64.b64encode(content).decode() for node, content in seeds.items()},
+            "type": kind,
+            "metadata": self.owner.metadata(name, self.space),
+            "data": {key: base64.b64encode(content).decode() for key, content in data.items()},
         }
 
     def pod(self, node: NodeShape) -> Object:
@@ -83,12 +94,13 @@ class Order:
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": GRACE_S,
             **({"runtimeClassName": self.options.runtime_class} if self.options.runtime_class else {}),
+            **({"imagePullSecrets": [{"name": LOGIN}]} if self.options.registry_login else {}),
             "containers": [self._container(node)],
             "volumes": [
                 {
                     "name": "seed",
                     "secret": {
-                        "secretName": "seeds",
+                        "secretName": SEEDS,
                         "defaultMode": 0o400,
                         "items": [{"key": f"{node.name}.tar", "path": SEED}],
                     },
@@ -106,6 +118,7 @@ class Order:
             "image": self.image,
             "imagePullPolicy": "IfNotPresent" if self.options.registry else "Never",
             "command": ["sh", "-ec", START, "sh", self.shared_path],
+            "env": [{"name": ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
             "resources": resources(node, self.options),
             "readinessProbe": {"tcpSocket": {"port": self.port}, "periodSeconds": 1, "failureThreshold": 120},
             "securityContext": {

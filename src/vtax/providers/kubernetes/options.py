@@ -27,8 +27,9 @@ class KubernetesOptions(Options):
     "cpuset" demands exclusive CPUs, which kubelets with the static policy give, "quota" a limit of CPU time, and "auto"
     takes what they give, the same on all machines. `qos` "burstable" requests half of what it limits. `runtime_class`
     is a RuntimeClass of the cluster. The root file system is pulled from `registry`, to which vtax pushes it; without
-    one it has to be in the machines' containerd. `shm` is the size of /dev/shm; `mpi_transport` "tcp" forces TCP.
-    `kubeconfig` and `context` are those of kubectl."""
+    one it has to be in the machines' containerd. With `registry_login` the machines pull with the login that skopeo
+    has. `shm` is the size of /dev/shm; `mpi_transport` "tcp" forces TCP. `kubeconfig` and `context` are those of
+    kubectl."""
 
     nodes: Mapping[StudyName, KubernetesName] = Field(default_factory=dict)
     network: Literal["pod", "host"] = "pod"
@@ -36,6 +37,7 @@ class KubernetesOptions(Options):
     qos: Literal["guaranteed", "burstable"] = "guaranteed"
     runtime_class: KubernetesName | None = None
     registry: Registry = ""
+    registry_login: bool = False
     shm: Annotated[int, BeforeValidator(_size), Field(ge=2**20), WithJsonSchema(SIZE_SCHEMA)] = 256 * 2**20
     mpi_transport: Literal["auto", "tcp"] = "auto"
     kubeconfig: MachinePlace = ""
@@ -60,6 +62,8 @@ class KubernetesOptions(Options):
             return f"the study has no node {listed(unknown)}"
         if self.host_network and len(set(self.nodes.values())) < len(self.nodes):
             return "two nodes are on one machine, whose network they would share"
+        if self.registry_login and not self.registry:
+            return "registry_login is of a registry, and it names none"
         if self.cpu_limit == "cpuset" and self.qos != "guaranteed":
             return "only pods with qos guaranteed have exclusive CPUs"
         return ""

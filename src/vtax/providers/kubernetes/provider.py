@@ -28,7 +28,7 @@ from vtax.model.nodes import ClusterShape, HostCapacity
 from vtax.model.study import EnvironmentSpec
 from vtax.providers import network
 from vtax.providers.base import Cluster, Commands, Leftover, Node, Provider, Site
-from vtax.providers.kubernetes import checks, images, inside, manifests, owned, starting, states
+from vtax.providers.kubernetes import checks, images, inside, login, manifests, owned, starting, states
 from vtax.providers.kubernetes.manifests import Order
 from vtax.providers.kubernetes.options import KubernetesOptions, options_of
 from vtax.providers.kubernetes.pausing import PodsPausing
@@ -139,8 +139,9 @@ class Kubernetes(Provider):
             places = {name: _address(machines.result().get(options.nodes[name], {})) for name in names}
         slots = {node.name: node.cpus for node in shape.nodes}
         seeds = {name: seed(site.keys, name, places, slots, port=order.port) for name in names}
-        starting.order(options.cluster, manifests.document(order.objects(shape.nodes, seeds)), CREATE_S)
-        pods = starting.Watched(options.cluster, order.space, names).until_running(deadline)
+        given = [order.seeds(seeds), *([order.login(login.found(options.registry))] if options.registry_login else [])]
+        starting.order(options.cluster, manifests.document(order.objects(shape.nodes, given)), CREATE_S)
+        pods = starting.Watched(options.cluster, order.space, names).until_started(deadline)
         starting.refuse_misplaced(pods, {name: options.nodes[name] for name in pods})
         return pods
 
@@ -158,10 +159,11 @@ class Kubernetes(Provider):
         through = {name: inside.server(options.cluster, space, name) for name in pods}
         config = write_ssh_config(site.directory, site.keys, {}, paused=site.paused, through=through)
         transports = {name: SshTransport(config, name, terminals=False) for name in pods}
-        places = {name: str(pod["status"]["podIP"]) for name, pod in pods.items()}
         uids = {name: pod["metadata"]["uid"] for name, pod in pods.items()}
         self.current = inside.Pods(options.cluster, space, transports, uids)
-        said = self.current.prepared(hosts(places), order.port, places if options.host_network else {})
+        said = self.current.seen()
+        places = {name: one["address"] for name, one in said.items()}
+        self.current.named(hosts(places), order.port, places if options.host_network else {})
         limit = inside.limited_by(shape, said, options)
         if limit == "cpuset":
             shape = inside.with_cpus(shape, said)
@@ -176,7 +178,7 @@ class Kubernetes(Provider):
             launcher=self.launcher(options),
             shared_path=order.shared_path,
             commands=_commands(order, shape),
-            notes=tuple(_sentence(name, pod) for name, pod in pods.items()),
+            notes=tuple(_sentence(name, pod, places[name]) for name, pod in pods.items()),
             facts={name: _facts(pod, options.nodes[name], limit) for name, pod in pods.items()},
             pausing=PodsPausing(options.cluster, space, list(pods)),
             hostnames={said[name]["hostname"]: name for name in pods} if options.host_network else {},
@@ -212,7 +214,7 @@ class Kubernetes(Provider):
 
 
 def _commands(order: Order, shape: ClusterShape) -> Commands:
-    """What `kubectl` is given, one object a line, without the content of the Secret."""
+    """What `kubectl` is given, one object a line, without the Secrets."""
     words = order.options.cluster.words("create", "--filename=-")
     return tuple((*words, json.dumps(one)) for one in order.objects(shape.nodes))
 
@@ -235,6 +237,5 @@ def _address(machine: Described) -> str:
     return str(known["InternalIP"])
 
 
-def _sentence(name: str, pod: Described) -> str:
-    status = pod["status"]
-    return f"pod {name}: on {pod['spec']['nodeName']}, {status.get('qosClass')}, address {status.get('podIP')}"
+def _sentence(name: str, pod: Described, address: str) -> str:
+    return f"pod {name}: on {pod['spec']['nodeName']}, {pod['status'].get('qosClass')}, address {address}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from vtax.errors import NotMatched, ProvisionError
@@ -16,6 +16,9 @@ from vtax.transport.kubectl import Described, Kubectl, last_line, objects
 SCHEDULE_S = 5.0  # until what the scheduler says of a full machine is believed: pods may just be going
 CHUNK = 2**16
 WATCH_AGAIN_S = 1.0
+PULLED = (
+    "the machines must reach the registry, with `registry_login` where it wants a login; `kubectl get events` says more"
+)
 LOADED = (
     "`vtax image export` writes the root file system as an archive; on each machine: "
     "ctr --namespace k8s.io images import FILE. Or name a `registry`"
@@ -33,61 +36,89 @@ def order(cluster: Kubectl, document: bytes, timeout_s: float) -> None:
         )
 
 
+class Watch:
+    """What one `kubectl get --watch` reports; begun again a moment after the API server closed it."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words, self.text, self.again = words, "", 0.0
+        self.running: process.Popen | None = None
+
+    def begin(self) -> int | None:
+        """Where it is read from; None while it waits for its next beginning."""
+        if self.running is None and time.monotonic() >= self.again:
+            with process.in_memory() as said:
+                self.running = process.talk(self.words, said)
+        if self.running is None or self.running.stdout is None:
+            return None
+        return self.running.stdout.fileno()
+
+    def read(self) -> list[Described]:
+        """The whole objects that came by now, where something came."""
+        assert self.running is not None and self.running.stdout is not None
+        chunk = os.read(self.running.stdout.fileno(), CHUNK)
+        if not chunk:
+            self.end()
+        found, self.text = objects(self.text + chunk.decode(errors="replace"))
+        return found
+
+    def end(self) -> None:
+        if self.running is None:
+            return
+        running, self.running = self.running, None
+        self.text, self.again = "", time.monotonic() + WATCH_AGAIN_S
+        assert running.stdin is not None and running.stdout is not None
+        with suppress(OSError):
+            running.stdin.close()
+        process.end(running)
+        running.stdout.close()
+
+
 class Watched:
-    """The pods of a namespace, as one watch of them reports, from their order on."""
+    """The pods of a namespace, from their order on."""
 
     def __init__(self, cluster: Kubectl, space: str, names: Collection[str]) -> None:
         self.cluster, self.space, self.names = cluster, space, names
         self.pods: dict[str, Described] = {}
+        self.started: set[str] = set()  # by what their kubelet says at once: their status follows within a second
         self.full: dict[str, float] = {}  # since when the scheduler finds no place
 
-    def until_running(self, deadline: float) -> dict[str, Described]:
-        """All pods, when their containers run: whether they are ready is asked inside, sooner than the cluster knows
+    def until_started(self, deadline: float) -> dict[str, Described]:
+        """All pods, when their containers run. Whether they are ready is asked inside, sooner than the cluster knows
         it. Raises ProvisionError."""
-        while time.monotonic() < deadline:
-            for pod in self._reported(deadline):
-                if pod is not None:
-                    self.pods[pod["metadata"]["name"]] = pod
+        kinds = (("pods",), ("events", "--field-selector=reason=Started,involvedObject.kind=Pod"))
+        where = (f"--namespace={self.space}", "--watch", "--output=json")
+        watches = [Watch(self.cluster.words("get", *kind, *where)) for kind in kinds]
+        try:
+            while (left_s := deadline - time.monotonic()) > 0:
+                for one in _reported(watches, min(left_s, WATCH_AGAIN_S)):
+                    self._note(one)
                 self._refuse_hopeless()
-                if all(name in self.pods and states.running(self.pods[name]) for name in self.names):
+                if all(map(self._runs, self.names)):
                     return {name: self.pods[name] for name in self.names}
-            time.sleep(min(WATCH_AGAIN_S, max(0.0, deadline - time.monotonic())))  # the API server closed the watch
-        waiting = [name for name in self.names if not states.running(self.pods.get(name, {}))]
+        finally:
+            for watch in watches:
+                watch.end()
+        waiting = [name for name in self.names if not self._runs(name)]
         raise ProvisionError(
             f"pods did not run in time: {', '.join(waiting)}",
             detail="; ".join(f"{name}: {_phase(self.pods.get(name, {}))}" for name in waiting),
             remedy="`kubectl describe pod` and `kubectl get events` say more while they are there",
         )
 
-    def _reported(self, deadline: float) -> Iterator[Described | None]:
-        """What one watch says, and nothing from time to time."""
-        words = self.cluster.words("get", "pods", f"--namespace={self.space}", "--watch", "--output=json")
-        with process.in_memory() as said:
-            running = process.talk(words, said)
-            assert running.stdin is not None and running.stdout is not None
-            waiting, text = select.poll(), ""
-            waiting.register(running.stdout.fileno(), select.POLLIN)
-            try:
-                while (left_s := deadline - time.monotonic()) > 0:
-                    if not waiting.poll(1000 * min(left_s, 1.0)):
-                        yield None
-                        continue
-                    chunk = os.read(running.stdout.fileno(), CHUNK)
-                    if not chunk:
-                        return
-                    found, text = objects(text + chunk.decode(errors="replace"))
-                    yield from found
-            finally:
-                with suppress(OSError):
-                    running.stdin.close()
-                process.end(running)
-                running.stdout.close()
+    def _note(self, one: Described) -> None:
+        if "involvedObject" in one:
+            self.started.add(one["involvedObject"]["name"])
+        else:
+            self.pods[one["metadata"]["name"]] = one
+
+    def _runs(self, name: str) -> bool:
+        pod = self.pods.get(name, {})
+        return states.running(pod) or (name in self.started and bool(pod.get("spec", {}).get("nodeName")))
 
     def _refuse_hopeless(self) -> None:
         for name, pod in self.pods.items():
             if why := states.ended(pod):
-                remedy = LOADED if "image" in why else "`kubectl get events` says more"
-                raise ProvisionError(f"pod {name} does not start: {why}", remedy=remedy)
+                raise ProvisionError(f"pod {name} does not start: {why}", remedy=_remedy(why))
             if why := states.unschedulable(pod):
                 if time.monotonic() - self.full.setdefault(name, time.monotonic()) > SCHEDULE_S:
                     raise ProvisionError(
@@ -99,8 +130,23 @@ class Watched:
                 self.full.pop(name, None)
 
 
+def _reported(watches: Sequence[Watch], within_s: float) -> list[Described]:
+    """What any of the watches says, as soon as one does; nothing after that time."""
+    waiting = select.poll()
+    begun = {place: watch for watch in watches if (place := watch.begin()) is not None}
+    for descriptor in begun:
+        waiting.register(descriptor, select.POLLIN)
+    return [one for descriptor, _ in waiting.poll(1000 * within_s) for one in begun[descriptor].read()]
+
+
 def _phase(pod: Described) -> str:
     return str(pod.get("status", {}).get("phase", "the API server has not reported it"))
+
+
+def _remedy(why: str) -> str:
+    if states.PULL in why:
+        return PULLED
+    return LOADED if "image" in why else "`kubectl get events` says more"
 
 
 def refuse_misplaced(pods: dict[str, Described], planned: dict[str, str]) -> None:

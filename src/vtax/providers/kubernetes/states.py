@@ -7,10 +7,11 @@ from typing import Any
 
 from vtax.transport.kubectl import Described
 
+PULL = "its image cannot be pulled"
 # A container that waits for one of these does not start by waiting longer.
 HOPELESS = {
-    "ErrImagePull": "its image cannot be pulled",
-    "ImagePullBackOff": "its image cannot be pulled",
+    "ErrImagePull": PULL,
+    "ImagePullBackOff": PULL,
     "ErrImageNeverPull": "its image is not on the machine",
     "InvalidImageName": "its image has no valid name",
     "CreateContainerConfigError": "its container cannot be configured",

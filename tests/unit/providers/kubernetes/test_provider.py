@@ -166,15 +166,25 @@ def watch(*several: dict[str, Any]) -> str:
     return "\n".join(json.dumps(one, indent=4) for one in several)
 
 
-def test_pods_are_awaited_by_one_watch(fake: FakeKubectl) -> None:
+def test_pods_are_awaited_by_watches(fake: FakeKubectl) -> None:
     waiting = pod("master", phase="Pending", conditions=[], containerStatuses=[])
     fake.answer("^get pods", watch(waiting, pod("worker1", "n2"), pod("master")))
-    pods = starting.Watched(CLUSTER, "space", ["master", "worker1"]).until_running(time.monotonic() + 5)
+    pods = starting.Watched(CLUSTER, "space", ["master", "worker1"]).until_started(time.monotonic() + 5)
     assert sorted(pods) == ["master", "worker1"]
-    assert len(fake.calls) == 1
+    assert len([line for line in fake.calls if line.startswith("get pods")]) == 1
     with pytest.raises(NotMatched, match="not on the machines") as caught:
         starting.refuse_misplaced(pods, {"master": "n1", "worker1": "n3"})
     assert caught.value.detail == "worker1 is on n2, and the study says n3"
+
+
+def test_a_pod_has_started_when_its_kubelet_says_so_whose_status_follows_later(fake: FakeKubectl) -> None:
+    waiting = pod("master", phase="Pending", conditions=[], containerStatuses=[])
+    fake.answer("^get pods", watch(waiting, pod("worker1", "n2")))
+    fake.answer("^get events", watch({"reason": "Started", "involvedObject": {"kind": "Pod", "name": "master"}}))
+    pods = starting.Watched(CLUSTER, "space", ["master", "worker1"]).until_started(time.monotonic() + 5)
+    assert pods["master"]["status"]["phase"] == "Pending"
+    (events,) = [line for line in fake.calls if line.startswith("get events")]
+    assert "--field-selector=reason=Started,involvedObject.kind=Pod --namespace=space --watch" in events
 
 
 @pytest.mark.parametrize(
@@ -199,10 +209,10 @@ def test_a_pod_that_will_never_be_ready_ends_the_wait(fake: FakeKubectl, status:
     fake.answer("^get pods", watch(pod("master", **{"phase": "Pending", "conditions": [], **status})))
     began = time.monotonic()
     with pytest.raises(ProvisionError) as caught:
-        starting.Watched(CLUSTER, "space", ["master"]).until_running(began + 60)
+        starting.Watched(CLUSTER, "space", ["master"]).until_started(began + 60)
     assert f"pod master does not start: {expected}" in caught.value.message
     assert time.monotonic() - began < 5
-    assert ("vtax image export" in caught.value.remedy) is ("image" in expected)
+    assert ("vtax image export" in caught.value.remedy) is ("not on the machine" in expected)
 
 
 def test_what_the_scheduler_says_ends_the_wait(fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,21 +221,21 @@ def test_what_the_scheduler_says_ends_the_wait(fake: FakeKubectl, monkeypatch: p
     why = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient cpu"}
     fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[why], containerStatuses=[])))
     with pytest.raises(ProvisionError, match="pod master cannot be scheduled: Insufficient cpu"):
-        starting.Watched(CLUSTER, "space", ["master"]).until_running(time.monotonic() + 5)
+        starting.Watched(CLUSTER, "space", ["master"]).until_started(time.monotonic() + 5)
 
 
 def test_a_watch_that_the_api_server_closes_is_begun_again(fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "WATCH_AGAIN_S", 0.01)
     fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[], containerStatuses=[])), times=1)
     fake.answer("^get pods", watch(pod("master")))
-    assert starting.Watched(CLUSTER, "space", ["master"]).until_running(time.monotonic() + 5)
+    assert starting.Watched(CLUSTER, "space", ["master"]).until_started(time.monotonic() + 5)
 
 
 def test_pods_that_do_not_run_in_time_are_named(fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "WATCH_AGAIN_S", 0.01)
     fake.answer("^get pods", watch(pod("master", phase="Pending", conditions=[], containerStatuses=[])))
     with pytest.raises(ProvisionError, match="did not run in time: master") as caught:
-        starting.Watched(CLUSTER, "space", ["master"]).until_running(time.monotonic() + 0.3)
+        starting.Watched(CLUSTER, "space", ["master"]).until_started(time.monotonic() + 0.3)
     assert caught.value.detail == "master: Pending"
 
 
@@ -269,6 +279,18 @@ def test_why_a_pod_no_longer_answers(fake: FakeKubectl, pods: list[dict[str, Any
     fake.answer("^get pods", {"items": pods})
     links = {"master": Link(Path("/none"), "open")}
     assert inside.Pods(CLUSTER, "space", links, {"master": "uid-master"}).lost() == expected
+
+
+def test_a_pod_that_ended_at_once_says_why_when_it_is_connected_to(fake: FakeKubectl, tmp_path: Path) -> None:
+    """Its container started, so nothing else knew it."""
+    ended: dict[str, Any] = {"containerStatuses": [{"state": {"terminated": {"reason": "Error", "exitCode": 2}}}]}
+    fake.answer("^get pods", {"items": [pod("master", phase="Pending", containerStatuses=[])]}, times=1)
+    fake.answer("^get pods", {"items": [pod("master", **ended)]})
+    (tmp_path / "ssh_config").write_text("Host master\n  ProxyCommand false\n")
+    links = {"master": SshTransport(tmp_path / "ssh_config", "master")}
+    with pytest.raises(ProvisionError, match="pod master does not answer") as caught:
+        inside.Pods(CLUSTER, "space", links, {"master": "uid-master"}).seen()
+    assert caught.value.detail == "pod master: its container ended (Error, exit code 2)"
 
 
 def test_a_connection_that_the_api_server_closed(fake: FakeKubectl) -> None:
