@@ -23,8 +23,6 @@ from vtax.evaluation.readings import Readings
 from vtax.events import Listener, Notice
 from vtax.facts.clock import measured_clocks
 from vtax.facts.host import capacity, host_facts
-from vtax.image import build
-from vtax.image.workload import cache as workloads
 from vtax.model.cluster import Image
 from vtax.model.finding import AuditReport
 from vtax.model.measurement import Measurement
@@ -51,7 +49,7 @@ from vtax.planning.preparation import (
 )
 from vtax.planning.resuming import note_made, reached, refuse_changed, refuse_stranger, with_own_code
 from vtax.planning.study import at_any_time
-from vtax.providers import all_providers, provider, runners
+from vtax.providers import provider, runners
 from vtax.providers.base import Provider, WritesCompose
 from vtax.sealing.opening import as_campaign
 from vtax.store import Campaign, refuse_occupied
@@ -62,9 +60,6 @@ if TYPE_CHECKING:
     from vtax.analysis.claims import Compared
     from vtax.analysis.records import Analysis
     from vtax.report.document.answer.model import Answer
-
-
-KEY_DIGITS = 12  # of the digest of an own image, as they are listed
 
 
 @dataclass(frozen=True)
@@ -434,18 +429,3 @@ def compose_file(study: Study, environment: str, paths: Paths) -> str:
     shape = shape_of(study, capacity(host_facts()), providers)
     image = cached_image(with_own_image(study, paths), paths)
     return writer.compose_file(study.name, spec, shape, study.shared_path, image)
-
-
-def remove_image(key: str, paths: Paths) -> None:
-    """Remove a root file system from the cache and all providers' stores, or an own image by the first twelve or more
-    digits of its digest. Raises UsageError when it is not cached."""
-    own = [one.digest for one in workloads.workloads(paths.workloads) if one.digest.startswith(key)]
-    if len(key) >= KEY_DIGITS and len(own) == 1:
-        workloads.remove(paths.workloads, own[0])
-        return
-    for image in build.images(paths.images):
-        if image.recipe == key:
-            for one in all_providers(paths.runtime).values():
-                if not one.unavailable():
-                    one.remove_image(image)
-    build.remove(paths.images, key)

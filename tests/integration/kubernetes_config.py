@@ -81,6 +81,8 @@ version: 0.1
 storage:
   filesystem:
     rootdirectory: /var/lib/containerd/registry
+  delete:
+    enabled: true
 http:
   addr: {registry}
 """

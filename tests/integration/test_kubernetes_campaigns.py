@@ -288,6 +288,35 @@ def test_clean_removes_everything_after_vtax_was_killed(user: User) -> None:
     user.wait(lambda: not user.running_trial())
 
 
+def test_images_go_from_registry_and_machines_when_that_is_asked_for(
+    user: User, archive: Path, image: Image, tmp_path: Path
+) -> None:
+    """Those that were imported there go too."""
+    registry = user.cluster.serve_images()
+    settings = tmp_path / "home/.config/containers/registries.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n')
+    user.environment["HOME"] = str(tmp_path / "home")
+    study = user.study(HOST.replace("[environments.host]", f'registry = "{registry}"\n[environments.host]'))
+    user.vtax("run", study, "-o", str(user.campaign))
+    assert "nothing is left behind" in user.vtax("clean", "--machines", study)
+    pushed = images.name_of(KubernetesOptions(nodes=PODS, registry=registry), image)
+    try:
+        listed = user.vtax("clean", "--machines", study, "--images", "--check", code=5)
+        assert pushed in listed and "root file system" in listed and "docker.io/library/vtax-rootfs" in listed
+        user.vtax("clean", "--machines", study, "--images")
+        pods = user.study(f'registry = "{registry}"')  # no pod could enter a machine now
+        assert "nothing is left behind" in user.vtax("clean", "--machines", pods, "--images", "--check")
+        for node in user.cluster.nodes:
+            machine = user.cluster.machines.machines[node]
+            there = machine.inside("ctr", "--namespace=k8s.io", "images", "ls")
+            assert "vtax-rootfs" not in there and "busybox" in there
+            assert machine.inside("sh", "-c", "find /var/tmp/vtax-0 -name 'rootfs*'") == ""
+    finally:
+        user.cluster.load(archive)
+    assert Path(image.archive).exists()  # on this computer it stays
+
+
 def test_pods_are_verified_nearly_as_fast_as_kubectl_sees_them_ready(user: User, image: Image, tmp_path: Path) -> None:
     """With a launch of MPI on all nodes, and the same objects for kubectl; medians, because others use this computer
     too."""

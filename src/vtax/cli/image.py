@@ -77,7 +77,7 @@ def _what(image: Image) -> str:
 
 
 def _key(own: Workload) -> str:
-    from vtax.pipeline import KEY_DIGITS
+    from vtax.running.kept import KEY_DIGITS
 
     return own.digest[:KEY_DIGITS]
 
@@ -90,7 +90,7 @@ def remove(keys: Annotated[list[str], typer.Argument(help="Keys, as `vtax image 
     Example:  vtax image remove 1f0c8ffb51a4a2ae
     """
     from vtax.cli.console import paths, say
-    from vtax.pipeline import remove_image
+    from vtax.running.kept import remove_image
 
     for key in keys:
         remove_image(key, paths())

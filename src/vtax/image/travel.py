@@ -20,6 +20,7 @@ from vtax.paths import replacing
 from vtax.transport import process
 
 PACK_S = 1800.0
+INCOMING = "incoming"  # a directory of the cache
 ARCHIVE, REST = "rootfs.tar.gz", "rest.tar.gz"  # the archive, and kernel, modules and `vtax-enter`
 
 
@@ -88,7 +89,12 @@ def install(cache: Path, image: Image) -> None:
 
 def incoming(cache: Path, digest: str, name: str) -> Path:
     """Where a part of the image with this digest is put."""
-    return cache / "incoming" / f"{digest[:16]}-{name}"
+    return cache / INCOMING / f"{digest[:16]}-{name}"
+
+
+def arrived(cache: Path) -> tuple[Path, ...]:
+    """Parts of images that were sent here and that no image was made of."""
+    return tuple(path for path in sorted((cache / INCOMING).glob("*")) if path.is_file())
 
 
 def _unpacked(work: Path, sent: dict[str, Path], image: Image) -> None:

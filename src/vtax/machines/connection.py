@@ -86,6 +86,14 @@ class Connection(ABC):
         """What is known of the machine by whoever gave it to this user."""
         return {}
 
+    def images(self) -> Sequence[str]:
+        """What the machine's own engine has of root file systems of vtax, where nodes get them from that."""
+        return ()
+
+    def remove_images(self, names: Sequence[str]) -> None:
+        """Remove them. Raises CommandError."""
+        assert not names, f"{self} has no engine"
+
     def unmatched(self, environment: str, *, limits_memory: bool) -> Sequence[Problem]:  # noqa: ARG002
         """Why an environment would not have the limits of the plan there."""
         return ()

@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from vtax.cluster.archive import NAME
 from vtax.errors import EnvironmentMissing, VtaxError
 from vtax.machines.connection import Connection
 from vtax.model.study import ClusterNodeSpec, MachineSpec
@@ -26,6 +27,9 @@ from vtax.transport.local import ENVIRONMENT
 READY_S = 120.0
 CREATE_S = 60.0
 CONTAINER = "host"
+ASK_S, REMOVE_S = 30.0, 300.0
+CONTAINERD = ("ctr", "--namespace=k8s.io", "images")
+NAMED = f"/{NAME}:"  # a root file system of vtax, from wherever it came
 CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "SYS_CHROOT", "NET_ADMIN")
 ENTER = ("nsenter", "--target=1", "--mount", "--uts", "--ipc", "--net", "--cgroup", "--")
 LEAVE = """\
@@ -113,6 +117,18 @@ class HostPod(Connection):
                 if one["metadata"]["name"] == self.given.node:
                     return {"kubernetes": inside.machine(one)}
         return {}
+
+    def images(self) -> Sequence[str]:
+        """In containerd, under all their names; nothing where another engine starts the pods."""
+        listed = self.run((*CONTAINERD, "list"), timeout_s=ASK_S)
+        lines = [line.split() for line in listed.stdout.splitlines()[1:]] if listed.exit_code == 0 else []
+        digests = {line[0]: line[2] for line in lines if len(line) > 2}
+        ours = {digest for name, digest in digests.items() if NAMED in name}
+        return [name for name, digest in digests.items() if digest in ours]
+
+    def remove_images(self, names: Sequence[str]) -> None:
+        if names:
+            self.must((*CONTAINERD, "remove", "--sync", *names), timeout_s=REMOVE_S)
 
     def close(self) -> None:
         """Remove the pod. May be called twice."""

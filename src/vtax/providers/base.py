@@ -307,6 +307,19 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class Publishes(Protocol):
+    """A provider that puts root file systems where machines fetch them, such as a registry."""
+
+    def published(self, spec: EnvironmentSpec, cached: Sequence[Image]) -> Sequence[str]:
+        """The names there of those that are cached here. Raises ImageError where that cannot be asked."""
+        ...
+
+    def withdraw(self, name: str) -> None:
+        """Remove one of them from there. Raises ImageError."""
+        ...
+
+
+@runtime_checkable
 class WritesCompose(Protocol):
     """A provider whose clusters can also be described by a Compose file."""
 

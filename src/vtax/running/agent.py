@@ -36,7 +36,7 @@ from vtax.model.study import EnvironmentSpec
 from vtax.paths import Paths
 from vtax.providers import provider, resolved, runners
 from vtax.providers.base import Provider
-from vtax.running import lease, shared
+from vtax.running import kept, lease, shared
 from vtax.running.block import Block
 from vtax.running.leftovers import clean, labelled, leftovers
 from vtax.running.parts import Parts
@@ -200,14 +200,18 @@ class Agent:
         self.parts.pausing(label).resume()
         return {}
 
-    def on_leftovers(self, payload: bytes, everything: bool) -> Any:
+    def on_leftovers(self, payload: bytes, everything: bool, images: bool) -> Any:
         found = leftovers(self.paths, everything=everything, among=labelled(self.paths))
+        found += kept.here(self.paths) if images else []
         return [[item.provider, item.kind, item.name, item.campaign, item.origin] for item in found]
 
-    def on_clean(self, payload: bytes, everything: bool) -> Any:
+    def on_clean(self, payload: bytes, everything: bool, images: bool) -> Any:
         found = leftovers(self.paths, everything=everything)
-        kept = clean(found, self.paths, everything=everything)
-        return {"removed": len(found) - len(kept), "kept": [item.name for item in kept]}
+        used = clean(found, self.paths, everything=everything)
+        more = kept.here(self.paths) if images else []
+        if images:
+            kept.remove(more, self.paths, everything=everything)
+        return {"removed": len(found) + len(more) - len(used), "kept": [item.name for item in used]}
 
     def on_diagnose(self, payload: bytes) -> Any:
         """Which providers work here, and what is missing."""

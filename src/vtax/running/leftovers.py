@@ -46,8 +46,8 @@ def leftovers(paths: Paths, *, everything: bool = False, among: Sequence[Leftove
     if everything:
         return found
     used = {name for name in {item.campaign for item in found} if is_alive(paths.runtime / name)}
-    by_hand = set(_by_hand(paths).values())  # after it: `vtax up` saves a cluster before it ends
-    return [item for item in found if item.campaign not in used | by_hand]
+    named = set(by_hand(paths).values())  # after it: `vtax up` saves a cluster before it ends
+    return [item for item in found if item.campaign not in used | named]
 
 
 def labelled(paths: Paths) -> list[Leftover]:
@@ -100,7 +100,7 @@ def _clean_label(label: str, items: Sequence[Leftover], paths: Paths) -> None:
     for item in items:
         if item.provider == "files":
             _remove(Path(item.name))
-    for path, campaign in _by_hand(paths).items():
+    for path, campaign in by_hand(paths).items():
         if campaign == label:
             path.unlink(missing_ok=True)
 
@@ -112,7 +112,7 @@ def _remove(place: Path) -> None:
             shutil.rmtree(place)
 
 
-def _by_hand(paths: Paths) -> dict[Path, str]:
+def by_hand(paths: Paths) -> dict[Path, str]:
     """File of each cluster that was brought up by hand -> its label; damaged files are ignored."""
     found = {}
     for path in (paths.state / "clusters").glob("*.json"):

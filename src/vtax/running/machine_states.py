@@ -20,6 +20,7 @@ from vtax.planning.on_machines import refuse_wrong_clock
 from vtax.planning.study import existing_nodes, in_clusters
 from vtax.providers import built_in, provider
 from vtax.providers.base import Leftover
+from vtax.running import kept
 from vtax.running.doctor import Diagnosis
 from vtax.running.leftovers import clean, leftovers
 from vtax.transport.parallel import each
@@ -96,21 +97,42 @@ class Cleaned(Record):
         return tuple(Leftover(*one[:4], origin=one[4]) for one in self.found)
 
 
-def clean_machines(study: Study, paths: Paths, *, check: bool, everything: bool) -> tuple[Cleaned, ...]:
-    """Remove what runs left behind on each machine; only list it to `check`."""
+def clean_machines(
+    study: Study, paths: Paths, *, check: bool, everything: bool, images: bool = False
+) -> tuple[Cleaned, ...]:
+    """Remove what runs left behind on each machine, with `images` also what is there for the next one; only list it to
+    `check`."""
 
     def one(agent: Agent) -> Cleaned:
+        there = agent.machine.images() if images else ()
         with understood(agent):
-            found = tuple(tuple(item) for item in agent.ask("leftovers", everything=everything).content)
-            listed = Cleaned(name=agent.name, found=found)
+            found = [tuple(item) for item in agent.ask("leftovers", everything=everything, images=images).content]
+            found += [("machine", kept.IMAGE, name, "", "") for name in there]
+            listed = Cleaned(name=agent.name, found=tuple(found))
             if check or not found:
                 return listed
-            said = agent.ask("clean", everything=everything).content
-            return Cleaned(name=agent.name, found=found, removed=said["removed"], kept=tuple(said["kept"]))
+            said = agent.ask("clean", everything=everything, images=images).content
+            agent.machine.remove_images(there)
+            removed = said["removed"] + len(there)
+            return Cleaned(name=agent.name, found=tuple(found), removed=removed, kept=tuple(said["kept"]))
 
     cleaned = _on_each(study, paths, one, lambda agent, error: Cleaned(name=agent.name, reason=str(error)))
     jobs = _clean_jobs(study, check=check, everything=everything)
-    return (*cleaned, *jobs, *_clean_clusters(study, paths, check=check, everything=everything))
+    clusters = _clean_clusters(study, paths, check=check, everything=everything)
+    return (*cleaned, *jobs, *clusters, *(_clean_registries(study, paths, check=check) if images else ()))
+
+
+def _clean_registries(study: Study, paths: Paths, *, check: bool) -> tuple[Cleaned, ...]:
+    """Remove from registries of the study what vtax pushed."""
+    found: tuple[tuple[str, str, str, str, str], ...] = ()
+    try:
+        items = kept.published(study, paths)
+        found = tuple((one.provider, one.kind, one.name, "", "") for one in items)
+        if not check:
+            kept.withdraw(items, paths)
+    except VtaxError as error:
+        return (Cleaned(name="registry", found=found, reason=str(error)),)
+    return (Cleaned(name="registry", found=found, removed=0 if check else len(found)),) if found else ()
 
 
 def _clean_clusters(study: Study, paths: Paths, *, check: bool, everything: bool) -> tuple[Cleaned, ...]:
@@ -125,11 +147,11 @@ def _clean_clusters(study: Study, paths: Paths, *, check: bool, everything: bool
     if check or not found:
         return (Cleaned(name="kubernetes", found=listed),)
     try:
-        kept = clean(found, paths, everything=everything)
+        used = clean(found, paths, everything=everything)
     except VtaxError as error:
         return (Cleaned(name="kubernetes", found=listed, reason=str(error)),)
-    names = tuple(one.name for one in kept)
-    return (Cleaned(name="kubernetes", found=listed, removed=len(found) - len(kept), kept=names),)
+    names = tuple(one.name for one in used)
+    return (Cleaned(name="kubernetes", found=listed, removed=len(found) - len(used), kept=names),)
 
 
 def _clean_jobs(study: Study, *, check: bool, everything: bool) -> tuple[Cleaned, ...]:

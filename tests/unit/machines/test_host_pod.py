@@ -63,6 +63,41 @@ def test_commands_begin_in_a_pod_that_enters_the_machine(fake: FakeKubectl, tmp_
     assert not one.connected
 
 
+LISTED = """\
+REF                                     TYPE   DIGEST       SIZE      PLATFORMS   LABELS
+docker.io/library/vtax-rootfs:0123abcd  a/b    sha256:aa    1.0 MiB   linux/amd64 x=y
+sha256:0000                             a/b    sha256:aa    1.0 MiB   linux/amd64 x=y
+docker.io/library/my-vtax-rootfs:1      a/b    sha256:bb    1.0 MiB   linux/amd64 -
+registry:5000/vtax-rootfs:4567          a/b    sha256:cc    1.0 MiB   linux/amd64 -
+sha256:1111                             a/b    sha256:bb    1.0 MiB   linux/amd64 -
+"""  # containerd 1.7
+
+
+def test_root_file_systems_in_containerd_are_known_by_name_and_removed_with_all_their_names(
+    fake: FakeKubectl, tmp_path: Path
+) -> None:
+    fake.answer("get pods", json.dumps(pod("host")))
+    fake.answer("images list", LISTED)
+    fake.answer("exec")
+    one = machine(tmp_path / "run")
+    one.connect()
+    assert one.images() == ["docker.io/library/vtax-rootfs:0123abcd", "sha256:0000", "registry:5000/vtax-rootfs:4567"]
+    one.remove_images(one.images()[:2])
+    assert fake.calls[-1].endswith("images remove --sync docker.io/library/vtax-rootfs:0123abcd sha256:0000")
+    before = len(fake.calls)
+    one.remove_images([])
+    assert len(fake.calls) == before
+
+
+def test_without_containerd_there_are_none(fake: FakeKubectl, tmp_path: Path) -> None:
+    fake.answer("get pods", json.dumps(pod("host")))
+    fake.answer("images list", code=127, err="ctr: not found")
+    fake.answer("exec")
+    one = machine(tmp_path / "run")
+    one.connect()
+    assert one.images() == []
+
+
 def test_a_pod_that_may_not_enter_its_machine_is_removed(fake: FakeKubectl, tmp_path: Path) -> None:
     fake.answer("get pods", json.dumps(pod("host")))
     fake.answer("exec", code=1, err="nsenter: cannot open /proc/1/ns/ipc: Permission denied\n")

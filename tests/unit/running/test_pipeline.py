@@ -30,7 +30,7 @@ from vtax.planning.preparation import Prepared
 from vtax.planning.resuming import note_made
 from vtax.planning.study import parse, with_control
 from vtax.providers.base import Leftover, Site
-from vtax.running import clusters, leftovers
+from vtax.running import clusters, kept, leftovers
 from vtax.store import Campaign, alive, written
 
 
@@ -641,11 +641,11 @@ def test_images_are_forgotten_by_the_engines_that_answer(world: World, monkeypat
     place.mkdir(parents=True)
     (place / "image.json").write_text(IMAGE.model_dump_json())
     monkeypatch.setattr(build, "delete", shutil.rmtree)
-    pipeline.remove_image("key", world.paths)
+    kept.remove_image("key", world.paths)
     assert removed == ["host", "box"]
     assert not place.exists()
     with pytest.raises(UsageError, match="there is no image 'key'"):
-        pipeline.remove_image("key", world.paths)
+        kept.remove_image("key", world.paths)
 
 
 # --- looks, budget, overrides --------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vtax.cluster.archive import tags, write_archive
@@ -31,13 +31,37 @@ def problems(options: KubernetesOptions) -> Iterator[Problem]:
         login.found(options.registry)
 
 
+def published(options: KubernetesOptions, images: Sequence[Image]) -> Sequence[str]:
+    """Those of these root file systems that are in the study's registry. Raises ImageError without skopeo."""
+    if not options.registry:
+        return ()
+    if not process.installed("skopeo"):
+        raise ImageError("skopeo is not installed, by which registries are asked", remedy="apt-get install skopeo")
+    return [name for image in images if _there(name := name_of(options, image))]
+
+
+def _there(name: str) -> bool:
+    return process.run(("skopeo", "inspect", "--raw", f"docker://{name}"), timeout_s=ASK_S).exit_code == 0
+
+
+def withdraw(name: str) -> None:
+    """Remove an image from its registry. Raises ImageError with what that says."""
+    result = process.run(("skopeo", "delete", f"docker://{name}"), timeout_s=ASK_S)
+    if result.exit_code != 0 or result.timed_out:
+        raise ImageError(
+            f"{name} cannot be removed from its registry",
+            detail=(result.stderr.strip() or "skopeo did not end in time")[-1000:],
+            remedy="a registry may forbid that: Docker's own does, unless REGISTRY_STORAGE_DELETE_ENABLED is true",
+        )
+
+
 def ensure(options: KubernetesOptions, image: Image) -> None:
     """Push it, unless the registry has it. Raises ImageError; without a registry the machines must have it."""
     if not options.registry:
         return
-    there = f"docker://{name_of(options, image)}"
-    if process.run(("skopeo", "inspect", "--raw", there), timeout_s=ASK_S).exit_code == 0:
+    if _there(name_of(options, image)):
         return
+    there = f"docker://{name_of(options, image)}"
     with tempfile.TemporaryDirectory(prefix="vtax-", dir=Path(image.archive).parent) as place:
         archive = Path(place) / "image.tar"
         write_archive(image, archive)

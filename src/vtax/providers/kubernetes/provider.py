@@ -210,7 +210,13 @@ class Kubernetes(Provider):
         return owned.leftovers(self.name, self.runtime)
 
     def remove_image(self, image: Image) -> None:
-        """A registry is the user's, and so is what the machines imported."""
+        """Nothing is made of it on this machine."""
+
+    def published(self, spec: EnvironmentSpec, cached: Sequence[Image]) -> Sequence[str]:
+        return images.published(options_of(spec), cached)
+
+    def withdraw(self, name: str) -> None:
+        images.withdraw(name)
 
 
 def _commands(order: Order, shape: ClusterShape) -> Commands:
