@@ -36,7 +36,7 @@ SKOPEO = """\
 #!/bin/sh
 echo "$*" >>{place}/calls
 case "$1" in
-inspect) [ -e {place}/there ];;
+inspect) [ -e {place}/there ] || {{ cat {place}/says >&2; exit 1; }};;
 delete) [ ! -e {place}/refuses ] || {{ echo "405 Method Not Allowed" >&2; exit 1; }}; rm {place}/there;;
 esac
 """
@@ -93,6 +93,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "kubectl").write_text("#!/bin/sh\necho '{\"items\": []}'\n")
     (place / "kubectl").chmod(0o755)
     (place / "there").touch()
+    (place / "says").write_text("reading manifest 0123 in registry:5000/vtax-rootfs: manifest unknown\n")
     monkeypatch.setenv("PATH", str(place), prepend=":")
     return place
 
@@ -110,6 +111,14 @@ def test_what_was_pushed_is_removed_from_the_registry_once(paths: Paths, registr
     assert kept.published(study, paths) == []
     assert (registry / "calls").read_text().count(f"delete docker://{name}") == 2
     assert kept.here(paths)  # this machine's own stay
+
+
+def test_a_registry_that_does_not_answer_is_not_taken_for_an_empty_one(paths: Paths, registry: Path) -> None:
+    (registry / "there").unlink()
+    (registry / "says").write_text("pinging container registry registry:5000: connect: connection refused\n")
+    cleaned = clean_machines(parse(STUDY, "study.toml"), paths, check=True, everything=False, images=True)[-1]
+    assert "the registry does not say whether it has registry:5000/vtax-rootfs" in cleaned.reason
+    assert "connection refused" in cleaned.reason
 
 
 def test_without_skopeo_that_is_said(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:

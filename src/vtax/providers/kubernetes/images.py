@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,12 +11,14 @@ from vtax.cluster.archive import tags, write_archive
 from vtax.errors import ImageError
 from vtax.model.cluster import Image
 from vtax.model.finding import Problem
+from vtax.model.trial import CommandResult
 from vtax.providers.kubernetes import login
 from vtax.providers.kubernetes.options import KubernetesOptions
 from vtax.transport import process
 
 PUSH_S = 1800.0
 ASK_S = 60.0
+ABSENT = re.compile("manifest unknown|name unknown", re.I)  # the specification of registries has them
 LOCAL = "docker.io/library"  # what containerd puts before a name without a registry
 
 
@@ -32,16 +35,29 @@ def problems(options: KubernetesOptions) -> Iterator[Problem]:
 
 
 def published(options: KubernetesOptions, images: Sequence[Image]) -> Sequence[str]:
-    """Those of these root file systems that are in the study's registry. Raises ImageError without skopeo."""
+    """Those of these root file systems that are in the study's registry. Raises ImageError where it does not say."""
     if not options.registry:
         return ()
     if not process.installed("skopeo"):
         raise ImageError("skopeo is not installed, by which registries are asked", remedy="apt-get install skopeo")
-    return [name for image in images if _there(name := name_of(options, image))]
+    return [name for name in (name_of(options, image) for image in images) if _is_there(name)]
 
 
-def _there(name: str) -> bool:
-    return process.run(("skopeo", "inspect", "--raw", f"docker://{name}"), timeout_s=ASK_S).exit_code == 0
+def _asked(name: str) -> CommandResult:
+    return process.run(("skopeo", "inspect", "--raw", f"docker://{name}"), timeout_s=ASK_S)
+
+
+def _is_there(name: str) -> bool:
+    result = _asked(name)
+    if result.exit_code == 0:
+        return True
+    if ABSENT.search(result.stderr):
+        return False
+    raise ImageError(
+        f"the registry does not say whether it has {name}",
+        detail=(result.stderr.strip() or "skopeo did not end in time")[-1000:],
+        remedy="is it reachable from here? `skopeo login` gives it your password",
+    )
 
 
 def withdraw(name: str) -> None:
@@ -59,7 +75,7 @@ def ensure(options: KubernetesOptions, image: Image) -> None:
     """Push it, unless the registry has it. Raises ImageError; without a registry the machines must have it."""
     if not options.registry:
         return
-    if _there(name_of(options, image)):
+    if _asked(name_of(options, image)).exit_code == 0:
         return
     there = f"docker://{name_of(options, image)}"
     with tempfile.TemporaryDirectory(prefix="vtax-", dir=Path(image.archive).parent) as place:
