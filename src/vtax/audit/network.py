@@ -25,9 +25,13 @@ BETWEEN_NODES = (Scope.PAIRS,)
     short="a node that talked to itself",
     why="traffic to the node's own address stays in the kernel's memory: this is memory bandwidth",
     remedy="measure between two nodes with their own network stacks",
-    source="the addresses of both ends in the tools' output, and the nodes' interfaces",
+    source="the addresses of both ends in the tools' output, and the nodes' interfaces; where the output has none, what "
+    "the first node sent over its interfaces and over its loopback",
     scopes=BETWEEN_NODES,
-    needs=Needs("the addresses of both ends", facts=("server_address",)),
+    needs=(
+        Needs("the addresses of both ends", facts=("server_address",)),
+        Needs("what its interfaces carried", counters=("loopback_bytes",), origin=Origin.RUN),
+    ),
 )
 def loopback(evidence: Evidence) -> Iterator[Result]:
     """N01: a network test between a node and itself."""
@@ -44,8 +48,29 @@ def loopback(evidence: Evidence) -> Iterator[Result]:
                 f"{label} in {environment} sent to {own_peers[0]}, an address on the same node, so nothing left it"
             )
             yield Failed(message, environment, label)
-        else:
+        elif peers:
             yield f"{label} in {environment}: the peer is {shown(list(peers))}"
+        else:
+            yield from to_its_loopback(evidence, environment, label, trials)
+
+
+def to_its_loopback(
+    evidence: Evidence, environment: str, label: str, trials: Sequence[TrialRecord]
+) -> Iterator[Result]:
+    """What a client sent, by the counters of its node: commands seldom print whom they talk to."""
+    counted = [evidence.counters.get(trial.id, {}).get(trial.nodes[0], {}) for trial in trials if trial.nodes]
+    sent = [(one["loopback_bytes"], one["network_sent_bytes"]) for one in counted if "loopback_bytes" in one]
+    if not sent:
+        return
+    inside, outside = max(sent, key=lambda both: both[0] - both[1])
+    amounts = f"{format_quantity(outside, 'byte')} to other nodes and {format_quantity(inside, 'byte')} to itself"
+    if inside > outside:
+        message = f"the client of {label} in {environment} sent {amounts}, so its peer was the node itself"
+        yield Failed(message, environment, label)
+    elif outside:
+        yield f"{label} in {environment}: the client sent {amounts}"
+    else:
+        yield Undecided(f"{label} in {environment}: its node counted nothing that the client sent", environment, label)
 
 
 def is_loopback(address: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,24 @@ def test_n01_a_peer_elsewhere() -> None:
     assert "the peer is 10.0.0.3" in passed(network.loopback, iperf3(TEXT))[0]
     assert passed(network.loopback, ping(PING))
     assert "not recorded: the addresses of both ends" in unknown(network.loopback, iperf3("nothing\n")).message
+
+
+def silent(outside: float, inside: float) -> Evidence:
+    """Clients that do not print whom they talked to, and what their nodes sent during the runs."""
+    made = iperf3("nothing\n")
+    sent = {"network_sent_bytes": outside, "loopback_bytes": inside}
+    counters = {
+        one.id: {"worker1": sent, "worker2": {"network_sent_bytes": 0.0, "loopback_bytes": 1e9}} for one in made.trials
+    }
+    return replace(made, counters=counters)
+
+
+def test_n01_what_the_client_sent_decides_where_no_address_was_printed() -> None:
+    assert "sent 1.140 GB to other nodes and 190.0 kB to itself" in passed(network.loopback, silent(1.14e9, 190e3))[0]
+    assert "counted nothing" in unknown(network.loopback, silent(0.0, 0.0)).message
+    found = failed(network.loopback, silent(2e3, 1e9))
+    assert {one.severity for one in found} == {Severity.BLOCKER}
+    assert "sent 2.000 kB to other nodes and 1.000 GB to itself, so its peer was the node itself" in found[0].message
 
 
 def test_n02_one_machine_everywhere_is_a_note() -> None:
