@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +25,12 @@ from vtax.facts.host import capacity, host_facts
 from vtax.model.cluster import Image
 from vtax.model.finding import AuditReport
 from vtax.model.measurement import Measurement
-from vtax.model.nodes import HostCapacity
-from vtax.model.plan import Origin, Plan
+from vtax.model.plan import Origin
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
 from vtax.planning.on_machines import Agents, connected
-from vtax.planning.placement import shape_in
+from vtax.planning.overrides import Overrides, refuse_small_budget
 from vtax.planning.preparation import (
     Here,
     Prepared,
@@ -47,52 +45,24 @@ from vtax.planning.preparation import (
     shape_of,
     with_own_image,
 )
-from vtax.planning.resuming import note_made, reached, refuse_changed, refuse_stranger, with_own_code
-from vtax.planning.study import at_any_time
+from vtax.planning.resuming import (
+    note_made,
+    reached,
+    refuse_changed,
+    refuse_other_cpus,
+    refuse_stranger,
+    with_own_code,
+)
 from vtax.providers import provider, runners
 from vtax.providers.base import Provider, WritesCompose
 from vtax.sealing.opening import as_campaign
 from vtax.store import Campaign, refuse_occupied
-from vtax.units import format_seconds
 
 if TYPE_CHECKING:
     from vtax.analysis.campaigns.records import CampaignComparison, SetupDifference
     from vtax.analysis.claims import Compared
     from vtax.analysis.records import Analysis
     from vtax.report.document.answer.model import Answer
-
-
-@dataclass(frozen=True)
-class Overrides:
-    """Options that replace values of the study: a fixed number of rounds, a budget of wall time, an interim analysis
-    after every round (then `rounds` is the maximum)."""
-
-    rounds: int | None = None
-    budget_s: float | None = None
-    anytime: bool = False
-
-    def of(self, study: Study) -> Study:
-        if self.anytime:
-            study = at_any_time(study, self.rounds)
-        elif self.rounds is not None:
-            study = study.fixed(self.rounds)
-        return study if self.budget_s is None else study.model_copy(update={"budget_s": self.budget_s})
-
-    @classmethod
-    def taken(cls, given: object) -> Overrides:
-        """Those that a campaign records (`given`); none for anything else."""
-        table = given if isinstance(given, Mapping) else {}
-        rounds, budget_s = table.get("--rounds"), table.get("--budget")
-        return cls(
-            rounds=rounds if isinstance(rounds, int) and rounds > 0 else None,
-            budget_s=float(budget_s) if isinstance(budget_s, int | float) and budget_s > 0 else None,
-            anytime=bool(table.get("--anytime")),
-        )
-
-    def given(self) -> dict[str, float]:
-        """Those that were given, by the option's name."""
-        named = {"--rounds": self.rounds, "--budget": self.budget_s, "--anytime": self.anytime or None}
-        return {name: value for name, value in named.items() if value is not None}
 
 
 def start(
@@ -113,13 +83,7 @@ def start(
     refuse_occupied(directory)  # before anything takes minutes
     given = overrides.given() if overrides else {}
     study = overrides.of(study) if overrides else study
-    study_text = (
-        "".join(
-            f"# vtax run {name}{'' if value is True else f' {value:g}'} overrode the study below\n"
-            for name, value in given.items()
-        ).encode()
-        + study_text
-    )
+    study_text = (overrides.comments() if overrides else b"") + study_text
     with connected(study, paths, listener) as agents:
         if agents:
             prepared = prepare_on(study, agents, paths, only_available=available)
@@ -149,27 +113,6 @@ def measured_machines(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, An
     if not machines:
         return {"host": {**host_facts(runners=runners()), **clock_fact()}}
     return {"host": next(iter(machines.values())), "machines": machines}
-
-
-def refuse_small_budget(plan: Plan) -> tuple[str, ...]:
-    """Raise UsageError for a budget below one round; a sentence when it ends before the first interim analysis."""
-    budget_s = plan.study.budget_s
-    if budget_s is None:
-        return ()
-    round_s = plan.estimate_until(1)
-    if round_s > budget_s:
-        raise UsageError(
-            f"the budget of {format_seconds(budget_s)} is too small: one round takes about {format_seconds(round_s)}",
-            remedy="raise the budget or reduce the work in the study",
-        )
-    first = plan.study.looks[0]
-    if plan.estimate_until(first) <= budget_s:
-        return ()
-    rounds = sum(plan.estimate_until(number) <= budget_s for number in range(1, first))
-    return (
-        f"the budget is enough for about {rounds} rounds, and the first interim analysis is after {first}, so no "
-        "verdict will be possible",
-    )
 
 
 def study_of(directory: Path, baseline: str = "") -> Study:
@@ -216,23 +159,6 @@ def resume(
         prepared = Prepared(plan, where.providers, problems)
         refuse_impossible(prepared)
         _resumed(campaign, prepared, agents, paths, listener, budget_s)
-
-
-def refuse_other_cpus(plan: Plan, rooms: Mapping[str, HostCapacity]) -> None:
-    """Raise NotMatched for a plan with CPUs that cannot be used now, on this machine or on those of the study."""
-    for cell in plan.cells:
-        missing = {
-            (node.machine, cpu)
-            for node in shape_in(plan, cell).nodes
-            for cpu in set(node.cpu_ids) - set(rooms[node.machine].cpu_ids)
-        }
-        if missing:
-            where = " ".join(sorted({machine for machine, _ in missing}))
-            raise NotMatched(
-                f"the plan uses CPUs {sorted(cpu for _, cpu in missing)}"
-                + (f" of {where}, which cannot be used now" if where else ", which this process may not use now"),
-                remedy="resume on the machine, and with the CPUs, that the campaign was started with",
-            )
 
 
 def _resumed(

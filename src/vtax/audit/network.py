@@ -25,8 +25,8 @@ BETWEEN_NODES = (Scope.PAIRS,)
     short="a node that talked to itself",
     why="traffic to the node's own address stays in the kernel's memory: this is memory bandwidth",
     remedy="measure between two nodes with their own network stacks",
-    source="the addresses of both ends in the tools' output, and the nodes' interfaces; where the output has none, what "
-    "the first node sent over its interfaces and over its loopback",
+    source="the addresses of both ends in the tools' output, and the nodes' interfaces; where the output has none, "
+    "what the first node sent over its interfaces and over its loopback",
     scopes=BETWEEN_NODES,
     needs=(
         Needs("the addresses of both ends", facts=("server_address",)),

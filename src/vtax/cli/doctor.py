@@ -46,6 +46,11 @@ def doctor(
     if noise:
         _noise(json)
         return
+    _here(json)
+
+
+def _here(json: bool) -> None:
+    """Say what works on this machine."""
     from vtax.cli.console import paths, print_json, say
     from vtax.running.doctor import diagnose
     from vtax.units import format_bytes

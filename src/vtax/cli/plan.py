@@ -13,7 +13,7 @@ from vtax.cli.sample import HELP
 
 if TYPE_CHECKING:
     from vtax.model.study import Study
-    from vtax.pipeline import Overrides
+    from vtax.planning.overrides import Overrides
     from vtax.planning.preparation import Prepared
 
 Json = Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")]
@@ -63,7 +63,7 @@ def plan(
     """
     from vtax.cli.console import paths
     from vtax.cli.progress import progress
-    from vtax.pipeline import Overrides
+    from vtax.planning.overrides import Overrides
     from vtax.planning.preparation import prepare
     from vtax.planning.study import load
 

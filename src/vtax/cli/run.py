@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vtax.errors import TrialsFailed
     from vtax.events import Listener
     from vtax.model.study import Study
-    from vtax.pipeline import Overrides
+    from vtax.planning.overrides import Overrides
 
 Rounds = Annotated[int | None, typer.Option(min=1, help="Run exactly this many rounds, without interim analyses.")]
 Budget = Annotated[
@@ -72,22 +72,11 @@ def run(
     from vtax.cli.answer import FEW, answer_text
     from vtax.cli.console import paths, say, warn
     from vtax.cli.gating import check_gates, report_gates
-    from vtax.errors import UsageError
+    from vtax.planning.overrides import Overrides
     from vtax.planning.study import load
 
-    if (study is None) == (resume is None):
-        raise UsageError("give either a study or --resume DIR", remedy="for example `vtax run quick`")
-    if resume is not None and rounds is not None:
-        raise UsageError(
-            "the plan of a campaign is frozen: --rounds is only for a new campaign", remedy="leave --rounds out"
-        )
-    if resume is not None and anytime:
-        raise UsageError(
-            "the plan of a campaign is frozen: --anytime is only for a new campaign", remedy="leave --anytime out"
-        )
-    if resume is None and trust:
-        raise UsageError("--trust is about a campaign that is resumed", remedy="leave --trust out")
-    overrides = pipeline.Overrides(rounds, budget_of(budget), anytime)
+    _refuse_together(study, resume, rounds, anytime, trust)
+    overrides = Overrides(rounds, budget_of(budget), anytime)
     loaded = load(study) if study is not None else pipeline.study_of(resume) if resume is not None else None
     check_gates(fail_on or (), junit, loaded)
     name = f"{loaded.name}-{time.strftime('%Y%m%d-%H%M%S')}" if loaded is not None else ""
@@ -103,6 +92,24 @@ def run(
         report_gates(analysis.campaign, fail_on or (), subjects_of(analysis), analysis.findings, junit)
     if failed:
         raise typer.Exit(failed.exit_code)
+
+
+def _refuse_together(study: Path | None, resume: Path | None, rounds: int | None, anytime: bool, trust: bool) -> None:
+    """Raise UsageError for options that say nothing together."""
+    from vtax.errors import UsageError
+
+    if (study is None) == (resume is None):
+        raise UsageError("give either a study or --resume DIR", remedy="for example `vtax run quick`")
+    if resume is not None and rounds is not None:
+        raise UsageError(
+            "the plan of a campaign is frozen: --rounds is only for a new campaign", remedy="leave --rounds out"
+        )
+    if resume is not None and anytime:
+        raise UsageError(
+            "the plan of a campaign is frozen: --anytime is only for a new campaign", remedy="leave --anytime out"
+        )
+    if resume is None and trust:
+        raise UsageError("--trust is about a campaign that is resumed", remedy="leave --trust out")
 
 
 def _run(

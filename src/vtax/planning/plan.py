@@ -64,17 +64,7 @@ def make_plan(
         work += mine
         skipped += [*unselected(study, spec, providers[spec.name]), *reasons]
     own_s = {spec.name: overhead_s(spec, providers[spec.name], arrangement.interleave) for spec in environments}
-    seconds = {(item.environment, item.id): item.estimate_s + own_s[item.environment] for item in work}
-    setup_s = {name: sum(item.setup_s for item in work if item.environment == name) for name in providers}
-    fixed = {name: one.provision_estimate_s + study.settle_s + setup_s[name] for name, one in providers.items()}
-    cells = tuple(
-        cell.model_copy(
-            update={
-                "estimate_s": fixed[cell.environment] + sum(seconds[cell.environment, one.work] for one in cell.trials)
-            }
-        )
-        for cell in _cells(study, environments, frozen, work)
-    )
+    cells = _with_estimates(_cells(study, environments, frozen, work), study, work, providers, own_s)
     refuse_confounded(cells, study.baseline)
     return _sealed(
         Plan(
@@ -92,6 +82,27 @@ def make_plan(
             interleave=arrangement.interleave,
             capacities=capacities or {},
         )
+    )
+
+
+def _with_estimates(
+    cells: Sequence[Cell],
+    study: Study,
+    work: Sequence[Work],
+    providers: Mapping[str, Provider],
+    own_s: Mapping[str, float],
+) -> tuple[Cell, ...]:
+    """The cells with the seconds that each takes; `own_s` is what a trial takes besides its work, by environment."""
+    seconds = {(item.environment, item.id): item.estimate_s + own_s[item.environment] for item in work}
+    setup_s = {name: sum(item.setup_s for item in work if item.environment == name) for name in providers}
+    fixed = {name: one.provision_estimate_s + study.settle_s + setup_s[name] for name, one in providers.items()}
+    return tuple(
+        cell.model_copy(
+            update={
+                "estimate_s": fixed[cell.environment] + sum(seconds[cell.environment, one.work] for one in cell.trials)
+            }
+        )
+        for cell in cells
     )
 
 

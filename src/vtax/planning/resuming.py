@@ -10,8 +10,10 @@ from pathlib import Path
 
 from vtax import __version__, files
 from vtax.errors import NotMatched, StoreError, UsageError
+from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
 from vtax.model.study import Study
+from vtax.planning.placement import shape_in
 from vtax.planning.plan import make_plan
 from vtax.planning.study import existing_nodes
 from vtax.providers.base import Provider
@@ -114,3 +116,20 @@ def foreign(directory: Path) -> tuple[Path, ...]:
     """What of a campaign decides what is run and does not belong to this user."""
     deciding = (directory, directory / "plan.json", directory / "campaign.json")
     return tuple(path for path in deciding if path.lstat().st_uid != os.geteuid())
+
+
+def refuse_other_cpus(plan: Plan, rooms: Mapping[str, HostCapacity]) -> None:
+    """Raise NotMatched for a plan with CPUs that cannot be used now, on this machine or on those of the study."""
+    for cell in plan.cells:
+        missing = {
+            (node.machine, cpu)
+            for node in shape_in(plan, cell).nodes
+            for cpu in set(node.cpu_ids) - set(rooms[node.machine].cpu_ids)
+        }
+        if missing:
+            where = " ".join(sorted({machine for machine, _ in missing}))
+            raise NotMatched(
+                f"the plan uses CPUs {sorted(cpu for _, cpu in missing)}"
+                + (f" of {where}, which cannot be used now" if where else ", which this process may not use now"),
+                remedy="resume on the machine, and with the CPUs, that the campaign was started with",
+            )

@@ -12,6 +12,7 @@ from vtax.evaluation.readings import Readings
 from vtax.events import CampaignStarted, Listener, Notice, ignore
 from vtax.machines.agent import Agent
 from vtax.model.cluster import Image
+from vtax.model.plan import Plan, PlannedTrial
 from vtax.model.trial import Status
 from vtax.planning.placement import shape_in
 from vtax.providers.base import Provider
@@ -50,19 +51,7 @@ def execute(
     plan = campaign.plan()
     pending = {cell.id: [trial for trial in cell.trials if not campaign.has(trial.id)] for cell in plan.cells}
     clock = Clock(plan, providers, pending)
-    planned = sum(len(cell.trials) for cell in plan.cells)
-    todo = sum(map(len, pending.values()))
-    listener(
-        CampaignStarted(
-            directory=str(campaign.directory),
-            rounds=plan.study.rounds,
-            cells=sum(bool(trials) for trials in pending.values()),
-            trials=todo,
-            done_trials=planned - todo,
-            estimate_s=clock.remaining_s(),
-            looks=plan.study.looks,
-        )
-    )
+    listener(_started(campaign, plan, pending, clock))
     wall = Wall(after=max((one.started + one.elapsed_s for one in campaign.trials(texts=False)), default=0.0))
     if wall.behind_s:
         listener(Notice(f"this machine's clock is {format_seconds(wall.behind_s)} behind the last trial; {GOES_ON}"))
@@ -92,6 +81,23 @@ def execute(
             if looks.ended_after(number):
                 break
     _finish(campaign, readings)
+
+
+def _started(
+    campaign: Campaign, plan: Plan, pending: Mapping[str, list[PlannedTrial]], clock: Clock
+) -> CampaignStarted:
+    """What a campaign begins with: what is to be done, and what an earlier run of it did."""
+    planned = sum(len(cell.trials) for cell in plan.cells)
+    todo = sum(map(len, pending.values()))
+    return CampaignStarted(
+        directory=str(campaign.directory),
+        rounds=plan.study.rounds,
+        cells=sum(bool(trials) for trials in pending.values()),
+        trials=todo,
+        done_trials=planned - todo,
+        estimate_s=clock.remaining_s(),
+        looks=plan.study.looks,
+    )
 
 
 def _finish(campaign: Campaign, readings: Readings) -> None:

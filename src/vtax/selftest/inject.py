@@ -18,7 +18,7 @@ from vtax.model.record import Record
 from vtax.model.study import Study
 from vtax.model.trial import TrialRecord
 from vtax.paths import Paths
-from vtax.pipeline import Overrides
+from vtax.planning.overrides import Overrides
 from vtax.planning.study import parse
 from vtax.providers import option_models, provider, provider_names
 

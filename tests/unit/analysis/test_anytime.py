@@ -22,7 +22,7 @@ from vtax.cli.analyse import lines_of
 from vtax.errors import UsageError
 from vtax.model.plan import Plan
 from vtax.model.study import Study
-from vtax.pipeline import Overrides
+from vtax.planning.overrides import Overrides
 from vtax.planning.study import at_any_time, every_round
 from vtax.report.document.compose import document_of
 from vtax.selftest.objects import Simulated, plan_of, simulated

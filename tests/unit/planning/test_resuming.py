@@ -13,7 +13,7 @@ from vtax.model.capabilities import NodeKind
 from vtax.model.nodes import HostCapacity
 from vtax.model.plan import Plan
 from vtax.model.study import Study
-from vtax.pipeline import Overrides
+from vtax.planning.overrides import Overrides
 from vtax.planning.plan import make_plan
 from vtax.planning.presets import PRESETS
 from vtax.planning.resuming import made_again

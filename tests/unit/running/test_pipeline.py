@@ -25,6 +25,7 @@ from vtax.model.study import EnvironmentSpec, Study
 from vtax.model.trial import Status
 from vtax.paths import Paths
 from vtax.planning import preparation, resuming
+from vtax.planning.overrides import Overrides
 from vtax.planning.plan import digest
 from vtax.planning.preparation import Prepared
 from vtax.planning.resuming import note_made
@@ -653,7 +654,7 @@ def test_images_are_forgotten_by_the_engines_that_answer(world: World, monkeypat
 
 def test_a_fixed_number_of_rounds_is_in_the_plan_and_above_the_study(world: World) -> None:
     wanted = study(rounds=6).model_copy(update={"looks": (6, 10), "rounds": 10})
-    overrides = pipeline.Overrides(rounds=2, budget_s=3600.0)
+    overrides = Overrides(rounds=2, budget_s=3600.0)
     pipeline.start(b"# mine\n", wanted, world.directory, world.paths, ignore, False, overrides)
     campaign = Campaign.open(world.directory)
     plan = campaign.plan()
@@ -669,13 +670,13 @@ def test_a_fixed_number_of_rounds_is_in_the_plan_and_above_the_study(world: Worl
 
 def test_a_budget_that_holds_no_round_is_refused_before_anything_runs(world: World) -> None:
     with pytest.raises(UsageError, match="the budget of 1 s is too small: one round takes about 7 s"):
-        pipeline.start(b"", study(), world.directory, world.paths, ignore, False, pipeline.Overrides(budget_s=1.0))
+        pipeline.start(b"", study(), world.directory, world.paths, ignore, False, Overrides(budget_s=1.0))
     assert not world.directory.exists()
 
 
 def test_a_budget_that_ends_before_the_first_look_is_said_at_once(world: World) -> None:
     said: list[Event] = []
-    overrides = pipeline.Overrides(budget_s=20.0)
+    overrides = Overrides(budget_s=20.0)
     pipeline.start(b"", study(rounds=6), world.directory, world.paths, said.append, False, overrides)
     notice = (
         "the budget is enough for about 2 rounds, and the first interim analysis is after 6, so no verdict will be "
