@@ -15,13 +15,17 @@ class Clock:
 
     def __init__(self, plan: Plan, providers: Mapping[str, Provider], pending: Mapping[str, Sequence[PlannedTrial]]):
         own_s = {spec.name: overhead_s(spec, providers[spec.name], plan.interleave) for spec in plan.environments}
-        seconds = {
-            (work.environment, work.id): (work.clocked_s, work.estimate_s - work.clocked_s + own_s[work.environment])
-            for work in plan.work
-        }
-        self.left = {
-            cell.id: [seconds[cell.environment, trial.work] for trial in pending[cell.id]] for cell in plan.cells
-        }
+        works = {(work.environment, work.id): work for work in plan.work}
+        self.left: dict[str, list[tuple[float, float]]] = {}
+        for cell in plan.cells:
+            seen: set[str] = set()
+            self.left[cell.id] = []
+            for trial in pending[cell.id]:
+                work = works[cell.environment, trial.work]
+                busy_s = work.estimate_s - work.clocked_s + own_s[cell.environment]
+                setup_s = 0.0 if trial.work in seen else work.setup_s  # once on each cluster, before its first trial
+                self.left[cell.id].append((work.clocked_s, busy_s + setup_s))
+                seen.add(trial.work)
         self.cost = {
             cell.id: providers[cell.environment].provision_estimate_s + plan.study.settle_s for cell in plan.cells
         }

@@ -27,7 +27,7 @@ from vtax.tools.reading import Output, Reading
 OUTPUT_FACT = "output_sha256"
 FIRST_PORT = 21_000  # below those that the kernel gives to clients
 UNKNOWN_S = 5.0  # of work whose duration the study does not say, for estimates only
-SETUP_S, AROUND_S, SERVICE_S = 2.0, 1.0, 0.5  # likewise: of a command of setup, of prepare and cleanup, of a service
+SETUP_S, AROUND_S, SERVICE_S = 1.0, 0.5, 0.5  # likewise: of a command of setup, of prepare and cleanup, of a service
 
 
 class Command:

@@ -49,6 +49,9 @@ def read(section: Section) -> Reading:
     lines = section.lines
     reading = Reading("pgbench", facts=command_facts(lines))
     head = next((place for place, line in enumerate(lines) if SCRIPT.match(line.text)), len(lines))
+    if empty := next((ln for ln in lines[:head] if (m := LINES["processed"].match(ln.text)) and not int(m[1])), None):
+        reading.refuse(empty.number, empty.text, "no transaction succeeded", 0)  # averages and shares say "NaN" or "inf"
+        return reading
     if damaged := next((ln for ln in lines[:head] if ln.text.startswith(HEADS) and not _known(ln.text)), None):
         reading.refuse(damaged.number, damaged.text, "not what pgbench prints there", 0)
         return reading
@@ -96,7 +99,7 @@ def _incomplete(run: Run) -> str:
     processed = found["processed"][1]
     if processed[2] and int(processed[1]) + _count(run, "failed") != int(processed[2]):
         return f"{processed[1]} of {processed[2]} transactions were processed"
-    return "no transaction succeeded" if int(processed[1]) == 0 else ""
+    return ""
 
 
 def _count(run: Run, name: str) -> int:

@@ -19,7 +19,7 @@ TARGET = Target(scope=Scope.NODE, nodes=shape().nodes[:1], directory="/scratch/x
         ({"command": ["work"]}, 5.0, 0.0),
         ({"run": {"command": ["work"], "seconds": 20}}, 20.0, 0.0),
         ({"run": {"command": ["work"], "estimate": 7}, "services": [SERVER]}, 7.5, 0.0),
-        ({"command": ["work"], "prepare": [["a"], ["b"]], "cleanup": [["c"]], "setup": [["d"], ["e"]]}, 8.0, 4.0),
+        ({"command": ["work"], "prepare": [["a"], ["b"]], "cleanup": [["c"]], "setup": [["d"], ["e"]]}, 6.5, 2.0),
         (
             {
                 "command": ["work"],
@@ -27,7 +27,7 @@ TARGET = Target(scope=Scope.NODE, nodes=shape().nodes[:1], directory="/scratch/x
                 "setup": [["d"], {"command": ["e"], "estimate": "1 min"}],
             },
             35.0,
-            62.0,
+            61.0,
         ),
     ],
 )
