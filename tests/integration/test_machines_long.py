@@ -117,8 +117,23 @@ def test_host_and_docker_on_two_machines_with_a_daemon_each(
         study = user.study(rounds=1)
         text = study.read_text().replace('provider = "host"\nnetwork = "bridge"', 'provider = "docker"')
         flat = '[environments.flat]\nprovider = "docker"\nnetwork = "host"\n[nodes]'  # in the machine's own network
-        study.write_text(text.replace("[environments.bridged]", "[environments.docker]").replace("[nodes]", flat))
+        text = text.replace("[environments.bridged]", "[environments.docker]").replace("[nodes]", flat)
+        study.write_text(text.replace(str(images.parent), "/srv/vtax"))
         user.vtax("doctor", "--machines", str(study))
         user.vtax("run", str(study), "-o", str(user.campaign))
         assert lost(user) == [] and len(user.statuses()) == 6
-        assert user.vtax("clean", "--machines", str(study), "--check").startswith("nothing is left behind")
+        clean = ("clean", "--machines", str(study))
+        assert user.vtax(*clean, "--check").startswith("nothing is left behind")
+
+        def there() -> list[str]:  # root file systems, and Docker's images of them
+            script = "ls /srv/vtax/images; docker images --quiet"
+            return [one for machine in made.machines.values() for one in machine.inside("sh", "-c", script).split()]
+
+        assert len(there()) == 4
+        listed = user.vtax(*clean, "--images", "--check", code=5)
+        assert listed.count("root file system") == 2, listed
+        assert len(there()) == 4  # --check removes nothing
+        user.vtax(*clean, "--images")
+        assert there() == []
+        assert user.vtax(*clean, "--images", "--check").startswith("nothing is left behind")
+        assert any(images.glob("*/image.json"))  # those of this machine are not looked at
