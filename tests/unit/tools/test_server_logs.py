@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -156,6 +157,16 @@ def test_a_pgbench_whose_clients_were_aborted_has_no_numbers() -> None:
     found = read_section(Section("pgbench", lines_of(whole + "pgbench: error: Run was aborted; incomplete.\n")))
     assert not found.values
     assert "no result" in found.refusals[0].reason
+
+
+def test_a_pgbench_without_a_transaction_says_so() -> None:
+    whole = text_of(DATA / "readers" / "pgbench" / "17.12--trixie-time")
+    text = re.sub(r"(actually processed: )\d+", r"\g<1>0", whole)
+    text = re.sub(r"(failed transactions: 0) \(.*\)", r"\g<1> (NaN%)", text)
+    assert "(NaN%)" in text
+    found = read_section(Section("pgbench", lines_of(text)))
+    assert not found.values
+    assert [refusal.reason for refusal in found.refusals] == ["no transaction succeeded"]
 
 
 @pytest.mark.parametrize("folder", REFUSED, ids=lambda folder: f"{folder.parent.name}/{folder.name}")

@@ -50,7 +50,7 @@ def read(section: Section) -> Reading:
     reading = Reading("pgbench", facts=command_facts(lines))
     head = next((place for place, line in enumerate(lines) if SCRIPT.match(line.text)), len(lines))
     if empty := next((ln for ln in lines[:head] if (m := LINES["processed"].match(ln.text)) and not int(m[1])), None):
-        reading.refuse(empty.number, empty.text, "no transaction succeeded", 0)  # averages and shares say "NaN" or "inf"
+        reading.refuse(empty.number, empty.text, "no transaction succeeded", 0)  # its averages say "NaN" or "inf"
         return reading
     if damaged := next((ln for ln in lines[:head] if ln.text.startswith(HEADS) and not _known(ln.text)), None):
         reading.refuse(damaged.number, damaged.text, "not what pgbench prints there", 0)
